@@ -1,0 +1,113 @@
+//! The clock that is passed in: monotonic time for durations, wall time for comparison with file stamps.
+//!
+//! This file and `calibration.rs` are the only places of the shipped crates that may read the ambient clock; `clippy.toml` bans it elsewhere.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A source of time. Shared by reference between all threads of a database.
+pub trait Clock: Send + Sync + Debug {
+    /// Nanoseconds since an arbitrary origin of this clock; never goes back.
+    fn monotonic_ns(&self) -> u64;
+    /// Nanoseconds since 1970-01-01T00:00:00Z by the system's wall clock; may jump either way.
+    fn wall_ns(&self) -> i64;
+}
+
+/// The machine's clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock {
+    origin: Instant,
+}
+
+impl SystemClock {
+    /// A clock whose monotonic origin is now.
+    #[allow(clippy::disallowed_methods)]
+    pub fn new() -> Self {
+        Self { origin: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn monotonic_ns(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    #[allow(clippy::disallowed_methods)]
+    fn wall_ns(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
+        }
+    }
+}
+
+/// A clock that moves only when told to, for tests and replays.
+///
+/// ```
+/// use thermocline_hardware::{Clock, ManualClock};
+/// let clock = ManualClock::new(1_000);
+/// clock.advance_ns(5);
+/// assert_eq!((clock.monotonic_ns(), clock.wall_ns()), (5, 1_005));
+/// ```
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    monotonic_ns: AtomicU64,
+    wall_ns: AtomicI64,
+}
+
+impl ManualClock {
+    /// A clock at monotonic 0 and the given wall time.
+    pub fn new(wall_ns: i64) -> Self {
+        Self { monotonic_ns: AtomicU64::new(0), wall_ns: AtomicI64::new(wall_ns) }
+    }
+
+    /// Moves both times forward by `by_ns`.
+    pub fn advance_ns(&self, by_ns: u64) {
+        self.monotonic_ns.fetch_add(by_ns, Ordering::SeqCst);
+        self.wall_ns.fetch_add(i64::try_from(by_ns).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Sets the wall time alone, as an administrator or NTP would.
+    pub fn set_wall_ns(&self, wall_ns: i64) {
+        self.wall_ns.store(wall_ns, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn monotonic_ns(&self) -> u64 {
+        self.monotonic_ns.load(Ordering::SeqCst)
+    }
+
+    fn wall_ns(&self) -> i64 {
+        self.wall_ns.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_clock_never_goes_back_and_knows_the_epoch() {
+        let clock = SystemClock::new();
+        let first_ns = clock.monotonic_ns();
+        assert!(clock.monotonic_ns() >= first_ns);
+        assert!(clock.wall_ns() > 1_700_000_000_000_000_000, "{}", clock.wall_ns());
+    }
+
+    #[test]
+    fn the_manual_clock_moves_only_when_told_to() {
+        let clock = ManualClock::new(10);
+        assert_eq!((clock.monotonic_ns(), clock.wall_ns()), (0, 10));
+        clock.advance_ns(7);
+        clock.set_wall_ns(-3);
+        assert_eq!((clock.monotonic_ns(), clock.wall_ns()), (7, -3));
+    }
+}
