@@ -1,0 +1,94 @@
+//! Produces the parts of a text in parallel and writes them in order.
+//!
+//! Owns threads and buffers of one write. Does not know what a part holds.
+//!
+//! Concurrency: thread t produces parts t, t + n, t + 2n …, and hands each over through a channel of its own that holds
+//! one part; the calling thread takes them round robin. So at most three parts a thread are alive (in work, in the channel,
+//! being written), the order needs no reordering, and a failed write or a panic closes channels instead of leaving a waiter.
+
+use std::io::{self, Write};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+/// Writes parts 0 to `part_count` - 1, each as `fill` appends it to an empty buffer. Returns the bytes written.
+///
+/// # Errors
+/// The first error of `out`; what was written before it stays.
+pub(super) fn write_parts(
+    out: &mut impl Write,
+    part_count: usize,
+    thread_count: usize,
+    fill: impl Fn(usize, &mut Vec<u8>) + Sync,
+) -> io::Result<u64> {
+    let thread_count = thread_count.clamp(1, part_count.max(1));
+    let fill = &fill;
+    let mut written_bytes = 0;
+    thread::scope(|scope| {
+        let mut receivers = Vec::with_capacity(thread_count);
+        for first in 0..thread_count {
+            let (sender, receiver) = sync_channel::<Vec<u8>>(1);
+            receivers.push(receiver);
+            scope.spawn(move || {
+                let mut expected_bytes = 0;
+                for part in (first..part_count).step_by(thread_count) {
+                    // Parts are alike in size: an eighth more than the last one seldom grows.
+                    let mut buffer = Vec::with_capacity(expected_bytes);
+                    fill(part, &mut buffer);
+                    expected_bytes = buffer.len() + buffer.len() / 8;
+                    if sender.send(buffer).is_err() {
+                        return; // the writer gave up
+                    }
+                }
+            });
+        }
+        for part in 0..part_count {
+            // A closed channel means its thread panicked; leaving the scope passes the panic on.
+            let Ok(buffer) = receivers[part % thread_count].recv() else { break };
+            out.write_all(&buffer)?;
+            written_bytes += buffer.len() as u64;
+        }
+        Ok(written_bytes)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_arrive_in_order_whatever_the_number_of_threads() {
+        let expected: String = (0..100).map(|part| format!("{part}\n")).collect();
+        for thread_count in [0, 1, 2, 3, 7, 200] {
+            let mut out = Vec::new();
+            let written = write_parts(&mut out, 100, thread_count, |part, buffer| {
+                if part % 5 == 0 {
+                    thread::yield_now();
+                }
+                buffer.extend_from_slice(format!("{part}\n").as_bytes());
+            })
+            .expect("a vector takes every byte");
+            assert_eq!(String::from_utf8_lossy(&out), expected);
+            assert_eq!(written, expected.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_failed_write_ends_the_threads_and_is_reported() {
+        struct FullAfter(usize);
+        impl Write for FullAfter {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                if self.0 == 0 {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                self.0 -= 1;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let error =
+            write_parts(&mut FullAfter(3), 1000, 2, |_, buffer| buffer.push(b'x')).expect_err("the disk is full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}
