@@ -1,0 +1,47 @@
+//! The seam between reading bytes and making rows.
+//!
+//! **Owns**: the trait that every format's decoder implements, and its result.
+//!
+//! **Does not own**: where records begin and end in a file ([`FileScan`](crate::FileScan)).
+//!
+//! **Invariants**: rows come out in the order of their records; arrays own their buffers at exactly the size needed.
+//!
+//! **Concurrency**: a decoder belongs to one thread at a time; each thread of a scan has its own.
+
+use arrow::array::ArrayRef;
+
+use crate::RawError;
+
+/// What a decoder made of the records it was given.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    /// One array for each column of the plan, each of `row_count` rows; exactly sized, owning their buffers.
+    pub columns: Vec<ArrayRef>,
+    /// Rows that passed the predicate.
+    pub row_count: usize,
+    /// Well-formed records seen, whether they gave rows or not.
+    pub record_count: u64,
+    /// Records left out because they could not be read; zero unless the plan says [`OnError::Skip`](crate::OnError).
+    pub skipped_count: u64,
+}
+
+/// Turns whole records into columns.
+pub trait Decoder: Send {
+    /// Reads `records`, which begins at a record's first byte and ends at a record's end (only the last record of
+    /// a file may lack its line end), and adds the rows that pass. `file_offset` is the place of `records[0]` in the
+    /// (decompressed) file, for error messages.
+    ///
+    /// # Errors
+    /// A record that cannot be read, unless the plan skips those. After an error, [`finish`](Self::finish) gives
+    /// the rows before the bad record.
+    fn decode(&mut self, records: &[u8], file_offset: u64) -> Result<(), RawError>;
+
+    /// Rows gathered since the last [`finish`](Self::finish).
+    fn row_count(&self) -> usize;
+
+    /// Hands over the rows gathered and starts anew.
+    ///
+    /// # Errors
+    /// Arrow's limits, for instance a string column of more than 2 GiB.
+    fn finish(&mut self) -> Result<Rows, RawError>;
+}
