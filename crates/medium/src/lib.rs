@@ -1,1 +1,42 @@
+//! Where bytes rest: local files and objects in stores, and which version of them was seen.
+//!
+//! **Owns:** file versions and the rules by which they are trusted ([`FileVersion`]); open files that keep reading the
+//! bytes they were opened on ([`PinnedFile`], [`RemoteFile`]); content hashes that prove an old prefix unchanged
+//! ([`HashRecorder`], [`BlockHashes`]); the meaning of a location a user wrote ([`Location`]), listing it, and who may
+//! read what ([`Access`]).
+//!
+//! **Does not own:** what the bytes mean (`raw`), how stores are configured (`engine`), what is kept of them
+//! (`operator-cache`). No async runtime: remote calls are futures of `object_store`.
+//!
+//! **Invariants:** a version describes the bytes that its pin reads, never a later file under the same name. Listing
+//! returns files sorted by path, each with the version seen by that listing. An error names the path and what to do.
+//!
+//! **Concurrency:** every type is `Send + Sync`. Reads are positional, so that any number of threads share one pin.
+//! Writers that change a mapped file leave no trace in its metadata before the kernel writes back: such changes are seen
+//! only by content.
 
+mod access;
+mod block_hashes;
+mod compression;
+mod error;
+mod glob_pattern;
+mod hash_recorder;
+mod listing;
+mod location;
+mod pinned_file;
+mod remote;
+mod version;
+
+pub use access::Access;
+pub use block_hashes::{BLOCK_BYTES, BlockHashes, PrefixMatch};
+pub use compression::Compression;
+pub use error::MediumError;
+pub use hash_recorder::HashRecorder;
+pub use listing::{ListedFile, list_local};
+pub use location::{LocalPattern, Location, RemotePattern};
+pub use pinned_file::{Change, PinnedFile};
+pub use remote::{RemoteFile, list_remote};
+pub use version::{FileVersion, Stamp};
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = MediumError> = std::result::Result<T, E>;

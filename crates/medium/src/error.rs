@@ -1,0 +1,170 @@
+//! What can go wrong where bytes rest. Every message names the path or URL and what to do about it.
+
+use std::io;
+use std::path::Path;
+
+/// An error of the medium.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediumError {
+    /// Nothing exists under this name.
+    #[error("{path}: no such file or folder; check the name (relative paths start at {working_folder})")]
+    NotFound {
+        /// The path or URL as far as it is known.
+        path: String,
+        /// Where relative paths start, or the store's URL.
+        working_folder: String,
+    },
+    /// The operating system or the store refuses access.
+    #[error("{path}: permission denied; grant read permission on it and search permission on the folders above it")]
+    PermissionDenied {
+        /// The path or URL.
+        path: String,
+        /// What the system said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The location lies outside the allowed directories.
+    #[error("{path}: not allowed; this session may only read below {allowed} (setting allowed_directories)")]
+    NotAllowed {
+        /// The path as asked for, links resolved as far as they exist.
+        path: String,
+        /// The allowed directories, listed.
+        allowed: String,
+    },
+    /// A glob that matches no file.
+    #[error("{pattern}: no file matches this pattern; check it, hidden files are matched only by a leading dot")]
+    NoMatch {
+        /// The glob.
+        pattern: String,
+    },
+    /// A folder without a file of the kinds asked for.
+    #[error("{path}: the folder holds no {kinds}; hidden files and those starting with '_' are not looked at")]
+    EmptyFolder {
+        /// The folder.
+        path: String,
+        /// The suffixes looked for, or `file`.
+        kinds: String,
+    },
+    /// A folder, pipe, socket or device where a file was expected.
+    #[error("{path}: is {found}, expected a regular file")]
+    NotAFile {
+        /// The path.
+        path: String,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A location that cannot be understood.
+    #[error("{location}: {reason}")]
+    InvalidLocation {
+        /// The location as written.
+        location: String,
+        /// What is wrong with it and how to write it.
+        reason: String,
+    },
+    /// The file is no longer the one that was opened.
+    #[error("{path}: changed while it was read: {difference}; run the query again")]
+    Changed {
+        /// The path or URL.
+        path: String,
+        /// What is different, as seen in the metadata.
+        difference: String,
+    },
+    /// Any other failure of the operating system.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// The path.
+        path: String,
+        /// What was tried, with the offset if it was a read.
+        action: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Any other failure of an object store.
+    #[error("{url}: cannot {action}: {source}")]
+    Store {
+        /// The object's or prefix's URL.
+        url: String,
+        /// What was tried.
+        action: String,
+        /// What the store said.
+        #[source]
+        source: object_store::Error,
+    },
+}
+
+impl MediumError {
+    /// The error for a system call on `path` that failed; `action` completes "cannot …".
+    pub(crate) fn from_io(path: &Path, action: impl Into<String>, source: io::Error) -> Self {
+        let shown = path.display().to_string();
+        match source.kind() {
+            // A component that is a file where a folder was needed: the name leads nowhere, as with a missing one.
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                let working_folder = std::env::current_dir()
+                    .map_or_else(|_| "a working folder that is gone".to_owned(), |folder| folder.display().to_string());
+                Self::NotFound { path: shown, working_folder }
+            }
+            io::ErrorKind::PermissionDenied => Self::PermissionDenied { path: shown, source: Box::new(source) },
+            _ => Self::Io { path: shown, action: action.into(), source },
+        }
+    }
+
+    /// The error for a call on the object at `url` that failed; `action` completes "cannot …".
+    pub(crate) fn from_store(url: &str, action: impl Into<String>, source: object_store::Error) -> Self {
+        use object_store::Error;
+        let url = url.to_owned();
+        match source {
+            Error::NotFound { .. } => {
+                let working_folder = url.split_inclusive('/').take(3).collect();
+                Self::NotFound { path: url, working_folder }
+            }
+            Error::Precondition { .. } | Error::NotModified { .. } => {
+                Self::Changed { path: url, difference: "the store holds another object under this name".to_owned() }
+            }
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+                Self::PermissionDenied { path: url, source: Box::new(source) }
+            }
+            source => Self::Store { url, action: action.into(), source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped(code: i32) -> MediumError {
+        MediumError::from_io(Path::new("/data/x.csv"), "read at byte 7", io::Error::from_raw_os_error(code))
+    }
+
+    #[test]
+    fn system_errors_become_kinds_that_say_what_to_do() {
+        assert!(matches!(mapped(libc::ENOENT), MediumError::NotFound { .. }));
+        assert!(matches!(mapped(libc::ENOTDIR), MediumError::NotFound { .. }));
+        assert!(matches!(mapped(libc::EACCES), MediumError::PermissionDenied { .. }));
+        assert!(matches!(mapped(libc::EPERM), MediumError::PermissionDenied { .. }));
+        assert!(matches!(mapped(libc::EIO), MediumError::Io { .. }));
+        for code in [libc::ENOENT, libc::EACCES, libc::EIO] {
+            assert!(mapped(code).to_string().starts_with("/data/x.csv: "), "{}", mapped(code));
+        }
+        assert!(mapped(libc::EIO).to_string().contains("cannot read at byte 7"));
+        assert!(mapped(libc::EACCES).to_string().contains("grant read permission"));
+    }
+
+    #[test]
+    fn store_errors_name_the_url() {
+        let source = || Box::<dyn std::error::Error + Send + Sync>::from("told so");
+        let url = "s3://bucket/a.csv";
+        let missing = object_store::Error::NotFound { path: "a.csv".to_owned(), source: source() };
+        let missing = MediumError::from_store(url, "read", missing).to_string();
+        assert!(missing.starts_with("s3://bucket/a.csv: no such") && missing.contains("s3://bucket/)"), "{missing}");
+        let refused = object_store::Error::Unauthenticated { path: "a.csv".to_owned(), source: source() };
+        assert!(matches!(MediumError::from_store(url, "read", refused), MediumError::PermissionDenied { .. }));
+        let changed = object_store::Error::Precondition { path: "a.csv".to_owned(), source: source() };
+        assert!(matches!(MediumError::from_store(url, "read", changed), MediumError::Changed { .. }));
+        let other = object_store::Error::Generic { store: "S3", source: source() };
+        let other = MediumError::from_store(url, "list", other).to_string();
+        assert!(other.starts_with("s3://bucket/a.csv: cannot list: ") && other.contains("told so"), "{other}");
+    }
+}

@@ -1,0 +1,202 @@
+//! Which local files a location names now.
+//!
+//! Order is by path, byte by byte. Folders are read recursively without their hidden names and those that start with `_`
+//! (marker and staging files of other engines). Links to files are followed; links to folders are followed when a
+//! pattern names that level, but not by `**` or a folder's recursion, so that no file is found twice by a way around and
+//! no circle is walked.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::glob_pattern::{Segment, segments};
+use crate::pinned_file::{require_regular, utf8_path};
+use crate::{Access, FileVersion, Location, MediumError, Result};
+
+/// A file that a listing found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedFile {
+    /// The path as listed (absolute, links not resolved), or the URL. Open this.
+    pub path: Arc<str>,
+    /// Length when listed.
+    pub size_bytes: u64,
+    /// Version when listed, under the canonical path.
+    pub version: FileVersion,
+}
+
+/// Lists the files that `location` names: one file, the matches of a glob, or a folder's files whose names end in one of
+/// `suffixes` (such as `.csv` or `.ndjson.gz`, letters in any case; `None` takes all). At least one, sorted by path.
+///
+/// # Errors
+/// A missing file; a folder or glob without a match; no permission to read a folder on the way; outside of `access`;
+/// not a regular file; a remote location (list it with [`list_remote`](crate::list_remote)).
+pub fn list_local(location: &Location, suffixes: Option<&[&str]>, access: &Access) -> Result<Vec<ListedFile>> {
+    let pattern = match location {
+        Location::Local(pattern) => pattern,
+        Location::Remote(pattern) => {
+            return Err(MediumError::InvalidLocation {
+                location: pattern.store_url().to_owned(),
+                reason: "is a remote location, expected a local one".to_owned(),
+            });
+        }
+    };
+    let path = std::path::absolute(pattern.path())
+        .map_err(|source| MediumError::from_io(pattern.path(), "resolve the path", source))?;
+    let listing = Listing { access, suffixes };
+    let mut found = Vec::new();
+    // A file with such characters in its name is that file, not a pattern.
+    if pattern.is_glob() && path.symlink_metadata().is_err() {
+        let text = utf8_path(&path)?;
+        listing.match_segments(Path::new("/"), &segments(&text)?, false, &mut found)?;
+        if found.is_empty() {
+            return Err(MediumError::NoMatch { pattern: text.to_string() });
+        }
+    } else {
+        access.check(&path)?;
+        let metadata = metadata_of(&path)?;
+        if metadata.is_dir() {
+            listing.walk(&path, &mut found)?;
+            if found.is_empty() {
+                return Err(MediumError::EmptyFolder { path: path.display().to_string(), kinds: kinds(suffixes) });
+            }
+        } else if pattern.is_folder() {
+            return Err(MediumError::NotAFile {
+                path: format!("{}/", path.display()),
+                found: "a file named as a folder",
+            });
+        } else {
+            listing.push(&path, &metadata, &mut found)?;
+        }
+    }
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+/// The kinds of files looked for, as words of an error.
+pub(crate) fn kinds(suffixes: Option<&[&str]>) -> String {
+    suffixes.map_or_else(|| "file".to_owned(), |suffixes| format!("file ending in {}", suffixes.join(", ")))
+}
+
+/// Whether a name ends in one of the suffixes and is more than that; letters in any case.
+pub(crate) fn has_suffix(name: &str, suffixes: Option<&[&str]>) -> bool {
+    suffixes.is_none_or(|suffixes| {
+        suffixes.iter().any(|suffix| {
+            name.len() > suffix.len()
+                && name.as_bytes()[name.len() - suffix.len()..].eq_ignore_ascii_case(suffix.as_bytes())
+        })
+    })
+}
+
+struct Listing<'a> {
+    access: &'a Access,
+    suffixes: Option<&'a [&'a str]>,
+}
+
+impl Listing<'_> {
+    /// All files below `folder`.
+    fn walk(&self, folder: &Path, found: &mut Vec<ListedFile>) -> Result<()> {
+        for entry in read_folder(folder)? {
+            if entry.name.starts_with(['.', '_']) {
+                continue;
+            }
+            if entry.is_folder {
+                self.walk(&entry.path, found)?;
+            } else if has_suffix(&entry.name, self.suffixes)
+                && let Some(metadata) = regular_file(&entry)?
+            {
+                self.push(&entry.path, &metadata, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files below `folder` that match; `in_any` says that a `**` was passed just before.
+    fn match_segments(
+        &self,
+        folder: &Path,
+        segments: &[Segment],
+        in_any: bool,
+        found: &mut Vec<ListedFile>,
+    ) -> Result<()> {
+        let Some((segment, rest)) = segments.split_first() else { return Ok(()) };
+        if let (Segment::Literal(name), false) = (segment, in_any) {
+            let path = folder.join(name);
+            // What the pattern's literal part names may be missing: then nothing matches.
+            return match (std::fs::metadata(&path), rest.is_empty()) {
+                (Ok(metadata), true) if metadata.is_file() => self.push(&path, &metadata, found),
+                (Ok(metadata), false) if metadata.is_dir() => self.match_segments(&path, rest, false, found),
+                _ => Ok(()),
+            };
+        }
+        if let Segment::AnyFolders = segment {
+            return self.match_segments(folder, rest, true, found);
+        }
+        self.access.check(folder)?;
+        for entry in read_folder(folder)? {
+            if segment.matches(&entry.name) {
+                if !rest.is_empty() {
+                    if entry.is_folder || entry.is_link && entry.path.is_dir() {
+                        self.match_segments(&entry.path, rest, false, found)?;
+                    }
+                } else if let Some(metadata) = regular_file(&entry)? {
+                    self.push(&entry.path, &metadata, found)?;
+                }
+            }
+            if in_any && entry.is_folder && !entry.name.starts_with('.') {
+                self.match_segments(&entry.path, segments, true, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&self, path: &Path, metadata: &Metadata, found: &mut Vec<ListedFile>) -> Result<()> {
+        self.access.check(path)?;
+        require_regular(path, metadata)?;
+        let canonical =
+            std::fs::canonicalize(path).map_err(|source| MediumError::from_io(path, "resolve the path", source))?;
+        let version = FileVersion::of_local(utf8_path(&canonical)?, metadata);
+        found.push(ListedFile { path: utf8_path(path)?, size_bytes: version.size_bytes, version });
+        Ok(())
+    }
+}
+
+struct Entry {
+    path: PathBuf,
+    name: String,
+    /// A folder itself, not a link to one.
+    is_folder: bool,
+    is_link: bool,
+}
+
+fn read_folder(folder: &Path) -> Result<Vec<Entry>> {
+    let failed = |source| MediumError::from_io(folder, "list the folder", source);
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let kind = entry.file_type().map_err(failed)?;
+        // A name that is not UTF-8 is kept, lossy, so that it can match; opening it then says what is wrong.
+        let name = entry.file_name().to_string_lossy().into_owned();
+        entries.push(Entry { path: entry.path(), name, is_folder: kind.is_dir(), is_link: kind.is_symlink() });
+    }
+    Ok(entries)
+}
+
+/// The metadata of an entry that is a regular file or a link to one; `None` for anything else, for a link that leads
+/// nowhere, and for what was deleted since the folder was read.
+fn regular_file(entry: &Entry) -> Result<Option<Metadata>> {
+    if entry.is_folder {
+        return Ok(None);
+    }
+    match std::fs::metadata(&entry.path) {
+        Ok(metadata) => Ok(metadata.is_file().then_some(metadata)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(MediumError::from_io(&entry.path, "read the metadata", error)),
+    }
+}
+
+fn metadata_of(path: &Path) -> Result<Metadata> {
+    std::fs::metadata(path).map_err(|source| MediumError::from_io(path, "read the metadata", source))
+}
+
+#[cfg(test)]
+mod tests;
