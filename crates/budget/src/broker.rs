@@ -1,0 +1,264 @@
+//! The budget itself: opens accounts, and asks caches to shrink when a query needs room.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::account::AccountState;
+use crate::ledger::{Ledger, Shortfall};
+use crate::{Account, AccountSnapshot, BudgetError, Holder, Purpose, Result};
+
+/// How often the caches are asked for one reservation before it fails. One round is enough alone; others may take
+/// the room that was made before it is used.
+const RECLAIM_ROUND_COUNT: usize = 8;
+/// Holders that an error names; the rest is summed up.
+const NAMED_HOLDER_COUNT: usize = 5;
+
+/// A cache that can give memory back.
+///
+/// Called with no lock of the budget held, on the thread of the query that needs room, from several threads at once.
+/// Its reservations must be given back (dropped or shrunk) by the time [`release`](Self::release) returns; doing so
+/// under its own lock is fine. It must not reserve for a query in there.
+pub trait ReclaimableCache: Send + Sync {
+    /// Name shown to users.
+    fn name(&self) -> &str;
+    /// What it could give back at most, about.
+    fn held_bytes(&self) -> u64;
+    /// Query time lost per byte, in seconds, if `bytes` were taken away.
+    fn marginal_benefit(&self, bytes: u64) -> f64;
+    /// Gives back at least `bytes` if it can, the least useful items first; returns how many, 0 if it has nothing to give.
+    fn release(&self, bytes: u64) -> u64;
+}
+
+/// The memory budget of one database. Clones are the same budget.
+#[derive(Clone)]
+pub struct Budget {
+    state: Arc<BudgetState>,
+}
+
+pub(crate) struct BudgetState {
+    pub(crate) ledger: Ledger,
+    caches: Mutex<Vec<Weak<dyn ReclaimableCache>>>,
+    accounts: Mutex<BTreeMap<u64, Weak<AccountState>>>,
+    next_account: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of `limit_bytes` in all, of which caches may take `cache_limit_bytes`, or all when that is `None`.
+    pub fn new(limit_bytes: u64, cache_limit_bytes: Option<u64>) -> Self {
+        let state = BudgetState {
+            ledger: Ledger::new(limit_bytes, cache_limit_bytes),
+            caches: Mutex::new(Vec::new()),
+            accounts: Mutex::new(BTreeMap::new()),
+            next_account: AtomicU64::new(0),
+        };
+        Self { state: Arc::new(state) }
+    }
+
+    /// The limit of all reservations together.
+    pub fn limit_bytes(&self) -> u64 {
+        self.state.ledger.limit_bytes()
+    }
+
+    /// Sets the limit. When more is reserved than that, caches are asked to shrink now; running queries keep what
+    /// they hold and get no more.
+    pub fn set_limit(&self, bytes: u64) {
+        self.state.ledger.set_limit_bytes(bytes);
+        self.state.reclaim_excess();
+    }
+
+    /// The limit of the caches alone, if there is one.
+    pub fn cache_limit_bytes(&self) -> Option<u64> {
+        self.state.ledger.cache_limit_bytes()
+    }
+
+    /// Sets or lifts the limit of the caches alone; they are asked to shrink below it now.
+    pub fn set_cache_limit(&self, bytes: Option<u64>) {
+        self.state.ledger.set_cache_limit_bytes(bytes);
+        self.state.reclaim_excess();
+    }
+
+    /// Reserved now, by queries and caches together.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.state.ledger.reserved_bytes()
+    }
+
+    /// The part of [`reserved_bytes`](Self::reserved_bytes) that caches hold.
+    pub fn cache_reserved_bytes(&self) -> u64 {
+        self.state.ledger.cache_reserved_bytes()
+    }
+
+    /// What counts against the limit: reservations, or what is really allocated where that is more.
+    pub fn used_bytes(&self) -> u64 {
+        self.state.ledger.used_bytes()
+    }
+
+    /// What a cache could reserve now, under both limits.
+    pub fn cache_room_bytes(&self) -> u64 {
+        self.state.ledger.cache_room_bytes()
+    }
+
+    /// Makes `cache` one of those that are asked to shrink, as long as it lives.
+    pub fn register_cache(&self, cache: Weak<dyn ReclaimableCache>) {
+        self.state.caches.lock().push(cache);
+    }
+
+    /// Opens an account. Names need not be unique.
+    pub fn account(&self, name: impl Into<String>, purpose: Purpose) -> Account {
+        let id = self.state.next_account.fetch_add(1, Ordering::Relaxed);
+        let account = Arc::new(AccountState {
+            id,
+            name: name.into(),
+            purpose,
+            reserved_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
+            budget: Arc::clone(&self.state),
+        });
+        self.state.accounts.lock().insert(id, Arc::downgrade(&account));
+        Account::new(account)
+    }
+
+    /// Counts what is really allocated too: `probe` tells that (less whatever allowance its owner grants for what is
+    /// never reserved), and is called for each reservation. The first probe that is set stays.
+    pub fn observe_allocated(&self, probe: fn() -> u64) {
+        self.state.ledger.observe_allocated(probe);
+    }
+
+    /// All accounts that are open, in the order they were opened.
+    pub fn accounts(&self) -> Vec<AccountSnapshot> {
+        self.state.live_accounts().iter().map(|account| account.snapshot()).collect()
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state.ledger.fmt(f)
+    }
+}
+
+impl BudgetState {
+    /// Reserves for `account` in the ledger, making room first if it is for a query.
+    pub(crate) fn reserve(&self, account: &AccountState, bytes: u64) -> Result<()> {
+        let mut shortfall = match self.ledger.try_add(account.purpose, bytes) {
+            Ok(()) => return Ok(()),
+            Err(shortfall) if account.purpose == Purpose::Cache => {
+                return Err(BudgetError::CacheMemory {
+                    account: account.name.clone(),
+                    asked_bytes: bytes,
+                    free_bytes: shortfall.free_bytes,
+                });
+            }
+            Err(shortfall) => shortfall,
+        };
+        for _ in 0..RECLAIM_ROUND_COUNT {
+            // With all caches empty it would not fit either: leave them alone.
+            if self.ledger.query_reserved_bytes().saturating_add(bytes) > self.ledger.limit_bytes() {
+                break;
+            }
+            let released_bytes = self.reclaim(shortfall.missing_bytes);
+            match self.ledger.try_add(account.purpose, bytes) {
+                Ok(()) => return Ok(()),
+                Err(still) => shortfall = still,
+            }
+            if released_bytes == 0 {
+                break;
+            }
+        }
+        Err(self.refusal(account, bytes, shortfall))
+    }
+
+    /// Asks the caches to give back `bytes` in all; returns what they say they gave.
+    fn reclaim(&self, bytes: u64) -> u64 {
+        let caches = self.live_caches();
+        let offers: Vec<(u64, f64)> = caches
+            .iter()
+            .map(|cache| {
+                let held_bytes = cache.held_bytes();
+                (held_bytes, cache.marginal_benefit(bytes.min(held_bytes)))
+            })
+            .collect();
+        shrink_order(bytes, &offers)
+            .into_iter()
+            .filter_map(|(index, share_bytes)| caches.get(index).map(|cache| cache.release(share_bytes)))
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Asks the caches to make up for what is over either limit, as far as they can.
+    pub(crate) fn reclaim_excess(&self) {
+        for _ in 0..RECLAIM_ROUND_COUNT {
+            let over_limit = self.ledger.used_bytes().saturating_sub(self.ledger.limit_bytes());
+            let cache_limit_bytes = self.ledger.cache_limit_bytes().unwrap_or(u64::MAX);
+            let over_cache_limit = self.ledger.cache_reserved_bytes().saturating_sub(cache_limit_bytes);
+            let excess_bytes = over_limit.max(over_cache_limit);
+            if excess_bytes == 0 || self.reclaim(excess_bytes) == 0 {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn forget_account(&self, id: u64) {
+        self.accounts.lock().remove(&id);
+    }
+
+    fn live_caches(&self) -> Vec<Arc<dyn ReclaimableCache>> {
+        let mut live = Vec::new();
+        self.caches.lock().retain(|cache| {
+            let cache = cache.upgrade();
+            let alive = cache.is_some();
+            live.extend(cache);
+            alive
+        });
+        live
+    }
+
+    /// The last owner of an account may be this list: it is dropped after the lock is released, for that takes it too.
+    fn live_accounts(&self) -> Vec<Arc<AccountState>> {
+        let accounts = self.accounts.lock();
+        accounts.values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn refusal(&self, account: &AccountState, asked_bytes: u64, shortfall: Shortfall) -> BudgetError {
+        let mut held: BTreeMap<String, u64> = BTreeMap::new();
+        for other in self.live_accounts() {
+            *held.entry(other.name.clone()).or_default() += other.reserved_bytes.load(Ordering::Relaxed);
+        }
+        let mut holders: Vec<Holder> = held
+            .into_iter()
+            .filter(|&(_, held_bytes)| held_bytes > 0)
+            .map(|(name, held_bytes)| Holder { name, held_bytes })
+            .collect();
+        let unaccounted_bytes = self.ledger.allocated_bytes().saturating_sub(self.ledger.reserved_bytes());
+        if unaccounted_bytes > 0 {
+            holders.push(Holder { name: "memory outside of any account".to_owned(), held_bytes: unaccounted_bytes });
+        }
+        holders.sort_by_key(|holder| std::cmp::Reverse(holder.held_bytes));
+        if holders.len() > NAMED_HOLDER_COUNT + 1 {
+            let others = holders.split_off(NAMED_HOLDER_COUNT);
+            let held_bytes = others.iter().map(|holder| holder.held_bytes).sum();
+            holders.push(Holder { name: format!("{} others", others.len()), held_bytes });
+        }
+        BudgetError::QueryMemory {
+            account: account.name.clone(),
+            asked_bytes,
+            free_bytes: shortfall.free_bytes,
+            limit_bytes: self.ledger.limit_bytes(),
+            holders,
+        }
+    }
+}
+
+/// Least benefit first, each as much as it holds, until enough.
+fn shrink_order(bytes_needed: u64, offers: &[(u64, f64)]) -> Vec<(usize, u64)> {
+    let mut order: Vec<usize> = (0..offers.len()).collect();
+    order.sort_by(|&left, &right| offers[left].1.total_cmp(&offers[right].1));
+    let mut missing_bytes = bytes_needed;
+    let shares = order.into_iter().map(|index| {
+        let share_bytes = offers[index].0.min(missing_bytes);
+        missing_bytes -= share_bytes;
+        (index, share_bytes)
+    });
+    shares.filter(|&(_, share_bytes)| share_bytes > 0).collect()
+}

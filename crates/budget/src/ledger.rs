@@ -1,0 +1,172 @@
+//! The arithmetic of the budget: two totals under two limits, without locks.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Purpose;
+
+/// What is reserved, and how much may be. The totals move by compare-and-swap, so a limit is never passed even for a
+/// moment; all orderings are relaxed because no other memory is published through these numbers.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    limit_bytes: AtomicU64,
+    /// `u64::MAX` means none beyond the limit itself.
+    cache_limit_bytes: AtomicU64,
+    /// Of queries and caches together.
+    reserved_bytes: AtomicU64,
+    /// Of caches; part of `reserved_bytes`. Raised before and lowered after that, so it may be ahead of it for a moment.
+    cache_reserved_bytes: AtomicU64,
+    allocated: OnceLock<fn() -> u64>,
+}
+
+/// Why a reservation does not fit, in numbers of that moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shortfall {
+    /// What would have to be given back first.
+    pub(crate) missing_bytes: u64,
+    pub(crate) free_bytes: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(limit_bytes: u64, cache_limit_bytes: Option<u64>) -> Self {
+        Self {
+            limit_bytes: AtomicU64::new(limit_bytes),
+            cache_limit_bytes: AtomicU64::new(cache_limit_bytes.unwrap_or(u64::MAX)),
+            reserved_bytes: AtomicU64::new(0),
+            cache_reserved_bytes: AtomicU64::new(0),
+            allocated: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_limit_bytes(&self, bytes: u64) {
+        self.limit_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn cache_limit_bytes(&self) -> Option<u64> {
+        Some(self.cache_limit_bytes.load(Ordering::Relaxed)).filter(|&bytes| bytes != u64::MAX)
+    }
+
+    pub(crate) fn set_cache_limit_bytes(&self, bytes: Option<u64>) {
+        self.cache_limit_bytes.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn cache_reserved_bytes(&self) -> u64 {
+        self.cache_reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn query_reserved_bytes(&self) -> u64 {
+        self.reserved_bytes().saturating_sub(self.cache_reserved_bytes())
+    }
+
+    /// The first probe that is set stays.
+    pub(crate) fn observe_allocated(&self, probe: fn() -> u64) {
+        let _ = self.allocated.set(probe);
+    }
+
+    /// What the probe tells, 0 without one.
+    pub(crate) fn allocated_bytes(&self) -> u64 {
+        self.allocated.get().map_or(0, |probe| probe())
+    }
+
+    /// Reservations, or what is really allocated where that is more.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.reserved_bytes().max(self.allocated_bytes())
+    }
+
+    /// What is free for caches now.
+    pub(crate) fn cache_room_bytes(&self) -> u64 {
+        let under_cache_limit =
+            self.cache_limit_bytes.load(Ordering::Relaxed).saturating_sub(self.cache_reserved_bytes());
+        under_cache_limit.min(self.limit_bytes().saturating_sub(self.used_bytes()))
+    }
+
+    /// Adds a reservation if it fits; tells what is missing if not, and then changes nothing.
+    pub(crate) fn try_add(&self, purpose: Purpose, bytes: u64) -> Result<(), Shortfall> {
+        if purpose == Purpose::Cache {
+            let limit_bytes = self.cache_limit_bytes.load(Ordering::Relaxed);
+            add_below(&self.cache_reserved_bytes, bytes, limit_bytes, 0)?;
+        }
+        let added = add_below(&self.reserved_bytes, bytes, self.limit_bytes(), self.allocated_bytes());
+        if added.is_err() && purpose == Purpose::Cache {
+            self.cache_reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        added
+    }
+
+    /// Adds what exists already, over the limit too.
+    pub(crate) fn add(&self, purpose: Purpose, bytes: u64) {
+        if purpose == Purpose::Cache {
+            self.cache_reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, purpose: Purpose, bytes: u64) {
+        self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if purpose == Purpose::Cache {
+            self.cache_reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Raises `total` by `bytes` if the greater of it and `floor_bytes` stays within `limit_bytes` after that.
+fn add_below(total: &AtomicU64, bytes: u64, limit_bytes: u64, floor_bytes: u64) -> Result<(), Shortfall> {
+    let mut seen_bytes = total.load(Ordering::Relaxed);
+    loop {
+        let used_bytes = seen_bytes.max(floor_bytes);
+        let free_bytes = limit_bytes.saturating_sub(used_bytes);
+        if bytes > free_bytes {
+            let missing_bytes = used_bytes.saturating_add(bytes).saturating_sub(limit_bytes);
+            return Err(Shortfall { missing_bytes, free_bytes });
+        }
+        match total.compare_exchange_weak(seen_bytes, seen_bytes + bytes, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Ok(()),
+            Err(now_bytes) => seen_bytes = now_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_changes_nothing_and_tells_what_is_missing() {
+        let ledger = Ledger::new(100, Some(40));
+        assert_eq!(ledger.try_add(Purpose::Query, 70), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 40), Err(Shortfall { missing_bytes: 10, free_bytes: 30 }));
+        assert_eq!(ledger.try_add(Purpose::Cache, 41), Err(Shortfall { missing_bytes: 1, free_bytes: 40 }));
+        assert_eq!(ledger.try_add(Purpose::Cache, 31), Err(Shortfall { missing_bytes: 1, free_bytes: 30 }));
+        assert_eq!((ledger.reserved_bytes(), ledger.cache_reserved_bytes()), (70, 0));
+        assert_eq!(ledger.try_add(Purpose::Cache, 30), Ok(()));
+        assert_eq!((ledger.query_reserved_bytes(), ledger.cache_room_bytes()), (70, 0));
+        ledger.give_back(Purpose::Cache, 30);
+        ledger.give_back(Purpose::Query, 70);
+        assert_eq!((ledger.reserved_bytes(), ledger.cache_reserved_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn nothing_overflows_at_the_largest_numbers() {
+        let ledger = Ledger::new(u64::MAX, None);
+        assert_eq!(ledger.try_add(Purpose::Query, u64::MAX), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 1), Err(Shortfall { missing_bytes: 0, free_bytes: 0 }));
+        assert_eq!(ledger.try_add(Purpose::Query, 0), Ok(()));
+    }
+
+    #[test]
+    fn what_is_allocated_counts_where_it_is_more_than_what_is_reserved() {
+        let ledger = Ledger::new(100, None);
+        ledger.observe_allocated(|| 60);
+        assert_eq!(ledger.try_add(Purpose::Query, 41), Err(Shortfall { missing_bytes: 1, free_bytes: 40 }));
+        assert_eq!(ledger.try_add(Purpose::Cache, 40), Ok(()));
+        assert_eq!((ledger.used_bytes(), ledger.cache_room_bytes()), (60, 40));
+    }
+}
