@@ -1,1 +1,15 @@
+//! Models and policies of all caches: measurements in, predicted seconds and placements out.
+//!
+//! **Owns**: what is worth keeping, what goes when room is needed, how one budget is divided. **Does not own** any
+//! cached byte, measurement or movement: the crates that hold caches measure, ask here, and carry the answer out.
+//!
+//! **Invariants**: every function is pure. There is no clock, no thread, no I/O and no randomness here, and nothing
+//! is depended on but numbers, so that any decision can be repeated from its recorded inputs and any policy
+//! replayed against a recorded trace. Ties are broken by recency, then by id: the order of the inputs never matters.
+//!
+//! **Concurrency**: state goes in and comes out by value; callers decide under which lock.
+//!
+//! **Units**: sizes in bytes (`u64`), measured times in nanoseconds (`u64`), predictions and worths in seconds (`f64`).
 
+pub mod broker;
+pub mod operator_cache;

@@ -1,0 +1,60 @@
+//! One memory budget among caches of different kinds.
+//!
+//! Caches differ in all but one thing: each can say how many seconds of query time more bytes would save it. Seconds
+//! are best used where the next byte saves most, so the benefit is greatest when all marginal benefits are equal, or
+//! nothing is left to give. [`divide`] finds that point from whole curves; [`shrink_order`] takes one step towards it
+//! when a query needs memory now. Pure; carrying it out is the budget's part.
+//!
+//! Paper: design of this project; equal marginal benefit is the optimality condition of separable concave resource
+//! allocation, which the greedy algorithm attains.
+
+mod curve;
+#[cfg(test)]
+mod tests;
+
+pub use curve::BenefitCurve;
+
+/// Divides `total_bytes` among caches so that their benefits add up to the most: each segment of the curves' concave
+/// hulls in order of its slope, steepest first; of equal slopes the earlier curve. One share a curve; their sum is less
+/// than the total if the rest would save nothing.
+///
+/// Exact for concave curves. Where a curve isn't, at most one cache gets a share inside a bridged stretch, where its
+/// true benefit is less than the hull says. Cost: O(p log p) for p points in all.
+pub fn divide(total_bytes: u64, curves: &[BenefitCurve]) -> Vec<u64> {
+    let mut segments: Vec<(usize, u64, f64)> = curves
+        .iter()
+        .enumerate()
+        .flat_map(|(index, curve)| curve.segments().map(move |(bytes, slope)| (index, bytes, slope)))
+        .collect();
+    // Stable: within one curve, slopes fall strictly, so its segments stay in order.
+    segments.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let mut shares = vec![0; curves.len()];
+    let mut left_bytes = total_bytes;
+    for (index, bytes, _) in segments {
+        let taken_bytes = bytes.min(left_bytes);
+        shares[index] += taken_bytes;
+        left_bytes -= taken_bytes;
+    }
+    shares
+}
+
+/// Whom to ask for `bytes_needed`, and for how much: `(index, bytes)` in order, the least marginal benefit first.
+///
+/// `caches` are `(held_bytes, marginal benefit in seconds per byte)`. Nobody is asked for more than it holds, or for
+/// nothing; the sum is less than needed only if all of them hold less. Of equal benefits the larger holder is asked
+/// first, so that fewer are disturbed.
+pub fn shrink_order(bytes_needed: u64, caches: &[(u64, f64)]) -> Vec<(usize, u64)> {
+    let mut order: Vec<usize> = (0..caches.len()).filter(|&index| caches[index].0 > 0).collect();
+    order.sort_by(|&a, &b| caches[a].1.total_cmp(&caches[b].1).then(caches[b].0.cmp(&caches[a].0)));
+    let mut missing_bytes = bytes_needed;
+    let mut requests = Vec::new();
+    for index in order {
+        if missing_bytes == 0 {
+            break;
+        }
+        let bytes = caches[index].0.min(missing_bytes);
+        missing_bytes -= bytes;
+        requests.push((index, bytes));
+    }
+    requests
+}

@@ -1,0 +1,125 @@
+//! Which cached operator results to admit, keep, widen and use.
+//!
+//! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`]. Around them lie
+//! the decisions that go with every policy: [`admission`], [`widening`], [`choose_item`], and the models they
+//! need: [`extrapolate`], [`marginal_benefit`].
+//!
+//! Paper: ReCache (PVLDB 2017) §5; each module lists its deviations.
+
+pub mod admission;
+pub mod choose_item;
+pub mod extrapolate;
+pub mod lru;
+mod marginal_benefit;
+pub mod recache;
+pub mod widening;
+
+#[cfg(test)]
+mod trace;
+
+use std::cmp::Ordering;
+use std::fmt::Debug;
+
+pub use marginal_benefit::marginal_benefit;
+
+/// What is measured of one cached item, and the two marks the policies leave on it at each use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ItemMeasurements {
+    /// The cache's name for the item; unique among the items of one decision.
+    pub id: u64,
+    /// `n`: queries the item has answered, the one that built it included. Zero is read as one.
+    pub use_count: u64,
+    /// `t`: executing the operator on the source, parsing included, without caching its result.
+    pub execute_ns: u64,
+    /// `c`: caching the result while it was computed.
+    pub cache_ns: u64,
+    /// `s`: scanning the item when it is reused; a prediction until it has been.
+    pub reuse_scan_ns: u64,
+    /// `l`: finding the item among all.
+    pub lookup_ns: u64,
+    /// `B`: bytes that evicting the item frees, its metadata included.
+    pub size_bytes: u64,
+    /// `L(p)`: what [`EvictionPolicy::baseline_on_use`] gave when the item was admitted or last used.
+    pub baseline: f64,
+    /// Logical time of the last use, larger is later.
+    pub last_use: u64,
+}
+
+impl ItemMeasurements {
+    /// Seconds that one more use of the item saves: `t + c - s - l`, or zero if reuse doesn't pay.
+    pub fn saving_s(&self) -> f64 {
+        let rebuild_ns = self.execute_ns as f64 + self.cache_ns as f64;
+        let reuse_ns = self.reuse_scan_ns as f64 + self.lookup_ns as f64;
+        (rebuild_ns - reuse_ns).max(0.0) * 1e-9
+    }
+
+    /// Seconds saved if the item is used as often again as it was: `n · (t + c - s - l)`.
+    pub fn history_s(&self) -> f64 {
+        self.use_count.max(1) as f64 * self.saving_s()
+    }
+}
+
+/// What a policy remembers between decisions, beside the marks on the items. Starts at its default; one per cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PolicyState {
+    /// `L` of the greedy-dual family, in seconds per log₂ byte: how much an item must have been worth when it was
+    /// last used to be still worth anything. Never falls.
+    pub baseline: f64,
+}
+
+/// One item to evict.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Victim {
+    /// Which item.
+    pub id: u64,
+    /// Its score at the decision, in the policy's own unit.
+    pub score: f64,
+    /// What evicting it frees.
+    pub size_bytes: u64,
+}
+
+/// What to evict. A decision, not yet done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Eviction {
+    /// In the order of eviction.
+    pub victims: Vec<Victim>,
+    /// The policy's state once the victims are gone.
+    pub state: PolicyState,
+    /// What the victims free together; less than asked for only if every item is a victim.
+    pub freed_bytes: u64,
+}
+
+/// Decides what goes when room is needed. Pure: state in, decision out; the same inputs in any order give the same
+/// decision.
+pub trait EvictionPolicy: Debug + Send + Sync {
+    /// The name users see, and choose the policy by.
+    fn name(&self) -> &'static str;
+
+    /// How much there is to keeping the item, in the policy's own unit. The lowest goes first.
+    fn score(&self, item: &ItemMeasurements) -> f64;
+
+    /// The mark to leave on an item ([`ItemMeasurements::baseline`]) when it is admitted and whenever it is used.
+    fn baseline_on_use(&self, state: &PolicyState) -> f64;
+
+    /// Picks victims that free at least `bytes_to_free` together, or all items if they are too few.
+    ///
+    /// `items` are those that may be evicted: not the ones in use. Nothing to free gives no victims.
+    fn choose(&self, state: PolicyState, items: &[ItemMeasurements], bytes_to_free: u64) -> Eviction;
+
+    /// Seconds of query time that the item is still expected to save, as far as the policy can tell. Never negative.
+    fn worth_s(&self, state: &PolicyState, item: &ItemMeasurements) -> f64;
+
+    /// Whether a newcomer has to be worth as much as what it displaces, and if it isn't, the state after turning it
+    /// away. `None`: the policy takes every newcomer that fits.
+    fn after_refusal(&self, state: PolicyState, newcomer: &ItemMeasurements) -> Option<PolicyState>;
+}
+
+/// How much must go before `incoming_bytes` fit beside `held_bytes` under the limit.
+pub fn bytes_to_free(held_bytes: u64, incoming_bytes: u64, limit_bytes: u64) -> u64 {
+    held_bytes.saturating_add(incoming_bytes).saturating_sub(limit_bytes)
+}
+
+/// Orders items for eviction: by score, then the least recently used, then by id.
+fn eviction_order(a: (f64, &ItemMeasurements), b: (f64, &ItemMeasurements)) -> Ordering {
+    a.0.total_cmp(&b.0).then(a.1.last_use.cmp(&b.1.last_use)).then(a.1.id.cmp(&b.1.id))
+}
