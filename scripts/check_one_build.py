@@ -40,6 +40,11 @@ def findings(everything: dict[str, str], name: str, selection: dict[str, str]) -
     ]
 
 
+def resolve(selection: tuple[str, ...]) -> dict[str, str]:
+    """What cargo resolves for a selection, as `parse` returns it."""
+    return parse(cargo("tree", "--locked", "--prefix", "none", "-f", "{p} [{f}]", *selection))
+
+
 def self_test() -> None:
     """Plain assertions on small inputs."""
     tree = "libc v0.2.1 [default,std]\nours v0.1.0 (/a/b) [x]\nderive v1.0.0 (proc-macro) []\nlibc v0.2.1 [default,std] (*)\n"
@@ -58,7 +63,6 @@ def main(arguments: list[str]) -> int:
     if arguments:
         print(__doc__, file=sys.stderr)
         return 2
-    resolve = lambda selection: parse(cargo("tree", "--locked", "--prefix", "none", "-f", "{p} [{f}]", *selection))
     everything = resolve(EVERYTHING)
     found = [line for name, selection in SELECTIONS.items() for line in findings(everything, name, resolve(selection))]
     for line in found:

@@ -5,6 +5,7 @@ Standard library only, Python 3.10 and later.
 import json
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,5 +48,8 @@ def members() -> list[Member]:
 
 
 def cargo(*arguments: str) -> str:
-    """Standard output of a cargo command in the root; its errors go to the terminal."""
-    return subprocess.run(["cargo", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    """Standard output of a cargo command in the root. Ends the check where cargo fails, whose own words are on the terminal."""
+    done = subprocess.run(["cargo", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"cargo {' '.join(arguments)} failed")
+    return done.stdout
