@@ -1,0 +1,478 @@
+//! CSV records into typed columns.
+//!
+//! Owns: [`CsvDecoder`], the way from a window of records to builders. Does not own: where fields end (`index`), what
+//! text spells which value (`leaf`), where records end in a file (`splitter`).
+//!
+//! Two ways through a window. The *quick* way presumes that nothing is wrong: every record has the right number of
+//! fields (a subtraction each), the predicate's columns are parsed and tested row by row, and each further column is then
+//! parsed in one go for the rows that passed, so that the branch on its type predicts well. When anything is wrong, the
+//! window's rows are taken back and the *careful* way goes record by record: it finds the first bad record in file order,
+//! skips blank lines, and leaves out bad records under [`OnError::Skip`].
+//!
+//! Invariants: between windows, builders of output columns hold `row_count` values and those of columns that only the
+//! predicate needs hold none. What a record means does not depend on the records around it, nor on where `decode` calls
+//! cut the file.
+//!
+//! Concurrency: one thread at a time; buffers are reused, nothing is allocated per row.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use thermocline_predicate::{Domain, FieldPath};
+
+use super::dialect::{CsvFormat, header_names};
+use super::fault::{FieldProblem, Place, Problem};
+use super::field::{FieldText, read_field};
+use super::index::RecordIndex;
+use super::marks::Marks;
+use crate::decoder::{Decoder, Rows};
+use crate::{Fault, LeafBuilder, OnError, RawError, ScanPlan};
+
+/// Bytes indexed at once: the index of a window and its bytes stay in the L2 cache, and the pieces are long enough that
+/// indexing the cut record at the end twice does not matter.
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// Blank lines before a header that fill this many bytes are an error: pieces of a file that other decoders read could
+/// not know that the header is still to come.
+const HEADER_REACH_BYTES: usize = 64 << 10;
+
+/// Decodes CSV records by a plan.
+#[derive(Debug)]
+pub struct CsvDecoder {
+    file: Arc<str>,
+    format: CsvFormat,
+    marks: Marks,
+    /// The plan's columns, as positions in `columns`; a path named twice is read once.
+    output: Vec<usize>,
+    columns: Vec<ParsedColumn>,
+    /// Columns the predicate tests, the cheaper to parse first.
+    filters: Vec<Filter>,
+    on_error: OnError,
+    strict: bool,
+    window_bytes: usize,
+    index: RecordIndex,
+    selection: Vec<u32>,
+    scratch: Vec<u8>,
+    /// The header is still to come: what was decoded began at the start of the file and was blank so far.
+    is_header_due: bool,
+    row_count: usize,
+    record_count: u64,
+    skipped_count: u64,
+}
+
+#[derive(Debug)]
+struct ParsedColumn {
+    /// Position in the file.
+    position: usize,
+    is_text: bool,
+    /// Parsed by a filter, so not again for the rows that passed.
+    is_filtered: bool,
+    /// Whether its values are kept.
+    is_output: bool,
+    builder: LeafBuilder,
+}
+
+#[derive(Debug)]
+struct Filter {
+    /// Position in `columns`.
+    column: usize,
+    domain: Domain,
+}
+
+impl CsvDecoder {
+    /// A decoder of `file`'s records, for messages called `file`.
+    ///
+    /// # Errors
+    /// A column that the format does not name, a path of several names, a type text cannot be read as, a plan that
+    /// unnests, or a format that [`CsvFormat::validate`] refuses.
+    pub fn new(plan: &ScanPlan, format: &CsvFormat, file: Arc<str>) -> Result<Self, RawError> {
+        format.validate()?;
+        if let Some(unnest) = &plan.unnest {
+            return Err(RawError::plan(&unnest.path, "CSV files have no lists to unnest"));
+        }
+        let mut decoder = Self {
+            file,
+            format: format.clone(),
+            marks: format.marks(),
+            output: Vec::with_capacity(plan.columns.len()),
+            columns: Vec::new(),
+            filters: Vec::new(),
+            on_error: plan.on_error,
+            strict: plan.strict,
+            window_bytes: WINDOW_BYTES,
+            index: RecordIndex::default(),
+            selection: Vec::new(),
+            scratch: Vec::new(),
+            is_header_due: false,
+            row_count: 0,
+            record_count: 0,
+            skipped_count: 0,
+        };
+        for column in &plan.columns {
+            let at = decoder.column(&column.path, &column.data_type)?;
+            decoder.columns[at].is_output = true;
+            decoder.output.push(at);
+        }
+        for (path, domain) in plan.predicate.fields() {
+            let data_type =
+                plan.type_of(path).ok_or_else(|| RawError::plan(path, "the predicate's field has no type"))?;
+            let column = decoder.column(path, data_type)?;
+            decoder.columns[column].is_filtered = true;
+            decoder.filters.push(Filter { column, domain: domain.clone() });
+        }
+        // Text is copied before it is tested; numbers are not.
+        let columns = &decoder.columns;
+        decoder.filters.sort_by_key(|filter| {
+            let column = &columns[filter.column];
+            (column.is_text, column.position)
+        });
+        Ok(decoder)
+    }
+
+    /// Small windows, so that small inputs have many.
+    #[cfg(test)]
+    pub(super) fn with_window_bytes(mut self, window_bytes: usize) -> Self {
+        self.window_bytes = window_bytes;
+        self
+    }
+
+    /// The place in `columns` of a field read as a type.
+    fn column(&mut self, path: &FieldPath, data_type: &arrow::datatypes::DataType) -> Result<usize, RawError> {
+        let [name] = path.parts() else {
+            return Err(RawError::plan(path, "CSV files have no nested fields"));
+        };
+        let position = self.format.column_names.iter().position(|column| column == name);
+        let position = position.ok_or_else(|| RawError::plan(path, "the file has no such column"))?;
+        let known = self
+            .columns
+            .iter()
+            .position(|column| column.position == position && column.builder.data_type() == data_type);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        self.columns.push(ParsedColumn {
+            position,
+            is_text: data_type.is_string(),
+            is_filtered: false,
+            is_output: false,
+            builder: LeafBuilder::new(data_type)
+                .ok_or_else(|| RawError::plan(path, format!("CSV files do not hold {data_type}")))?,
+        });
+        Ok(self.columns.len() - 1)
+    }
+
+    /// Indexes one window of `records` and reads its whole records; returns its length.
+    fn decode_window(&mut self, records: &[u8], offset_bytes: u64) -> Result<usize, RawError> {
+        let (window, is_last) = self.index.build_next(records, self.window_bytes, self.marks, true);
+        if let Some(start) = self.index.too_long_record(window) {
+            return Err(RawError::RecordTooLong {
+                file: Arc::clone(&self.file),
+                offset_bytes: offset_bytes + u64::from(start),
+            });
+        }
+        let covered = if is_last { window.len() } else { self.index.covered_bytes() };
+        let first = if self.is_header_due { self.read_header(window, offset_bytes)? } else { 0 };
+        if !self.read_quickly(window, first) {
+            self.read_carefully(window, first, offset_bytes)?;
+        }
+        Ok(covered)
+    }
+
+    /// Compares the header with the column names, and returns the number of records up to it.
+    fn read_header(&mut self, window: &[u8], offset_bytes: u64) -> Result<usize, RawError> {
+        for record in 0..self.index.record_count() {
+            let fields = self.index.record(record);
+            if fields.bytes(window).is_empty() {
+                continue;
+            }
+            self.is_header_due = false;
+            let place = Place { file: &self.file, window, offset_bytes, fields };
+            let names = header_names(window, fields, self.marks)
+                .map_err(|(position, problem)| place.malformed(position, None, problem))?;
+            if names != self.format.column_names {
+                return Err(place.other_header(&names, &self.format.column_names));
+            }
+            return Ok(record + 1);
+        }
+        Ok(self.index.record_count())
+    }
+
+    /// Reads the window's records from `first` on if there is nothing wrong with any of them; else takes all its rows
+    /// back and returns false.
+    fn read_quickly(&mut self, window: &[u8], first: usize) -> bool {
+        let end = self.index.record_count();
+        if self.index.has_open_quote()
+            || !self.index.all_have(first..end, self.format.column_names.len(), window)
+            || (self.strict && std::str::from_utf8(window).is_err())
+            || (self.strict && !self.all_quotes_close(window, first))
+        {
+            return false;
+        }
+        let row_count = self.row_count;
+        let passed = if self.filters.is_empty() {
+            self.append_all(window, first..end)
+        } else {
+            self.filter_window(window, first..end) && self.append_selected(window)
+        };
+        if passed {
+            self.record_count += (end - first) as u64;
+        } else {
+            self.row_count = row_count;
+            self.take_back();
+        }
+        passed
+    }
+
+    /// Whether each quoted field of the window is closed by its last byte.
+    fn all_quotes_close(&mut self, window: &[u8], first: usize) -> bool {
+        let Some(quote) = self.marks.quote else { return true };
+        if memchr::memchr(quote, window).is_none() {
+            return true;
+        }
+        for record in first..self.index.record_count() {
+            let fields = self.index.record(record);
+            for position in 0..fields.ends.len() {
+                let text = read_field(fields.field(window, position), self.marks, &mut self.scratch);
+                if matches!(text, FieldText::TrailingText | FieldText::Unclosed) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Drops whatever the builders hold beyond `row_count` rows.
+    fn take_back(&mut self) {
+        for column in &mut self.columns {
+            let keep = if column.is_output { self.row_count } else { 0 };
+            column.builder.truncate(keep);
+        }
+    }
+
+    /// Appends the columns no filter has read, for every record; false when a value cannot be read.
+    fn append_all(&mut self, window: &[u8], records: std::ops::Range<usize>) -> bool {
+        self.row_count += records.len();
+        let null_text = self.format.null_text.as_bytes();
+        for column in &mut self.columns {
+            for record in records.clone() {
+                let raw = self.index.record(record).field(window, column.position);
+                if column.append(raw, self.marks, null_text, &mut self.scratch).is_err() {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Parses and tests the predicate's columns; leaves the records that pass in `selection`.
+    fn filter_window(&mut self, window: &[u8], records: std::ops::Range<usize>) -> bool {
+        self.selection.clear();
+        let null_text = self.format.null_text.as_bytes();
+        for record in records {
+            let fields = self.index.record(record);
+            let mut passes = true;
+            let mut parsed = 0;
+            for filter in &self.filters {
+                let column = &mut self.columns[filter.column];
+                let raw = fields.field(window, column.position);
+                if column.append(raw, self.marks, null_text, &mut self.scratch).is_err() {
+                    return false;
+                }
+                parsed += 1;
+                if !column.builder.test(&filter.domain) {
+                    passes = false;
+                    break;
+                }
+            }
+            for filter in &self.filters[..parsed] {
+                let column = &mut self.columns[filter.column];
+                if !passes || !column.is_output {
+                    let keep = column.builder.len() - 1;
+                    column.builder.truncate(keep);
+                }
+            }
+            if passes {
+                self.selection.push(record as u32);
+            }
+        }
+        true
+    }
+
+    fn append_selected(&mut self, window: &[u8]) -> bool {
+        self.row_count += self.selection.len();
+        let null_text = self.format.null_text.as_bytes();
+        for column in self.columns.iter_mut().filter(|column| !column.is_filtered) {
+            for &record in &self.selection {
+                let raw = self.index.record(record as usize).field(window, column.position);
+                if column.append(raw, self.marks, null_text, &mut self.scratch).is_err() {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn read_carefully(&mut self, window: &[u8], first: usize, offset_bytes: u64) -> Result<(), RawError> {
+        for record in first..self.index.record_count() {
+            let is_unclosed = self.index.has_open_quote() && record + 1 == self.index.record_count();
+            match self.read_record(window, record, offset_bytes, is_unclosed) {
+                Ok(Outcome::Blank) => {}
+                Ok(Outcome::Rejected) => {
+                    self.record_count += 1;
+                    self.take_back();
+                }
+                Ok(Outcome::Passed) => {
+                    self.record_count += 1;
+                    self.row_count += 1;
+                    self.take_back();
+                }
+                Err(error) => {
+                    self.take_back();
+                    // A full column is no fault of the record.
+                    if self.on_error == OnError::Fail || error.fault().is_none() {
+                        return Err(error);
+                    }
+                    self.skipped_count += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_record(
+        &mut self,
+        window: &[u8],
+        record: usize,
+        offset_bytes: u64,
+        is_unclosed: bool,
+    ) -> Result<Outcome, RawError> {
+        let fields = self.index.record(record);
+        let place = Place { file: &self.file, window, offset_bytes, fields };
+        let names = &self.format.column_names;
+        if is_unclosed {
+            let position = fields.ends.len() - 1;
+            return Err(place.malformed(position, names.get(position), Problem::Unclosed));
+        }
+        if fields.bytes(window).is_empty() {
+            return Ok(Outcome::Blank);
+        }
+        if fields.ends.len() != names.len() {
+            return Err(place.field_count(names.len()));
+        }
+        if self.strict {
+            for position in 0..names.len() {
+                let raw = fields.field(window, position);
+                let problem = match read_field(raw, self.marks, &mut self.scratch) {
+                    FieldText::TrailingText | FieldText::Unclosed => Problem::TrailingText,
+                    _ if std::str::from_utf8(raw).is_err() => Problem::Utf8,
+                    _ => continue,
+                };
+                return Err(place.malformed(position, names.get(position), problem));
+            }
+        }
+        let null_text = self.format.null_text.as_bytes();
+        let filters = self.filters.iter().map(|filter| (filter.column, Some(&filter.domain)));
+        let others = (0..self.columns.len()).map(|column| (column, None));
+        for (at, domain) in filters.chain(others) {
+            let column = &mut self.columns[at];
+            if domain.is_none() && column.is_filtered {
+                continue;
+            }
+            let position = column.position;
+            let raw = fields.field(window, position);
+            if let Err(problem) = column.append(raw, self.marks, null_text, &mut self.scratch) {
+                let data_type = column.builder.data_type();
+                return Err(place.unreadable(position, &names[position], data_type, problem, self.marks));
+            }
+            if domain.is_some_and(|domain| !column.builder.test(domain)) {
+                return Ok(Outcome::Rejected);
+            }
+        }
+        Ok(Outcome::Passed)
+    }
+}
+
+enum Outcome {
+    Blank,
+    Rejected,
+    Passed,
+}
+
+impl ParsedColumn {
+    /// Appends the value of a raw field.
+    #[inline(always)]
+    fn append(
+        &mut self,
+        raw: &[u8],
+        marks: Marks,
+        null_text: &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), FieldProblem> {
+        let text = match read_field(raw, marks, scratch) {
+            FieldText::Bare(text) if text != null_text => text,
+            FieldText::Bare(_) => {
+                self.builder.append_null();
+                return Ok(());
+            }
+            FieldText::Quoted(text) => text,
+            FieldText::TrailingText => return Err(FieldProblem::Written(Problem::TrailingText)),
+            FieldText::Unclosed => return Err(FieldProblem::Written(Problem::Unclosed)),
+        };
+        if text.is_empty() && !self.is_text {
+            self.builder.append_null();
+            return Ok(());
+        }
+        self.builder.append_text(text).map_err(FieldProblem::Value)
+    }
+}
+
+impl Decoder for CsvDecoder {
+    fn decode(&mut self, records: &[u8], file_offset: u64) -> Result<(), RawError> {
+        let mut at = 0;
+        if file_offset == 0 {
+            self.is_header_due = self.format.has_header;
+            if records.starts_with(CsvFormat::BYTE_ORDER_MARK) {
+                at = CsvFormat::BYTE_ORDER_MARK.len();
+            }
+        }
+        while at < records.len() {
+            at += self.decode_window(&records[at..], file_offset + at as u64)?;
+        }
+        if self.is_header_due && file_offset == 0 && records.len() >= HEADER_REACH_BYTES {
+            return Err(RawError::Malformed(Box::new(Fault {
+                file: Arc::clone(&self.file),
+                offset_bytes: 0,
+                line: None,
+                column: None,
+                seen: "blank lines only".to_owned(),
+                expected: format!("a header within the first {} KiB", HEADER_REACH_BYTES >> 10),
+            })));
+        }
+        Ok(())
+    }
+
+    fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    fn finish(&mut self) -> Result<Rows, RawError> {
+        let mut arrays: Vec<Option<ArrayRef>> = Vec::with_capacity(self.columns.len());
+        for column in &mut self.columns {
+            arrays.push(if column.is_output {
+                let array = column
+                    .builder
+                    .finish()
+                    .map_err(|source| RawError::Arrow { file: Arc::clone(&self.file), source })?;
+                Some(array)
+            } else {
+                None
+            });
+        }
+        Ok(Rows {
+            columns: self.output.iter().filter_map(|&at| arrays[at].clone()).collect(),
+            row_count: std::mem::take(&mut self.row_count),
+            record_count: std::mem::take(&mut self.record_count),
+            skipped_count: std::mem::take(&mut self.skipped_count),
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Where whole records end in a CSV file read piece by piece.
+//!
+//! Owns: [`Splitter`]. Does not own: reading, morsels, what is in the records.
+//!
+//! Invariants: the same rule for quotes as the decoder (`marks::QuoteState`), carried exactly across pieces of any
+//! size; so a piece boundary never changes which newlines end a record.
+//!
+//! Concurrency: the state of a piece depends on every byte before it: one splitter per file, fed in file order.
+
+use super::dialect::CsvFormat;
+use super::marks::{BlockLoop, Marks, MaskSource, QuoteState, run_blocks};
+
+/// Finds the ends of records in consecutive pieces of one file.
+#[derive(Debug, Clone)]
+pub struct Splitter {
+    marks: Marks,
+    state: QuoteState,
+}
+
+impl Splitter {
+    /// A splitter that stands at the start of a record.
+    pub fn new(format: &CsvFormat) -> Self {
+        Self { marks: format.marks(), state: QuoteState::default() }
+    }
+
+    /// The offset in `chunk` just after the last newline that ends a record, or 0 when none does. Chunks follow each
+    /// other in the file without gaps. Costs one `memchr` per chunk without quotes.
+    pub fn last_record_end(&mut self, chunk: &[u8]) -> usize {
+        let Some(&last) = chunk.last() else { return 0 };
+        if !self.state.is_inside() {
+            let quoted = self.marks.quote.and_then(|quote| memchr::memchr(quote, chunk));
+            if quoted.is_none() {
+                self.state = QuoteState::after_unquoted(last, self.marks);
+                return memchr::memrchr(b'\n', chunk).map_or(0, |at| at + 1);
+            }
+        }
+        let (state, end) = run_blocks(LastEnd { chunk, state: self.state }, self.marks);
+        self.state = state;
+        end
+    }
+
+    /// Whether the next byte stands inside quotes: at the end of a file, a quote was never closed.
+    pub fn is_inside_quotes(&self) -> bool {
+        self.state.is_inside()
+    }
+}
+
+struct LastEnd<'a> {
+    chunk: &'a [u8],
+    state: QuoteState,
+}
+
+impl BlockLoop for LastEnd<'_> {
+    type Output = (QuoteState, usize);
+
+    #[inline(always)]
+    fn run<M: MaskSource>(self, source: M) -> (QuoteState, usize) {
+        let mut state = self.state;
+        let mut end = 0;
+        let (blocks, tail) = self.chunk.as_chunks::<64>();
+        for (index, block) in blocks.iter().enumerate() {
+            let masks = source.masks(block);
+            let newlines = state.field_ends(masks) & masks.newlines;
+            if newlines != 0 {
+                end = (index + 1) * 64 - newlines.leading_zeros() as usize;
+            }
+        }
+        if !tail.is_empty() {
+            let mut block = [0_u8; 64];
+            block[..tail.len()].copy_from_slice(tail);
+            let masks = source.masks(&block).truncated(tail.len());
+            let newlines = state.partial_field_ends(masks, tail.len()) & masks.newlines;
+            if newlines != 0 {
+                end = (blocks.len() + 1) * 64 - newlines.leading_zeros() as usize;
+            }
+        }
+        (state, end)
+    }
+}
