@@ -8,6 +8,7 @@ longest_lines=800
 biggest_kib=2048
 found=0
 
+git -c safe.directory='*' rev-parse --git-dir >/dev/null # what is tracked is git's to say
 tracked() { git -c safe.directory='*' ls-files -z -- "$@"; }
 
 # report TITLE: prints the findings on standard input under a title and remembers that there were some.
