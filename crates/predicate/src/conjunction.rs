@@ -1,6 +1,7 @@
 //! Conjunctions of per-field domains in normal form.
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
 use std::collections::BTreeMap;

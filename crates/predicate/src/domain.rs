@@ -7,6 +7,7 @@ mod display;
 mod evaluate;
 mod shape;
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
 use std::hash::{Hash, Hasher};

@@ -22,7 +22,7 @@ impl Interval {
     /// interval `a` covers `b`, both of the same kind, exactly if `a`'s low key is at most `b`'s and its high key
     /// at least `b`'s. An unbounded end has the extreme key. Exact: integers are never rounded through a float.
     ///
-    /// `None` for booleans and strings. Costs a few instructions.
+    /// `None` for booleans and strings, and if nothing lies inside. Costs a few instructions.
     ///
     /// ```
     /// use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -34,11 +34,10 @@ impl Interval {
     /// ```
     pub fn numeric_key(&self) -> Option<(i128, i128)> {
         let (low, high) = self.range();
-        let high_key = match high {
-            Cut::Max => i128::MAX,
-            Cut::Min => return None,
-            _ => high.numeric_key()? - 1,
-        };
+        if low >= high {
+            return None;
+        }
+        let high_key = if high == Cut::Max { i128::MAX } else { high.numeric_key()? - 1 };
         Some((low.numeric_key()?, high_key))
     }
 

@@ -250,13 +250,9 @@ fn within<V: Copy, K: Copy + Ord>(values: &[V], key: impl Fn(V) -> K, ranges: &[
 /// One bit a value.
 fn pack<V: Copy>(values: &[V], test: impl Fn(V) -> bool) -> BooleanBuffer {
     let mut words: Vec<u64> = Vec::with_capacity(values.len().div_ceil(64));
-    let (chunks, tail) = values.as_chunks::<64>();
-    for chunk in chunks {
-        words.push(pack_word(&chunk.map(|value| u8::from(test(value)))));
-    }
-    if !tail.is_empty() {
+    for chunk in values.chunks(64) {
         let mut bytes = [0; 64];
-        bytes.iter_mut().zip(tail).for_each(|(byte, &value)| *byte = u8::from(test(value)));
+        bytes.iter_mut().zip(chunk).for_each(|(byte, &value)| *byte = u8::from(test(value)));
         words.push(pack_word(&bytes));
     }
     // Bitmaps are little-endian bytes, whatever the machine.

@@ -1,0 +1,237 @@
+//! `Domain::evaluate` on every array type against `Domain::contains`, and against arrow-rs' comparison kernels.
+
+use std::sync::Arc;
+
+use arrow::array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, DurationMillisecondType,
+    DurationNanosecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32SecondType, Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int64Array, LargeStringArray, NullArray,
+    PrimitiveArray, StringArray, StringViewArray, TimestampMicrosecondArray,
+};
+use arrow::compute::kernels::cmp;
+use arrow::datatypes::DataType;
+
+use super::*;
+use crate::PredicateError;
+
+/// Random rows, some NULL, beside the values they hold.
+fn random_rows<T: Clone>(random: &mut Random, from: &[T]) -> Vec<Option<T>> {
+    let row_count = random.below(200);
+    let nulls = random.one_in(3);
+    (0..row_count).map(|_| if nulls && random.one_in(4) { None } else { Some(random.pick(from).clone()) }).collect()
+}
+
+/// Evaluates on the whole array and on a random slice of it.
+fn check(domain: &Domain, array: &ArrayRef, expected: &[bool], random: &mut Random, context: &str) {
+    let compare = |array: &dyn Array, expected: &[bool]| {
+        let seen = domain.evaluate(array).unwrap();
+        assert_eq!(seen.null_count(), 0, "{context}");
+        let seen: Vec<bool> = seen.values().iter().collect();
+        assert_eq!(seen, expected, "{} on {array:?}, {context}", domain.display(&"x"));
+    };
+    compare(array, expected);
+    let offset = random.below(array.len() + 1);
+    let len = random.below(array.len() - offset + 1);
+    compare(&array.slice(offset, len), &expected[offset..offset + len]);
+}
+
+fn check_type<V: Clone>(
+    universe: &Universe,
+    values: &[V],
+    to_scalar: impl Fn(&V) -> Scalar,
+    to_array: impl Fn(Vec<Option<V>>) -> ArrayRef,
+) {
+    for seed in 0..150 {
+        let mut random = Random::new(seed);
+        let (domain, _) = random_set(&mut random, universe, 3);
+        let rows = random_rows(&mut random, values);
+        let expected: Vec<bool> =
+            rows.iter().map(|row| domain.contains(row.as_ref().map(&to_scalar).as_ref())).collect();
+        let array = to_array(rows);
+        check(&domain, &array, &expected, &mut random, &format!("seed {seed}"));
+    }
+}
+
+fn check_ints<T: ArrowPrimitiveType>()
+where
+    T::Native: TryFrom<i128> + Into<i128>,
+{
+    for universe in [Universe::ints(), Universe::extreme_ints()] {
+        let as_int = |value: &Scalar| if let Scalar::Int(value) = value { *value } else { 0 };
+        let fitting: Vec<T::Native> =
+            universe.probes.iter().filter_map(|value| T::Native::try_from(as_int(value)).ok()).collect();
+        check_type(
+            &universe,
+            &fitting,
+            |&value| Scalar::Int(value.into()),
+            |rows| Arc::new(rows.into_iter().collect::<PrimitiveArray<T>>()),
+        );
+    }
+}
+
+#[test]
+fn integer_columns_of_every_width_agree_with_membership() {
+    check_ints::<Int8Type>();
+    check_ints::<Int16Type>();
+    check_ints::<Int32Type>();
+    check_ints::<Int64Type>();
+    check_ints::<UInt8Type>();
+    check_ints::<UInt16Type>();
+    check_ints::<UInt32Type>();
+    check_ints::<UInt64Type>();
+}
+
+#[test]
+fn dates_times_and_decimals_agree_with_membership_of_their_integers() {
+    check_ints::<Date32Type>();
+    check_ints::<Date64Type>();
+    check_ints::<Time32SecondType>();
+    check_ints::<Time64NanosecondType>();
+    check_ints::<TimestampSecondType>();
+    check_ints::<TimestampMillisecondType>();
+    check_ints::<TimestampMicrosecondType>();
+    check_ints::<TimestampNanosecondType>();
+    check_ints::<DurationMillisecondType>();
+    check_ints::<DurationNanosecondType>();
+    check_ints::<Decimal32Type>();
+    check_ints::<Decimal64Type>();
+    check_ints::<Decimal128Type>();
+}
+
+#[test]
+fn a_time_zone_does_not_change_what_a_timestamp_is_compared_by() {
+    let array = TimestampMicrosecondArray::from(vec![1, 5, 9]).with_timezone("+02:00");
+    let domain = Domain::interval(Included(Scalar::Int(5)), Unbounded);
+    assert_eq!(domain.evaluate(&array).unwrap(), BooleanArray::from(vec![false, true, true]));
+}
+
+#[test]
+fn float_columns_of_every_width_agree_with_membership() {
+    let universe = Universe::floats();
+    let floats: Vec<f64> =
+        universe.probes.iter().map(|value| if let Scalar::Float(value) = value { *value } else { 0.0 }).collect();
+    check_type(
+        &universe,
+        &floats,
+        |&value| Scalar::Float(value),
+        |rows| Arc::new(rows.into_iter().collect::<PrimitiveArray<Float64Type>>()),
+    );
+    let singles: Vec<f32> = floats.iter().map(|&value| value as f32).collect();
+    check_type(
+        &universe,
+        &singles,
+        |&value| Scalar::Float(value.into()),
+        |rows| Arc::new(rows.into_iter().collect::<PrimitiveArray<Float32Type>>()),
+    );
+    type Half = <Float16Type as ArrowPrimitiveType>::Native;
+    let halves: Vec<Half> = floats.iter().map(|&value| Half::from_f64(value)).collect();
+    check_type(
+        &universe,
+        &halves,
+        |&value| Scalar::Float(value.to_f64()),
+        |rows| Arc::new(rows.into_iter().collect::<PrimitiveArray<Float16Type>>()),
+    );
+}
+
+#[test]
+fn string_columns_of_every_layout_agree_with_membership() {
+    let universe = Universe::strings();
+    let texts: Vec<String> = universe
+        .probes
+        .iter()
+        .map(|value| if let Scalar::Utf8(value) = value { value.to_string() } else { String::new() })
+        .collect();
+    let to_scalar = |value: &String| Scalar::from(value.as_str());
+    check_type(&universe, &texts, to_scalar, |rows| Arc::new(StringArray::from(rows)));
+    check_type(&universe, &texts, to_scalar, |rows| Arc::new(LargeStringArray::from(rows)));
+    check_type(&universe, &texts, to_scalar, |rows| Arc::new(rows.into_iter().collect::<StringViewArray>()));
+    check_type(&universe, &texts, to_scalar, |rows| {
+        Arc::new(rows.iter().map(Option::as_deref).collect::<DictionaryArray<Int16Type>>())
+    });
+}
+
+#[test]
+fn boolean_columns_agree_with_membership() {
+    check_type(
+        &Universe::booleans(),
+        &[false, true],
+        |&value| Scalar::Boolean(value),
+        |rows| Arc::new(BooleanArray::from(rows)),
+    );
+}
+
+#[test]
+fn a_null_among_the_values_of_a_dictionary_is_null() {
+    let values = StringArray::from(vec![Some("a"), None]);
+    let keys = PrimitiveArray::<Int8Type>::from(vec![Some(0), Some(1), None]);
+    let array = DictionaryArray::new(keys, Arc::new(values));
+    let wanted = Domain::point(Scalar::from("a"));
+    assert_eq!(wanted.evaluate(&array).unwrap(), BooleanArray::from(vec![true, false, false]));
+    let missing = Domain::null();
+    assert_eq!(missing.evaluate(&array).unwrap(), BooleanArray::from(vec![false, true, true]));
+    let empty: DictionaryArray<Int8Type> = vec![None::<&str>, None].into_iter().collect();
+    assert_eq!(wanted.evaluate(&empty).unwrap(), BooleanArray::from(vec![false, false]));
+}
+
+#[test]
+fn sets_of_many_intervals_agree_with_membership() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let count = 1 + random.below(120);
+        let domain = (0..count).fold(Domain::none(), |domain, _| {
+            let low = random.below(1000) as i128 - 500;
+            let high = low + random.below(4) as i128;
+            domain.union(&Domain::interval(Included(Scalar::Int(low)), Included(Scalar::Int(high))))
+        });
+        let values: Vec<Option<i64>> = (-520..520).map(Some).collect();
+        let expected: Vec<bool> =
+            values.iter().map(|value| domain.contains_int(value.unwrap_or_default().into())).collect();
+        let array: ArrayRef = Arc::new(Int64Array::from(values));
+        check(&domain, &array, &expected, &mut random, &format!("seed {seed}"));
+        let brute = |value: i128| {
+            domain
+                .intervals()
+                .iter()
+                .any(|interval| interval.numeric_key().is_some_and(|(low, high)| low <= value && value <= high))
+        };
+        assert!((-520..520).all(|value| brute(value) == domain.contains_int(value)), "seed {seed}");
+    }
+}
+
+#[test]
+fn comparisons_select_what_the_kernels_of_arrow_select() {
+    let universe = Universe::floats();
+    let floats: Vec<f64> =
+        universe.probes.iter().map(|value| if let Scalar::Float(value) = value { *value } else { 0.0 }).collect();
+    let array = Float64Array::from(floats.clone());
+    for bound in floats {
+        let value = Scalar::Float(bound);
+        let scalar = Float64Array::new_scalar(bound);
+        let selected = |low, high| Domain::interval(low, high).evaluate(&array).unwrap();
+        assert_eq!(selected(Unbounded, Excluded(value.clone())), cmp::lt(&array, &scalar).unwrap(), "< {bound}");
+        assert_eq!(selected(Unbounded, Included(value.clone())), cmp::lt_eq(&array, &scalar).unwrap(), "<= {bound}");
+        assert_eq!(selected(Excluded(value.clone()), Unbounded), cmp::gt(&array, &scalar).unwrap(), "> {bound}");
+        assert_eq!(selected(Included(value.clone()), Unbounded), cmp::gt_eq(&array, &scalar).unwrap(), ">= {bound}");
+        let point = Domain::point(value);
+        assert_eq!(point.evaluate(&array).unwrap(), cmp::eq(&array, &scalar).unwrap(), "= {bound}");
+        assert_eq!(point.complement().evaluate(&array).unwrap(), cmp::neq(&array, &scalar).unwrap(), "<> {bound}");
+    }
+}
+
+#[test]
+fn a_set_without_bounds_goes_with_every_type_and_another_does_not() {
+    let binary = BinaryArray::from(vec![Some(b"a".as_slice()), None]);
+    assert_eq!(Domain::not_null().evaluate(&binary).unwrap(), BooleanArray::from(vec![true, false]));
+    assert_eq!(Domain::null().evaluate(&binary).unwrap(), BooleanArray::from(vec![false, true]));
+    assert_eq!(Domain::all().evaluate(&binary).unwrap(), BooleanArray::from(vec![true, true]));
+    let five = Domain::point(Scalar::Int(5));
+    assert_eq!(five.evaluate(&NullArray::new(2)).unwrap(), BooleanArray::from(vec![false, false]));
+    match five.evaluate(&Float64Array::from(vec![5.0])) {
+        Err(PredicateError::TypeMismatch { kind: ScalarKind::Int, data_type: DataType::Float64 }) => {}
+        other => panic!("expected a type mismatch, got {other:?}"),
+    }
+}
