@@ -1,1 +1,53 @@
+//! The operator cache: results of select operators over single raw files, in memory, for later and other queries.
+//!
+//! **Owns**: items (the kept rows of one select over one file) and the index that finds them; the shared scan that
+//! computes a miss once for all who want it; the record of each file's version and content that tells whether an item
+//! still holds; the decisions taken, with their numbers.
+//! **Does not own**: parsing (a [`MorselSource`] does it), the models and policies (`placement`, pure functions), the
+//! memory (`budget`), plans and expressions (the engine translates those it can into a
+//! [`Conjunction`](thermocline_predicate::Conjunction)).
+//!
+//! A query pins each file once ([`OperatorCache::pin`]), asks ([`OperatorCache::begin`]) and either reads an item or
+//! takes part in a scan. A folder is as many files.
+//!
+//! **Invariants**
+//! - An item of generation `g` that ends at byte `e` holds exactly the rows that satisfy its predicate among the first
+//!   `e` bytes of the file, for every query that pinned generation `g` and sees `e` bytes. Others never get it.
+//! - Every participant of a scan receives every row exactly once, whoever else joins, leaves, fails or stops reading.
+//! - What is kept is reserved first. A reservation lives as long as the bytes: an evicted item that is still being
+//!   read counts as the cache's until its last reader is done.
+//! - Nothing waits for another query's consumer, and nothing blocks but short locks, a content check in `pin`, and
+//!   whatever the source itself does.
+//!
+//! **Concurrency**: everything is shared between threads. Locks are taken in this order: catalog, scan, file record;
+//! none of them is held while rows are decoded, memory is reserved by evicting, large buffers are freed or streams are
+//! woken.
+//!
+//! **Paper**: ReCache (PVLDB 2017), §3.2 (building and matching), §3.3 (subsumption), §5 (eviction, admission).
+//! Deviations: the materialiser is the scan itself, so that several queries can fill one item; a scan that outgrows
+//! its memory goes on without keeping; items grow with their files; matching goes beyond ranges of numbers.
 
+mod admission;
+mod cache;
+mod catalog;
+mod decisions;
+mod error;
+mod file_record;
+mod item;
+mod matching;
+mod request;
+mod rows;
+mod scan;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use cache::{CacheOptions, Explanation, MatchKind, OperatorCache, Start};
+pub use decisions::{Decision, DecisionKind};
+pub use error::{CacheError, SourceError};
+pub use file_record::{AppendPolicy, OpenedFile, PinnedSource};
+pub use item::{Chunk, Item, ItemId, ItemSummary};
+pub use request::{ColumnSpec, SelectRequest};
+pub use rows::{ColumnRoute, Rows};
+pub use scan::{Participant, RowStream};
+pub use source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};

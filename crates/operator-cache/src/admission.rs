@@ -1,0 +1,337 @@
+//! Memory: what is kept, what makes room for it, what is given back. The mover of `placement`'s decisions.
+//!
+//! **Rules**
+//! - Reserve, then keep: no rows stay in memory for the cache's sake without a reservation of their buffers.
+//! - A scan is judged once a sample of it (1/32 of its bytes) tells how large its item will be, and again whenever
+//!   room runs out. A refused scan stops keeping; its query goes on.
+//! - Only items that nobody reads are evicted: evicting others frees nothing until their readers are done.
+//! - The policy is asked under the catalog's lock, on numbers alone; reservations are given back after it is released.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use thermocline_budget::{ReclaimableCache, Reservation};
+use thermocline_medium::BlockHashes;
+use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit};
+use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
+use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal_benefit};
+
+use crate::cache::OperatorCache;
+use crate::catalog::Catalog;
+use crate::decisions::DecisionKind;
+use crate::item::{Item, ItemId, Meters, predicted_scan_ns};
+use crate::scan::SharedScan;
+use crate::source::SourceEnd;
+
+/// The part of a source after which a scan is judged: enough to extrapolate from, early enough to stop in time.
+const SAMPLE_SHARE: u64 = 32;
+
+/// How often a scan makes room for one morsel. Others may take what it freed; each attempt costs a pass over all items.
+const ROOM_ATTEMPTS: usize = 4;
+
+impl OperatorCache {
+    /// Memory for a morsel's rows, made free by evictions if the policy finds the scan worth them. None: keep no more.
+    pub(crate) fn reserve_for(
+        &self,
+        scan: &Arc<SharedScan>,
+        size_bytes: u64,
+        source_bytes: u64,
+    ) -> Option<Reservation> {
+        if !self.is_enabled() || !scan.is_keeping() {
+            return None;
+        }
+        let meters = &scan.meters;
+        let kept_bytes = meters.kept_bytes.load(Ordering::Relaxed) + size_bytes;
+        let progress = Progress {
+            scanned_bytes: meters.decoded_bytes.load(Ordering::Relaxed) + source_bytes,
+            total_bytes: meters.total_bytes.load(Ordering::Relaxed),
+        };
+        let is_sampled = progress.scanned_bytes.saturating_mul(SAMPLE_SHARE) >= progress.total_bytes;
+        if is_sampled
+            && !meters.judged.swap(true, Ordering::Relaxed)
+            && !self.judge(scan, kept_bytes, size_bytes, progress)
+        {
+            return None;
+        }
+        for _ in 0..ROOM_ATTEMPTS {
+            if let Ok(reservation) = self.account().try_reserve(size_bytes) {
+                return Some(reservation);
+            }
+            if !self.judge(scan, kept_bytes, size_bytes, progress) {
+                return None;
+            }
+        }
+        let reservation = self.account().try_reserve(size_bytes).ok();
+        if reservation.is_none() {
+            let numbers = vec![("asked_bytes", size_bytes as f64), ("kept_bytes", kept_bytes as f64)];
+            self.record_scan(DecisionKind::Refuse, scan, numbers, "others took the room as fast as it was made");
+        }
+        reservation
+    }
+
+    /// Memory without evicting anything.
+    pub(crate) fn reserve_if_free(&self, size_bytes: u64) -> Option<Reservation> {
+        self.account().try_reserve(size_bytes).ok()
+    }
+
+    /// Whether the scan's item, as far as it can be foretold, is worth the room it needs; if so that room is made.
+    fn judge(&self, scan: &Arc<SharedScan>, kept_bytes: u64, incoming_bytes: u64, progress: Progress) -> bool {
+        let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
+        let (base_bytes, base_uses, base_ns) = scan.base.as_ref().map_or((0, 0, 0), |base| {
+            let measured = base.measurements();
+            (base.size_bytes, measured.use_count, measured.execute_ns + measured.cache_ns)
+        });
+        let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
+        let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
+        let size_bytes = whole_bytes.saturating_add(base_bytes);
+        let mut evicted = Vec::new();
+        let verdict = {
+            let mut catalog = self.catalog();
+            let newcomer = ItemMeasurements {
+                id: u64::MAX,
+                use_count: 1 + base_uses + catalog.remembered(&scan.source, &scan.spec.predicate),
+                execute_ns: base_ns.saturating_add(progress.whole_ns(execute_ns).unwrap_or(execute_ns)),
+                cache_ns: progress.whole_ns(cache_ns).unwrap_or(cache_ns),
+                reuse_scan_ns: predicted_scan_ns(size_bytes),
+                lookup_ns: 0,
+                size_bytes,
+                baseline: 0.0,
+                last_use: 0,
+            };
+            let items = catalog.evictable();
+            // What the scan and its base hold already is room for its item.
+            let held_bytes = kept_bytes.saturating_sub(incoming_bytes).saturating_add(base_bytes);
+            let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
+            match admit(self.policy(), catalog.policy_state, &items, &newcomer, free_bytes, self.limit_bytes()) {
+                Admission::Admit { eviction } => {
+                    evicted = self.carry_out(&mut catalog, &eviction, &items, "room for a running scan");
+                    Ok(())
+                }
+                Admission::Refuse { reason, state } => {
+                    catalog.policy_state = state;
+                    Err((reason, newcomer.use_count))
+                }
+            }
+        };
+        drop(evicted);
+        let Err((refusal, use_count)) = verdict else { return true };
+        self.catalog().remember(&scan.source, &scan.spec.predicate, use_count);
+        let (mut numbers, reason) = explain_refusal(refusal);
+        numbers.push(("estimated_bytes", size_bytes as f64));
+        numbers.push(("scanned_share", progress.fraction()));
+        self.record_scan(DecisionKind::Refuse, scan, numbers, reason);
+        false
+    }
+
+    /// Takes the victims out and records why. The caller drops them after the lock is released.
+    fn carry_out(
+        &self,
+        catalog: &mut Catalog,
+        eviction: &Eviction,
+        items: &[ItemMeasurements],
+        reason: &'static str,
+    ) -> Vec<Arc<Item>> {
+        catalog.policy_state = eviction.state;
+        let mut evicted = Vec::with_capacity(eviction.victims.len());
+        for victim in &eviction.victims {
+            let Some(item) = catalog.evict(ItemId(victim.id)) else { continue };
+            let mut numbers = vec![("score", victim.score), ("size_bytes", victim.size_bytes as f64)];
+            if let Some(measured) = items.iter().find(|measured| measured.id == victim.id) {
+                numbers.extend(measurement_numbers(measured));
+            }
+            self.record_item(DecisionKind::Evict, &item, numbers, reason);
+            evicted.push(item);
+        }
+        evicted
+    }
+
+    /// Makes an item of a scan that ended well.
+    pub(crate) fn admit(&self, scan: &Arc<SharedScan>, end: &SourceEnd) {
+        if !self.is_enabled() {
+            return self.forget_scan(scan, "the cache was switched off");
+        }
+        let harvest = scan.harvest();
+        let base = scan.base.as_ref();
+        let mut chunks = base.map(|base| base.chunks.clone()).unwrap_or_default();
+        chunks.extend(harvest.chunks);
+        let structure_bytes = structure_bytes(scan, chunks.len());
+        let Some(structure) = self.reserve_for(scan, structure_bytes, 0) else {
+            return self.forget_scan(scan, "no room for the item's structure");
+        };
+        let sum_base = |field: fn(&Item) -> u64| base.map_or(0, |base| field(base));
+        let participant_count = scan.meters.participant_count.load(Ordering::Relaxed);
+        let end_bytes = scan.spec.end_bytes;
+        let mut item = Item {
+            id: ItemId(self.next_number()),
+            source: scan.source.clone(),
+            generation: scan.pinned.generation,
+            end_bytes,
+            growable: end.covered_end_bytes == Some(end_bytes),
+            predicate: Arc::clone(&scan.spec.predicate),
+            columns: Arc::clone(&scan.spec.columns),
+            row_count: chunks.iter().map(|chunk| chunk.rows().row_count as u64).sum(),
+            record_count: harvest.record_count + sum_base(Item::record_count),
+            skipped_count: harvest.skipped_count + sum_base(Item::skipped_count),
+            size_bytes: structure_bytes + chunks.iter().map(|chunk| chunk.size_bytes()).sum::<u64>(),
+            chunks,
+            meters: Meters::default(),
+            _structure: structure,
+        };
+        let base_measured = base.map(|base| base.measurements());
+        *item.meters.execute_ns.get_mut() =
+            harvest.execute_ns + base_measured.map_or(0, |measured| measured.execute_ns);
+        *item.meters.cache_ns.get_mut() = harvest.cache_ns + base_measured.map_or(0, |measured| measured.cache_ns);
+        *item.meters.used_tick.get_mut() = self.next_tick();
+        let removed = {
+            let mut catalog = self.catalog();
+            let was_listed = catalog.remove_scan(&scan.source, scan.id).is_some();
+            if !was_listed || !scan.pinned.is_current() || catalog.has_equal(scan) {
+                None
+            } else {
+                let remembered = catalog.remembered(&scan.source, &scan.spec.predicate);
+                let use_count = participant_count + remembered + base_measured.map_or(0, |measured| measured.use_count);
+                *item.meters.use_count.get_mut() = use_count.max(1);
+                let baseline = self.policy().baseline_on_use(&catalog.policy_state);
+                *item.meters.baseline_bits.get_mut() = baseline.to_bits();
+                let item = Arc::new(item);
+                let mut numbers = vec![("row_count", item.row_count as f64), ("size_bytes", item.size_bytes as f64)];
+                numbers.extend(measurement_numbers(&item.measurements()));
+                self.record_item(DecisionKind::Admit, &item, numbers, "a finished scan");
+                Some(catalog.insert(item, base.map(|base| base.id)))
+            }
+        };
+        match removed {
+            Some(superseded) => {
+                for item in &superseded {
+                    let numbers = vec![("size_bytes", item.size_bytes as f64)];
+                    self.record_item(DecisionKind::Evict, item, numbers, "a newer item holds all of it");
+                }
+            }
+            None => self.record_scan(
+                DecisionKind::Abort,
+                scan,
+                Vec::new(),
+                "when the scan ended its file had changed, or an equal item was there",
+            ),
+        }
+    }
+
+    /// Takes a scan off the list of those that can be joined, and says why.
+    pub(crate) fn forget_scan(&self, scan: &SharedScan, reason: &'static str) {
+        let forgotten = self.catalog().remove_scan(&scan.source, scan.id);
+        if let Some(scan) = forgotten {
+            self.record_scan(DecisionKind::Abort, &scan, Vec::new(), reason);
+        }
+    }
+
+    /// Takes over the hashes that a scan recorded. False when they show that the content changed unseen.
+    pub(crate) fn learn(&self, scan: &SharedScan, hashes: BlockHashes) -> bool {
+        let Some(record) = &scan.pinned.record else { return true };
+        let sound = record.learn(scan.pinned.generation, hashes, self.moments(), |bytes| self.reserve_if_free(bytes));
+        if !sound {
+            self.drop_stale(&scan.source.path, "two scans of one version read different content", |generation, _| {
+                generation <= scan.pinned.generation
+            });
+        }
+        sound
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        let limit_bytes = self.budget().limit_bytes();
+        self.budget().cache_limit_bytes().map_or(limit_bytes, |cache_limit_bytes| cache_limit_bytes.min(limit_bytes))
+    }
+}
+
+/// Queries win: what they need is taken from items first, by the policy, then from running scans, the largest first.
+impl ReclaimableCache for OperatorCache {
+    fn name(&self) -> &str {
+        "operator cache"
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.account().reserved_bytes()
+    }
+
+    fn marginal_benefit(&self, bytes: u64) -> f64 {
+        let catalog = self.catalog();
+        let items = catalog.evictable();
+        let benefit = marginal_benefit(self.policy(), &catalog.policy_state, &items, bytes);
+        if benefit.is_finite() {
+            return benefit;
+        }
+        // Nothing but running scans: their work so far is what would be lost.
+        let (execute_ns, kept_bytes) = catalog.scans().fold((0, 0), |(execute_ns, kept_bytes), scan| {
+            let meters = &scan.meters;
+            (
+                execute_ns + meters.execute_ns.load(Ordering::Relaxed),
+                kept_bytes + meters.kept_bytes.load(Ordering::Relaxed),
+            )
+        });
+        if kept_bytes == 0 { f64::INFINITY } else { execute_ns as f64 * 1e-9 / kept_bytes as f64 }
+    }
+
+    fn release(&self, bytes: u64) -> u64 {
+        let (evicted, scans) = {
+            let mut catalog = self.catalog();
+            let items = catalog.evictable();
+            let eviction = self.policy().choose(catalog.policy_state, &items, bytes);
+            let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");
+            let scans: Vec<Arc<SharedScan>> = catalog.scans().cloned().collect();
+            (evicted, scans)
+        };
+        let mut freed_bytes: u64 = evicted.iter().map(|item| item.size_bytes).sum();
+        drop(evicted);
+        let mut scans: Vec<(u64, Arc<SharedScan>)> =
+            scans.into_iter().map(|scan| (scan.meters.kept_bytes.load(Ordering::Relaxed), scan)).collect();
+        scans.sort_by_key(|(kept_bytes, _)| std::cmp::Reverse(*kept_bytes));
+        for (kept_bytes, scan) in scans {
+            if freed_bytes >= bytes || kept_bytes == 0 {
+                break;
+            }
+            if scan.stop_keeping() {
+                freed_bytes += kept_bytes;
+                self.forget_scan(&scan, "a query needs the memory");
+            }
+        }
+        freed_bytes
+    }
+}
+
+/// The item, its list of chunks, its predicate and columns, and its places in the indexes, about.
+fn structure_bytes(scan: &SharedScan, chunk_count: usize) -> u64 {
+    let columns_bytes: usize =
+        scan.spec.columns.iter().map(|column| column.path.heap_bytes() + column.data_type.size()).sum();
+    // The predicate is a key of the index too, and a tree's node holds an entry and, shared, those above it.
+    const PLACES_BYTES: usize = 512;
+    (size_of::<Item>()
+        + chunk_count * (size_of::<Arc<crate::item::Chunk>>() + size_of::<crate::item::Chunk>())
+        + scan.spec.predicate.heap_bytes()
+        + columns_bytes
+        + PLACES_BYTES) as u64
+}
+
+fn measurement_numbers(measured: &ItemMeasurements) -> [(&'static str, f64); 5] {
+    [
+        ("use_count", measured.use_count as f64),
+        ("execute_ns", measured.execute_ns as f64),
+        ("cache_ns", measured.cache_ns as f64),
+        ("reuse_scan_ns", measured.reuse_scan_ns as f64),
+        ("lookup_ns", measured.lookup_ns as f64),
+    ]
+}
+
+fn explain_refusal(refusal: Refusal) -> (Vec<(&'static str, f64)>, &'static str) {
+    match refusal {
+        Refusal::LargerThanLimit { limit_bytes, .. } => {
+            (vec![("limit_bytes", limit_bytes as f64)], "it would not fit into an empty cache")
+        }
+        Refusal::NotEnoughToEvict { needed_bytes, evictable_bytes } => (
+            vec![("needed_bytes", needed_bytes as f64), ("evictable_bytes", evictable_bytes as f64)],
+            "what may be evicted does not make enough room",
+        ),
+        Refusal::WorthLessThanVictims { newcomer_s, victims_s, victim_count } => (
+            vec![("worth_s", newcomer_s), ("victims_s", victims_s), ("victim_count", victim_count as f64)],
+            "the items it would displace are worth more",
+        ),
+    }
+}

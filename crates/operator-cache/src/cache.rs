@@ -1,0 +1,491 @@
+//! The cache: files are pinned here, requests answered, everything listed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
+use thermocline_hardware::Clock;
+use thermocline_medium::FileVersion;
+use thermocline_placement::operator_cache::EvictionPolicy;
+use thermocline_placement::operator_cache::recache::ReCache;
+use thermocline_predicate::Conjunction;
+
+use crate::catalog::{Catalog, Plan};
+use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry};
+use crate::error::CacheError;
+use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
+use crate::item::{Item, ItemId, ItemSummary};
+use crate::matching::Match;
+use crate::request::SelectRequest;
+use crate::rows::ColumnRoute;
+use crate::scan::{Participant, SharedScan};
+use crate::source::{ScanSpec, SourceFactory};
+
+/// File records beyond which those without items are dropped.
+const RECORD_COUNT: usize = 65_536;
+
+/// How often a request is planned anew because the scan it would have joined ended meanwhile.
+const PLAN_ATTEMPTS: usize = 8;
+
+/// How a cache is made.
+#[derive(Debug)]
+pub struct CacheOptions {
+    /// Decides what goes when room is needed.
+    pub policy: Box<dyn EvictionPolicy>,
+    /// Decisions remembered.
+    pub decision_count: usize,
+}
+
+impl Default for CacheOptions {
+    /// ReCache's policy, 4096 decisions.
+    fn default() -> Self {
+        Self { policy: Box::new(ReCache), decision_count: 4096 }
+    }
+}
+
+/// The results of select operators over single raw files, in memory. See the crate's documentation.
+pub struct OperatorCache {
+    policy: Box<dyn EvictionPolicy>,
+    budget: Budget,
+    account: Account,
+    clock: Arc<dyn Clock>,
+    enabled: AtomicBool,
+    files: Mutex<HashMap<Arc<str>, Arc<FileRecord>>>,
+    catalog: Mutex<Catalog>,
+    decisions: DecisionRing,
+    moments: Moments,
+    numbers: AtomicU64,
+    ticks: AtomicU64,
+}
+
+/// How a request is answered.
+#[derive(Debug)]
+pub enum Start {
+    /// By an item. Hold it while its rows are read, and tell it how long that took ([`Item::record_reuse`]).
+    Hit {
+        /// Covers the request.
+        item: Arc<Item>,
+        /// What must still be checked on each row.
+        residual: Conjunction,
+        /// Whether the item's predicate is the request's.
+        kind: MatchKind,
+    },
+    /// By scanning the file, perhaps together with others, perhaps only what it grew by.
+    Scan(Arc<Participant>),
+}
+
+/// How an item covers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchKind {
+    /// Same predicate.
+    Exact,
+    /// A wider one.
+    Subsumed,
+}
+
+/// What [`OperatorCache::begin`] would do.
+#[derive(Debug, Clone)]
+pub enum Explanation {
+    /// Read an item.
+    Hit {
+        /// Which.
+        item: ItemSummary,
+        /// The filter on its rows.
+        residual: Conjunction,
+        /// Whether the item's predicate is the request's.
+        kind: MatchKind,
+    },
+    /// Read an item and scan what its file grew by.
+    Extend {
+        /// Which.
+        item: ItemSummary,
+        /// The filter on the rows.
+        residual: Conjunction,
+        /// Bytes to scan.
+        new_bytes: u64,
+    },
+    /// Take part in a scan that runs already.
+    InFlight {
+        /// The scan's predicate.
+        predicate: Arc<Conjunction>,
+        /// The filter on its rows.
+        residual: Conjunction,
+    },
+    /// Scan the file.
+    Miss {
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+impl OperatorCache {
+    /// An empty cache that reserves from `budget` and gives back to it.
+    pub fn new(options: CacheOptions, budget: &Budget, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let cache = Arc::new(Self {
+            policy: options.policy,
+            budget: budget.clone(),
+            account: budget.account("operator cache", Purpose::Cache),
+            clock,
+            enabled: AtomicBool::new(true),
+            files: Mutex::new(HashMap::new()),
+            catalog: Mutex::new(Catalog::default()),
+            decisions: DecisionRing::new(options.decision_count),
+            moments: Moments::default(),
+            numbers: AtomicU64::new(0),
+            ticks: AtomicU64::new(0),
+        });
+        let reclaimable: Arc<dyn ReclaimableCache> = Arc::clone(&cache) as Arc<dyn ReclaimableCache>;
+        budget.register_cache(Arc::downgrade(&reclaimable));
+        cache
+    }
+
+    /// Finds out which generation of its path an opened file belongs to, and drops what is no longer true. Do this
+    /// once per query and file.
+    ///
+    /// Cheap as a rule; reads the file's old prefix (blocking, in parallel) when metadata can't decide. Ask on a thread
+    /// that may block.
+    ///
+    /// # Errors
+    /// When the file can't be read to check it.
+    pub fn pin(&self, opened: OpenedFile<'_>, append: AppendPolicy) -> Result<PinnedSource, CacheError> {
+        let version = opened.version();
+        let record = self.record_for(version);
+        let Some(record) = record else {
+            // No room even to remember the file: this query has it alone.
+            let generation = self.moments.next_generation();
+            return Ok(PinnedSource { version: version.clone(), generation, hashes: None, record: None });
+        };
+        let pinned = record.pin(opened, append, &self.moments, self.clock.wall_ns())?;
+        let generation = pinned.generation;
+        match pinned.stale {
+            Some(Stale::Generation(reason)) => self.drop_stale(&version.path, reason, |of, _| of != generation),
+            Some(Stale::Beyond(checked_bytes)) => {
+                let reason = "the file changed, and its content was only checked up to an earlier end";
+                self.drop_stale(&version.path, reason, |of, end_bytes| of == generation && end_bytes > checked_bytes);
+            }
+            None => {}
+        }
+        Ok(PinnedSource { version: version.clone(), generation, hashes: pinned.hashes, record: Some(record) })
+    }
+
+    /// Answers a request: by an item, by a scan that runs, by extending an item, or by a new scan of the file whose
+    /// rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when the scan is first read.
+    pub fn begin(
+        self: &Arc<Self>,
+        request: &SelectRequest,
+        pinned: &PinnedSource,
+        retain: bool,
+        factory: SourceFactory,
+    ) -> Start {
+        if !self.is_enabled() || pinned.record.is_none() {
+            return Start::Scan(self.scan_alone(request, pinned, factory));
+        }
+        for _ in 0..PLAN_ATTEMPTS {
+            let began_ns = self.clock.monotonic_ns();
+            let mut catalog = self.catalog.lock();
+            let plan = catalog.plan(request, pinned);
+            let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
+            let (spec, base) = match plan {
+                Plan::Hit(found) => {
+                    let baseline = self.policy.baseline_on_use(&catalog.policy_state);
+                    drop(catalog);
+                    found.item.record_use(self.next_tick(), lookup_ns, baseline);
+                    return self.hit(request, found, lookup_ns);
+                }
+                Plan::Join(scan) => {
+                    let participant = Participant::join(&scan, &request.predicate);
+                    drop(catalog);
+                    let Some(participant) = participant else { continue };
+                    let (scanned_bytes, total_bytes) = participant.progress();
+                    let numbers = vec![("scanned_bytes", scanned_bytes as f64), ("total_bytes", total_bytes as f64)];
+                    self.record_scan(DecisionKind::Join, &scan, numbers, "a scan that runs computes it");
+                    return Start::Scan(participant);
+                }
+                Plan::Extend(item) => {
+                    let spec = ScanSpec {
+                        start_bytes: item.end_bytes,
+                        end_bytes: pinned.end_bytes(),
+                        columns: Arc::clone(&item.columns),
+                        predicate: Arc::clone(&item.predicate),
+                        hashes: pinned.hashes.clone(),
+                    };
+                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
+                    let new_bytes = spec.end_bytes - spec.start_bytes;
+                    let numbers = vec![("new_bytes", new_bytes as f64), ("lookup_ns", lookup_ns as f64)];
+                    self.record_item(DecisionKind::Extend, &item, numbers, "the file grew");
+                    (spec, Some(item))
+                }
+                Plan::Miss(reason) => {
+                    let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
+                    self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
+                    (scan_spec(request, pinned, retain), None)
+                }
+            };
+            let keeps = retain && pinned.is_current();
+            let scan = SharedScan::new(self, &request.source, pinned, spec, base, factory, keeps);
+            let participant = Participant::first(&scan, &request.predicate);
+            if keeps {
+                catalog.add_scan(scan);
+            }
+            return Start::Scan(participant);
+        }
+        Start::Scan(self.scan_alone(request, pinned, factory))
+    }
+
+    /// Answers a request from the file alone: no item is used, nothing is kept, nobody joins.
+    pub fn scan_alone(
+        self: &Arc<Self>,
+        request: &SelectRequest,
+        pinned: &PinnedSource,
+        factory: SourceFactory,
+    ) -> Arc<Participant> {
+        let spec = scan_spec(request, pinned, false);
+        let scan = SharedScan::new(self, &request.source, pinned, spec, None, factory, false);
+        Participant::first(&scan, &request.predicate)
+    }
+
+    /// What [`begin`](Self::begin) would do now, and why; changes nothing.
+    pub fn explain(&self, request: &SelectRequest, pinned: &PinnedSource) -> Explanation {
+        if !self.is_enabled() {
+            return Explanation::Miss { reason: "the cache is off" };
+        }
+        let catalog = self.catalog.lock();
+        let summary = |item: &Item| self.summary(&catalog, item);
+        match catalog.plan(request, pinned) {
+            Plan::Hit(found) => Explanation::Hit {
+                item: summary(&found.item),
+                residual: found.item.predicate.residual(&request.predicate),
+                kind: if found.exact { MatchKind::Exact } else { MatchKind::Subsumed },
+            },
+            Plan::Join(scan) => Explanation::InFlight {
+                predicate: Arc::clone(&scan.spec.predicate),
+                residual: scan.spec.predicate.residual(&request.predicate),
+            },
+            Plan::Extend(item) => Explanation::Extend {
+                item: summary(&item),
+                residual: item.predicate.residual(&request.predicate),
+                new_bytes: pinned.end_bytes() - item.end_bytes,
+            },
+            Plan::Miss(reason) => Explanation::Miss { reason },
+        }
+    }
+
+    /// Whether items are used and made.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    /// Switches the cache on or off for all sessions; off drops everything.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+        if !enabled {
+            self.clear();
+        }
+    }
+
+    /// Drops every item, and what running scans keep. Queries go on.
+    pub fn clear(&self) {
+        let (items, scans) = self.catalog.lock().clear();
+        for scan in &scans {
+            scan.stop_keeping();
+        }
+        let size_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
+        let numbers = vec![("item_count", items.len() as f64), ("size_bytes", size_bytes as f64)];
+        self.record(DecisionKind::Clear, None, &Arc::from(""), &Arc::default(), numbers, "asked for");
+    }
+
+    /// The items, for the table `thermocline.cache_items`.
+    pub fn items(&self) -> Vec<ItemSummary> {
+        let catalog = self.catalog.lock();
+        let mut items: Vec<ItemSummary> = catalog.items().map(|item| self.summary(&catalog, item)).collect();
+        items.sort_by_key(|item| item.id);
+        items
+    }
+
+    /// The latest decisions, oldest first, for the table `thermocline.decisions`.
+    pub fn decisions(&self) -> Vec<Decision> {
+        self.decisions.snapshot()
+    }
+
+    /// Bytes reserved for items, running scans, file records and hashes.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.account.reserved_bytes()
+    }
+
+    fn hit(&self, request: &SelectRequest, found: Match, lookup_ns: u64) -> Start {
+        let (kind, decision, reason) = if found.exact {
+            (MatchKind::Exact, DecisionKind::Hit, "an item of the same predicate")
+        } else {
+            (MatchKind::Subsumed, DecisionKind::Subsume, "an item of a wider predicate")
+        };
+        let residual = found.item.predicate.residual(&request.predicate);
+        let numbers = vec![
+            ("row_count", found.item.row_count as f64),
+            ("size_bytes", found.item.size_bytes as f64),
+            ("lookup_ns", lookup_ns as f64),
+        ];
+        self.record_item(decision, &found.item, numbers, reason);
+        Start::Hit { item: found.item, residual, kind }
+    }
+
+    fn summary(&self, catalog: &Catalog, item: &Item) -> ItemSummary {
+        let measured = item.measurements();
+        ItemSummary {
+            id: item.id,
+            source: item.source.clone(),
+            predicate: Arc::clone(&item.predicate),
+            columns: Arc::clone(&item.columns),
+            end_bytes: item.end_bytes,
+            row_count: item.row_count,
+            chunk_count: item.chunks.len() as u64,
+            size_bytes: item.size_bytes,
+            use_count: measured.use_count,
+            execute_ns: measured.execute_ns,
+            cache_ns: measured.cache_ns,
+            reuse_scan_ns: item.meters.reuse_scan_ns().unwrap_or(0),
+            lookup_ns: measured.lookup_ns,
+            benefit_s: self.policy.worth_s(&catalog.policy_state, &measured),
+            score: self.policy.score(&measured),
+        }
+    }
+
+    /// The record of a file, made if there is room for it.
+    fn record_for(&self, version: &FileVersion) -> Option<Arc<FileRecord>> {
+        let mut files = self.files.lock();
+        if let Some(record) = files.get(&version.path) {
+            return Some(Arc::clone(record));
+        }
+        if files.len() >= RECORD_COUNT {
+            let unused: Vec<Arc<str>> = files
+                .iter()
+                .filter(|(_, record)| Arc::strong_count(record) == 1)
+                .map(|(path, _)| Arc::clone(path))
+                .collect();
+            // The catalog's lock comes before this one.
+            drop(files);
+            let unused: Vec<Arc<str>> = {
+                let catalog = self.catalog.lock();
+                unused.into_iter().filter(|path| !catalog.has_path(path)).collect()
+            };
+            files = self.files.lock();
+            for path in unused {
+                if files.get(&path).is_some_and(|record| Arc::strong_count(record) == 1) {
+                    files.remove(&path);
+                }
+            }
+        }
+        let reservation = self.account.try_reserve(FileRecord::size_bytes(version)).ok()?;
+        let record = files.entry(Arc::clone(&version.path)).or_insert_with(|| Arc::new(FileRecord::new(reservation)));
+        Some(Arc::clone(record))
+    }
+
+    /// Drops the items and scans of a path that are stale by generation and end.
+    pub(crate) fn drop_stale(&self, path: &Arc<str>, reason: &'static str, is_stale: impl Fn(u64, u64) -> bool) {
+        let (items, scans) = self.catalog.lock().remove_stale(path, is_stale);
+        for scan in &scans {
+            scan.stop_keeping();
+            self.record_scan(DecisionKind::Invalidate, scan, Vec::new(), reason);
+        }
+        for item in &items {
+            let numbers = vec![("size_bytes", item.size_bytes as f64), ("end_bytes", item.end_bytes as f64)];
+            self.record_item(DecisionKind::Invalidate, item, numbers, reason);
+        }
+    }
+
+    pub(crate) fn record_item(
+        &self,
+        kind: DecisionKind,
+        item: &Item,
+        numbers: Vec<(&'static str, f64)>,
+        reason: &'static str,
+    ) {
+        self.record(kind, Some(item.id), &item.source.path, &item.predicate, numbers, reason);
+    }
+
+    pub(crate) fn record_scan(
+        &self,
+        kind: DecisionKind,
+        scan: &SharedScan,
+        numbers: Vec<(&'static str, f64)>,
+        reason: &'static str,
+    ) {
+        self.record(kind, None, &scan.source.path, &scan.spec.predicate, numbers, reason);
+    }
+
+    fn record(
+        &self,
+        kind: DecisionKind,
+        item_id: Option<ItemId>,
+        path: &Arc<str>,
+        predicate: &Arc<Conjunction>,
+        numbers: Vec<(&'static str, f64)>,
+        reason: &'static str,
+    ) {
+        let (path, predicate) = (Arc::clone(path), Some(Arc::clone(predicate)));
+        self.decisions.record(self.clock.wall_ns(), Entry { kind, item_id, path, predicate, numbers, reason });
+    }
+
+    pub(crate) fn catalog(&self) -> MutexGuard<'_, Catalog> {
+        self.catalog.lock()
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(crate) fn policy(&self) -> &dyn EvictionPolicy {
+        &*self.policy
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    pub(crate) fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// A number that no item, scan or participant of this cache has.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Logical time of a use.
+    pub(crate) fn next_tick(&self) -> u64 {
+        self.ticks.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// The scan that answers a request that nothing kept answers.
+fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool) -> ScanSpec {
+    let wide = &request.retain_predicate;
+    let is_usable = retain
+        && wide.covers(&request.predicate)
+        && wide
+            .residual(&request.predicate)
+            .fields()
+            .all(|(path, _)| ColumnRoute::find(&request.columns, path).is_some());
+    ScanSpec {
+        start_bytes: 0,
+        end_bytes: pinned.end_bytes(),
+        columns: Arc::clone(&request.columns),
+        predicate: Arc::clone(if is_usable { wide } else { &request.predicate }),
+        hashes: pinned.hashes.clone(),
+    }
+}
+
+impl fmt::Debug for OperatorCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperatorCache")
+            .field("policy", &self.policy)
+            .field("account", &self.account)
+            .finish_non_exhaustive()
+    }
+}

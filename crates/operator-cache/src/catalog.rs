@@ -1,0 +1,293 @@
+//! Which items and running scans there are: the tables behind the cache's one lock. No I/O, no reserving, no freeing:
+//! what is taken out is handed to the caller, who drops it after the lock is released.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use thermocline_placement::operator_cache::choose_item::{CoveringItem, choose_item};
+use thermocline_placement::operator_cache::{ItemMeasurements, PolicyState};
+use thermocline_predicate::Conjunction;
+
+use crate::file_record::PinnedSource;
+use crate::item::{Item, ItemId};
+use crate::matching::{ItemIndex, Match, Wanted, answers};
+use crate::request::SelectRequest;
+use crate::scan::SharedScan;
+use crate::source::SourceKey;
+
+/// Selects whose use is remembered after their items are gone.
+const REMEMBERED: usize = 4096;
+
+/// Running scans of one source that are compared with a request at most.
+const EXAMINED_SCANS: usize = 64;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    sources: HashMap<SourceKey, Source>,
+    /// Options and unnest differ, the file is the same.
+    keys_by_path: HashMap<Arc<str>, Vec<SourceKey>>,
+    keys_by_item: HashMap<ItemId, SourceKey>,
+    pub(crate) policy_state: PolicyState,
+    history: History,
+}
+
+/// Items and scans of one source.
+#[derive(Debug, Default)]
+struct Source {
+    items: ItemIndex,
+    /// Scans that keep their results and can be joined.
+    scans: Vec<Arc<SharedScan>>,
+}
+
+/// How a request can be answered.
+#[derive(Debug, Clone)]
+pub(crate) enum Plan {
+    Hit(Match),
+    Join(Arc<SharedScan>),
+    Extend(Arc<Item>),
+    Miss(&'static str),
+}
+
+impl Catalog {
+    /// How `request` is answered, as things stand.
+    pub(crate) fn plan(&self, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
+        let Some(source) = self.sources.get(&request.source) else {
+            return Plan::Miss("nothing is kept of this file, read with these options");
+        };
+        let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
+        let of_generation = |item: &Item| item.generation == pinned.generation;
+        let end_bytes = pinned.end_bytes();
+        let complete = source.items.find(wanted, |item| of_generation(item) && item.end_bytes == end_bytes);
+        if let Some(hit) = choose(complete, wanted) {
+            return Plan::Hit(hit);
+        }
+        let running = source.scans.iter().rev().take(EXAMINED_SCANS).find(|scan| {
+            scan.pinned.generation == pinned.generation
+                && scan.spec.end_bytes == end_bytes
+                && scan.is_keeping()
+                && answers(&scan.spec.columns, &scan.spec.predicate, wanted)
+        });
+        if let Some(scan) = running {
+            return Plan::Join(Arc::clone(scan));
+        }
+        let shorter =
+            source.items.find(wanted, |item| of_generation(item) && item.growable && item.end_bytes < end_bytes);
+        if let Some(hit) = choose(shorter, wanted) {
+            return Plan::Extend(hit.item);
+        }
+        Plan::Miss(if source.items.is_empty() {
+            "nothing is kept of this file, read with these options"
+        } else if source.items.items().all(|item| !of_generation(item)) {
+            "what is kept of this file is of another version"
+        } else {
+            "no item covers the predicate and has the columns"
+        })
+    }
+
+    pub(crate) fn add_scan(&mut self, scan: Arc<SharedScan>) {
+        self.list(&scan.source);
+        self.sources.entry(scan.source.clone()).or_default().scans.push(scan);
+    }
+
+    /// The scan, if it was still listed.
+    pub(crate) fn remove_scan(&mut self, key: &SourceKey, scan_id: u64) -> Option<Arc<SharedScan>> {
+        let source = self.sources.get_mut(key)?;
+        let at = source.scans.iter().position(|scan| scan.id == scan_id)?;
+        let scan = source.scans.swap_remove(at);
+        self.forget_if_empty(key);
+        Some(scan)
+    }
+
+    /// Adds an item; what it makes superfluous is returned: items of the same predicate with no column that the new
+    /// one lacks, and the item it extends.
+    pub(crate) fn insert(&mut self, item: Arc<Item>, extended: Option<ItemId>) -> Vec<Arc<Item>> {
+        let key = item.source.clone();
+        self.list(&key);
+        let source = self.sources.entry(key.clone()).or_default();
+        let superfluous: Vec<ItemId> = source
+            .items
+            .of_predicate(&item.predicate)
+            .filter(|other| {
+                other.generation == item.generation
+                    && other.end_bytes <= item.end_bytes
+                    && other.columns.iter().all(|column| item.columns.contains(column))
+            })
+            .map(|other| other.id)
+            .chain(extended)
+            .collect();
+        let removed: Vec<Arc<Item>> = superfluous.into_iter().filter_map(|id| source.items.remove(id)).collect();
+        for other in &removed {
+            self.keys_by_item.remove(&other.id);
+        }
+        self.keys_by_item.insert(item.id, key);
+        source.items.insert(item);
+        removed
+    }
+
+    /// Whether an item answers whatever `scan`'s item would.
+    pub(crate) fn has_equal(&self, scan: &SharedScan) -> bool {
+        let Some(source) = self.sources.get(&scan.source) else { return false };
+        source.items.of_predicate(&scan.spec.predicate).any(|item| {
+            item.generation == scan.pinned.generation
+                && item.end_bytes >= scan.spec.end_bytes
+                && scan.spec.columns.iter().all(|column| item.columns.contains(column))
+        })
+    }
+
+    fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
+        let key = self.keys_by_item.remove(&id)?;
+        let item = self.sources.get_mut(&key)?.items.remove(id)?;
+        self.forget_if_empty(&key);
+        Some(item)
+    }
+
+    /// Takes out the items and scans of a path for which `is_stale` (generation, end) holds.
+    pub(crate) fn remove_stale(
+        &mut self,
+        path: &str,
+        is_stale: impl Fn(u64, u64) -> bool,
+    ) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>) {
+        let (mut items, mut scans) = (Vec::new(), Vec::new());
+        for key in self.keys_by_path.get(path).cloned().unwrap_or_default() {
+            let Some(source) = self.sources.get_mut(&key) else { continue };
+            let stale: Vec<ItemId> = source
+                .items
+                .items()
+                .filter(|item| is_stale(item.generation, item.end_bytes))
+                .map(|item| item.id)
+                .collect();
+            for id in stale {
+                items.extend(source.items.remove(id));
+                self.keys_by_item.remove(&id);
+            }
+            scans.extend(source.scans.extract_if(.., |scan| is_stale(scan.pinned.generation, scan.spec.end_bytes)));
+            self.forget_if_empty(&key);
+        }
+        (items, scans)
+    }
+
+    /// Takes everything out.
+    pub(crate) fn clear(&mut self) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>) {
+        let (mut items, mut scans) = (Vec::new(), Vec::new());
+        for (_, source) in self.sources.drain() {
+            items.extend(source.items.items().cloned());
+            scans.extend(source.scans);
+        }
+        self.keys_by_path.clear();
+        self.keys_by_item.clear();
+        self.history = History::default();
+        (items, scans)
+    }
+
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Arc<Item>> {
+        self.sources.values().flat_map(|source| source.items.items())
+    }
+
+    pub(crate) fn scans(&self) -> impl Iterator<Item = &Arc<SharedScan>> {
+        self.sources.values().flat_map(|source| &source.scans)
+    }
+
+    pub(crate) fn has_path(&self, path: &str) -> bool {
+        self.keys_by_path.contains_key(path)
+    }
+
+    /// What the policy may evict: items that no query reads, so that evicting them frees their memory at once.
+    pub(crate) fn evictable(&self) -> Vec<ItemMeasurements> {
+        self.items().filter(|item| Arc::strong_count(item) == 1).map(|item| item.measurements()).collect()
+    }
+
+    /// Takes an item out for eviction, if still nobody reads it, and remembers its uses.
+    pub(crate) fn evict(&mut self, id: ItemId) -> Option<Arc<Item>> {
+        let item = self.sources.get(self.keys_by_item.get(&id)?)?.items.get(id)?;
+        if Arc::strong_count(item) > 1 {
+            return None;
+        }
+        let item = self.remove(id)?;
+        self.remember(&item.source, &item.predicate, item.meters.use_count.load(Ordering::Relaxed));
+        Some(item)
+    }
+
+    /// Notes how often a select was asked for, for when its item comes again.
+    pub(crate) fn remember(&mut self, source: &SourceKey, predicate: &Conjunction, use_count: u64) {
+        self.history.note(fingerprint(source, predicate), use_count);
+    }
+
+    /// How often a select without an item was asked for before.
+    pub(crate) fn remembered(&self, source: &SourceKey, predicate: &Conjunction) -> u64 {
+        self.history.use_counts.get(&fingerprint(source, predicate)).copied().unwrap_or(0)
+    }
+
+    /// Makes a source findable by its path.
+    fn list(&mut self, key: &SourceKey) {
+        if !self.sources.contains_key(key) {
+            self.keys_by_path.entry(Arc::clone(&key.path)).or_default().push(key.clone());
+        }
+    }
+
+    fn forget_if_empty(&mut self, key: &SourceKey) {
+        if self.sources.get(key).is_some_and(|source| source.items.is_empty() && source.scans.is_empty()) {
+            self.sources.remove(key);
+            if let Some(keys) = self.keys_by_path.get_mut(&key.path) {
+                keys.retain(|other| other != key);
+                if keys.is_empty() {
+                    self.keys_by_path.remove(&key.path);
+                }
+            }
+        }
+    }
+}
+
+/// The cheapest to scan of the matches.
+fn choose(matches: Vec<Match>, wanted: Wanted<'_>) -> Option<Match> {
+    let chosen = choose_item(matches.iter().map(|found| {
+        // The residual filter reads a column per field that the item does not settle.
+        let residual_count = if found.exact {
+            0
+        } else {
+            wanted
+                .predicate
+                .fields()
+                .filter(|(path, domain)| {
+                    found.item.predicate.domain(path) != Some(*domain)
+                        && !wanted.columns.iter().any(|column| path.starts_with(&column.path))
+                })
+                .count()
+        };
+        CoveringItem {
+            id: found.item.id.0,
+            row_count: found.item.row_count,
+            column_count: (wanted.columns.len() + residual_count) as u64,
+        }
+    }))?;
+    matches.into_iter().find(|found| found.item.id.0 == chosen.id)
+}
+
+/// Equal for equal selects; for others too with a chance of 2⁻⁶⁴, which misleads a benefit, never an answer.
+fn fingerprint(source: &SourceKey, predicate: &Conjunction) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (source, predicate).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Uses of selects whose items are gone; the oldest note is forgotten first.
+#[derive(Debug, Default)]
+struct History {
+    use_counts: HashMap<u64, u64>,
+    order: VecDeque<u64>,
+}
+
+impl History {
+    fn note(&mut self, fingerprint: u64, use_count: u64) {
+        if self.use_counts.insert(fingerprint, use_count).is_none() {
+            self.order.push_back(fingerprint);
+            if self.order.len() > REMEMBERED
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.use_counts.remove(&oldest);
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The ring of decisions: what the cache did and the numbers that made it.
+//!
+//! Bounded; the oldest entry makes room. Predicates are kept as data and rendered when somebody looks.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thermocline_predicate::Conjunction;
+
+use crate::item::ItemId;
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DecisionKind {
+    /// A finished scan's rows were kept as an item.
+    Admit,
+    /// A scan's rows are not kept, for want of room or benefit.
+    Refuse,
+    /// An item was dropped for room.
+    Evict,
+    /// An item of the same predicate answers a query.
+    Hit,
+    /// An item of a wider predicate answers a query, with a residual filter.
+    Subsume,
+    /// An item is extended by what its file grew.
+    Extend,
+    /// A query takes part in a scan that another one began.
+    Join,
+    /// The file is scanned.
+    Miss,
+    /// Items were dropped because their file is no longer the one they were made of.
+    Invalidate,
+    /// A scan that kept its rows no longer does, or ended early.
+    Abort,
+    /// Everything was dropped at the user's wish.
+    Clear,
+}
+
+impl DecisionKind {
+    /// Lower-case word, as the table `thermocline.decisions` shows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admit => "admit",
+            Self::Refuse => "refuse",
+            Self::Evict => "evict",
+            Self::Hit => "hit",
+            Self::Subsume => "subsume",
+            Self::Extend => "extend",
+            Self::Join => "join",
+            Self::Miss => "miss",
+            Self::Invalidate => "invalidate",
+            Self::Abort => "abort",
+            Self::Clear => "clear",
+        }
+    }
+}
+
+/// One decision.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// Number of the decision since the cache was made, from 1.
+    pub tick: u64,
+    /// Wall time, nanoseconds since 1970-01-01T00:00:00Z.
+    pub wall_ns: i64,
+    /// What was decided.
+    pub kind: DecisionKind,
+    /// The item concerned, if it has a number yet.
+    pub item_id: Option<ItemId>,
+    /// Path or URL of the file.
+    pub path: Arc<str>,
+    /// The predicate of the item or scan.
+    pub predicate: Option<Arc<Conjunction>>,
+    /// The numbers that made the decision; names end in their unit.
+    pub numbers: Vec<(&'static str, f64)>,
+    /// Why, in words.
+    pub reason: &'static str,
+}
+
+/// A decision before it is stamped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) kind: DecisionKind,
+    pub(crate) item_id: Option<ItemId>,
+    pub(crate) path: Arc<str>,
+    pub(crate) predicate: Option<Arc<Conjunction>>,
+    pub(crate) numbers: Vec<(&'static str, f64)>,
+    pub(crate) reason: &'static str,
+}
+
+/// Bounded, thread-safe log of decisions.
+#[derive(Debug)]
+pub(crate) struct DecisionRing {
+    capacity: usize,
+    inner: Mutex<(u64, VecDeque<Decision>)>,
+}
+
+impl DecisionRing {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity: capacity.max(1), inner: Mutex::new((0, VecDeque::new())) }
+    }
+
+    pub(crate) fn record(&self, wall_ns: i64, entry: Entry) {
+        let mut inner = self.inner.lock();
+        let (tick, ring) = &mut *inner;
+        *tick += 1;
+        if ring.len() == self.capacity {
+            ring.pop_front();
+        }
+        let Entry { kind, item_id, path, predicate, numbers, reason } = entry;
+        ring.push_back(Decision { tick: *tick, wall_ns, kind, item_id, path, predicate, numbers, reason });
+    }
+
+    /// Oldest first.
+    pub(crate) fn snapshot(&self) -> Vec<Decision> {
+        self.inner.lock().1.iter().cloned().collect()
+    }
+}

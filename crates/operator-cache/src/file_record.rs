@@ -1,0 +1,322 @@
+//! What is known of a file across queries: its version, its generation, the hashes of its content.
+//!
+//! **Generation**: a number that two pins of a path share only if what was derived under the one holds under the
+//! other. Bytes `[0, n)` read under a generation are the file's first `n` bytes for every later pin of that generation
+//! that sees at least `n`. A file that only grew keeps its generation.
+//!
+//! **When metadata is enough**: the version is the recorded one, and it was not *young* when the content was last
+//! read or checked, so that any later write bears another stamp. Otherwise the content decides, through the hashes of
+//! an earlier scan; without hashes there is nothing to decide with, and a new generation begins. When in doubt, what
+//! is cached is not used.
+//!
+//! **Concurrency**: one check of a path runs at a time; a pin that waited uses its result if that check began after
+//! the pin did (so a burst of pins costs two checks at most, and none is answered from a look before its time).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use thermocline_budget::Reservation;
+use thermocline_medium::{BlockHashes, FileVersion, PinnedFile, Stamp};
+
+use crate::error::CacheError;
+
+/// How far the user vouches for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AppendPolicy {
+    /// That an old prefix is unchanged is checked by its hashes.
+    #[default]
+    Verify,
+    /// The file is only ever appended to: the same file, at least as long, keeps its content unchecked.
+    Trust,
+}
+
+/// The file as a query opened it.
+#[derive(Debug, Clone, Copy)]
+pub enum OpenedFile<'a> {
+    /// A local file; its content can be read again to check it.
+    Local(&'a PinnedFile),
+    /// An object; its version is all there is to go by.
+    Remote(&'a FileVersion),
+}
+
+impl<'a> OpenedFile<'a> {
+    pub(crate) fn version(self) -> &'a FileVersion {
+        match self {
+            Self::Local(file) => file.version(),
+            Self::Remote(version) => version,
+        }
+    }
+}
+
+/// One file as one query sees it: made by [`OperatorCache::pin`](crate::OperatorCache::pin), once per query and file.
+#[derive(Debug, Clone)]
+pub struct PinnedSource {
+    pub(crate) version: FileVersion,
+    pub(crate) generation: u64,
+    pub(crate) hashes: Option<Arc<BlockHashes>>,
+    /// None when there was no room for a record: then nothing is kept of the file.
+    pub(crate) record: Option<Arc<FileRecord>>,
+}
+
+impl PinnedSource {
+    /// The version that the query opened.
+    pub fn version(&self) -> &FileVersion {
+        &self.version
+    }
+
+    /// See the module.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Bytes of the file that the query may see.
+    pub fn end_bytes(&self) -> u64 {
+        self.version.size_bytes
+    }
+
+    /// Whether what is derived from it now may serve later queries.
+    pub(crate) fn is_current(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.is_current(self.generation))
+    }
+
+    /// Hashes of the content of an earlier scan of this generation.
+    pub fn hashes(&self) -> Option<&Arc<BlockHashes>> {
+        self.hashes.as_ref()
+    }
+}
+
+/// What is known of one path.
+#[derive(Debug)]
+pub(crate) struct FileRecord {
+    /// Held while the content is checked.
+    checking: Mutex<()>,
+    known: Mutex<Option<Known>>,
+    _reservation: Reservation,
+}
+
+#[derive(Debug)]
+struct Known {
+    version: FileVersion,
+    generation: u64,
+    hashes: Option<Arc<BlockHashes>>,
+    /// Whether the version was young when its content was last read from the start or checked.
+    young: bool,
+    /// Moment of the latest check, by [`Moments`].
+    checked_at: u64,
+    hashes_reservation: Option<Reservation>,
+}
+
+/// Source of numbers for the records of one cache.
+#[derive(Debug, Default)]
+pub(crate) struct Moments {
+    moment: AtomicU64,
+    generation: AtomicU64,
+}
+
+impl Moments {
+    fn next(&self) -> u64 {
+        self.moment.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    pub(crate) fn next_generation(&self) -> u64 {
+        self.generation.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
+
+/// What a pin found.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    pub(crate) generation: u64,
+    pub(crate) hashes: Option<Arc<BlockHashes>>,
+    /// What must be dropped because of it.
+    pub(crate) stale: Option<Stale>,
+}
+
+/// What of a path is no longer true.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Stale {
+    /// Everything of earlier generations.
+    Generation(&'static str),
+    /// What reaches beyond the checked bytes.
+    Beyond(u64),
+}
+
+impl FileRecord {
+    /// A record of a file that was not seen yet.
+    pub(crate) fn new(reservation: Reservation) -> Self {
+        Self { checking: Mutex::new(()), known: Mutex::new(None), _reservation: reservation }
+    }
+
+    /// Bytes that a record of a file with this version takes, its place in the table included.
+    pub(crate) fn size_bytes(version: &FileVersion) -> u64 {
+        (2 * size_of::<Self>() + 2 * version.heap_bytes()) as u64
+    }
+
+    /// Finds the generation of the file as it was opened. May read the file's old prefix.
+    pub(crate) fn pin(
+        &self,
+        opened: OpenedFile<'_>,
+        append: AppendPolicy,
+        moments: &Moments,
+        wall_now_ns: i64,
+    ) -> Result<Pinned, CacheError> {
+        let arrived_at = moments.next();
+        let version = opened.version();
+        let young = version.is_young(wall_now_ns);
+        {
+            let mut known = self.known.lock();
+            match &mut *known {
+                None => {
+                    let generation = moments.next_generation();
+                    *known = Some(Known {
+                        version: version.clone(),
+                        generation,
+                        hashes: None,
+                        young,
+                        checked_at: arrived_at,
+                        hashes_reservation: None,
+                    });
+                    return Ok(Pinned { generation, hashes: None, stale: None });
+                }
+                Some(known) if known.holds_for(version, young, arrived_at) => return Ok(known.pinned(None)),
+                Some(_) => {}
+            }
+        }
+        let _checking = self.checking.lock();
+        let (old, generation, hashes) = {
+            let known = self.known.lock();
+            let Some(known) = known.as_ref() else {
+                return Err(CacheError::Contract {
+                    path: Arc::clone(&version.path),
+                    what: "its record was emptied".into(),
+                });
+            };
+            if known.holds_for(version, young, arrived_at) {
+                return Ok(known.pinned(None));
+            }
+            (known.version.clone(), known.generation, known.hashes.clone())
+        };
+        let began_at = moments.next();
+        let verdict = judge(opened, &old, hashes.as_deref(), append)?;
+        let mut known = self.known.lock();
+        let Some(known) = known.as_mut() else {
+            return Err(CacheError::Contract {
+                path: Arc::clone(&version.path),
+                what: "its record was emptied".into(),
+            });
+        };
+        // A scan that ended meanwhile may have found the hashes to be wrong; then the verdict rests on nothing.
+        let verdict =
+            if known.generation == generation { verdict } else { Verdict::Changed("another scan found other content") };
+        known.version = version.clone();
+        known.young = young;
+        known.checked_at = began_at;
+        let stale = match verdict {
+            Verdict::Same => None,
+            Verdict::SameUpTo(bytes) => Some(Stale::Beyond(bytes)),
+            Verdict::Changed(reason) => {
+                known.generation = moments.next_generation();
+                known.forget_hashes();
+                Some(Stale::Generation(reason))
+            }
+        };
+        Ok(known.pinned(stale))
+    }
+
+    /// Takes the hashes that a finished scan recorded. False when they contradict those of an earlier scan: the content
+    /// changed between the two without a trace in the version; a new generation begins.
+    ///
+    /// `reserve` gets memory for them; without it they are not kept, and the next doubt ends the generation.
+    pub(crate) fn learn(
+        &self,
+        generation: u64,
+        hashes: BlockHashes,
+        moments: &Moments,
+        reserve: impl FnOnce(u64) -> Option<Reservation>,
+    ) -> bool {
+        let mut known = self.known.lock();
+        let Some(known) = known.as_mut().filter(|known| known.generation == generation) else { return true };
+        match &known.hashes {
+            Some(old) if old.size_bytes() == hashes.size_bytes() && **old != hashes => {
+                known.generation = moments.next_generation();
+                known.forget_hashes();
+                false
+            }
+            Some(old) if old.size_bytes() >= hashes.size_bytes() => true,
+            _ => {
+                known.forget_hashes();
+                known.hashes_reservation = reserve(hashes.heap_bytes() as u64);
+                if known.hashes_reservation.is_some() {
+                    known.hashes = Some(Arc::new(hashes));
+                }
+                true
+            }
+        }
+    }
+
+    /// Whether `generation` is the present one.
+    pub(crate) fn is_current(&self, generation: u64) -> bool {
+        self.known.lock().as_ref().is_some_and(|known| known.generation == generation)
+    }
+}
+
+impl Known {
+    fn holds_for(&self, version: &FileVersion, young: bool, arrived_at: u64) -> bool {
+        self.version == *version && ((!self.young && !young) || self.checked_at > arrived_at)
+    }
+
+    fn forget_hashes(&mut self) {
+        self.hashes = None;
+        self.hashes_reservation = None;
+    }
+
+    fn pinned(&self, stale: Option<Stale>) -> Pinned {
+        Pinned { generation: self.generation, hashes: self.hashes.clone(), stale }
+    }
+}
+
+enum Verdict {
+    Same,
+    SameUpTo(u64),
+    Changed(&'static str),
+}
+
+fn judge(
+    opened: OpenedFile<'_>,
+    old: &FileVersion,
+    hashes: Option<&BlockHashes>,
+    append: AppendPolicy,
+) -> Result<Verdict, CacheError> {
+    let OpenedFile::Local(file) = opened else { return Ok(Verdict::Changed("the object has another version")) };
+    let version = file.version();
+    if append == AppendPolicy::Trust && version.size_bytes >= old.size_bytes && is_same_file(old, version) {
+        return Ok(Verdict::Same);
+    }
+    let Some(hashes) = hashes else {
+        return Ok(Verdict::Changed(
+            "the file's version changed or is too young to trust, and no scan recorded its content",
+        ));
+    };
+    let checked_bytes = hashes.size_bytes();
+    if version.size_bytes < checked_bytes {
+        return Ok(Verdict::Changed("the file was truncated or replaced by a shorter one"));
+    }
+    let matches = hashes
+        .prefix_matches(file, checked_bytes)
+        .map_err(|source| CacheError::ContentCheck { path: Arc::clone(&version.path), source: Arc::new(source) })?;
+    Ok(if matches.is_same() {
+        Verdict::SameUpTo(checked_bytes)
+    } else {
+        Verdict::Changed("the file's content changed")
+    })
+}
+
+fn is_same_file(old: &FileVersion, new: &FileVersion) -> bool {
+    match (&old.stamp, &new.stamp) {
+        (Stamp::Local { device: old_device, inode: old_inode, .. }, Stamp::Local { device, inode, .. }) => {
+            (old_device, old_inode) == (device, inode)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,229 @@
+//! Items: the kept rows of one select over one file, and their meters.
+//!
+//! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. Both go with
+//! the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
+//! Arrays taken out of a chunk share its buffers, so who keeps an array must keep the item until the array is gone
+//! (or account for it, as the operators above a scan do).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::ArrayRef;
+use thermocline_budget::Reservation;
+use thermocline_placement::operator_cache::ItemMeasurements;
+use thermocline_predicate::{Conjunction, FieldPath};
+
+use crate::request::ColumnSpec;
+use crate::rows::{ColumnRoute, Rows};
+use crate::source::SourceKey;
+
+/// Number of an item, unique in its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemId(pub u64);
+
+/// Kept rows with the reservation of their memory.
+#[derive(Debug)]
+pub struct Chunk {
+    rows: Arc<Rows>,
+    size_bytes: u64,
+    _reservation: Reservation,
+}
+
+impl Chunk {
+    pub(crate) fn new(rows: Arc<Rows>, size_bytes: u64, reservation: Reservation) -> Self {
+        Self { rows, size_bytes, _reservation: reservation }
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &Arc<Rows> {
+        &self.rows
+    }
+
+    /// Reserved bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+/// Time to scan an item of this size before anybody did: at 4 GB/s, what one thread filters at about.
+pub(crate) fn predicted_scan_ns(size_bytes: u64) -> u64 {
+    size_bytes / 4
+}
+
+/// What was measured of an item: the letters of the ReCache paper, §5.1.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    /// t: reading, parsing and filtering the file.
+    pub(crate) execute_ns: AtomicU64,
+    /// c: reserving and merging.
+    pub(crate) cache_ns: AtomicU64,
+    /// n: 1 for the query that made the item, and one for each that was answered from it.
+    pub(crate) use_count: AtomicU64,
+    /// l, summed over reuses: finding the item.
+    pub(crate) lookup_total_ns: AtomicU64,
+    /// s, summed over the reuses that reported it.
+    pub(crate) reuse_total_ns: AtomicU64,
+    pub(crate) reuse_report_count: AtomicU64,
+    /// Tick of the latest use.
+    pub(crate) used_tick: AtomicU64,
+    /// The policy's baseline at the latest use, as the bits of a double (Greedy-Dual's `L(p)`).
+    pub(crate) baseline_bits: AtomicU64,
+}
+
+impl Meters {
+    /// Mean lookup time of a reuse, nanoseconds.
+    pub(crate) fn lookup_ns(&self) -> u64 {
+        let reuse_count = self.use_count.load(Ordering::Relaxed).saturating_sub(1);
+        self.lookup_total_ns.load(Ordering::Relaxed).checked_div(reuse_count).unwrap_or(0)
+    }
+
+    /// Mean time to scan the item, nanoseconds; None until a reader reported one.
+    pub(crate) fn reuse_scan_ns(&self) -> Option<u64> {
+        let report_count = self.reuse_report_count.load(Ordering::Relaxed);
+        self.reuse_total_ns.load(Ordering::Relaxed).checked_div(report_count)
+    }
+}
+
+/// The kept rows of one select over one file. Immutable but for its meters.
+#[derive(Debug)]
+pub struct Item {
+    pub(crate) id: ItemId,
+    pub(crate) source: SourceKey,
+    pub(crate) generation: u64,
+    pub(crate) end_bytes: u64,
+    pub(crate) growable: bool,
+    pub(crate) predicate: Arc<Conjunction>,
+    pub(crate) columns: Arc<[ColumnSpec]>,
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+    pub(crate) row_count: u64,
+    pub(crate) record_count: u64,
+    pub(crate) skipped_count: u64,
+    pub(crate) size_bytes: u64,
+    pub(crate) meters: Meters,
+    pub(crate) _structure: Reservation,
+}
+
+impl Item {
+    /// Its number.
+    pub fn id(&self) -> ItemId {
+        self.id
+    }
+
+    /// What it is a result of.
+    pub fn source(&self) -> &SourceKey {
+        &self.source
+    }
+
+    /// The file's generation that it belongs to.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// It holds the rows of the file's bytes `[0, end_bytes)`.
+    pub fn end_bytes(&self) -> u64 {
+        self.end_bytes
+    }
+
+    /// Every row of that prefix that satisfies this is here, and no other.
+    pub fn predicate(&self) -> &Arc<Conjunction> {
+        &self.predicate
+    }
+
+    /// The columns of its rows.
+    pub fn columns(&self) -> &Arc<[ColumnSpec]> {
+        &self.columns
+    }
+
+    /// The rows, in file order.
+    pub fn chunks(&self) -> &[Arc<Chunk>] {
+        &self.chunks
+    }
+
+    /// Rows in all chunks.
+    pub fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    /// Records that were read to make it.
+    pub fn record_count(&self) -> u64 {
+        self.record_count
+    }
+
+    /// Bad records that were left out when it was made.
+    pub fn skipped_count(&self) -> u64 {
+        self.skipped_count
+    }
+
+    /// Reserved bytes: chunks and structure.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// A column of a chunk by path, through structs where needed. None when the item lacks it or the chunk does not
+    /// exist. To read many chunks, find the [`ColumnRoute`] once.
+    pub fn column(&self, chunk: usize, path: &FieldPath) -> Option<ArrayRef> {
+        ColumnRoute::find(&self.columns, path)?.extract(&self.chunks.get(chunk)?.rows)
+    }
+
+    pub(crate) fn measurements(&self) -> ItemMeasurements {
+        ItemMeasurements {
+            id: self.id.0,
+            use_count: self.meters.use_count.load(Ordering::Relaxed),
+            execute_ns: self.meters.execute_ns.load(Ordering::Relaxed),
+            cache_ns: self.meters.cache_ns.load(Ordering::Relaxed),
+            reuse_scan_ns: self.meters.reuse_scan_ns().unwrap_or_else(|| predicted_scan_ns(self.size_bytes)),
+            lookup_ns: self.meters.lookup_ns(),
+            size_bytes: self.size_bytes,
+            baseline: f64::from_bits(self.meters.baseline_bits.load(Ordering::Relaxed)),
+            last_use: self.meters.used_tick.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn record_use(&self, tick: u64, lookup_ns: u64, baseline: f64) {
+        self.meters.use_count.fetch_add(1, Ordering::Relaxed);
+        self.meters.lookup_total_ns.fetch_add(lookup_ns, Ordering::Relaxed);
+        self.meters.used_tick.store(tick, Ordering::Relaxed);
+        self.meters.baseline_bits.store(baseline.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Told by a reader that was answered from the item: the time it took to scan it all, nanoseconds over all threads.
+    pub fn record_reuse(&self, reuse_scan_ns: u64) {
+        self.meters.reuse_total_ns.fetch_add(reuse_scan_ns, Ordering::Relaxed);
+        self.meters.reuse_report_count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A row of the table `thermocline.cache_items`.
+#[derive(Debug, Clone)]
+pub struct ItemSummary {
+    /// Number of the item.
+    pub id: ItemId,
+    /// What it is a result of.
+    pub source: SourceKey,
+    /// Its predicate.
+    pub predicate: Arc<Conjunction>,
+    /// Its columns.
+    pub columns: Arc<[ColumnSpec]>,
+    /// It covers the file's bytes `[0, end_bytes)`.
+    pub end_bytes: u64,
+    /// Rows held.
+    pub row_count: u64,
+    /// Chunks held.
+    pub chunk_count: u64,
+    /// Reserved bytes.
+    pub size_bytes: u64,
+    /// n: uses, the one that made it included.
+    pub use_count: u64,
+    /// t: reading, parsing and filtering, nanoseconds over all threads.
+    pub execute_ns: u64,
+    /// c: reserving and merging, nanoseconds.
+    pub cache_ns: u64,
+    /// s: scanning it when reused, mean, nanoseconds; 0 until a reader reported.
+    pub reuse_scan_ns: u64,
+    /// l: finding it, mean, nanoseconds.
+    pub lookup_ns: u64,
+    /// Query time it is still expected to save, seconds.
+    pub benefit_s: f64,
+    /// The eviction policy's score, in its own unit; the least goes first.
+    pub score: f64,
+}

@@ -1,0 +1,33 @@
+//! What a query asks of one file.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use thermocline_predicate::{Conjunction, FieldPath};
+
+use crate::source::SourceKey;
+
+/// A column of a request, a scan or an item.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ColumnSpec {
+    /// Path from the record root (below the list name under `unnest`).
+    pub path: FieldPath,
+    /// The column's type.
+    pub data_type: DataType,
+}
+
+/// A select over one file.
+#[derive(Debug, Clone)]
+pub struct SelectRequest {
+    /// The file and how it is read.
+    pub source: SourceKey,
+    /// Columns the query needs, including (themselves or through a struct parent) the fields of `predicate` that it
+    /// wants checked against a cached result: a field that is no column can't be filtered on later, so a result that
+    /// lacks it only serves queries that ask the same of that field.
+    pub columns: Arc<[ColumnSpec]>,
+    /// The rows the query wants.
+    pub predicate: Arc<Conjunction>,
+    /// The rows worth keeping when the file must be scanned: as wide as `predicate` or wider. Where it is wider in a
+    /// field that is not among `columns`, or not wider at all, `predicate` is kept instead.
+    pub retain_predicate: Arc<Conjunction>,
+}

@@ -1,0 +1,171 @@
+//! Merging small results into chunks that are worth a reader's while.
+//!
+//! A later scan of the item pays per chunk (a batch, a residual filter, a few allocations), so chunks should have tens
+//! of thousands of rows, however few of them a morsel gave. Merging happens while the scan runs, by the stream that
+//! completes a run, once every participant has seen the run; what is left is merged when the item is made.
+//!
+//! Memory: one merged chunk at a time beside its parts, reserved first; without room the parts stay as they are.
+
+use std::sync::Arc;
+
+use super::SharedScan;
+use super::state::{Phase, Sharing, Slot, State};
+use crate::item::Chunk;
+use crate::rows::Rows;
+
+/// Chunks below this are merged with their neighbours.
+const SMALL_ROW_COUNT: usize = 32 << 10;
+/// A run is merged when it has this many rows …
+const RUN_ROW_COUNT: usize = 64 << 10;
+/// … or this many chunks. Each row is then copied at most log₃₂ of the number of morsels times.
+const RUN_CHUNK_COUNT: usize = 32;
+/// Nothing is merged beyond this many rows,
+const LARGE_ROW_COUNT: usize = 128 << 10;
+/// nor beyond this many bytes: wide rows gain little from more company.
+const LARGE_SIZE_BYTES: u64 = 32 << 20;
+
+/// Neighbouring chunks, by the morsels they cover.
+struct Run {
+    first: usize,
+    through: usize,
+    chunks: Vec<Arc<Chunk>>,
+}
+
+impl SharedScan {
+    /// Merges the run around a morsel that was just kept, if it is long enough.
+    pub(super) fn compact_around(&self, index: usize) {
+        let run = {
+            let mut state = self.state.lock();
+            if state.merging || state.sharing == Sharing::Solo {
+                return;
+            }
+            let Some(run) = find_run(&state, index) else { return };
+            state.merging = true;
+            run
+        };
+        let merged = self.merge(&run.chunks);
+        let _replaced = {
+            let mut state = self.state.lock();
+            state.merging = false;
+            merged.and_then(|merged| replace(&mut state, &run, merged))
+        };
+    }
+
+    /// Merges small neighbours of a finished scan.
+    pub(super) fn merge_small(&self, chunks: Vec<Arc<Chunk>>) -> Vec<Arc<Chunk>> {
+        let mut merged = Vec::new();
+        let mut run: Vec<Arc<Chunk>> = Vec::new();
+        let (mut row_count, mut size_bytes) = (0, 0);
+        for chunk in chunks.into_iter().filter(|chunk| chunk.rows().row_count > 0) {
+            let is_full = row_count + chunk.rows().row_count > LARGE_ROW_COUNT
+                || size_bytes + chunk.size_bytes() > LARGE_SIZE_BYTES
+                || row_count >= RUN_ROW_COUNT;
+            if is_full || !is_small(&chunk) {
+                self.flush(&mut run, &mut merged);
+                (row_count, size_bytes) = (0, 0);
+            }
+            if is_small(&chunk) {
+                row_count += chunk.rows().row_count;
+                size_bytes += chunk.size_bytes();
+                run.push(chunk);
+            } else {
+                merged.push(chunk);
+            }
+        }
+        self.flush(&mut run, &mut merged);
+        merged.shrink_to_fit();
+        merged
+    }
+
+    fn flush(&self, run: &mut Vec<Arc<Chunk>>, merged: &mut Vec<Arc<Chunk>>) {
+        match if run.len() > 1 { self.merge(run) } else { None } {
+            Some(chunk) => {
+                merged.push(chunk);
+                run.clear();
+            }
+            None => merged.append(run),
+        }
+    }
+
+    /// The chunks as one, or None when there is no room for that or Arrow refuses.
+    fn merge(&self, chunks: &[Arc<Chunk>]) -> Option<Arc<Chunk>> {
+        let parts_bytes = chunks.iter().map(|chunk| chunk.size_bytes()).sum();
+        let reservation = self.cache.reserve_if_free(parts_bytes)?;
+        let parts: Vec<Arc<Rows>> = chunks.iter().map(|chunk| Arc::clone(chunk.rows())).collect();
+        let rows = Rows::concat(&parts).ok()?;
+        let size_bytes = rows.size_bytes();
+        reservation.resize(size_bytes).ok()?;
+        Some(Arc::new(Chunk::new(Arc::new(rows), size_bytes, reservation)))
+    }
+}
+
+fn is_small(chunk: &Chunk) -> bool {
+    chunk.rows().row_count < SMALL_ROW_COUNT && chunk.size_bytes() < LARGE_SIZE_BYTES
+}
+
+/// A run of small chunks around `index` that is worth merging and that every participant has seen.
+fn find_run(state: &State, index: usize) -> Option<Run> {
+    let mut run = Run { first: index, through: index, chunks: Vec::new() };
+    let (mut row_count, mut size_bytes) = (0, 0);
+    let mut take = |first: usize| {
+        let Some(Slot::Kept { chunk, through }) = state.slots.get(first) else { return None };
+        let fits = is_small(chunk)
+            && row_count + chunk.rows().row_count <= LARGE_ROW_COUNT
+            && size_bytes + chunk.size_bytes() <= LARGE_SIZE_BYTES
+            && state.seats.values().all(|seat| seat.consumed.contains(first));
+        fits.then(|| {
+            row_count += chunk.rows().row_count;
+            size_bytes += chunk.size_bytes();
+            (Arc::clone(chunk), *through)
+        })
+    };
+    if let Some(Slot::Within { first }) = state.slots.get(index) {
+        run.first = *first;
+    }
+    let (chunk, through) = take(run.first)?;
+    run.through = through;
+    run.chunks.push(chunk);
+    while run.chunks.len() < RUN_CHUNK_COUNT && run.first > 0 {
+        let before = match state.slots[run.first - 1] {
+            Slot::Within { first } => first,
+            _ => run.first - 1,
+        };
+        let Some((chunk, _)) = take(before) else { break };
+        run.first = before;
+        run.chunks.push(chunk);
+    }
+    run.chunks.reverse();
+    while run.chunks.len() < RUN_CHUNK_COUNT {
+        let Some((chunk, through)) = take(run.through + 1) else { break };
+        run.through = through;
+        run.chunks.push(chunk);
+    }
+    let is_long = row_count >= RUN_ROW_COUNT || run.chunks.len() >= RUN_CHUNK_COUNT;
+    (is_long && run.chunks.len() > 1).then_some(run)
+}
+
+/// Puts the merged chunk in the place of its parts, unless the scan stopped keeping or somebody sits between having
+/// seen some of them and not others. What is returned is to be dropped outside of the lock.
+fn replace(state: &mut State, run: &Run, merged: Arc<Chunk>) -> Option<Vec<Slot>> {
+    let range = run.first..=run.through;
+    let is_keeping = state.sharing == Sharing::Kept && matches!(state.phase, Phase::Running | Phase::Finishing);
+    let still_whole = state
+        .slots
+        .get(range.clone())
+        .is_some_and(|slots| slots.iter().all(|slot| matches!(slot, Slot::Kept { .. } | Slot::Within { .. })));
+    let seen_alike = || {
+        state.seats.values().all(|seat| {
+            let seen_count = range.clone().filter(|&index| seat.consumed.contains(index)).count();
+            seen_count == 0 || seen_count == run.through - run.first + 1
+        })
+    };
+    if !is_keeping || !still_whole || !seen_alike() {
+        return Some(vec![Slot::Kept { chunk: merged, through: run.first }]);
+    }
+    let mut replaced = Vec::with_capacity(run.through - run.first + 1);
+    for index in range {
+        replaced.push(std::mem::replace(&mut state.slots[index], Slot::Within { first: run.first }));
+    }
+    state.slots[run.first] = Slot::Kept { chunk: merged, through: run.through };
+    Some(replaced)
+}

@@ -1,0 +1,538 @@
+//! The shared scan: one miss, computed once for all queries that want it.
+//!
+//! **Owns**: the queue of morsels of one file, their results while the scan runs, who has seen which.
+//! **Does not own**: decoding (the source), the decision to keep (the cache asks `placement`), finished items.
+//!
+//! Every participant (one query's scan of one file, read by any number of its streams) receives the rows of every
+//! morsel exactly once. Whoever polls takes a result it has not seen, else claims the next morsel and decodes it itself
+//! (publishing the rows if the scan keeps them), else drives a fetch that is under way, else waits to be woken.
+//!
+//! **Nobody waits for another query's consumer**: between claim and decode a morsel belongs to nobody (a pending
+//! fetch is driven by whoever polls), decoding is synchronous, and publishing never blocks. So a leader that was
+//! cancelled, or that stopped reading, changes nothing for the others.
+//!
+//! **Giving up keeping**: when memory is refused or taken back, all kept results are dropped at once. The participant
+//! that has seen most goes on with the source, alone; the others, and that one for what it had not yet taken, read the
+//! file anew through the source factory, leaving out what they have seen. Memory is bounded, no answer changes.
+//!
+//! **Locks**: the cache's catalog, then a scan's state, then a participant's post. Under a scan's state nothing is
+//! decoded, reserved, freed or woken.
+
+mod compaction;
+mod morsel_set;
+mod participant;
+mod state;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Waker};
+
+use futures::{FutureExt, future};
+use parking_lot::Mutex;
+
+pub use participant::{Participant, RowStream};
+
+use crate::cache::OperatorCache;
+use crate::error::{CacheError, SourceError};
+use crate::file_record::PinnedSource;
+use crate::item::{Chunk, Item};
+use crate::rows::Rows;
+use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
+use morsel_set::MorselSet;
+use state::{FetchedMorsel, Phase, Post, Seat, SharedFetch, Sharing, Slot, State, Step};
+
+/// See the module.
+pub(crate) struct SharedScan {
+    pub(crate) id: u64,
+    pub(crate) cache: Arc<OperatorCache>,
+    pub(crate) source: SourceKey,
+    pub(crate) pinned: PinnedSource,
+    pub(crate) spec: ScanSpec,
+    /// The item that this scan extends by what its file grew.
+    pub(crate) base: Option<Arc<Item>>,
+    factory: SourceFactory,
+    /// Morsels that this scan's only reader has seen elsewhere.
+    skip: MorselSet,
+    opened: Mutex<Option<Arc<dyn MorselSource>>>,
+    state: Mutex<State>,
+    pub(crate) meters: ScanMeters,
+}
+
+/// What was measured of a scan.
+#[derive(Debug, Default)]
+pub(crate) struct ScanMeters {
+    pub(crate) execute_ns: AtomicU64,
+    pub(crate) cache_ns: AtomicU64,
+    pub(crate) scanned_bytes: AtomicU64,
+    pub(crate) total_bytes: AtomicU64,
+    pub(crate) kept_bytes: AtomicU64,
+    /// Bytes of the file whose rows were decoded.
+    pub(crate) decoded_bytes: AtomicU64,
+    /// Whether the cache has looked at a sample.
+    pub(crate) judged: AtomicBool,
+    /// Queries that took part.
+    pub(crate) participant_count: AtomicU64,
+}
+
+impl std::fmt::Debug for SharedScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedScan").field("id", &self.id).field("path", &self.source.path).finish_non_exhaustive()
+    }
+}
+
+/// A scan's results once it ended well, in file order.
+pub(crate) struct Harvest {
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+    pub(crate) record_count: u64,
+    pub(crate) skipped_count: u64,
+    pub(crate) execute_ns: u64,
+    pub(crate) cache_ns: u64,
+}
+
+impl SharedScan {
+    /// A scan whose results are kept for all (`keeps`), or one that a single query reads alone.
+    pub(crate) fn new(
+        cache: &Arc<OperatorCache>,
+        source: &SourceKey,
+        pinned: &PinnedSource,
+        spec: ScanSpec,
+        base: Option<Arc<Item>>,
+        factory: SourceFactory,
+        keeps: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: cache.next_number(),
+            cache: Arc::clone(cache),
+            source: source.clone(),
+            pinned: pinned.clone(),
+            spec,
+            base,
+            factory,
+            skip: MorselSet::default(),
+            opened: Mutex::new(None),
+            state: Mutex::new(State::new(if keeps { Sharing::Kept } else { Sharing::Solo })),
+            meters: ScanMeters::default(),
+        })
+    }
+
+    /// Whether results are kept, and others may join.
+    pub(crate) fn is_keeping(&self) -> bool {
+        let state = self.state.lock();
+        state.sharing == Sharing::Kept && !matches!(state.phase, Phase::Failed(_))
+    }
+
+    /// Takes a seat; false when the scan no longer shares.
+    pub(crate) fn join(&self, participant_id: u64, post: &Post) -> bool {
+        let mut state = self.state.lock();
+        if state.sharing == Sharing::Solo || matches!(state.phase, Phase::Failed(_)) {
+            return false;
+        }
+        state.seat(participant_id, post);
+        self.meters.participant_count.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes the first seat of a new scan.
+    pub(crate) fn seat(&self, participant_id: u64, post: &Post) {
+        self.state.lock().seat(participant_id, post);
+        self.meters.participant_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives a seat up. When it was the last of an unfinished scan, results and reservations go.
+    pub(crate) fn leave(&self, participant_id: u64) {
+        let (_seat, dropped) = {
+            let mut state = self.state.lock();
+            let seat = state.seats.remove(&participant_id);
+            if !state.seats.is_empty() || state.sharing == Sharing::Solo || !matches!(state.phase, Phase::Running) {
+                return;
+            }
+            // Nobody may join what nobody drives.
+            state.sharing = Sharing::Solo;
+            (seat, std::mem::take(&mut state.slots))
+        };
+        drop(dropped);
+        self.cache.forget_scan(self, "every query that took part ended before the scan did");
+    }
+
+    /// Stops keeping results, and frees the kept ones. False when nothing was kept any more.
+    pub(crate) fn stop_keeping(self: &Arc<Self>) -> bool {
+        let mut dropped = Vec::new();
+        let wakers = {
+            let mut state = self.state.lock();
+            if state.sharing == Sharing::Solo || !matches!(state.phase, Phase::Running) {
+                return false;
+            }
+            state.sharing = Sharing::Solo;
+            self.meters.kept_bytes.store(0, Ordering::Relaxed);
+            for slot in &mut state.slots {
+                if matches!(slot, Slot::Kept { .. } | Slot::Within { .. }) {
+                    dropped.push(std::mem::replace(slot, Slot::Gone));
+                }
+            }
+            let heir =
+                state.seats.iter().max_by_key(|(id, seat)| (seat.consumed.count(), u64::MAX - **id)).map(|(id, _)| *id);
+            let leaving: Vec<u64> = state.seats.keys().copied().filter(|id| Some(*id) != heir).collect();
+            for id in leaving {
+                if let Some(seat) = state.seats.remove(&id) {
+                    let mut seen = seat.consumed;
+                    for index in seat.decoding {
+                        seen.insert(index);
+                    }
+                    if let Some(post) = seat.post.upgrade() {
+                        self.reseat(id, &post, seen);
+                    }
+                }
+            }
+            state.take_wakers()
+        };
+        drop(dropped);
+        wake(wakers);
+        true
+    }
+
+    /// Sends a participant to a scan of its own that leaves out what it has seen.
+    fn reseat(&self, participant_id: u64, post: &Post, seen: MorselSet) {
+        let mut seat = Seat::new(post);
+        seat.consumed = seen.clone();
+        let mut state = State::new(Sharing::Solo);
+        state.seats.insert(participant_id, seat);
+        let rest = Self {
+            id: self.cache.next_number(),
+            cache: Arc::clone(&self.cache),
+            source: self.source.clone(),
+            pinned: self.pinned.clone(),
+            spec: self.spec.clone(),
+            base: self.base.clone(),
+            factory: Arc::clone(&self.factory),
+            skip: seen,
+            opened: Mutex::new(None),
+            state: Mutex::new(state),
+            meters: ScanMeters::default(),
+        };
+        *post.lock() = Arc::new(rest);
+    }
+
+    /// What a stream of participant `me` should do next.
+    fn step(&self, me: u64, is_fetching: bool, context: &Context<'_>) -> Step {
+        let (step, wakers) = {
+            let mut state = self.state.lock();
+            let step = state.step(me, is_fetching, context);
+            if !matches!(step, Step::Rescan) {
+                (step, Vec::new())
+            } else {
+                if let Some(seat) = state.seats.remove(&me)
+                    && let Some(post) = seat.post.upgrade()
+                {
+                    self.reseat(me, &post, seat.consumed);
+                }
+                (Step::Moved, state.take_wakers())
+            }
+        };
+        wake(wakers);
+        if matches!(step, Step::Gap) {
+            self.fail(self.broken_numbering());
+        }
+        step
+    }
+
+    /// Ends the scan for everybody.
+    fn fail(&self, error: CacheError) {
+        let (dropped, wakers) = {
+            let mut state = self.state.lock();
+            if !matches!(state.phase, Phase::Failed(_)) {
+                state.phase = Phase::Failed(error);
+            }
+            state.fetching.clear();
+            (std::mem::take(&mut state.slots), state.take_wakers())
+        };
+        drop(dropped);
+        wake(wakers);
+        self.cache.forget_scan(self, "the scan failed");
+    }
+
+    fn open(&self) -> Result<Arc<dyn MorselSource>, SourceError> {
+        let mut opened = self.opened.lock();
+        if let Some(source) = &*opened {
+            return Ok(Arc::clone(source));
+        }
+        let source = (self.factory)(&self.spec)?;
+        self.meters.total_bytes.store(source.total_bytes(), Ordering::Relaxed);
+        *opened = Some(Arc::clone(&source));
+        Ok(source)
+    }
+
+    /// Claims the next morsel for participant `me`, whose step counted the claim. Rows if it could be decoded at once.
+    fn claim(self: &Arc<Self>, me: u64) -> Claimed {
+        let guard = FailOnUnwind(self);
+        let next = self.open().and_then(|source| Ok((source.next_morsel()?, source)));
+        let claimed = match next {
+            Err(error) => self.end_claim(|_| Err(CacheError::source(error))),
+            Ok((None, _)) => self.end_claim(|state| {
+                state.exhausted = true;
+                Ok(Claimed::Nothing)
+            }),
+            Ok((Some(morsel), source)) => {
+                let Ok(index) = usize::try_from(morsel.index) else { return self.gap() };
+                if self.skip.contains(index) {
+                    self.end_claim(|state| self.issue(state, index).map(|()| Claimed::Nothing))
+                } else {
+                    self.meters
+                        .scanned_bytes
+                        .fetch_add(morsel.end_bytes.saturating_sub(morsel.start_bytes), Ordering::Relaxed);
+                    match source.fetch(morsel) {
+                        Fetch::Ready(morsel) => self.end_claim(|state| {
+                            self.issue(state, index)?;
+                            if state.begin_decoding(me, index) {
+                                return Ok(Claimed::Morsel(index, morsel));
+                            }
+                            // The claimer sits elsewhere by now: whoever reads on here takes it up.
+                            let fetched: FetchedMorsel = Arc::new(Mutex::new(Some(morsel)));
+                            state.fetching.insert(index, future::ready(Ok(fetched)).boxed().shared());
+                            Ok(Claimed::Nothing)
+                        }),
+                        Fetch::Pending(fetch) => {
+                            let fetch = fetch
+                                .map(|fetched| match fetched {
+                                    Ok(morsel) => Ok(Arc::new(Mutex::new(Some(morsel)))),
+                                    Err(error) => Err(CacheError::source(error)),
+                                })
+                                .boxed()
+                                .shared();
+                            self.end_claim(|state| {
+                                self.issue(state, index)?;
+                                state.fetching.insert(index, fetch.clone());
+                                Ok(Claimed::Fetch(index, fetch))
+                            })
+                        }
+                    }
+                }
+            }
+        };
+        guard.disarm();
+        claimed
+    }
+
+    fn issue(&self, state: &mut State, index: usize) -> Result<(), CacheError> {
+        // A morsel number far beyond the file's bytes would make the table of morsels huge.
+        let bound = self.spec.end_bytes.saturating_sub(self.spec.start_bytes).saturating_add(1024);
+        if index as u64 <= bound && state.issue(index) { Ok(()) } else { Err(self.broken_numbering()) }
+    }
+
+    fn end_claim(&self, end: impl FnOnce(&mut State) -> Result<Claimed, CacheError>) -> Claimed {
+        let (ended, wakers) = {
+            let mut state = self.state.lock();
+            state.claiming_count -= 1;
+            let ended = end(&mut state);
+            (ended, state.take_wakers())
+        };
+        wake(wakers);
+        ended.unwrap_or_else(|error| {
+            self.fail(error);
+            Claimed::Nothing
+        })
+    }
+
+    fn gap(&self) -> Claimed {
+        self.fail(self.broken_numbering());
+        Claimed::Nothing
+    }
+
+    fn broken_numbering(&self) -> CacheError {
+        CacheError::Contract {
+            path: Arc::clone(&self.source.path),
+            what: "morsels must be numbered densely from 0, each number given out once".to_owned(),
+        }
+    }
+
+    /// Takes a fetched morsel for decoding; None when another stream did, or when `me` sits elsewhere now.
+    fn take_fetched(&self, me: u64, index: usize, fetched: &FetchedMorsel) -> Option<Morsel> {
+        let mut state = self.state.lock();
+        if !state.seats.contains_key(&me) || matches!(state.phase, Phase::Failed(_)) {
+            return None;
+        }
+        let morsel = fetched.lock().take()?;
+        state.fetching.remove(&index);
+        state.begin_decoding(me, index).then_some(morsel)
+    }
+
+    /// Decodes a morsel and makes its rows known. Rows and errors are for the stream that called; an error fails the
+    /// scan for everybody else too.
+    fn decode(self: &Arc<Self>, me: u64, index: usize, morsel: Morsel) -> Result<Arc<Rows>, CacheError> {
+        let guard = FailOnUnwind(self);
+        let clock = self.cache.clock();
+        let source_bytes = morsel.end_bytes.saturating_sub(morsel.start_bytes);
+        let began_ns = clock.monotonic_ns();
+        let decoded = self.open().and_then(|source| source.decode(morsel));
+        let decoded_ns = clock.monotonic_ns();
+        self.meters.execute_ns.fetch_add(decoded_ns.saturating_sub(began_ns), Ordering::Relaxed);
+        let checked = match decoded {
+            Ok(rows) if rows.columns.len() == self.spec.columns.len() => Ok(rows),
+            Ok(rows) => {
+                let what = format!("a morsel has {} columns, expected {}", rows.columns.len(), self.spec.columns.len());
+                Err(CacheError::Contract { path: Arc::clone(&self.source.path), what })
+            }
+            Err(error) => Err(CacheError::source(error)),
+        };
+        let rows = match checked {
+            Ok(rows) => rows,
+            Err(error) => {
+                // The caller may sit elsewhere by now, where this morsel counts as seen: it gets the error directly.
+                self.fail(error.clone());
+                guard.disarm();
+                return Err(error);
+            }
+        };
+        let keeps = self.is_keeping();
+        let (rows, chunk) = if keeps { self.keep(rows, source_bytes) } else { (Arc::new(rows), None) };
+        self.meters.decoded_bytes.fetch_add(source_bytes, Ordering::Relaxed);
+        self.publish(me, index, &rows, chunk);
+        if keeps {
+            self.compact_around(index);
+            self.meters.cache_ns.fetch_add(clock.monotonic_ns().saturating_sub(decoded_ns), Ordering::Relaxed);
+        }
+        guard.disarm();
+        Ok(rows)
+    }
+
+    /// Reserves memory for rows, or stops keeping.
+    fn keep(self: &Arc<Self>, rows: Rows, source_bytes: u64) -> (Arc<Rows>, Option<Arc<Chunk>>) {
+        let rows = Arc::new(rows.into_owned());
+        let size_bytes = rows.size_bytes();
+        let chunk = self
+            .cache
+            .reserve_for(self, size_bytes, source_bytes)
+            .map(|reservation| Arc::new(Chunk::new(Arc::clone(&rows), size_bytes, reservation)));
+        if chunk.is_none() && self.stop_keeping() {
+            self.cache.forget_scan(self, "no memory for its results");
+        }
+        (rows, chunk)
+    }
+
+    fn publish(&self, me: u64, index: usize, rows: &Arc<Rows>, chunk: Option<Arc<Chunk>>) {
+        let (_unkept, wakers) = {
+            let mut state = self.state.lock();
+            let state = &mut *state;
+            state.decoding_count -= 1;
+            if let Some(seat) = state.seats.get_mut(&me) {
+                seat.decoding.retain(|&other| other != index);
+                seat.consumed.insert(index);
+            }
+            let mut unkept = None;
+            if index < state.slots.len() {
+                match chunk {
+                    Some(chunk) if state.sharing == Sharing::Kept => {
+                        self.meters.kept_bytes.fetch_add(chunk.size_bytes(), Ordering::Relaxed);
+                        state.slots[index] = Slot::Kept { chunk, through: index };
+                        for (_, seat) in state.seats.iter_mut().filter(|(id, _)| **id != me) {
+                            seat.ready.push_back(index);
+                        }
+                    }
+                    chunk => {
+                        unkept = chunk;
+                        state.slots[index] = Slot::Gone;
+                        // The heir of a scan that stopped keeping while others were decoding is given what they found.
+                        for (_, seat) in state.seats.iter_mut().filter(|(id, _)| **id != me) {
+                            seat.consumed.insert(index);
+                            seat.handed.push_back(Arc::clone(rows));
+                        }
+                    }
+                }
+            }
+            (unkept, state.take_wakers())
+        };
+        wake(wakers);
+    }
+
+    /// After the last morsel: the file must still be the one that was opened. Then the results may become an item.
+    fn finish(self: &Arc<Self>) {
+        let guard = FailOnUnwind(self);
+        let finished = self.open().and_then(|source| source.finish());
+        match finished {
+            Err(error) => self.fail(CacheError::source(error)),
+            Ok(end) => {
+                let (kept, wakers) = {
+                    let mut state = self.state.lock();
+                    state.phase = Phase::Verified;
+                    (state.sharing == Sharing::Kept, state.take_wakers())
+                };
+                wake(wakers);
+                self.settle(kept, end);
+            }
+        }
+        guard.disarm();
+    }
+
+    fn settle(self: &Arc<Self>, kept: bool, mut end: SourceEnd) {
+        let sound = match end.hashes.take() {
+            Some(hashes) => self.cache.learn(self, hashes),
+            None => true,
+        };
+        if kept {
+            if sound {
+                self.cache.admit(self, &end);
+            } else {
+                self.cache.forget_scan(self, "an earlier scan of the same version read other content");
+            }
+        }
+    }
+
+    /// The kept results, with small neighbours merged.
+    pub(crate) fn harvest(&self) -> Harvest {
+        let began_ns = self.cache.clock().monotonic_ns();
+        // The slots stay as they are: until there is an item, others may join and take them.
+        let chunks: Vec<Arc<Chunk>> = {
+            let state = self.state.lock();
+            state
+                .slots
+                .iter()
+                .filter_map(|slot| match slot {
+                    Slot::Kept { chunk, .. } => Some(Arc::clone(chunk)),
+                    _ => None,
+                })
+                .collect()
+        };
+        let record_count = chunks.iter().map(|chunk| chunk.rows().record_count).sum();
+        let skipped_count = chunks.iter().map(|chunk| chunk.rows().skipped_count).sum();
+        let chunks = self.merge_small(chunks);
+        let cache_ns = self.cache.clock().monotonic_ns().saturating_sub(began_ns);
+        Harvest {
+            chunks,
+            record_count,
+            skipped_count,
+            execute_ns: self.meters.execute_ns.load(Ordering::Relaxed),
+            cache_ns: self.meters.cache_ns.load(Ordering::Relaxed).saturating_add(cache_ns),
+        }
+    }
+}
+
+/// What a claim gave.
+enum Claimed {
+    /// Rows can be decoded at once.
+    Morsel(usize, Morsel),
+    /// They must be fetched.
+    Fetch(usize, SharedFetch),
+    /// Nothing for this stream; look again.
+    Nothing,
+}
+
+/// A source that panics must not leave the others waiting.
+struct FailOnUnwind<'a>(&'a Arc<SharedScan>);
+
+impl FailOnUnwind<'_> {
+    fn disarm(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for FailOnUnwind<'_> {
+    fn drop(&mut self) {
+        let what = "a source panicked".to_owned();
+        self.0.fail(CacheError::Contract { path: Arc::clone(&self.0.source.path), what });
+    }
+}
+
+fn wake(wakers: Vec<Waker>) {
+    for waker in wakers {
+        waker.wake();
+    }
+}

@@ -1,0 +1,178 @@
+//! One query's part in a scan, and the streams that read it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use futures::{FutureExt, Stream};
+use parking_lot::Mutex;
+use thermocline_predicate::Conjunction;
+
+use super::state::{Post, SharedFetch, Step};
+use super::{Claimed, SharedScan};
+use crate::error::CacheError;
+use crate::item::Item;
+use crate::request::ColumnSpec;
+use crate::rows::Rows;
+
+/// Claims without rows after which a poll returns, so that a query can be cancelled.
+const FRUITLESS_CLAIMS: u32 = 4;
+
+/// One query's part in a scan of one file: every row of the scan is delivered to exactly one of its streams.
+///
+/// Dropping it (with its streams) ends the query's part, at any point; nobody else notices.
+#[derive(Debug)]
+pub struct Participant {
+    id: u64,
+    post: Post,
+    /// The item whose rows come first, when the scan extends one.
+    base: Option<Arc<Item>>,
+    base_next: AtomicUsize,
+    columns: Arc<[ColumnSpec]>,
+    predicate: Arc<Conjunction>,
+    residual: Conjunction,
+}
+
+impl Participant {
+    /// Takes part in a scan that runs; None when it no longer shares.
+    pub(crate) fn join(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Option<Arc<Self>> {
+        let participant = Self::of(scan, wanted);
+        // Where it has no seat it can't leave either: dropping it is harmless.
+        scan.join(participant.id, &participant.post).then_some(participant)
+    }
+
+    /// The first to take part in a new scan.
+    pub(crate) fn first(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Arc<Self> {
+        let participant = Self::of(scan, wanted);
+        scan.seat(participant.id, &participant.post);
+        participant
+    }
+
+    fn of(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Arc<Self> {
+        Arc::new(Self {
+            id: scan.cache.next_number(),
+            post: Arc::new(Mutex::new(Arc::clone(scan))),
+            base: scan.base.clone(),
+            base_next: AtomicUsize::new(0),
+            columns: Arc::clone(&scan.spec.columns),
+            predicate: Arc::clone(&scan.spec.predicate),
+            residual: scan.spec.predicate.residual(wanted),
+        })
+    }
+
+    /// The columns of the rows it delivers.
+    pub fn columns(&self) -> &Arc<[ColumnSpec]> {
+        &self.columns
+    }
+
+    /// The predicate that the rows it delivers satisfy.
+    pub fn predicate(&self) -> &Arc<Conjunction> {
+        &self.predicate
+    }
+
+    /// What the query must still check on each row.
+    pub fn residual(&self) -> &Conjunction {
+        &self.residual
+    }
+
+    /// Bytes of the file that were claimed so far by all who take part, and bytes in all (0 until the source is open).
+    pub fn progress(&self) -> (u64, u64) {
+        let scan = Arc::clone(&self.post.lock());
+        (scan.meters.scanned_bytes.load(Ordering::Relaxed), scan.meters.total_bytes.load(Ordering::Relaxed))
+    }
+
+    /// One more stream over what this participant has not yet received. Ask for as many as there are threads.
+    pub fn stream(self: &Arc<Self>) -> RowStream {
+        RowStream { participant: Arc::clone(self), fetching: None, ended: false }
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        let scan = Arc::clone(&self.post.lock());
+        scan.leave(self.id);
+    }
+}
+
+/// Rows of a scan as they come, in no particular order. Decodes on the thread that polls it; one morsel a poll.
+///
+/// After an error or the end it gives nothing more. Rows may be empty: they still carry counts of records.
+pub struct RowStream {
+    participant: Arc<Participant>,
+    fetching: Option<(Arc<SharedScan>, usize, SharedFetch)>,
+    ended: bool,
+}
+
+impl Stream for RowStream {
+    type Item = Result<Arc<Rows>, CacheError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        if let Some(rows) = self.next_of_base() {
+            return Poll::Ready(Some(Ok(rows)));
+        }
+        let me = self.participant.id;
+        let mut fruitless_count = 0;
+        loop {
+            let scan = Arc::clone(&self.participant.post.lock());
+            if self.fetching.as_ref().is_some_and(|(of, ..)| !Arc::ptr_eq(of, &scan)) {
+                self.fetching = None;
+            }
+            if let Some((_, index, fetch)) = &mut self.fetching
+                && let Poll::Ready(fetched) = fetch.poll_unpin(context)
+            {
+                let index = *index;
+                self.fetching = None;
+                match fetched {
+                    Err(error) => scan.fail(error),
+                    Ok(fetched) => {
+                        if let Some(morsel) = scan.take_fetched(me, index, &fetched) {
+                            return self.deliver(scan.decode(me, index, morsel));
+                        }
+                    }
+                }
+                continue;
+            }
+            match scan.step(me, self.fetching.is_some(), context) {
+                Step::Deliver(rows) => return Poll::Ready(Some(Ok(rows))),
+                Step::Claim => match scan.claim(me) {
+                    Claimed::Morsel(index, morsel) => return self.deliver(scan.decode(me, index, morsel)),
+                    Claimed::Fetch(index, fetch) => self.fetching = Some((scan, index, fetch)),
+                    Claimed::Nothing => {
+                        // Morsels seen elsewhere are passed over; let go of the thread now and then.
+                        fruitless_count += 1;
+                        if fruitless_count == FRUITLESS_CLAIMS {
+                            context.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                    }
+                },
+                Step::Drive(index, fetch) => self.fetching = Some((scan, index, fetch)),
+                Step::Finish => scan.finish(),
+                Step::Wait => return Poll::Pending,
+                Step::Moved | Step::Rescan | Step::Gap => {}
+                Step::End => {
+                    self.ended = true;
+                    return Poll::Ready(None);
+                }
+                Step::Fail(error) => return self.deliver(Err(error)),
+            }
+        }
+    }
+}
+
+impl RowStream {
+    fn deliver(&mut self, decoded: Result<Arc<Rows>, CacheError>) -> Poll<Option<Result<Arc<Rows>, CacheError>>> {
+        self.ended = decoded.is_err();
+        Poll::Ready(Some(decoded))
+    }
+
+    fn next_of_base(&self) -> Option<Arc<Rows>> {
+        let base = self.participant.base.as_ref()?;
+        let index = self.participant.base_next.fetch_add(1, Ordering::Relaxed);
+        base.chunks.get(index).map(|chunk| Arc::clone(chunk.rows()))
+    }
+}

@@ -1,0 +1,236 @@
+//! What a scan's streams share under its lock: morsels, seats, phase. Pure transitions; no I/O, no decoding, no cache.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Waker};
+
+use futures::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
+
+use super::SharedScan;
+use super::morsel_set::MorselSet;
+use crate::error::CacheError;
+use crate::item::Chunk;
+use crate::rows::Rows;
+use crate::source::Morsel;
+
+/// A fetch under way. Whoever polls it drives it; whoever first finds it done takes the morsel out.
+pub(crate) type SharedFetch = Shared<BoxFuture<'static, Result<FetchedMorsel, CacheError>>>;
+
+/// A fetched morsel, until somebody decodes it.
+pub(crate) type FetchedMorsel = Arc<Mutex<Option<Morsel>>>;
+
+/// Where a participant's streams find the scan they take part in; it changes when a scan is given up for sharing.
+pub(crate) type Post = Arc<Mutex<Arc<SharedScan>>>;
+
+/// One morsel.
+#[derive(Debug, Clone)]
+pub(crate) enum Slot {
+    /// Not yet decoded: being claimed, fetched or decoded, or not yet issued.
+    Open,
+    /// Decoded and kept, together with the morsels after it up to `through`.
+    Kept { chunk: Arc<Chunk>, through: usize },
+    /// Kept in the chunk of an earlier morsel.
+    Within { first: usize },
+    /// Decoded and handed out, not kept.
+    Gone,
+}
+
+/// What a participant has and lacks.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// Morsels delivered to it.
+    pub(crate) consumed: MorselSet,
+    /// Morsels that its own streams are decoding.
+    pub(crate) decoding: Vec<usize>,
+    /// Kept morsels that it may take; some may have been consumed since, as part of a merged chunk.
+    pub(crate) ready: VecDeque<usize>,
+    /// Rows handed to it that are not kept.
+    pub(crate) handed: VecDeque<Arc<Rows>>,
+    /// Weak: the post holds the scan that holds the seat.
+    pub(crate) post: Weak<Mutex<Arc<SharedScan>>>,
+}
+
+impl Seat {
+    pub(crate) fn new(post: &Post) -> Self {
+        Self {
+            consumed: MorselSet::default(),
+            decoding: Vec::new(),
+            ready: VecDeque::new(),
+            handed: VecDeque::new(),
+            post: Arc::downgrade(post),
+        }
+    }
+}
+
+/// Whether results are kept and shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Every result is kept until the scan ends; participants may join.
+    Kept,
+    /// Nothing is kept; one participant reads alone.
+    Solo,
+}
+
+/// How far the scan is.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase {
+    Running,
+    /// Every morsel was decoded; one stream checks that the file is still the same.
+    Finishing,
+    /// It was.
+    Verified,
+    Failed(CacheError),
+}
+
+/// What a stream should do next.
+pub(crate) enum Step {
+    /// Give these rows to the consumer.
+    Deliver(Arc<Rows>),
+    /// Ask the source for the next morsel (already counted as claiming).
+    Claim,
+    /// Drive a fetch.
+    Drive(usize, SharedFetch),
+    /// Check the file and end the scan.
+    Finish,
+    /// Nothing to do until woken.
+    Wait,
+    /// All is read but what was dropped when sharing ended: the participant must read that anew, from another seat.
+    Rescan,
+    /// The participant sits elsewhere now.
+    Moved,
+    End,
+    /// The source left out a number.
+    Gap,
+    Fail(CacheError),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) sharing: Sharing,
+    pub(crate) phase: Phase,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) seats: HashMap<u64, Seat>,
+    pub(crate) fetching: BTreeMap<usize, SharedFetch>,
+    /// Calls of `next_morsel` under way.
+    pub(crate) claiming_count: usize,
+    pub(crate) decoding_count: usize,
+    pub(crate) exhausted: bool,
+    /// Numbers that the source gave out.
+    issued: MorselSet,
+    /// Whether a stream is merging kept results.
+    pub(crate) merging: bool,
+    wakers: Vec<Waker>,
+}
+
+impl State {
+    pub(crate) fn new(sharing: Sharing) -> Self {
+        Self {
+            sharing,
+            phase: Phase::Running,
+            slots: Vec::new(),
+            seats: HashMap::new(),
+            fetching: BTreeMap::new(),
+            claiming_count: 0,
+            decoding_count: 0,
+            exhausted: false,
+            issued: MorselSet::default(),
+            merging: false,
+            wakers: Vec::new(),
+        }
+    }
+
+    /// Gives a participant a seat, with everything that is kept so far to be read.
+    pub(crate) fn seat(&mut self, participant_id: u64, post: &Post) {
+        let mut seat = Seat::new(post);
+        let kept = self.slots.iter().enumerate().filter(|(_, slot)| matches!(slot, Slot::Kept { .. }));
+        seat.ready.extend(kept.map(|(index, _)| index));
+        self.seats.insert(participant_id, seat);
+    }
+
+    /// The next thing to do for a stream of participant `me`. Registers its waker when there is nothing.
+    ///
+    /// `is_fetching`: the stream drives a fetch already and neither claims nor helps with another.
+    pub(crate) fn step(&mut self, me: u64, is_fetching: bool, context: &Context<'_>) -> Step {
+        if let Phase::Failed(error) = &self.phase {
+            return Step::Fail(error.clone());
+        }
+        let Some(seat) = self.seats.get_mut(&me) else { return Step::Moved };
+        if let Some(rows) = seat.handed.pop_front() {
+            return Step::Deliver(rows);
+        }
+        while let Some(index) = seat.ready.pop_front() {
+            if seat.consumed.contains(index) {
+                continue;
+            }
+            let first = match self.slots[index] {
+                Slot::Within { first } => first,
+                _ => index,
+            };
+            if let Slot::Kept { chunk, through } = &self.slots[first] {
+                for part in first..=*through {
+                    seat.consumed.insert(part);
+                }
+                return Step::Deliver(Arc::clone(chunk.rows()));
+            }
+        }
+        if is_fetching {
+            self.register(context);
+            return Step::Wait;
+        }
+        if !self.exhausted {
+            self.claiming_count += 1;
+            return Step::Claim;
+        }
+        if let Some((&index, fetch)) = self.fetching.first_key_value() {
+            let fetch = fetch.clone();
+            self.register(context);
+            return Step::Drive(index, fetch);
+        }
+        if self.claiming_count == 0 && self.decoding_count == 0 {
+            match self.phase {
+                Phase::Running if self.issued.count() != self.slots.len() as u64 => return Step::Gap,
+                Phase::Running if seat.consumed.count() < self.slots.len() as u64 => {
+                    // Only a reader that sits alone lacks anything here: what was dropped when sharing ended.
+                    return Step::Rescan;
+                }
+                Phase::Running => {
+                    self.phase = Phase::Finishing;
+                    return Step::Finish;
+                }
+                Phase::Verified => return Step::End,
+                Phase::Finishing | Phase::Failed(_) => {}
+            }
+        }
+        self.register(context);
+        Step::Wait
+    }
+
+    /// Makes room for a morsel that was issued. False when its number was issued before.
+    pub(crate) fn issue(&mut self, index: usize) -> bool {
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, Slot::Open);
+        }
+        self.issued.insert(index)
+    }
+
+    /// Notes that `me` decodes morsel `index`. False when it sits elsewhere: then the morsel is not its to decode.
+    pub(crate) fn begin_decoding(&mut self, me: u64, index: usize) -> bool {
+        let Some(seat) = self.seats.get_mut(&me) else { return false };
+        seat.decoding.push(index);
+        self.decoding_count += 1;
+        true
+    }
+
+    fn register(&mut self, context: &Context<'_>) {
+        if !self.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            self.wakers.push(context.waker().clone());
+        }
+    }
+
+    /// Everyone who waits; wake them after the lock is released.
+    pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.wakers)
+    }
+}

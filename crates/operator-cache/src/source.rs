@@ -1,0 +1,115 @@
+//! Where rows come from: the seam between a shared scan and the scanner of a raw file.
+//!
+//! A source cuts one file into *morsels*, numbered densely from 0 in file order, and decodes them. The numbering
+//! depends on the file and the range alone (not on columns, predicate or timing), so that a second source over the
+//! same range can take up where a first one was left.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use thermocline_medium::BlockHashes;
+use thermocline_predicate::{Conjunction, FieldPath};
+
+use crate::error::SourceError;
+use crate::request::ColumnSpec;
+use crate::rows::Rows;
+
+/// What a cached result is the result *of*: one file, read with one set of options and one table schema.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SourceKey {
+    /// Canonical path or URL, as in [`FileVersion::path`](thermocline_medium::FileVersion).
+    pub path: Arc<str>,
+    /// Canonical text of format, options and table schema: two tables share items only when it is equal.
+    pub options: Arc<str>,
+    /// The list that is flattened to one row per element, if any.
+    pub unnest: Option<FieldPath>,
+}
+
+/// What a source must deliver; made by the cache, executed by the [`SourceFactory`].
+#[derive(Debug, Clone)]
+pub struct ScanSpec {
+    /// First byte to scan; a record boundary (0, or where an earlier scan ended).
+    pub start_bytes: u64,
+    /// Bytes the scan may see: the file's size as its query pinned it.
+    pub end_bytes: u64,
+    /// Columns of the rows, in this order.
+    pub columns: Arc<[ColumnSpec]>,
+    /// Only rows that satisfy it are delivered, and all of those.
+    pub predicate: Arc<Conjunction>,
+    /// Hashes of the content `[0, hashes.size_bytes())` when the file was scanned before: a recorder may start from them.
+    pub hashes: Option<Arc<BlockHashes>>,
+}
+
+/// Opens a source. Called once per scan, and again when a query must read what it missed of an abandoned scan.
+/// It must not block on other queries.
+pub type SourceFactory = Arc<dyn Fn(&ScanSpec) -> Result<Arc<dyn MorselSource>, SourceError> + Send + Sync>;
+
+/// A piece of work: a range of the file, and whatever the source carries between claim and decode.
+pub struct Morsel {
+    /// Dense number in file order, from 0.
+    pub index: u64,
+    /// First byte of the range.
+    pub start_bytes: u64,
+    /// Byte after the range.
+    pub end_bytes: u64,
+    /// The source's own state: fetched or decompressed bytes. The cache does not look at it.
+    pub payload: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Morsel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Morsel {} [{}, {})", self.index, self.start_bytes, self.end_bytes)
+    }
+}
+
+/// How a claimed morsel becomes decodable.
+pub enum Fetch {
+    /// It is: a local file is read while it is decoded.
+    Ready(Morsel),
+    /// After this future. Any stream of any participant may drive it, so that nobody waits for a query that was
+    /// cancelled or stopped reading.
+    Pending(BoxFuture<'static, Result<Morsel, SourceError>>),
+}
+
+/// What is known once every morsel was decoded.
+#[derive(Debug, Clone, Default)]
+pub struct SourceEnd {
+    /// Offset after the last *terminated* record. When it equals the scan's `end_bytes`, the result can later be
+    /// extended as the file grows. None: it never can (compressed files, formats without record boundaries).
+    pub covered_end_bytes: Option<u64>,
+    /// Hashes of the file's whole content up to `end_bytes`, as the scan read it; None when it did not see all of it.
+    pub hashes: Option<BlockHashes>,
+}
+
+/// A scanner over one file, shared by all threads of all queries that take part.
+///
+/// Errors are final: after one the scan is given up and every participant gets it.
+pub trait MorselSource: Send + Sync + 'static {
+    /// Claims the next morsel; None when there are no more. Called concurrently.
+    ///
+    /// # Errors
+    /// When the file can't be read or split.
+    fn next_morsel(&self) -> Result<Option<Morsel>, SourceError>;
+
+    /// Makes a claimed morsel decodable. Remote sources read its bytes here.
+    fn fetch(self: Arc<Self>, morsel: Morsel) -> Fetch {
+        Fetch::Ready(morsel)
+    }
+
+    /// Decodes a morsel into rows in file order. Synchronous; runs on the thread that polls the stream.
+    ///
+    /// # Errors
+    /// On bad input, naming file, offset, column and value.
+    fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError>;
+
+    /// Bytes the source will read in all.
+    fn total_bytes(&self) -> u64;
+
+    /// Called once after the last morsel: checks that the file is still the one that was opened.
+    ///
+    /// # Errors
+    /// When the file was changed other than by appending; every participant gets the error and nothing is kept.
+    fn finish(&self) -> Result<SourceEnd, SourceError>;
+}
