@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use thermocline_placement::broker::shrink_order;
 
 use crate::account::AccountState;
 use crate::ledger::{Ledger, Shortfall};
 use crate::{Account, AccountSnapshot, BudgetError, Holder, Purpose, Result};
 
-/// How often the caches are asked for one reservation before it fails. One round is enough alone; others may take
-/// the room that was made before it is used.
-const RECLAIM_ROUND_COUNT: usize = 8;
+/// How often the caches are asked for one reservation before it fails. One round is enough alone; each further one
+/// means that another query took the room that was made, so it is as many as queries are ever served in that moment.
+const RECLAIM_ROUND_COUNT: usize = 64;
 /// Holders that an error names; the rest is summed up.
 const NAMED_HOLDER_COUNT: usize = 5;
 
@@ -153,12 +154,11 @@ impl BudgetState {
             }
             Err(shortfall) => shortfall,
         };
+        let _wanted = self.ledger.want(bytes);
         for _ in 0..RECLAIM_ROUND_COUNT {
             // With all caches empty it would not fit either: leave them alone.
-            if self.ledger.query_reserved_bytes().saturating_add(bytes) > self.ledger.limit_bytes() {
-                break;
-            }
-            let released_bytes = self.reclaim(shortfall.missing_bytes);
+            let hopeless = self.ledger.unreclaimable_bytes().saturating_add(bytes) > self.ledger.limit_bytes();
+            let released_bytes = if hopeless { 0 } else { self.reclaim(shortfall.missing_bytes) };
             match self.ledger.try_add(account.purpose, bytes) {
                 Ok(()) => return Ok(()),
                 Err(still) => shortfall = still,
@@ -248,17 +248,4 @@ impl BudgetState {
             holders,
         }
     }
-}
-
-/// Least benefit first, each as much as it holds, until enough.
-fn shrink_order(bytes_needed: u64, offers: &[(u64, f64)]) -> Vec<(usize, u64)> {
-    let mut order: Vec<usize> = (0..offers.len()).collect();
-    order.sort_by(|&left, &right| offers[left].1.total_cmp(&offers[right].1));
-    let mut missing_bytes = bytes_needed;
-    let shares = order.into_iter().map(|index| {
-        let share_bytes = offers[index].0.min(missing_bytes);
-        missing_bytes -= share_bytes;
-        (index, share_bytes)
-    });
-    shares.filter(|&(_, share_bytes)| share_bytes > 0).collect()
 }

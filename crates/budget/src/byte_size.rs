@@ -92,7 +92,8 @@ fn parse_number(text: &str) -> Option<(u64, u64)> {
 /// assert_eq!(format_bytes(17), "17 B");
 /// ```
 pub fn format_bytes(bytes: u64) -> String {
-    let decimal = DECIMAL_UNITS.iter().find(|&&(_, unit_bytes)| bytes >= unit_bytes && bytes % unit_bytes == 0);
+    let decimal =
+        DECIMAL_UNITS.iter().find(|&&(_, unit_bytes)| bytes >= unit_bytes && bytes.is_multiple_of(unit_bytes));
     match decimal {
         Some(&(unit, unit_bytes)) if unit_bytes > 1 => return format!("{} {unit}", bytes / unit_bytes),
         _ => {}

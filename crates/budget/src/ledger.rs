@@ -16,6 +16,8 @@ pub(crate) struct Ledger {
     reserved_bytes: AtomicU64,
     /// Of caches; part of `reserved_bytes`. Raised before and lowered after that, so it may be ahead of it for a moment.
     cache_reserved_bytes: AtomicU64,
+    /// What queries that are short of room ask for just now: not free for caches, or they would take what was released.
+    wanted_bytes: AtomicU64,
     allocated: OnceLock<fn() -> u64>,
 }
 
@@ -34,6 +36,7 @@ impl Ledger {
             cache_limit_bytes: AtomicU64::new(cache_limit_bytes.unwrap_or(u64::MAX)),
             reserved_bytes: AtomicU64::new(0),
             cache_reserved_bytes: AtomicU64::new(0),
+            wanted_bytes: AtomicU64::new(0),
             allocated: OnceLock::new(),
         }
     }
@@ -62,8 +65,27 @@ impl Ledger {
         self.cache_reserved_bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn query_reserved_bytes(&self) -> u64 {
-        self.reserved_bytes().saturating_sub(self.cache_reserved_bytes())
+    /// What would be used with all caches empty.
+    ///
+    /// The totals move while they are read: the caches' is read before and after, and the greater taken, so that the
+    /// answer errs only towards asking the caches in vain.
+    pub(crate) fn unreclaimable_bytes(&self) -> u64 {
+        let before_bytes = self.cache_reserved_bytes();
+        let used_bytes = self.used_bytes();
+        used_bytes.saturating_sub(before_bytes.max(self.cache_reserved_bytes()))
+    }
+
+    /// Keeps `bytes` from caches until the guard is dropped.
+    pub(crate) fn want(&self, bytes: u64) -> Wanted<'_> {
+        // Saturating: a query may ask for anything.
+        let bytes = bytes.min(self.limit_bytes());
+        self.wanted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Wanted { ledger: self, bytes }
+    }
+
+    /// The limit as caches see it.
+    fn limit_for_caches_bytes(&self) -> u64 {
+        self.limit_bytes().saturating_sub(self.wanted_bytes.load(Ordering::Relaxed))
     }
 
     /// The first probe that is set stays.
@@ -85,7 +107,7 @@ impl Ledger {
     pub(crate) fn cache_room_bytes(&self) -> u64 {
         let under_cache_limit =
             self.cache_limit_bytes.load(Ordering::Relaxed).saturating_sub(self.cache_reserved_bytes());
-        under_cache_limit.min(self.limit_bytes().saturating_sub(self.used_bytes()))
+        under_cache_limit.min(self.limit_for_caches_bytes().saturating_sub(self.used_bytes()))
     }
 
     /// Adds a reservation if it fits; tells what is missing if not, and then changes nothing.
@@ -94,7 +116,11 @@ impl Ledger {
             let limit_bytes = self.cache_limit_bytes.load(Ordering::Relaxed);
             add_below(&self.cache_reserved_bytes, bytes, limit_bytes, 0)?;
         }
-        let added = add_below(&self.reserved_bytes, bytes, self.limit_bytes(), self.allocated_bytes());
+        let limit_bytes = match purpose {
+            Purpose::Cache => self.limit_for_caches_bytes(),
+            Purpose::Query => self.limit_bytes(),
+        };
+        let added = add_below(&self.reserved_bytes, bytes, limit_bytes, self.allocated_bytes());
         if added.is_err() && purpose == Purpose::Cache {
             self.cache_reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -114,6 +140,19 @@ impl Ledger {
         if purpose == Purpose::Cache {
             self.cache_reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
+    }
+}
+
+/// Bytes kept from caches while it lives.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    ledger: &'a Ledger,
+    bytes: u64,
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.ledger.wanted_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -147,7 +186,7 @@ mod tests {
         assert_eq!(ledger.try_add(Purpose::Cache, 31), Err(Shortfall { missing_bytes: 1, free_bytes: 30 }));
         assert_eq!((ledger.reserved_bytes(), ledger.cache_reserved_bytes()), (70, 0));
         assert_eq!(ledger.try_add(Purpose::Cache, 30), Ok(()));
-        assert_eq!((ledger.query_reserved_bytes(), ledger.cache_room_bytes()), (70, 0));
+        assert_eq!((ledger.unreclaimable_bytes(), ledger.cache_room_bytes()), (70, 0));
         ledger.give_back(Purpose::Cache, 30);
         ledger.give_back(Purpose::Query, 70);
         assert_eq!((ledger.reserved_bytes(), ledger.cache_reserved_bytes()), (0, 0));
@@ -168,5 +207,26 @@ mod tests {
         assert_eq!(ledger.try_add(Purpose::Query, 41), Err(Shortfall { missing_bytes: 1, free_bytes: 40 }));
         assert_eq!(ledger.try_add(Purpose::Cache, 40), Ok(()));
         assert_eq!((ledger.used_bytes(), ledger.cache_room_bytes()), (60, 40));
+    }
+
+    #[test]
+    fn what_a_query_waits_for_is_not_free_for_caches() {
+        let ledger = Ledger::new(100, None);
+        let wanted = ledger.want(70);
+        assert_eq!(ledger.cache_room_bytes(), 30);
+        assert_eq!(ledger.try_add(Purpose::Cache, 31), Err(Shortfall { missing_bytes: 1, free_bytes: 30 }));
+        assert_eq!(ledger.try_add(Purpose::Query, 31), Ok(()));
+        drop(wanted);
+        assert_eq!(ledger.try_add(Purpose::Cache, 69), Ok(()));
+        drop(ledger.want(u64::MAX));
+        assert_eq!((ledger.cache_room_bytes(), ledger.unreclaimable_bytes()), (0, 31));
+    }
+
+    #[test]
+    fn memory_that_nobody_reserved_cannot_be_reclaimed() {
+        let ledger = Ledger::new(100, None);
+        ledger.observe_allocated(|| 60);
+        ledger.add(Purpose::Cache, 20);
+        assert_eq!(ledger.unreclaimable_bytes(), 40);
     }
 }

@@ -9,7 +9,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::glob_pattern::{Segment, segments};
+use crate::glob_pattern::{GlobPattern, Progress, literal_prefix};
 use crate::pinned_file::{require_regular, utf8_path};
 use crate::{Access, FileVersion, Location, MediumError, Result};
 
@@ -46,10 +46,13 @@ pub fn list_local(location: &Location, suffixes: Option<&[&str]>, access: &Acces
     let mut found = Vec::new();
     // A file with such characters in its name is that file, not a pattern.
     if pattern.is_glob() && path.symlink_metadata().is_err() {
-        let text = utf8_path(&path)?;
-        listing.match_segments(Path::new("/"), &segments(&text)?, false, &mut found)?;
+        let text = pattern.glob_text(&path)?;
+        // Asked before anything is looked up, so that the answer does not tell what exists outside.
+        access.check(Path::new(&format!("{}/", literal_prefix(&text))))?;
+        let glob = GlobPattern::parse(&text)?;
+        listing.match_below(Path::new("/"), &glob, &glob.start(), &mut found)?;
         if found.is_empty() {
-            return Err(MediumError::NoMatch { pattern: text.to_string() });
+            return Err(MediumError::NoMatch { pattern: text });
         }
     } else {
         access.check(&path)?;
@@ -59,11 +62,6 @@ pub fn list_local(location: &Location, suffixes: Option<&[&str]>, access: &Acces
             if found.is_empty() {
                 return Err(MediumError::EmptyFolder { path: path.display().to_string(), kinds: kinds(suffixes) });
             }
-        } else if pattern.is_folder() {
-            return Err(MediumError::NotAFile {
-                path: format!("{}/", path.display()),
-                found: "a file named as a folder",
-            });
         } else {
             listing.push(&path, &metadata, &mut found)?;
         }
@@ -110,40 +108,41 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// The files below `folder` that match; `in_any` says that a `**` was passed just before.
-    fn match_segments(
+    /// The files below `folder` that match; `progress` is what the names down to it have matched.
+    fn match_below(
         &self,
         folder: &Path,
-        segments: &[Segment],
-        in_any: bool,
+        glob: &GlobPattern,
+        progress: &Progress,
         found: &mut Vec<ListedFile>,
     ) -> Result<()> {
-        let Some((segment, rest)) = segments.split_first() else { return Ok(()) };
-        if let (Segment::Literal(name), false) = (segment, in_any) {
-            let path = folder.join(name);
-            // What the pattern's literal part names may be missing: then nothing matches.
-            return match (std::fs::metadata(&path), rest.is_empty()) {
-                (Ok(metadata), true) if metadata.is_file() => self.push(&path, &metadata, found),
-                (Ok(metadata), false) if metadata.is_dir() => self.match_segments(&path, rest, false, found),
-                _ => Ok(()),
-            };
-        }
-        if let Segment::AnyFolders = segment {
-            return self.match_segments(folder, rest, true, found);
+        if let Some(names) = glob.next_literals(progress) {
+            for name in names {
+                let path = folder.join(name);
+                let progress = glob.step(progress, name, true);
+                // What a literal part names may be missing: then nothing matches.
+                match std::fs::metadata(&path) {
+                    Ok(metadata) if metadata.is_dir() => self.match_below(&path, glob, &progress, found)?,
+                    Ok(metadata) if metadata.is_file() && glob.is_match(&progress) => {
+                        self.push(&path, &metadata, found)?;
+                    }
+                    _ => {}
+                }
+            }
+            return Ok(());
         }
         self.access.check(folder)?;
         for entry in read_folder(folder)? {
-            if segment.matches(&entry.name) {
-                if !rest.is_empty() {
-                    if entry.is_folder || entry.is_link && entry.path.is_dir() {
-                        self.match_segments(&entry.path, rest, false, found)?;
-                    }
-                } else if let Some(metadata) = regular_file(&entry)? {
-                    self.push(&entry.path, &metadata, found)?;
-                }
+            let progress = glob.step(progress, &entry.name, entry.is_folder);
+            if progress.is_dead() {
+                continue;
             }
-            if in_any && entry.is_folder && !entry.name.starts_with('.') {
-                self.match_segments(&entry.path, segments, true, found)?;
+            if entry.is_folder || entry.is_link && entry.path.is_dir() {
+                self.match_below(&entry.path, glob, &progress, found)?;
+            } else if glob.is_match(&progress)
+                && let Some(metadata) = regular_file(&entry)?
+            {
+                self.push(&entry.path, &metadata, found)?;
             }
         }
         Ok(())

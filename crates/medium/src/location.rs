@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::glob_pattern::is_glob;
+use crate::pinned_file::utf8_path;
 use crate::{MediumError, Result};
 
 /// A parsed location. Nothing was looked up yet.
@@ -37,9 +38,10 @@ impl LocalPattern {
         self.path.to_str().is_some_and(is_glob)
     }
 
-    /// Whether a trailing slash asked for a folder.
-    pub fn is_folder(&self) -> bool {
-        self.is_folder
+    /// The glob over absolute paths, with a trailing slash written out as all files below.
+    pub(crate) fn glob_text(&self, absolute: &Path) -> Result<String> {
+        let text = utf8_path(absolute)?;
+        Ok(if self.is_folder { format!("{}/**", text.trim_end_matches('/')) } else { text.to_string() })
     }
 }
 
@@ -65,6 +67,11 @@ impl RemotePattern {
     /// Whether the key is a glob; never over HTTP.
     pub fn is_glob(&self) -> bool {
         !is_http(&self.store_url) && is_glob(&self.key)
+    }
+
+    /// The glob over keys, with a trailing slash written out as all objects below.
+    pub(crate) fn glob_text(&self) -> String {
+        if self.is_folder { format!("{}/**", self.key) } else { self.key.clone() }
     }
 
     /// Whether a trailing slash (or an empty key) asked for a folder.
@@ -193,7 +200,7 @@ mod tests {
     fn plain_paths_stay_as_written() {
         for path in ["a.csv", "./a/b.csv", "/a/b c.csv", "../x", "C:/x.csv", "~user/x", "a%20b"] {
             assert_eq!(local(path).path(), Path::new(path));
-            assert!(!local(path).is_glob() && !local(path).is_folder());
+            assert!(!local(path).is_glob() && !local(path).is_folder);
         }
     }
 
@@ -206,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_trailing_slash_is_a_folder_and_wildcards_are_globs() {
-        assert!(local("logs/").is_folder());
+        assert!(local("logs/").is_folder && !local("logs").is_folder);
         for glob in ["*.csv", "a?.csv", "a[0-9].csv", "logs/**/x.csv"] {
             assert!(local(glob).is_glob(), "{glob}");
         }

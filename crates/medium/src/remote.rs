@@ -10,7 +10,7 @@ use object_store::path::Path as ObjectPath;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 
 use crate::access::join_url;
-use crate::glob_pattern::{matches, segments};
+use crate::glob_pattern::{GlobPattern, literal_prefix};
 use crate::listing::{has_suffix, kinds};
 use crate::{Access, FileVersion, ListedFile, MediumError, RemotePattern, Result, Stamp};
 
@@ -126,16 +126,16 @@ pub async fn list_remote(
     }
     let literal_prefix = if pattern.is_glob() { literal_prefix(pattern.key()) } else { pattern.key() };
     access.check_url(&join_url(pattern.store_url(), literal_prefix))?;
-    let names = if pattern.is_glob() { Some(segments(pattern.key())?) } else { None };
+    let glob = if pattern.is_glob() { Some(GlobPattern::parse(&pattern.glob_text())?) } else { None };
     let prefix = object_path(&url, literal_prefix)?;
     let prefix_names = prefix.parts().count();
     let wanted = |path: &ObjectPath| {
-        let key_names: Vec<&str> = path.as_ref().split('/').collect();
-        match &names {
-            Some(segments) => matches(segments, &key_names),
+        let key = path.as_ref();
+        match &glob {
+            Some(glob) => glob.matches_key(key),
             None => {
-                !key_names[prefix_names.min(key_names.len())..].iter().any(|name| name.starts_with(['.', '_']))
-                    && key_names.last().is_some_and(|name| has_suffix(name, suffixes))
+                let mut below = key.split('/').skip(prefix_names);
+                !below.any(|name| name.starts_with(['.', '_'])) && has_suffix(path.filename().unwrap_or(key), suffixes)
             }
         }
     };
@@ -155,12 +155,6 @@ pub async fn list_remote(
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
-}
-
-/// The whole names before the first one with a glob character.
-fn literal_prefix(key: &str) -> &str {
-    let wildcard = key.find(['*', '?', '[']).unwrap_or(key.len());
-    key[..wildcard].rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 fn listed(version: FileVersion) -> ListedFile {
