@@ -9,16 +9,11 @@ use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
     RegionGenerator, SupplierGenerator,
 };
-use tpchgen::text::TextPool;
 
 use super::*;
 
 /// 15,000 orders, 2,000 parts: several parts of orders, one of suppliers.
 const SCALE: f64 = 0.01;
-
-fn small_text() -> TextPool {
-    TextPool::new(1 << 20, Distributions::static_default())
-}
 
 fn table(text: &TextPool, table: TpchTable, format: TextFormat, thread_count: usize) -> String {
     let mut out = Vec::new();

@@ -20,7 +20,9 @@ mod tpch;
 pub use nested_orders::write_nested_orders;
 pub use tpch::{TextFormat, TpchTable, write_table};
 
-use tpchgen::text::TextPool;
+pub use tpchgen::text::TextPool;
+
+use tpchgen::distribution::Distributions;
 
 /// What the generators need besides the table: how much, from which text, on how many threads.
 #[derive(Debug, Clone, Copy)]
@@ -38,3 +40,12 @@ pub struct DataSet<'a> {
 pub fn standard_text() -> &'static TextPool {
     TextPool::get_or_init_default()
 }
+
+/// A pool of 4 MiB of the same grammar: built in some ten milliseconds and freed when dropped, for data sets
+/// whose comments need not be dbgen's to the letter. Repeats itself sooner, and is as deterministic.
+pub fn small_text() -> TextPool {
+    TextPool::new(SMALL_TEXT_BYTES, Distributions::static_default())
+}
+
+/// Some forty thousand different comments of full length, cut at any byte.
+const SMALL_TEXT_BYTES: i32 = 4 << 20;
