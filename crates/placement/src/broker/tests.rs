@@ -1,1 +1,75 @@
+//! Division against every possible division, and the order of shrinking.
 
+use super::*;
+use crate::operator_cache::trace::Random;
+
+/// The best that any division of whole bytes achieves.
+fn best_of_all(total_bytes: u64, curves: &[BenefitCurve]) -> f64 {
+    let Some((first, rest)) = curves.split_first() else { return 0.0 };
+    (0..=total_bytes).map(|bytes| first.seconds(bytes) + best_of_all(total_bytes - bytes, rest)).fold(0.0, f64::max)
+}
+
+fn random_points(random: &mut Random) -> Vec<(u64, f64)> {
+    (0..random.below(6)).map(|_| (random.below(15), random.unit() * 10.0)).collect()
+}
+
+#[test]
+fn no_division_saves_more_than_the_one_chosen() {
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let curves: Vec<BenefitCurve> = (0..3).map(|_| BenefitCurve::new(random_points(&mut random))).collect();
+        let total_bytes = random.below(30);
+        let shares = divide(total_bytes, &curves);
+        assert!(shares.iter().sum::<u64>() <= total_bytes, "seed {seed}");
+        let saved_s: f64 = curves.iter().zip(&shares).map(|(curve, &share)| curve.seconds(share)).sum();
+        let best_s = best_of_all(total_bytes, &curves);
+        assert!((saved_s - best_s).abs() < 1e-9, "seed {seed}: {saved_s} of {best_s}, {shares:?} of {curves:?}");
+    }
+}
+
+#[test]
+fn a_curve_is_the_least_concave_one_above_its_points() {
+    for seed in 0..1000 {
+        let mut random = Random::new(seed);
+        let points = random_points(&mut random);
+        let curve = BenefitCurve::new(points.clone());
+        for &(bytes, seconds) in points.iter().filter(|(bytes, _)| *bytes > 0) {
+            assert!(curve.seconds(bytes) >= seconds - 1e-9, "seed {seed}: {points:?}");
+        }
+        let segments: Vec<(u64, f64)> = curve.segments().collect();
+        assert!(segments.windows(2).all(|pair| pair[0].1 > pair[1].1), "seed {seed}: {segments:?}");
+        assert!(segments.iter().all(|(bytes, slope)| *bytes > 0 && *slope > 0.0), "seed {seed}: {segments:?}");
+        let mut corner_bytes = 0;
+        for (bytes, _) in segments {
+            corner_bytes += bytes;
+            let touches = |&(at, seconds): &(u64, f64)| {
+                at == corner_bytes && (curve.seconds(corner_bytes) - seconds).abs() < 1e-9
+            };
+            assert!(points.iter().any(touches), "seed {seed}: corners are given points, {points:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_saves_nothing_stays_free() {
+    let curve = BenefitCurve::new([(10, 5.0), (20, 5.0), (30, f64::NAN), (40, 4.0)]);
+    assert_eq!(divide(100, &[curve, BenefitCurve::new([])]), [10, 0]);
+    assert_eq!(divide(100, &[]), []);
+}
+
+#[test]
+fn a_step_is_bridged_so_that_what_comes_before_it_does_not_hide_it() {
+    let step = BenefitCurve::new([(10, 0.1), (100, 100.0)]);
+    assert_eq!(step.segments().collect::<Vec<_>>(), [(100, 1.0)]);
+    let steady = BenefitCurve::new([(100, 50.0)]);
+    assert_eq!(divide(100, &[steady, step]), [0, 100]);
+}
+
+#[test]
+fn the_cache_that_loses_least_is_asked_first_and_for_no_more_than_it_holds() {
+    let caches = [(100, 3.0), (50, 1.0), (0, 0.0), (70, f64::INFINITY), (80, 1.0)];
+    assert_eq!(shrink_order(60, &caches), [(4, 60)]);
+    assert_eq!(shrink_order(200, &caches), [(4, 80), (1, 50), (0, 70)]);
+    assert_eq!(shrink_order(1000, &caches), [(4, 80), (1, 50), (0, 100), (3, 70)]);
+    assert_eq!(shrink_order(0, &caches), []);
+}

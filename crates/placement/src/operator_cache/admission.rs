@@ -19,6 +19,7 @@
 //! is ours.
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
 use super::marginal_benefit::victims_worth_s;

@@ -38,3 +38,60 @@ pub(super) fn victims_worth_s(
     let by_id: HashMap<u64, &ItemMeasurements> = items.iter().map(|item| (item.id, item)).collect();
     eviction.victims.iter().filter_map(|victim| by_id.get(&victim.id)).map(|item| policy.worth_s(state, item)).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator_cache::lru::Lru;
+    use crate::operator_cache::recache::ReCache;
+
+    fn item(id: u64, size_bytes: u64, execute_ns: u64) -> ItemMeasurements {
+        ItemMeasurements {
+            id,
+            use_count: 2,
+            execute_ns,
+            cache_ns: 0,
+            reuse_scan_ns: 0,
+            lookup_ns: 0,
+            size_bytes,
+            baseline: 0.0,
+            last_use: id,
+        }
+    }
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-9 * b
+    }
+
+    #[test]
+    fn the_price_is_that_of_the_items_the_policy_would_evict() {
+        let items = [item(1, 1000, 100 * SECOND_NS), item(2, 1000, SECOND_NS)];
+        let state = PolicyState::default();
+        // ReCache gives the cheap item up, LRU the older one; each was used twice.
+        assert!(close(marginal_benefit(&ReCache, &state, &items, 1000), 2.0 / 1000.0));
+        assert!(close(marginal_benefit(&Lru, &state, &items, 1000), 200.0 / 1000.0));
+        assert!(close(marginal_benefit(&ReCache, &state, &items, 2000), 202.0 / 2000.0));
+    }
+
+    #[test]
+    fn a_small_request_that_costs_a_large_item_is_dear() {
+        let items = [item(1, 1000, SECOND_NS)];
+        assert!(close(marginal_benefit(&ReCache, &PolicyState::default(), &items, 10), 2.0 / 10.0));
+        assert!(close(marginal_benefit(&ReCache, &PolicyState::default(), &items, 0), 2.0));
+        assert!(close(marginal_benefit(&ReCache, &PolicyState::default(), &items, 5000), 2.0 / 1000.0));
+    }
+
+    #[test]
+    fn a_cache_with_nothing_to_give_is_asked_last() {
+        assert_eq!(marginal_benefit(&ReCache, &PolicyState::default(), &[], 10), f64::INFINITY);
+        assert_eq!(marginal_benefit(&Lru, &PolicyState::default(), &[item(1, 0, SECOND_NS)], 10), f64::INFINITY);
+    }
+
+    #[test]
+    fn items_that_have_lost_their_worth_are_free_to_take() {
+        let aged = PolicyState { baseline: 100.0 };
+        assert_eq!(marginal_benefit(&ReCache, &aged, &[item(1, 1000, SECOND_NS)], 500), 0.0);
+    }
+}

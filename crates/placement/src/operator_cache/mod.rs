@@ -15,7 +15,7 @@ pub mod recache;
 pub mod widening;
 
 #[cfg(test)]
-mod trace;
+pub(crate) mod trace;
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
