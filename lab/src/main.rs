@@ -3,7 +3,6 @@
 //! Owns what is needed to measure Thermocline and is not shipped with it. Owns no engine code; the data sets come from
 //! `thermocline-tpch`, which the shipped command uses too.
 #![allow(clippy::print_stdout, reason = "a command reports on standard output")]
-#![allow(clippy::disallowed_methods, reason = "experiments measure with the ambient clock")]
 #![allow(clippy::disallowed_methods, reason = "the lab measures, so it reads real clocks")]
 
 use std::fs::{self, File};
