@@ -1,0 +1,361 @@
+//! Lets a raw table unnest while it scans.
+//!
+//! Stock DataFusion keeps filters on unnested values, limits and `get_field` above its UNNEST operator. [`PushUnnestIntoScan`]
+//! replaces an UNNEST over a raw table by a scan of the same table with one row per list element, after which the stock
+//! rules push all of these into the scan, where the decoder skips what is not needed and the cache keeps flattened rows.
+//!
+//! ```text
+//! Unnest: t.items                                Projection: t.id, t.<element> AS <unnested>
+//!   Projection: t.id, t.items        ─────▶        TableScan: t, unnesting items
+//!     TableScan: t
+//! ```
+//!
+//! Matched: one list, unnested once, NULL and empty lists dropped, the list being a top-level column or reached through
+//! structs, and nothing else below or beside the UNNEST that reads the list (the scan does not produce it any more). A struct
+//! around the list, passed whole through the UNNEST, reads it; fields taken out of it below the UNNEST do not.
+//! Between UNNEST and scan may stand projections, aliases and filters; projections must not be volatile, since they would
+//! be computed once per element. A scan with a fetch is left alone: it counts records, not elements.
+//!
+//! The rule must run before `push_down_limit` and `push_down_filter`, and in the first pass: later in a pass `get_field`
+//! calls move into projections of their own, through which DataFusion does not push filters. An UNNEST whose only obstacle
+//! is a column that nobody needs (`SELECT *` of a derived table) is therefore freed by pruning columns at once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, NullHandling, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::logical_plan::TableScanBuilder;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection, TableScan, Unnest};
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use thermocline_predicate::FieldPath;
+
+use super::dependencies::ForgetUnnestDependencies;
+use super::lateral;
+use crate::raw_table::RawTable;
+
+/// Adds what UNNEST needs of the logical optimizer: the rule that moves it into raw tables' scans, before limits and filters
+/// are pushed down; [`ForgetUnnestDependencies`]; and first of all what makes correlated ones executable.
+pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
+    PushUnnestIntoScan::new(unnest_raw_table).install_into(rules);
+    ForgetUnnestDependencies::install_into(rules);
+    lateral::install_optimizer(rules);
+}
+
+/// The [`Unnester`] of raw tables.
+fn unnest_raw_table(table: &dyn TableProvider, list: &FieldPath) -> Option<(Arc<dyn TableProvider>, String)> {
+    let (table, element_name) = table.downcast_ref::<RawTable>()?.unnest(list)?;
+    Some((table, element_name))
+}
+
+/// Asks a table for a scan of itself with one row per element of the list at the path.
+///
+/// The answer's schema is the table's with one nullable column of the element's type appended, whose name is returned. Rows
+/// with a NULL or empty list are absent from it. None if the table cannot.
+type Unnester = fn(&dyn TableProvider, &FieldPath) -> Option<(Arc<dyn TableProvider>, String)>;
+
+/// Moves an UNNEST over a raw table into its scan.
+pub(crate) struct PushUnnestIntoScan {
+    unnester: Unnester,
+}
+
+impl PushUnnestIntoScan {
+    fn new(unnester: Unnester) -> Self {
+        Self { unnester }
+    }
+
+    fn install_into(self, rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
+        let position = rules
+            .iter()
+            .position(|rule| matches!(rule.name(), "push_down_limit" | "push_down_filter"))
+            .unwrap_or(rules.len());
+        rules.insert(position, Arc::new(self));
+    }
+
+    /// The UNNEST as a projection over an unnesting scan.
+    fn push(&self, unnest: &Unnest) -> Result<Pushed> {
+        let ([column], [(list_index, list)]) = (unnest.exec_columns.as_slice(), unnest.list_type_columns.as_slice())
+        else {
+            return Ok(Pushed::Never);
+        };
+        if list.depth != 1
+            || !unnest.struct_type_columns.is_empty()
+            || unnest.options.null_handling != NullHandling::Drop
+            || unnest.input.schema().maybe_index_of_column(column) != Some(*list_index)
+        {
+            return Ok(Pushed::Never);
+        }
+        let Some(mut lineage) = Lineage::of(&unnest.input)? else {
+            return Ok(Pushed::Never);
+        };
+        let scan = lineage.scan;
+        let Some((list_path, element)) = list_at(&lineage.columns[*list_index], scan) else {
+            return Ok(Pushed::Never);
+        };
+        let Ok(provider) = source_as_provider(&scan.source) else {
+            return Ok(Pushed::Never);
+        };
+        let Some((unnesting, element_name)) = (self.unnester)(provider.as_ref(), &list_path) else {
+            return Ok(Pushed::Never);
+        };
+        let element_index = scan.source.schema().fields().len();
+        if !appends(&scan.source.schema().fields, &unnesting.schema().fields, &element_name, &element) {
+            return Ok(Pushed::Never);
+        }
+
+        // The list's own place is taken by its element, the only thing that may still be read of it.
+        lineage.columns[*list_index] = Expr::Column(Column::new(Some(scan.table_name.clone()), &element_name));
+        let mut read = lineage.columns.iter().chain(&lineage.filters).chain(&scan.filters);
+        if read.any(|expr| reads(expr, &list_path, scan)) {
+            return Ok(Pushed::Blocked);
+        }
+
+        let schema = scan.source.schema();
+        let mut projection = vec![element_index];
+        for expr in lineage.columns.iter().chain(&lineage.filters) {
+            for column in expr.column_refs() {
+                if column.name != element_name {
+                    projection.push(schema.index_of(&column.name)?);
+                }
+            }
+        }
+        projection.sort_unstable();
+        projection.dedup();
+        let mut plan = LogicalPlan::TableScan(
+            TableScanBuilder::new(scan.table_name.clone(), provider_as_source(unnesting))
+                .with_projection(Some(projection))
+                .with_filters(scan.filters.clone())
+                .build()?,
+        );
+        if let Some(predicate) = conjunction(lineage.filters) {
+            plan = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(plan))?);
+        }
+        let mut exprs = Vec::with_capacity(unnest.dependency_indices.len());
+        for (input_index, (qualifier, field)) in unnest.dependency_indices.iter().zip(unnest.schema.iter()) {
+            let expr = lineage.columns[*input_index].clone();
+            let (named_qualifier, name) = expr.qualified_name();
+            let is_named = named_qualifier.as_ref() == qualifier && &name == field.name();
+            exprs.push(if is_named { expr } else { expr.alias_qualified(qualifier.cloned(), field.name()) });
+        }
+        let projection = Projection::try_new(exprs, Arc::new(plan))?;
+        // Nodes above keep schemas of their own, so theirs must go on being true to the letter.
+        if !is_same_schema(&projection.schema, &unnest.schema) {
+            return Ok(Pushed::Never);
+        }
+        Ok(Pushed::Yes(LogicalPlan::Projection(projection)))
+    }
+
+    fn push_all(&self, plan: LogicalPlan) -> Result<(Transformed<LogicalPlan>, bool)> {
+        let mut blocked = false;
+        let plan = plan.transform_up_with_subqueries(|node| {
+            let LogicalPlan::Unnest(unnest) = &node else {
+                return Ok(Transformed::no(node));
+            };
+            match self.push(unnest)? {
+                Pushed::Yes(plan) => Ok(Transformed::yes(plan)),
+                Pushed::Never => Ok(Transformed::no(node)),
+                Pushed::Blocked => {
+                    blocked = true;
+                    Ok(Transformed::no(node))
+                }
+            }
+        })?;
+        Ok((plan, blocked))
+    }
+}
+
+impl fmt::Debug for PushUnnestIntoScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushUnnestIntoScan").finish_non_exhaustive()
+    }
+}
+
+impl OptimizerRule for PushUnnestIntoScan {
+    fn name(&self) -> &str {
+        "push_unnest_into_scan"
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !has_unnest(&plan)? {
+            return Ok(Transformed::no(plan));
+        }
+        let (first, blocked) = self.push_all(plan)?;
+        if !blocked {
+            return Ok(first);
+        }
+        let pruned = OptimizeProjections::new().rewrite(first.data.clone(), config)?;
+        if !pruned.transformed {
+            return Ok(first);
+        }
+        let (second, _) = self.push_all(pruned.data)?;
+        Ok(if second.transformed { second } else { first })
+    }
+}
+
+/// What became of an UNNEST.
+enum Pushed {
+    /// It is this plan now.
+    Yes(LogicalPlan),
+    /// It stays, because something beside it still reads the list.
+    Blocked,
+    /// It stays.
+    Never,
+}
+
+/// The columns of a plan as expressions over the table it scans.
+struct Lineage<'a> {
+    scan: &'a TableScan,
+    /// One per output column, without aliases.
+    columns: Vec<Expr>,
+    /// Which rows of the scan pass.
+    filters: Vec<Expr>,
+}
+
+impl<'a> Lineage<'a> {
+    /// None if there is more than projections, aliases and filters between the plan and its scan.
+    fn of(plan: &'a LogicalPlan) -> Result<Option<Self>> {
+        match plan {
+            LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
+                let columns = scan.projected_schema.columns().into_iter().map(Expr::Column).collect();
+                Ok(Some(Self { scan, columns, filters: vec![] }))
+            }
+            LogicalPlan::SubqueryAlias(alias) => Self::of(&alias.input),
+            LogicalPlan::Projection(projection) => {
+                let Some(input) = Self::of(&projection.input)? else {
+                    return Ok(None);
+                };
+                let mut columns = Vec::with_capacity(projection.expr.len());
+                for expr in &projection.expr {
+                    match input.over_scan(expr, projection.input.schema())? {
+                        Some(expr) if !expr.is_volatile() => columns.push(expr),
+                        _ => return Ok(None),
+                    }
+                }
+                Ok(Some(Self { columns, ..input }))
+            }
+            LogicalPlan::Filter(filter) => {
+                let Some(mut input) = Self::of(&filter.input)? else {
+                    return Ok(None);
+                };
+                match input.over_scan(&filter.predicate, filter.input.schema())? {
+                    Some(predicate) if !predicate.is_volatile() => input.filters.push(predicate),
+                    _ => return Ok(None),
+                }
+                Ok(Some(input))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `expr`, which reads columns of a plan with this lineage and `schema`, over the scan. None if it holds a subquery,
+    /// whose outer references would have to be followed as well.
+    fn over_scan(&self, expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+        let mut has_subquery = false;
+        let expr = expr.clone().unalias().transform_up(|nested| match &nested {
+            Expr::Column(column) => Ok(Transformed::yes(self.columns[schema.index_of_column(column)?].clone())),
+            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
+                has_subquery = true;
+                Ok(Transformed::no(nested))
+            }
+            Expr::OuterReferenceColumn(..) => {
+                has_subquery = true;
+                Ok(Transformed::no(nested))
+            }
+            _ => Ok(Transformed::no(nested)),
+        })?;
+        Ok((!has_subquery).then_some(expr.data))
+    }
+}
+
+/// The path and type of the field that `expr` takes out of the scan's records, if it does nothing else.
+fn field_at(expr: &Expr, scan: &TableScan) -> Option<(FieldPath, DataType)> {
+    match expr {
+        Expr::Column(column) => {
+            let schema = scan.source.schema();
+            let field = schema.field_with_name(&column.name).ok()?;
+            Some((FieldPath::root(&column.name), field.data_type().clone()))
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "get_field" => {
+            let (base, names) = args.split_first()?;
+            names.iter().try_fold(field_at(base, scan)?, |(path, data_type), name| {
+                let (DataType::Struct(fields), Expr::Literal(name, _)) = (data_type, name) else {
+                    return None;
+                };
+                let (ScalarValue::Utf8(Some(name))
+                | ScalarValue::LargeUtf8(Some(name))
+                | ScalarValue::Utf8View(Some(name))) = name
+                else {
+                    return None;
+                };
+                let (_, field) = fields.find(name)?;
+                Some((path.child(name), field.data_type().clone()))
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The path and element field of the list that `expr` is.
+fn list_at(expr: &Expr, scan: &TableScan) -> Option<(FieldPath, Arc<Field>)> {
+    match field_at(expr, scan)? {
+        (
+            path,
+            DataType::List(element)
+            | DataType::LargeList(element)
+            | DataType::FixedSizeList(element, _)
+            | DataType::ListView(element)
+            | DataType::LargeListView(element),
+        ) => Some((path, element)),
+        _ => None,
+    }
+}
+
+/// Whether `expr` reads the field at `path`, a field inside it, or a struct around it.
+fn reads(expr: &Expr, path: &FieldPath, scan: &TableScan) -> bool {
+    let mut found = false;
+    let visited = expr.apply(|nested| match field_at(nested, scan) {
+        Some((read, _)) => {
+            found |= read.starts_with(path) || path.starts_with(&read);
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Jump })
+        }
+        None => Ok(TreeNodeRecursion::Continue),
+    });
+    found || visited.is_err()
+}
+
+/// Whether `fields` are those of `base` and one more, called `name`, of the type of `element`, nullable.
+fn appends(base: &[Arc<Field>], fields: &[Arc<Field>], name: &str, element: &Field) -> bool {
+    fields.split_last().is_some_and(|(last, first)| {
+        first == base
+            && last.name() == name
+            && last.data_type() == element.data_type()
+            && last.is_nullable()
+            && !base.iter().any(|field| field.name() == name)
+    })
+}
+
+fn is_same_schema(left: &DFSchema, right: &DFSchema) -> bool {
+    left.fields().len() == right.fields().len() && left.iter().eq(right.iter())
+}
+
+fn has_unnest(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = matches!(node, LogicalPlan::Unnest(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;
