@@ -38,7 +38,7 @@ impl Progress {
     pub fn whole_bytes(&self, item_bytes: u64, margin: f64) -> Option<u64> {
         let rest_bytes = self.rest(item_bytes as f64)? * (1.0 + margin.max(0.0));
         // A float beyond the range becomes the greatest integer: larger than any limit.
-        Some(item_bytes.saturating_add(rest_bytes.ceil() as u64))
+        Some(item_bytes.saturating_add(rest_bytes.round() as u64))
     }
 
     /// Time for the whole, when the part that is scanned took `part_ns`. No margin: times are compared with times.
