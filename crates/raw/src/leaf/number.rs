@@ -221,7 +221,10 @@ mod tests {
         assert_eq!(parse_decimal(b"0e999999999999", 10, 2), Some(0));
         assert_eq!(parse_decimal(b"99.99", 4, 2), Some(9999));
         assert_eq!(parse_decimal(b"100.00", 4, 2), None);
-        assert_eq!(parse_decimal(b"99999999999999999999999999999999999999", 38, 0), 10_i128.checked_pow(38).map(|v| v - 1));
+        assert_eq!(
+            parse_decimal(b"99999999999999999999999999999999999999", 38, 0),
+            10_i128.checked_pow(38).map(|v| v - 1)
+        );
         assert_eq!(parse_decimal(b"1200", 4, -2), Some(12));
         for text in ["", ".", "-", "1..2", "a", "1e", "1e1.5"] {
             assert_eq!(parse_decimal(text.as_bytes(), 10, 2), None, "{text}");

@@ -1,0 +1,288 @@
+//! The schema of NDJSON files from a sample of their records.
+//!
+//! **Owns**: [`infer`] and the widening rule.
+//!
+//! **Does not own**: how a sample is read.
+//!
+//! | seen at one place | type |
+//! |---|---|
+//! | only `null`, or nothing in the lists found | Utf8 |
+//! | booleans | Boolean |
+//! | integers within 64 bits | Int64 |
+//! | numbers, some with fraction or exponent | Float64 |
+//! | integers, some beyond 64 bits | Float64, or Utf8 by [`BigIntegers`] |
+//! | numbers, some beyond the doubles | Utf8 |
+//! | strings, dates among them | Utf8 |
+//! | objects | Struct of the union of their fields, in order of first appearance |
+//! | objects without any field | Utf8 |
+//! | lists | List of what all their elements together are |
+//! | any two of booleans, numbers, strings, objects, lists | Utf8, holding the JSON text of what is no string |
+//!
+//! `null` widens nothing. Of duplicate fields in an object the first counts. Every field is nullable.
+//!
+//! **Invariants**: every record of the sample decodes under the inferred schema.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+
+use super::bad::Bad;
+use super::byte_scan::{byte, skip_space, string_end};
+use super::decoder::{BYTE_ORDER_MARK, error_of};
+use super::token::{literal, number_end, unescape};
+use super::validate::validate_record;
+use super::value::walk_list;
+use crate::leaf::number::{parse_f64, parse_i64};
+use crate::{BigIntegers, OnError, RawError, Sample};
+
+/// What the user said about inference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InferOptions {
+    /// Records looked at, over all samples.
+    pub sample_rows: usize,
+    /// The type of integers beyond 64 bits.
+    pub big_integers: BigIntegers,
+    /// Whether a record that is no JSON object is left out rather than an error.
+    pub on_error: OnError,
+}
+
+impl Default for InferOptions {
+    fn default() -> Self {
+        Self { sample_rows: 10_000, big_integers: BigIntegers::default(), on_error: OnError::Fail }
+    }
+}
+
+/// Infers the columns of a table from the beginnings of its files. Sampled records are validated whole.
+///
+/// # Errors
+/// No sample has a whole record, or only empty objects; a record is not JSON (naming the byte), unless those are skipped.
+pub fn infer<'a>(samples: impl IntoIterator<Item = Sample<'a>>, options: &InferOptions) -> Result<SchemaRef, RawError> {
+    let mut root = ObjectShape::default();
+    let mut first: Option<(Arc<str>, &'static str)> = None;
+    let mut rows_left = options.sample_rows.max(1);
+    for sample in samples {
+        let reason = match sample.bytes {
+            [] if sample.is_whole => "the file is empty",
+            _ => "there is no whole record with a field in the sample",
+        };
+        first.get_or_insert_with(|| (Arc::clone(&sample.file), reason));
+        read_sample(&sample, options, &mut root, &mut rows_left)?;
+        if rows_left == 0 {
+            break;
+        }
+    }
+    if root.fields.is_empty() {
+        let (file, reason) = first.unwrap_or((Arc::from("(no file)"), "there is no file"));
+        return Err(RawError::NothingToInfer { file, reason: reason.to_owned() });
+    }
+    Ok(Arc::new(Schema::new(root.arrow_fields(options.big_integers))))
+}
+
+fn read_sample(
+    sample: &Sample<'_>,
+    options: &InferOptions,
+    root: &mut ObjectShape,
+    rows_left: &mut usize,
+) -> Result<(), RawError> {
+    let buf = sample.bytes;
+    let mut scratch = String::new();
+    let mut start = if buf.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    while start < buf.len() && *rows_left > 0 {
+        let newline = memchr::memchr(b'\n', &buf[start..]).map(|at| start + at);
+        if newline.is_none() && !sample.is_whole {
+            break;
+        }
+        let end = newline.unwrap_or(buf.len());
+        let first = skip_space(buf, start);
+        start = end + 1;
+        if first >= end {
+            continue;
+        }
+        let last = end - buf[first..end].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+        let outcome = validate_record(buf, first, last).and_then(|()| root.observe(buf, first, &mut scratch));
+        match outcome {
+            Ok(_) => *rows_left -= 1,
+            Err(_) if options.on_error == OnError::Skip => {}
+            Err(bad) => return Err(error_of(&sample.file, bad, None, &buf[..last], first, newline.is_some(), 0)),
+        }
+    }
+    Ok(())
+}
+
+/// What was seen at one place.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+enum Shape {
+    /// Nothing but `null`.
+    #[default]
+    Null,
+    Boolean,
+    Integer,
+    /// Integers, some beyond 64 bits.
+    BigInteger,
+    /// Numbers, some with a fraction or an exponent.
+    Float,
+    /// The same, and some integers beyond 64 bits.
+    BigFloat,
+    Text,
+    List(Box<Shape>),
+    Object(ObjectShape),
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct ObjectShape {
+    /// In order of first appearance.
+    fields: Vec<ShapedField>,
+    by_name: BTreeMap<Arc<str>, usize>,
+    /// Objects seen: marks which fields the present one had.
+    object_count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ShapedField {
+    name: Arc<str>,
+    shape: Shape,
+    last_seen: u64,
+}
+
+impl Shape {
+    /// Widens by the (valid) value at `pos`; gives the position behind it.
+    fn observe(&mut self, buf: &[u8], pos: usize, scratch: &mut String) -> Result<usize, Bad> {
+        let pos = skip_space(buf, pos);
+        match byte(buf, pos) {
+            b'{' => {
+                if matches!(self, Self::Null) {
+                    *self = Self::Object(ObjectShape::default());
+                }
+                match self {
+                    Self::Object(object) => object.observe(buf, pos, scratch),
+                    _ => {
+                        *self = Self::Text;
+                        ObjectShape::default().observe(buf, pos, scratch)
+                    }
+                }
+            }
+            b'[' => {
+                if matches!(self, Self::Null) {
+                    *self = Self::List(Box::default());
+                }
+                let mut other = Self::Null;
+                let element = match self {
+                    Self::List(element) => element.as_mut(),
+                    _ => {
+                        *self = Self::Text;
+                        &mut other
+                    }
+                };
+                walk_list(buf, pos, |at| element.observe(buf, at, scratch))
+            }
+            b'"' => {
+                self.widen(Self::Text);
+                Ok(string_end(buf, pos + 1, buf.len())?.0 + 1)
+            }
+            b'-' | b'0'..=b'9' => {
+                let end = number_end(buf, pos)?;
+                self.widen(Self::of_number(&buf[pos..end]));
+                Ok(end)
+            }
+            first => {
+                if first != b'n' {
+                    self.widen(Self::Boolean);
+                }
+                Ok(literal(buf, pos)?.1)
+            }
+        }
+    }
+
+    fn of_number(text: &[u8]) -> Self {
+        if parse_i64(text).is_some() {
+            Self::Integer
+        } else if parse_f64(text).is_none() {
+            Self::Text
+        } else if text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+            Self::Float
+        } else {
+            Self::BigInteger
+        }
+    }
+
+    /// Widens by a scalar's kind.
+    fn widen(&mut self, other: Self) {
+        *self = match (std::mem::take(self), other) {
+            (Self::Null, other) => other,
+            (this, other) if this == other => this,
+            (Self::Integer, Self::Float) | (Self::Float, Self::Integer) => Self::Float,
+            (Self::Integer, Self::BigInteger) | (Self::BigInteger, Self::Integer) => Self::BigInteger,
+            (Self::Float, Self::BigInteger) | (Self::BigInteger, Self::Float) => Self::BigFloat,
+            (Self::BigFloat, Self::Integer | Self::Float | Self::BigInteger) => Self::BigFloat,
+            _ => Self::Text,
+        };
+    }
+
+    fn data_type(&self, big_integers: BigIntegers) -> DataType {
+        match self {
+            Self::Boolean => DataType::Boolean,
+            Self::Integer => DataType::Int64,
+            Self::Float => DataType::Float64,
+            Self::BigInteger | Self::BigFloat if big_integers == BigIntegers::Float64 => DataType::Float64,
+            Self::List(element) => DataType::new_list(element.data_type(big_integers), true),
+            Self::Object(object) if !object.fields.is_empty() => {
+                DataType::Struct(object.arrow_fields(big_integers).into())
+            }
+            Self::Null | Self::BigInteger | Self::BigFloat | Self::Text | Self::Object(_) => DataType::Utf8,
+        }
+    }
+}
+
+impl ObjectShape {
+    /// Widens by the (valid) object at `open`; gives the position behind it.
+    fn observe(&mut self, buf: &[u8], open: usize, scratch: &mut String) -> Result<usize, Bad> {
+        self.object_count += 1;
+        let mut guess = 0;
+        let mut pos = skip_space(buf, open + 1);
+        while byte(buf, pos) == b'"' {
+            let (quote, has_escape) = string_end(buf, pos + 1, buf.len())?;
+            let key = &buf[pos + 1..quote];
+            let at = if has_escape {
+                unescape(key, scratch)?;
+                self.find(scratch, guess)
+            } else {
+                // Valid: the record was validated.
+                self.find(&String::from_utf8_lossy(key), guess)
+            };
+            guess = at + 1;
+            let value = skip_space(buf, quote + 1) + 1;
+            let field = &mut self.fields[at];
+            let mut repeated = Shape::Null;
+            let shape = if field.last_seen == self.object_count { &mut repeated } else { &mut field.shape };
+            field.last_seen = self.object_count;
+            pos = skip_space(buf, shape.observe(buf, value, scratch)?);
+            if byte(buf, pos) == b',' {
+                pos = skip_space(buf, pos + 1);
+            }
+        }
+        Ok(pos + 1)
+    }
+
+    /// The number of the field `name`, new or known; `guess` is tried first.
+    fn find(&mut self, name: &str, guess: usize) -> usize {
+        if self.fields.get(guess).is_some_and(|field| field.name.as_ref() == name) {
+            return guess;
+        }
+        if let Some(&at) = self.by_name.get(name) {
+            return at;
+        }
+        let name: Arc<str> = Arc::from(name);
+        let at = self.fields.len();
+        self.by_name.insert(Arc::clone(&name), at);
+        self.fields.push(ShapedField { name, shape: Shape::Null, last_seen: 0 });
+        at
+    }
+
+    fn arrow_fields(&self, big_integers: BigIntegers) -> Vec<FieldRef> {
+        self.fields
+            .iter()
+            .map(|field| Arc::new(Field::new(field.name.as_ref(), field.shape.data_type(big_integers), true)))
+            .collect()
+    }
+}
