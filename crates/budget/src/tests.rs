@@ -141,6 +141,46 @@ fn caches_never_push_each_other_out() {
     assert!(error.to_string().contains("thermocline.cache_memory"), "{error}");
 }
 
+/// Takes what it was asked to release back at once.
+struct GreedyCache {
+    account: Account,
+    item: Mutex<Option<Reservation>>,
+}
+
+impl ReclaimableCache for GreedyCache {
+    fn name(&self) -> &str {
+        "greedy"
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.item.lock().as_ref().map_or(0, Reservation::size_bytes)
+    }
+
+    fn marginal_benefit(&self, _bytes: u64) -> f64 {
+        0.0
+    }
+
+    fn release(&self, _bytes: u64) -> u64 {
+        let released_bytes = self.item.lock().take().map_or(0, |item| item.size_bytes());
+        *self.item.lock() = self.account.try_reserve(released_bytes).ok();
+        released_bytes
+    }
+}
+
+#[test]
+fn what_is_released_for_a_query_cannot_be_taken_by_a_cache() {
+    let budget = Budget::new(100, None);
+    let account = budget.account("greedy", Purpose::Cache);
+    let item = Mutex::new(Some(account.try_reserve(80).unwrap()));
+    let cache = Arc::new(GreedyCache { account, item });
+    let weak: Weak<GreedyCache> = Arc::downgrade(&cache);
+    budget.register_cache(weak);
+    let reservation = budget.account("scan", Purpose::Query).try_reserve(50).unwrap();
+    assert_eq!((cache.held_bytes(), budget.reserved_bytes()), (0, 50));
+    drop(reservation);
+    assert_eq!(budget.cache_room_bytes(), 100, "free for caches again");
+}
+
 #[test]
 fn the_refusal_names_the_setting_what_was_asked_what_is_free_and_who_holds_what() {
     let budget = Budget::new(256_000_000, None);

@@ -1,7 +1,6 @@
 //! The counting allocator as a process uses it: global, around mimalloc. One test, since the count is of the process.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use std::cell::RefCell;
 use std::sync::mpsc;
 
 use mimalloc::MiMalloc;
@@ -25,9 +24,29 @@ fn assert_about(expected_bytes: u64, slack_bytes: u64, what: &str) {
     );
 }
 
-thread_local! {
-    // Freed while the thread ends, some of it after the thread's balance was moved.
-    static LATE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+/// Frees a buffer when the thread has ended as far as Rust knows: the C library runs the destructors of its keys after
+/// those of thread-locals, so that the thread's balance is gone by then.
+#[allow(unsafe_code)]
+mod late {
+    use std::sync::OnceLock;
+
+    static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+    unsafe extern "C" fn free(pointer: *mut libc::c_void) {
+        // SAFETY: the key holds only what `keep` leaked, once.
+        drop(unsafe { Box::from_raw(pointer.cast::<Vec<u8>>()) });
+    }
+
+    pub(super) fn keep(buffer: Vec<u8>) {
+        let key = *KEY.get_or_init(|| {
+            let mut key = 0;
+            // SAFETY: `key` is writable and `free` has the type of a destructor.
+            assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(free)) }, 0);
+            key
+        });
+        // SAFETY: the key was made above and is never deleted.
+        assert_eq!(unsafe { libc::pthread_setspecific(key, Box::into_raw(Box::new(buffer)).cast()) }, 0);
+    }
 }
 
 #[test]
@@ -60,7 +79,7 @@ fn the_count_follows_allocations_of_any_size_over_any_threads_and_does_not_drift
             for _ in 0..8 {
                 let sender = sender.clone();
                 scope.spawn(move || {
-                    LATE.with_borrow_mut(|late| late.push(vec![5; 30_000]));
+                    late::keep(vec![5; 30_000]);
                     let kept: Vec<u8> = vec![4; 50_000];
                     drop(vec![6_u8; 200_000]);
                     sender.send(kept).unwrap();

@@ -65,6 +65,21 @@ fn an_object_that_changed_or_vanished_is_an_error_with_its_url() {
 }
 
 #[test]
+fn a_store_without_tags_is_held_to_the_time_it_tells() {
+    let store = store_with(&["a.csv"]);
+    let mut listed = list(&store, "memory:///a.csv", None).unwrap().remove(0);
+    let Stamp::Object { last_modified_ns, .. } = listed.version.stamp else { panic!("an object's stamp") };
+    let mut read_as = |last_modified_ns| {
+        // Without a tag there is no condition that the store could check.
+        listed.version.stamp = Stamp::Object { etag: None, last_modified_ns };
+        let file = RemoteFile::from_listed(Arc::clone(&store), "memory://", &listed).unwrap();
+        block_on(file.read_range(0..5))
+    };
+    assert!(read_as(last_modified_ns).is_ok());
+    assert!(matches!(read_as(last_modified_ns - 1), Err(MediumError::Changed { .. })));
+}
+
+#[test]
 fn a_missing_object_is_an_error_with_its_url() {
     let store = store_with(&[]);
     let error = open(&store, "missing.csv").unwrap_err();
