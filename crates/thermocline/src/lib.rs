@@ -1,1 +1,31 @@
+//! Thermocline: ask many questions of files larger than memory.
+//!
+//! Point it at NDJSON, CSV or Parquet and ask in SQL. The first answer comes straight from the file; the following ones,
+//! merely similar ones too, come from memory, within the budget you set. Nothing is declared, nothing is loaded, nothing is
+//! ever stale.
+//!
+//! ```no_run
+//! # async fn example() -> thermocline::Result<()> {
+//! let session = thermocline::SessionBuilder::new().memory("4GB")?.build()?;
+//! let mut rows = session.sql("SELECT status, count(*) FROM 'events.ndjson' GROUP BY status").await?;
+//! while let Some(batch) = rows.next().await {
+//!     println!("{:?}", batch?);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An existing DataFusion `SessionContext` gets the same caches with [`add_caches`]; see `examples/datafusion.rs`.
 
+mod builder;
+
+pub use builder::SessionBuilder;
+pub use thermocline_engine::{
+    Database, DatabaseOptions, Error, ErrorKind, Progress, QueryResult, Result, Session, SqlStatement, add_caches, arrow,
+    datafusion,
+};
+
+/// Memory: the counting allocator for a host's binary, and sizes as text.
+pub mod memory {
+    pub use thermocline_budget::{CountingAllocator, format_bytes, parse_bytes};
+}

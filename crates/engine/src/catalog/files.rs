@@ -1,0 +1,102 @@
+//! Tables from paths: `FROM 'events.ndjson'` and `CREATE EXTERNAL TABLE … LOCATION 'events.ndjson'`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::CreateExternalTable;
+
+use crate::database::Database;
+use crate::raw_table::options::{FileFormat, TableOptions};
+use crate::raw_table::{RawTable, TableDefinition};
+use crate::settings::ThermoclineConfig;
+
+/// Whether a table name can only be meant as a path. A bare word never is, even if a folder of that name exists.
+fn looks_like_path(name: &str) -> bool {
+    name.contains('/') || name.contains(['*', '?', '[']) || name.starts_with('~') || FileFormat::from_path(name).is_some()
+}
+
+/// The table behind a path, or `None` when `name` is no path.
+pub(super) async fn table_for_path(
+    database: &Arc<Database>,
+    config: &ThermoclineConfig,
+    name: &str,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    if !looks_like_path(name) {
+        return Ok(None);
+    }
+    let definition = TableDefinition {
+        locations: vec![name.to_string()],
+        format: None,
+        declared_schema: None,
+        options: TableOptions::default(),
+    };
+    RawTable::open(Arc::clone(database), Arc::new(definition), config).await.map(Some)
+}
+
+/// Makes the tables of `CREATE EXTERNAL TABLE … STORED AS NDJSON | JSON | CSV | PARQUET`.
+#[derive(Debug)]
+pub(crate) struct TableFactory {
+    database: Arc<Database>,
+}
+
+impl TableFactory {
+    pub(crate) fn new(database: Arc<Database>) -> Self {
+        Self { database }
+    }
+
+    /// The words after `STORED AS` that this factory answers to.
+    pub(crate) const WORDS: [&'static str; 6] = ["NDJSON", "JSONL", "JSON", "CSV", "TSV", "PARQUET"];
+}
+
+#[async_trait]
+impl TableProviderFactory for TableFactory {
+    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
+        let Some(format) = FileFormat::from_word(&command.file_type) else {
+            return plan_err!("STORED AS {}: expected one of {}", command.file_type, Self::WORDS.join(", "));
+        };
+        if !command.table_partition_cols.is_empty() {
+            return plan_err!("PARTITIONED BY is not supported for raw tables: name the folder and filter on a column");
+        }
+        if !command.constraints.is_empty() {
+            return plan_err!("constraints on an external table cannot be enforced and are refused");
+        }
+        if !command.order_exprs.is_empty() {
+            return plan_err!("WITH ORDER on an external table cannot be verified and is refused");
+        }
+        let config = session
+            .config_options()
+            .extensions
+            .get::<ThermoclineConfig>()
+            .cloned()
+            .unwrap_or_else(|| self.database.default_config());
+        let declared = command.schema.as_arrow();
+        let mut options = TableOptions::parse(&command.options)?;
+        if command.file_type.eq_ignore_ascii_case("tsv") && options.delimiter.is_none() {
+            options.delimiter = Some(b'\t');
+        }
+        let definition = TableDefinition {
+            locations: command.locations.clone(),
+            format: Some(format),
+            declared_schema: (!declared.fields().is_empty()).then(|| Arc::new(declared.clone())),
+            options,
+        };
+        RawTable::open(Arc::clone(&self.database), Arc::new(definition), &config).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::looks_like_path;
+
+    #[test]
+    fn only_names_that_cannot_be_tables_are_taken_for_paths() {
+        for path in ["events.ndjson", "logs/*.csv", "a/b", "x.parquet", "y.csv.gz", "s3://b/k.json"] {
+            assert!(looks_like_path(path), "{path}");
+        }
+        for table in ["orders", "Orders", "orders_2024", "v1.2"] {
+            assert!(!looks_like_path(table), "{table}");
+        }
+    }
+}

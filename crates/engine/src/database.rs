@@ -1,0 +1,179 @@
+//! What one process shares: the budget, the caches, the clock, the schemas seen. Sessions are light and come from here.
+//!
+//! A child process made by `fork` has copies of the parent's locks in whatever state they were; using them could hang or
+//! count memory twice, so every entry point checks the process id and refuses.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::catalog::{CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
+use datafusion::catalog::CatalogProvider;
+use datafusion::execution::cache::cache_manager::CacheManagerConfig;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use thermocline_budget::Budget;
+use thermocline_hardware::{Clock, Machine, SystemClock};
+use thermocline_operator_cache::{CacheOptions, OperatorCache};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory_pool::BudgetPool;
+use crate::parquet_table::FooterCache;
+use crate::raw_table::schema_cache::SchemaCache;
+use crate::session::Session;
+use crate::settings::{SharedSettings, ThermoclineConfig};
+
+/// The catalog and schema that unqualified names live in.
+pub(crate) const DEFAULT_CATALOG: &str = "main";
+pub(crate) const DEFAULT_SCHEMA: &str = "public";
+
+/// How to open a [`Database`].
+#[derive(Debug, Clone, Default)]
+pub struct DatabaseOptions {
+    /// Memory for caches and queries together; half of the smaller of RAM and the control group's limit when absent.
+    pub memory_bytes: Option<u64>,
+    /// A cap on the caches alone.
+    pub cache_memory_bytes: Option<u64>,
+    /// Partitions a query runs in; one per logical core when absent.
+    pub threads: Option<usize>,
+    /// Where operators that run out of memory spill to; the system's temporary folder when absent.
+    pub temp_directory: Option<PathBuf>,
+    /// Figure of a counting allocator, if the process has one: bytes allocated now.
+    pub allocated_bytes: Option<fn() -> u64>,
+    /// Time; the system's when absent. Tests pass their own.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+/// One engine in one process.
+#[derive(Debug)]
+pub struct Database {
+    process_id: u32,
+    machine: Machine,
+    clock: Arc<dyn Clock>,
+    budget: Budget,
+    cache: Arc<OperatorCache>,
+    settings: Arc<SharedSettings>,
+    schemas: SchemaCache,
+    footers: Arc<FooterCache>,
+    catalogs: Arc<dyn CatalogProviderList>,
+    runtime: Arc<RuntimeEnv>,
+    threads: usize,
+}
+
+impl Database {
+    /// Opens a database.
+    ///
+    /// # Errors
+    /// When the temporary folder cannot be used.
+    pub fn open(options: DatabaseOptions) -> Result<Arc<Self>> {
+        let machine = Machine::detect();
+        let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let memory_bytes = options.memory_bytes.unwrap_or_else(|| machine.default_memory_budget_bytes());
+        let budget = Budget::new(memory_bytes, options.cache_memory_bytes);
+        if let Some(probe) = options.allocated_bytes {
+            budget.observe_allocated(probe);
+        }
+        let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::clone(&clock));
+        let settings = Arc::new(SharedSettings::new(budget.clone(), &machine));
+        // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are
+        // checked by file version. A limit of zero turns theirs off.
+        let caches = CacheManagerConfig::default().with_list_files_cache_limit(0).with_file_statistics_cache_limit(0).with_metadata_cache_limit(0);
+        let mut disk = DiskManagerBuilder::default();
+        if let Some(directory) = options.temp_directory {
+            disk = disk.with_mode(DiskManagerMode::Directories(vec![directory]));
+        }
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(BudgetPool::new(&budget)))
+            .with_cache_manager(caches)
+            .with_disk_manager_builder(disk)
+            .build_arc()?;
+        let catalog = MemoryCatalogProvider::new();
+        catalog.register_schema(DEFAULT_SCHEMA, Arc::new(MemorySchemaProvider::new()))?;
+        let catalogs = MemoryCatalogProviderList::new();
+        catalogs.register_catalog(DEFAULT_CATALOG.to_string(), Arc::new(catalog));
+        let threads = options.threads.unwrap_or(machine.logical_cores).max(1);
+        Ok(Arc::new(Self {
+            process_id: std::process::id(),
+            machine,
+            clock,
+            budget,
+            cache,
+            settings,
+            schemas: SchemaCache::default(),
+            footers: Arc::new(FooterCache::default()),
+            catalogs: Arc::new(catalogs),
+            runtime,
+            threads,
+        }))
+    }
+
+    /// A new session.
+    pub fn session(self: &Arc<Self>) -> Session {
+        Session::new(Arc::clone(self))
+    }
+
+    /// The machine this runs on.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The time source.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The memory budget.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The operator cache.
+    pub fn cache(&self) -> &Arc<OperatorCache> {
+        &self.cache
+    }
+
+    /// Settings shared by all sessions.
+    pub fn settings(&self) -> &Arc<SharedSettings> {
+        &self.settings
+    }
+
+    /// Partitions a query runs in.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    pub(crate) fn schemas(&self) -> &SchemaCache {
+        &self.schemas
+    }
+
+    pub(crate) fn footers(&self) -> &Arc<FooterCache> {
+        &self.footers
+    }
+
+    pub(crate) fn catalogs(&self) -> &Arc<dyn CatalogProviderList> {
+        &self.catalogs
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<RuntimeEnv> {
+        &self.runtime
+    }
+
+    /// The settings of a new session.
+    pub fn default_config(&self) -> ThermoclineConfig {
+        ThermoclineConfig::new(Arc::clone(&self.settings))
+    }
+
+    /// Refuses in a process that was forked from the one that opened the database.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if std::process::id() == self.process_id {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Input,
+            format!(
+                "this database was opened by process {} and cannot be used after fork in process {}: open a new one in the child",
+                self.process_id,
+                std::process::id()
+            ),
+        ))
+    }
+}

@@ -1,0 +1,106 @@
+//! What can go wrong, sorted by what the caller should do about it.
+//!
+//! Everything below the engine reports through `DataFusionError` (it is the error type of the traits we implement), with
+//! our own errors kept as its source; [`Error`] adds the [`ErrorKind`] and keeps the chain.
+
+use datafusion::common::DataFusionError;
+use thermocline_budget::BudgetError;
+use thermocline_medium::MediumError;
+use thermocline_raw::RawError;
+
+/// What the caller should do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The SQL, the file or a setting is wrong: fix it.
+    Input,
+    /// Something changed underneath, such as a file during its scan: run the query again.
+    Retry,
+    /// Memory or disk is short: free some, or raise `thermocline.memory`.
+    Resources,
+    /// The query was cancelled by its user.
+    Cancelled,
+    /// A fault of Thermocline's own: please report it.
+    Internal,
+}
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    #[source]
+    source: Option<Box<DataFusionError>>,
+}
+
+/// The engine's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error with no deeper cause.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The input is wrong.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Input, message)
+    }
+
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The error as DataFusion's, for code that runs inside one of its traits.
+    pub fn into_datafusion(self) -> DataFusionError {
+        match self.source {
+            Some(source) => *source,
+            None => DataFusionError::External(Box::new(self)),
+        }
+    }
+}
+
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        let root = error.find_root();
+        let kind = match root {
+            DataFusionError::ResourcesExhausted(_) => ErrorKind::Resources,
+            DataFusionError::Internal(_) => ErrorKind::Internal,
+            DataFusionError::IoError(io) if io.kind() == std::io::ErrorKind::StorageFull => ErrorKind::Resources,
+            DataFusionError::External(source) => {
+                if let Some(own) = source.downcast_ref::<Error>() {
+                    own.kind
+                } else if source.downcast_ref::<BudgetError>().is_some() {
+                    ErrorKind::Resources
+                } else if is_change(source.as_ref()) {
+                    ErrorKind::Retry
+                } else {
+                    ErrorKind::Input
+                }
+            }
+            _ => ErrorKind::Input,
+        };
+        // The root says what happened; DataFusion's prefixes around it ("Execution error: External error: …") do not help.
+        let message = match root {
+            DataFusionError::External(source) => source.to_string(),
+            other => other.strip_backtrace(),
+        };
+        Self { kind, message, source: Some(Box::new(error)) }
+    }
+}
+
+/// Whether a file changed underneath, at whatever depth that was noticed.
+fn is_change(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(MediumError::Changed { .. }))
+            || matches!(error.downcast_ref(), Some(RawError::Truncated { .. }))
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

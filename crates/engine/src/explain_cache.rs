@@ -1,0 +1,108 @@
+//! `EXPLAIN CACHE query`: for each scan of a raw file, what the caches would do and why.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::physical_plan::ExecutionPlan;
+use thermocline_operator_cache::{Explanation, ItemSummary};
+use thermocline_predicate::Conjunction;
+
+use crate::database::Database;
+use crate::raw_table::scan_exec::RawScanExec;
+use crate::settings::ThermoclineConfig;
+
+/// One row of the answer.
+struct Row {
+    path: String,
+    decision: &'static str,
+    item: String,
+    predicate: String,
+    residual: String,
+    columns: String,
+    detail: String,
+}
+
+/// Asks the cache about every raw scan of `plan`, without changing anything.
+pub(crate) async fn explain(database: &Database, config: &ThermoclineConfig, plan: &dyn ExecutionPlan) -> Result<RecordBatch> {
+    let mut scans = Vec::new();
+    collect(plan, &mut scans);
+    let mut rows = Vec::new();
+    for exec in scans {
+        let scan = exec.scan();
+        for file in scan.files.iter() {
+            let request = scan.request(file, &exec.columns());
+            let columns = request.columns.iter().map(|column| column.path.to_string()).collect::<Vec<_>>().join(", ");
+            let path = file.path().to_string();
+            let predicate = request.predicate.to_string();
+            if !config.cache {
+                rows.push(Row {
+                    path,
+                    decision: "scan",
+                    item: String::new(),
+                    predicate,
+                    residual: String::new(),
+                    columns,
+                    detail: "thermocline.cache is off".to_string(),
+                });
+                continue;
+            }
+            let pinned = scan.pin(file).await?;
+            rows.push(row(path, predicate, columns, database.cache().explain(&request, &pinned), &request.retain_predicate));
+        }
+    }
+    batch(&rows)
+}
+
+fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>) {
+    if let Some(scan) = plan.downcast_ref::<RawScanExec>() {
+        scans.push(scan);
+    }
+    for child in plan.children() {
+        collect(child.as_ref(), scans);
+    }
+}
+
+fn row(path: String, predicate: String, columns: String, explanation: Explanation, retained: &Conjunction) -> Row {
+    let item_text = |item: &ItemSummary| format!("item {}: {}", item.id.0, item.predicate);
+    let held = |item: &ItemSummary| format!("{} rows, {} bytes, used {} times", item.row_count, item.size_bytes, item.use_count);
+    let (decision, item, residual, detail) = match explanation {
+        Explanation::Hit { item, residual, kind } => {
+            ("hit", item_text(&item), residual.to_string(), format!("{kind:?} match; {}", held(&item)).to_lowercase())
+        }
+        Explanation::Extend { item, residual, new_bytes } => (
+            "extend",
+            item_text(&item),
+            residual.to_string(),
+            format!("the file grew: {new_bytes} bytes to scan; {}", held(&item)),
+        ),
+        Explanation::InFlight { predicate, residual } => {
+            ("join", String::new(), residual.to_string(), format!("a running scan of {predicate} computes it"))
+        }
+        Explanation::Miss { reason } => {
+            ("miss", String::new(), String::new(), format!("{reason}; the scan would keep the rows of {retained}"))
+        }
+    };
+    Row { path, decision, item, predicate, residual, columns, detail }
+}
+
+fn batch(rows: &[Row]) -> Result<RecordBatch> {
+    type Getter = fn(&Row) -> &str;
+    let columns: [(&str, Getter); 7] = [
+        ("path", |row| &row.path),
+        ("decision", |row| row.decision),
+        ("item", |row| &row.item),
+        ("predicate", |row| &row.predicate),
+        ("residual_filter", |row| &row.residual),
+        ("columns", |row| &row.columns),
+        ("detail", |row| &row.detail),
+    ];
+    let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
+    let arrays = columns
+        .iter()
+        .map(|(_, get)| Arc::new(StringArray::from_iter_values(rows.iter().map(get))) as _)
+        .collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .map_err(|error| DataFusionError::ArrowError(Box::new(error), None))
+}

@@ -1,0 +1,45 @@
+//! Gives each query its [`QueryContext`] before it is planned physically.
+//!
+//! DataFusion's `TaskContext` carries no identity of a query, and `TableProvider::scan` is called once per mention of a
+//! table. A query planner is called exactly once per query, by our own session and by a bare `SessionContext` alike, so
+//! this is where the context is made.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::query::QueryContext;
+
+/// Wraps another planner; plans with a fresh [`QueryContext`] unless the session already has one.
+#[derive(Debug)]
+pub struct CachingQueryPlanner {
+    inner: Arc<dyn QueryPlanner + Send + Sync>,
+}
+
+impl CachingQueryPlanner {
+    /// Plans through `inner`.
+    pub fn new(inner: Arc<dyn QueryPlanner + Send + Sync>) -> Self {
+        Self { inner }
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for CachingQueryPlanner {
+    async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        if session.config().get_extension::<QueryContext>().is_some() {
+            return self.inner.create_physical_plan(plan, session).await;
+        }
+        let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
+            return internal_err!("a caching query planner needs DataFusion's own SessionState");
+        };
+        let mut state = state.clone();
+        state.config_mut().set_extension(Arc::new(QueryContext::default()));
+        self.inner.create_physical_plan(plan, &state).await
+    }
+}

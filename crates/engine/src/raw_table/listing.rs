@@ -1,0 +1,161 @@
+//! From what a user wrote as a location to the files one query reads.
+//!
+//! Folders and globs are listed anew for each query; each file is opened once per query, and stays open, so that a query
+//! sees one version of it even if another file takes its name meanwhile.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use thermocline_medium::{Access, Compression, FileVersion, ListedFile, Location, PinnedFile, RemoteFile, list_local, list_remote};
+use thermocline_operator_cache::PinnedSource;
+use thermocline_raw::Source;
+
+use super::options::{FileFormat, TableOptions};
+use crate::query::QueryContext;
+
+/// A file as one query sees it.
+#[derive(Debug)]
+pub struct QueryFile {
+    /// Where its bytes come from.
+    pub(crate) source: Source,
+    /// Its version when the query opened it.
+    pub(crate) version: FileVersion,
+    /// What the operator cache knows of this version; filled by the first scan of the query.
+    pub(crate) pinned: OnceLock<Arc<PinnedSource>>,
+}
+
+impl QueryFile {
+    fn local(file: PinnedFile) -> Self {
+        let version = file.version().clone();
+        Self { source: Source::Local(Arc::new(file)), version, pinned: OnceLock::new() }
+    }
+
+    fn remote(file: RemoteFile) -> Self {
+        let version = file.version().clone();
+        Self { source: Source::Remote(Arc::new(file)), version, pinned: OnceLock::new() }
+    }
+
+    /// Canonical path or URL.
+    pub(crate) fn path(&self) -> &Arc<str> {
+        &self.version.path
+    }
+
+    /// How its bytes are compressed, by option or suffix.
+    pub(crate) fn compression(&self, options: &TableOptions) -> Compression {
+        options.compression.unwrap_or_else(|| Compression::from_path(self.path().as_ref()))
+    }
+}
+
+/// Errors of the lower crates as DataFusion's, with the source kept.
+pub(crate) fn external<E: std::error::Error + Send + Sync + 'static>(error: E) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The suffixes of a format, with and without compression.
+pub(super) fn suffixes(format: FileFormat) -> &'static [&'static str] {
+    match format {
+        FileFormat::Ndjson => &[
+            ".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz", ".ndjson.zst", ".jsonl.zst", ".json.zst",
+        ],
+        FileFormat::Csv => &[".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst"],
+        FileFormat::Parquet => &[".parquet"],
+    }
+}
+
+/// Opens the files of `locations` for the query `context`. In a folder only files of `format` count; without one, the
+/// first file that has a known suffix decides.
+///
+/// # Errors
+/// A missing file, a folder or glob without a matching file, a path outside the allowed directories.
+pub(crate) async fn open_files(
+    locations: &[String],
+    format: Option<FileFormat>,
+    access: &Access,
+    runtime: &RuntimeEnv,
+    context: &QueryContext,
+) -> Result<(FileFormat, Arc<[Arc<QueryFile>]>)> {
+    let mut files = Vec::new();
+    let mut format = format;
+    for location in locations {
+        let key = format!("{}:{location}", format.map_or("any", FileFormat::name));
+        let found = context
+            .listing(&key, || async { open_location(location, format, access, runtime, context).await })
+            .await?;
+        if format.is_none() {
+            format = found.iter().find_map(|file| FileFormat::from_path(file.path()));
+        }
+        files.extend(found.iter().cloned());
+    }
+    let Some(format) = format else {
+        return plan_err!(
+            "{}: the suffix says no format; use CREATE EXTERNAL TABLE … STORED AS NDJSON, CSV or PARQUET",
+            locations.join(", ")
+        );
+    };
+    Ok((format, files.into()))
+}
+
+async fn open_location(
+    text: &str,
+    format: Option<FileFormat>,
+    access: &Access,
+    runtime: &RuntimeEnv,
+    context: &QueryContext,
+) -> Result<Arc<[Arc<QueryFile>]>> {
+    let parsed = Location::parse(text).map_err(external)?;
+    match &parsed {
+        Location::Local(pattern) => {
+            let format = match format {
+                Some(format) => Some(format),
+                None if !pattern.is_glob() && !pattern.path().is_dir() => None,
+                None => first_format(&list_local(&parsed, None, access).map_err(external)?),
+            };
+            // A file named in full is read whatever its suffix says.
+            let single = !pattern.is_glob() && !pattern.path().is_dir();
+            let suffixes = format.filter(|_| !single).map(suffixes);
+            let listed = list_local(&parsed, suffixes, access).map_err(external)?;
+            listed
+                .iter()
+                .map(|file| {
+                    context.file(&file.version.path, || {
+                        Ok(Arc::new(QueryFile::local(PinnedFile::open(Path::new(file.path.as_ref())).map_err(external)?)))
+                    })
+                })
+                .collect::<Result<Vec<_>>>()
+                .map(Into::into)
+        }
+        Location::Remote(pattern) => {
+            let url = ObjectStoreUrl::parse(pattern.store_url())?;
+            let store = runtime.object_store(&url).map_err(|_| {
+                DataFusionError::Plan(format!(
+                    "{text}: no object store is registered for {}; register one on the session first",
+                    pattern.store_url()
+                ))
+            })?;
+            let many = pattern.is_glob() || pattern.is_folder();
+            let format = match format {
+                None if many => first_format(&list_remote(&store, pattern, None, access).await.map_err(external)?),
+                format => format,
+            };
+            let suffixes = format.filter(|_| many).map(suffixes);
+            let listed = list_remote(&store, pattern, suffixes, access).await.map_err(external)?;
+            listed
+                .iter()
+                .map(|file| {
+                    context.file(&file.version.path, || {
+                        let remote = RemoteFile::from_listed(Arc::clone(&store), pattern.store_url(), file);
+                        Ok(Arc::new(QueryFile::remote(remote.map_err(external)?)))
+                    })
+                })
+                .collect::<Result<Vec<_>>>()
+                .map(Into::into)
+        }
+    }
+}
+
+fn first_format(files: &[ListedFile]) -> Option<FileFormat> {
+    files.iter().find_map(|file| FileFormat::from_path(&file.path))
+}

@@ -1,0 +1,388 @@
+//! Running a scan of raw files: from the operator cache, or through shared scans.
+//!
+//! A [`Scan`] describes; a [`ScanRun`] is one execution of it. For each file in turn the run asks the cache: a hit is read
+//! from memory, piece by piece; a miss takes part in a shared scan. Whatever comes is filtered by what the item or scan
+//! does not imply (the *residual*), and the asked-for columns are cut out.
+//!
+//! **Concurrency**: the partitions of a run share one cursor a file. A file's start (pinning its version may read the file
+//! to check it) happens once, on a blocking thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::filter;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use futures::{Stream, StreamExt};
+use thermocline_operator_cache::{
+    AppendPolicy, ColumnRoute, ColumnSpec, Item, OpenedFile, Participant, PinnedSource, RowStream, Rows, SelectRequest,
+    SourceFactory, SourceKey, Start,
+};
+use thermocline_predicate::{Conjunction, FieldPath};
+use thermocline_raw::csv::CsvFormat;
+use thermocline_raw::Source;
+use tokio::sync::OnceCell;
+
+use super::listing::{QueryFile, external};
+use super::options::{FileFormat, TableOptions};
+use super::source;
+use crate::database::Database;
+use crate::query::QueryContext;
+use crate::settings::{Append, ThermoclineConfig};
+
+/// Rows read from a cached item at once: the columns of a typical query then fit the second-level cache.
+const SLICE_ROWS: usize = 16 * 1024;
+
+/// What a query reads of a raw table.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) database: Arc<Database>,
+    pub(crate) config: ThermoclineConfig,
+    pub(crate) options: TableOptions,
+    pub(crate) format: FileFormat,
+    /// Schema of the records.
+    pub(crate) table_schema: SchemaRef,
+    pub(crate) csv: Option<Arc<CsvFormat>>,
+    pub(crate) files: Arc<[Arc<QueryFile>]>,
+    pub(crate) unnest: Option<FieldPath>,
+    pub(crate) predicate: Arc<Conjunction>,
+    /// Type of each field of the predicate.
+    pub(crate) predicate_types: Vec<(FieldPath, DataType)>,
+    /// About the bytes of one record, from the sample.
+    pub(crate) record_bytes: u64,
+    pub(crate) context: Arc<QueryContext>,
+}
+
+/// Without a model of the data, a filter is taken to keep this share of the rows, as DataFusion does.
+const FILTER_SELECTIVITY: f64 = 0.2;
+
+impl Scan {
+    /// Bytes of all files as they lie on their medium.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.version.size_bytes).sum()
+    }
+
+    /// The files in a few words.
+    pub(crate) fn describe_files(&self) -> String {
+        match self.files.as_ref() {
+            [single] => single.path().to_string(),
+            [first, rest @ ..] => format!("{} and {} more", first.path(), rest.len()),
+            [] => "no file".to_string(),
+        }
+    }
+
+    /// A guess of the rows, for the order of joins.
+    pub(crate) fn estimated_rows(&self) -> Option<u64> {
+        let records = self.total_bytes() / self.record_bytes.max(1);
+        Some(((records as f64 * self.estimated_selectivity()) as u64).max(1))
+    }
+
+    /// A guess of the share of rows that pass the predicate.
+    pub(crate) fn estimated_selectivity(&self) -> f64 {
+        FILTER_SELECTIVITY.powi(self.predicate.fields().count() as i32)
+    }
+
+    /// The columns to ask of the files for `paths`: each once, children of a wanted struct left to the struct, and the
+    /// predicate's fields if the rows are to be filtered again later.
+    fn columns(&self, outputs: &[(FieldPath, DataType)], with_predicate: bool) -> Arc<[ColumnSpec]> {
+        let predicate = self.predicate_types.iter().filter(|_| with_predicate);
+        let mut wanted: Vec<&(FieldPath, DataType)> = outputs.iter().chain(predicate).collect();
+        wanted.sort_by(|left, right| left.0.len().cmp(&right.0.len()));
+        let mut columns: Vec<ColumnSpec> = Vec::new();
+        for (path, data_type) in wanted {
+            if ColumnRoute::find(&columns, path).is_none() {
+                columns.push(ColumnSpec { path: path.clone(), data_type: data_type.clone() });
+            }
+        }
+        columns.sort_by(|left, right| left.path.cmp(&right.path));
+        columns.into()
+    }
+
+    /// What is asked of `file`.
+    pub(crate) fn request(&self, file: &QueryFile, outputs: &[(FieldPath, DataType)]) -> SelectRequest {
+        let options = format!(
+            "{} {}",
+            self.options.fingerprint(self.format, &self.config),
+            schema_fingerprint(&self.table_schema)
+        );
+        let columns = self.columns(outputs, self.config.cache);
+        let retain = if self.config.cache { self.retained_predicate(file, &columns) } else { Arc::clone(&self.predicate) };
+        SelectRequest {
+            source: SourceKey {
+                path: Arc::clone(file.path()),
+                options: options.into(),
+                unnest: self.unnest.clone(),
+            },
+            columns,
+            predicate: Arc::clone(&self.predicate),
+            retain_predicate: retain,
+        }
+    }
+
+    /// The rows worth keeping: those of the query, or all of them when the whole columns are cheap enough to hold.
+    fn retained_predicate(&self, file: &QueryFile, columns: &[ColumnSpec]) -> Arc<Conjunction> {
+        if source::worth_widening(self, file, columns) { Arc::new(Conjunction::all()) } else { Arc::clone(&self.predicate) }
+    }
+
+    /// The version of `file` that this query sees, as the cache knows it; found once per query and file.
+    pub(crate) async fn pin(self: &Arc<Self>, file: &Arc<QueryFile>) -> Result<Arc<PinnedSource>> {
+        if let Some(pinned) = file.pinned.get() {
+            return Ok(Arc::clone(pinned));
+        }
+        let append = match self.options.append(&self.config) {
+            Append::Verify => AppendPolicy::Verify,
+            Append::Trust => AppendPolicy::Trust,
+        };
+        let cache = Arc::clone(self.database.cache());
+        let opened = Arc::clone(file);
+        // The check may read the whole file; the query can be cancelled meanwhile.
+        let pinned = tokio::task::spawn_blocking(move || match &opened.source {
+            Source::Local(local) => cache.pin(OpenedFile::Local(local), append),
+            Source::Remote(_) => cache.pin(OpenedFile::Remote(&opened.version), append),
+        })
+        .await
+        .map_err(external)?
+        .map_err(external)?;
+        Ok(Arc::clone(file.pinned.get_or_init(|| Arc::new(pinned))))
+    }
+}
+
+fn schema_fingerprint(schema: &SchemaRef) -> String {
+    schema.fields().iter().map(|field| format!("{}:{};", field.name(), field.data_type())).collect()
+}
+
+/// One execution of a scan.
+pub(crate) struct ScanRun {
+    scan: Arc<Scan>,
+    outputs: Vec<(FieldPath, DataType)>,
+    schema: SchemaRef,
+    files: Vec<OnceCell<FileRun>>,
+    hits: Count,
+    misses: Count,
+    skipped_records: Count,
+}
+
+impl std::fmt::Debug for ScanRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScanRun").field("files", &self.files.len()).finish_non_exhaustive()
+    }
+}
+
+/// How one file is read.
+enum FileRun {
+    /// From an item.
+    Item(ItemRun),
+    /// By taking part in a scan.
+    Scan { participant: Arc<Participant>, cut: Cut },
+}
+
+struct ItemRun {
+    item: Arc<Item>,
+    /// `(chunk, first row, row count)` of each piece.
+    pieces: Vec<(usize, usize, usize)>,
+    next: AtomicUsize,
+    /// Pieces not yet filtered; who finishes the last one reports the time.
+    left: AtomicUsize,
+    spent_ns: AtomicU64,
+    cut: Cut,
+}
+
+/// How wanted rows and columns are cut out of rows that may hold more.
+struct Cut {
+    columns: Arc<[ColumnSpec]>,
+    residual: Conjunction,
+    outputs: Vec<ColumnRoute>,
+}
+
+impl Cut {
+    fn new(columns: &Arc<[ColumnSpec]>, residual: Conjunction, outputs: &[(FieldPath, DataType)]) -> Result<Self> {
+        let outputs = outputs
+            .iter()
+            .map(|(path, _)| {
+                ColumnRoute::find(columns, path)
+                    .ok_or_else(|| DataFusionError::Internal(format!("column {path} is not among the scanned ones")))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { columns: Arc::clone(columns), residual, outputs })
+    }
+
+    fn apply(&self, rows: &Rows, schema: &SchemaRef) -> Result<RecordBatch> {
+        let mask: Option<BooleanArray> = self
+            .residual
+            .evaluate(rows.row_count, &|path| ColumnRoute::find(&self.columns, path)?.extract(rows))
+            .map_err(external)?;
+        let row_count = mask.as_ref().map_or(rows.row_count, BooleanArray::true_count);
+        let mask = mask.filter(|_| row_count < rows.row_count);
+        let columns = self
+            .outputs
+            .iter()
+            .map(|route| {
+                let column = route
+                    .extract(rows)
+                    .ok_or_else(|| DataFusionError::Internal("a scanned column is not in the rows".to_string()))?;
+                match &mask {
+                    Some(mask) => Ok(filter(&column, mask)?),
+                    None => Ok(column),
+                }
+            })
+            .collect::<Result<Vec<ArrayRef>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(row_count));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    }
+}
+
+impl ScanRun {
+    pub(crate) fn new(scan: Arc<Scan>, paths: Vec<FieldPath>, schema: SchemaRef, metrics: &ExecutionPlanMetricsSet) -> Self {
+        let outputs = paths.into_iter().zip(schema.fields().iter().map(|field| field.data_type().clone())).collect();
+        let files = scan.files.iter().map(|_| OnceCell::new()).collect();
+        let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
+        Self {
+            scan,
+            outputs,
+            schema,
+            files,
+            hits: count("files_from_cache"),
+            misses: count("files_scanned"),
+            skipped_records: count("records_skipped"),
+        }
+    }
+
+    /// Decides how file `index` is read.
+    async fn start(&self, index: usize) -> Result<FileRun> {
+        let scan = &self.scan;
+        let file = &scan.files[index];
+        let pinned = scan.pin(file).await?;
+        let request = scan.request(file, &self.outputs);
+        let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
+        let start = scan.database.cache().begin(&request, &pinned, scan.config.cache, factory);
+        Ok(match start {
+            Start::Hit { item, residual, .. } => {
+                self.hits.add(1);
+                let pieces = pieces(&item);
+                FileRun::Item(ItemRun {
+                    cut: Cut::new(item.columns(), residual, &self.outputs)?,
+                    next: AtomicUsize::new(0),
+                    left: AtomicUsize::new(pieces.len()),
+                    spent_ns: AtomicU64::new(0),
+                    pieces,
+                    item,
+                })
+            }
+            Start::Scan(participant) => {
+                self.misses.add(1);
+                let cut = Cut::new(participant.columns(), participant.residual().clone(), &self.outputs)?;
+                FileRun::Scan { participant, cut }
+            }
+        })
+    }
+
+    /// The batches of one partition: whatever no other partition has taken.
+    pub(crate) fn partition_stream(
+        self: Arc<Self>,
+        partition: usize,
+        limit: Option<usize>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
+        let baseline = BaselineMetrics::new(metrics, partition);
+        let state = PartitionState { run: self, file: 0, rows: None, left_rows: limit, baseline };
+        futures::stream::try_unfold(state, |mut state| async move {
+            let batch = state.next().await?;
+            Ok(batch.map(|batch| (batch, state)))
+        })
+    }
+}
+
+/// The pieces an item is read in.
+fn pieces(item: &Item) -> Vec<(usize, usize, usize)> {
+    let mut pieces = Vec::new();
+    for (index, chunk) in item.chunks().iter().enumerate() {
+        let row_count = chunk.rows().row_count;
+        let mut start = 0;
+        while start < row_count {
+            let length = SLICE_ROWS.min(row_count - start);
+            pieces.push((index, start, length));
+            start += length;
+        }
+    }
+    pieces
+}
+
+struct PartitionState {
+    run: Arc<ScanRun>,
+    file: usize,
+    rows: Option<RowStream>,
+    left_rows: Option<usize>,
+    baseline: BaselineMetrics,
+}
+
+impl PartitionState {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left_rows != Some(0) && self.file < self.run.files.len() {
+            let run = Arc::clone(&self.run);
+            let file = run.files[self.file].get_or_try_init(|| run.start(self.file)).await?;
+            let batch = match file {
+                FileRun::Item(item) => item.next(&run, &self.baseline)?,
+                FileRun::Scan { participant, cut } => {
+                    let rows = self.rows.get_or_insert_with(|| participant.stream());
+                    match rows.next().await {
+                        Some(rows) => {
+                            let rows = rows.map_err(external)?;
+                            run.skipped_records.add(rows.skipped_count as usize);
+                            let _timer = self.baseline.elapsed_compute().timer();
+                            Some(cut.apply(&rows, &run.schema)?)
+                        }
+                        None => None,
+                    }
+                }
+            };
+            match batch {
+                None => {
+                    self.file += 1;
+                    self.rows = None;
+                }
+                Some(batch) if batch.num_rows() == 0 => tokio::task::yield_now().await,
+                Some(batch) => return Ok(Some(self.limited(batch))),
+            }
+        }
+        Ok(None)
+    }
+
+    fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
+        let batch = match &mut self.left_rows {
+            Some(left) => {
+                let taken = batch.num_rows().min(*left);
+                *left -= taken;
+                batch.slice(0, taken)
+            }
+            None => batch,
+        };
+        self.baseline.output_rows().add(batch.num_rows());
+        batch
+    }
+}
+
+impl ItemRun {
+    /// The next piece, filtered; `None` when all were taken.
+    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let Some(&(chunk, start, length)) = self.pieces.get(index) else { return Ok(None) };
+        let _timer = baseline.elapsed_compute().timer();
+        let clock = run.scan.database.clock();
+        let began_ns = clock.monotonic_ns();
+        let whole = self.item.chunks()[chunk].rows();
+        let rows = Rows {
+            columns: whole.columns.iter().map(|column| column.slice(start, length)).collect(),
+            row_count: length,
+            record_count: 0,
+            skipped_count: 0,
+        };
+        let batch = self.cut.apply(&rows, &run.schema)?;
+        self.spent_ns.fetch_add(clock.monotonic_ns().saturating_sub(began_ns), Ordering::Relaxed);
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.item.record_reuse(self.spent_ns.load(Ordering::Relaxed));
+        }
+        Ok(Some(batch))
+    }
+}

@@ -1,0 +1,192 @@
+//! Raw files as sources of morsels for the operator cache's shared scans.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use thermocline_medium::{Change, Compression, HashRecorder};
+use thermocline_operator_cache::{
+    ColumnSpec, Fetch, Morsel, MorselSource, Rows, ScanSpec, SourceEnd, SourceError, SourceFactory,
+};
+use thermocline_placement::operator_cache::widening::{Widening, WideningInputs, WideningRule};
+use thermocline_raw::{Column, FileScan, Format, ScanPlan, Source, Unnest};
+
+use super::listing::QueryFile;
+use super::options::FileFormat;
+use super::scan_run::Scan;
+use crate::query::Progress;
+
+/// Opens `file` for the scans that the cache asks for.
+pub(super) fn factory(scan: Arc<Scan>, file: Arc<QueryFile>) -> SourceFactory {
+    Arc::new(move |spec| RawSource::open(&scan, &file, spec).map(|source| Arc::new(source) as Arc<dyn MorselSource>))
+}
+
+/// One scan of one raw file.
+struct RawSource {
+    scan: FileScan,
+    file: Arc<QueryFile>,
+    recorder: Option<Arc<HashRecorder>>,
+    end_bytes: u64,
+    progress: Arc<Progress>,
+}
+
+impl RawSource {
+    fn open(scan: &Scan, file: &Arc<QueryFile>, spec: &ScanSpec) -> Result<Self, SourceError> {
+        let plan = ScanPlan {
+            columns: columns(&spec.columns),
+            predicate: spec.predicate.as_ref().clone(),
+            predicate_types: scan
+                .predicate_types
+                .iter()
+                .map(|(path, data_type)| Column { path: path.clone(), data_type: data_type.clone() })
+                .collect(),
+            unnest: scan.unnest.clone().map(|path| Unnest { path }),
+            on_error: scan.options.on_error(&scan.config),
+            strict: scan.options.strict,
+        };
+        let format = match (scan.format, &scan.csv) {
+            (FileFormat::Csv, Some(csv)) => Format::Csv(Arc::clone(csv)),
+            _ => Format::Ndjson,
+        };
+        let compression = file.compression(&scan.options);
+        // What is hashed is what is read: the file's own bytes, so only plain local files have hashes.
+        let recorder = match (&file.source, compression) {
+            (Source::Local(_), Compression::None) => Some(Arc::new(match &spec.hashes {
+                Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),
+                _ => HashRecorder::new(),
+            })),
+            _ => None,
+        };
+        let file_scan = FileScan::new(
+            file.source.clone(),
+            spec.start_bytes,
+            spec.end_bytes,
+            format,
+            compression,
+            plan,
+            recorder.clone(),
+            scan.database.threads(),
+        )?;
+        let progress = Arc::clone(scan.context.progress());
+        progress.add_total(file_scan.total_bytes());
+        Ok(Self { scan: file_scan, file: Arc::clone(file), recorder, end_bytes: spec.end_bytes, progress })
+    }
+}
+
+fn columns(specs: &[ColumnSpec]) -> Vec<Column> {
+    specs.iter().map(|spec| Column { path: spec.path.clone(), data_type: spec.data_type.clone() }).collect()
+}
+
+impl MorselSource for RawSource {
+    fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
+        let Some(morsel) = self.scan.next_morsel()? else { return Ok(None) };
+        Ok(Some(Morsel {
+            index: morsel.index,
+            start_bytes: morsel.range.start,
+            end_bytes: morsel.range.end,
+            payload: Some(Box::new(morsel)),
+        }))
+    }
+
+    fn fetch(self: Arc<Self>, morsel: Morsel) -> Fetch {
+        if matches!(self.file.source, Source::Local(_)) {
+            return Fetch::Ready(morsel);
+        }
+        let fetching = async move {
+            let Morsel { index, start_bytes, end_bytes, payload } = morsel;
+            let raw = unpack(payload)?;
+            let fetched = self.scan.fetch(raw).await?;
+            Ok(Morsel { index, start_bytes, end_bytes, payload: Some(Box::new(fetched)) })
+        };
+        Fetch::Pending(fetching.boxed())
+    }
+
+    fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
+        let read_bytes = morsel.end_bytes - morsel.start_bytes;
+        let rows = self.scan.decode(unpack(morsel.payload)?)?;
+        self.progress.add_done(read_bytes);
+        Ok(Rows {
+            columns: rows.columns,
+            row_count: rows.row_count,
+            record_count: rows.record_count,
+            skipped_count: rows.skipped_count,
+        })
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.scan.total_bytes()
+    }
+
+    fn finish(&self) -> Result<SourceEnd, SourceError> {
+        let Source::Local(file) = &self.file.source else {
+            // Every read of an object is conditional on its version.
+            return Ok(SourceEnd { covered_end_bytes: None, hashes: None });
+        };
+        let hashes = self.recorder.as_ref().and_then(|recorder| recorder.finish(self.end_bytes));
+        if file.change()? != Change::Unchanged {
+            // Metadata moved: by appending, by a rename over this name, or by a rewrite. Only the content tells.
+            let same = match &hashes {
+                Some(hashes) => hashes.prefix_matches(file, self.end_bytes)?.is_same(),
+                None => false,
+            };
+            if !same {
+                return Err(Box::new(thermocline_medium::MediumError::Changed {
+                    path: file.path().to_string(),
+                    difference: "its content moved under the scan".to_string(),
+                }));
+            }
+        }
+        Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes })
+    }
+}
+
+fn unpack(payload: Option<Box<dyn std::any::Any + Send + Sync>>) -> Result<thermocline_raw::Morsel, SourceError> {
+    payload
+        .and_then(|payload| payload.downcast::<thermocline_raw::Morsel>().ok())
+        .map(|morsel| *morsel)
+        .ok_or_else(|| "a morsel of another source was handed in".into())
+}
+
+/// Nanoseconds a core takes to scan a byte of text, and to parse and keep a value it would have rejected; measured on
+/// NDJSON and CSV of TPC-H. Only their ratio matters, and only roughly: it decides whether whole columns are kept.
+const SCAN_NS_PER_BYTE: f64 = 1.2;
+const KEEP_NS_PER_VALUE: f64 = 8.0;
+
+/// Elements taken to be in a list when nothing is known.
+const TYPICAL_LIST_LENGTH: u64 = 4;
+
+/// Whether the cache should keep the columns of all rows instead of the query's own.
+pub(super) fn worth_widening(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec]) -> bool {
+    if scan.predicate.is_all() {
+        return true;
+    }
+    let text_bytes = match file.compression(&scan.options) {
+        Compression::None => file.version.size_bytes,
+        // Text compresses about four to one.
+        _ => file.version.size_bytes * 4,
+    };
+    let record_count = text_bytes / scan.record_bytes.max(1);
+    let row_count = if scan.unnest.is_some() { record_count * TYPICAL_LIST_LENGTH } else { record_count };
+    let row_bytes: u64 = columns.iter().map(|column| value_bytes(&column.data_type)).sum();
+    let selectivity = scan.estimated_selectivity();
+    let rejected_values = row_count as f64 * (1.0 - selectivity) * columns.len() as f64;
+    let inputs = WideningInputs {
+        whole_columns_bytes: row_count * row_bytes,
+        selected_rows_bytes: (row_count as f64 * row_bytes as f64 * selectivity) as u64,
+        free_bytes: scan.database.budget().cache_room_bytes(),
+        scan_ns: (text_bytes as f64 * SCAN_NS_PER_BYTE) as u64,
+        extra_ns: (rejected_values * KEEP_NS_PER_VALUE) as u64,
+    };
+    matches!(WideningRule::default().decide(&inputs), Widening::WholeColumns { .. })
+}
+
+/// About what a value of a type takes in Arrow; text is taken to be short.
+fn value_bytes(data_type: &datafusion::arrow::datatypes::DataType) -> u64 {
+    use datafusion::arrow::datatypes::DataType;
+    match data_type {
+        DataType::Boolean => 1,
+        DataType::Utf8 => 24,
+        DataType::List(element) => 4 + TYPICAL_LIST_LENGTH * value_bytes(element.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|field| value_bytes(field.data_type())).sum(),
+        other => other.primitive_width().unwrap_or(8) as u64,
+    }
+}

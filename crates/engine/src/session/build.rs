@@ -1,0 +1,87 @@
+//! Puts Thermocline's parts into a DataFusion session.
+
+use std::sync::Arc;
+
+use datafusion::catalog::CatalogProviderList;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::optimizer::analyzer::Analyzer;
+use datafusion::optimizer::optimizer::Optimizer;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
+use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
+use crate::planner::CachingQueryPlanner;
+use crate::unnest;
+
+/// The context of a session of our own.
+pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
+    let mut config = SessionConfig::new()
+        .with_information_schema(true)
+        .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA)
+        .with_create_default_catalog_and_schema(false)
+        .with_target_partitions(database.threads());
+    config.options_mut().execution.parquet.pushdown_filters = true;
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(Arc::clone(database.runtime()))
+        .with_default_features()
+        .with_catalog_list(Arc::clone(database.catalogs()))
+        .build();
+    install(database, state)
+}
+
+/// Adds the caches, raw tables, `FROM 'path'`, the `thermocline.…` settings and system tables to an existing DataFusion
+/// context. Tables, functions and settings of `context` stay; memory for its queries keeps coming from its own pool, so
+/// give the database the share of memory that the caches may have.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use thermocline_engine::{Database, DatabaseOptions, add_caches};
+/// use datafusion::prelude::SessionContext;
+///
+/// let database = Database::open(DatabaseOptions { memory_bytes: Some(1 << 30), ..Default::default() })?;
+/// let context = add_caches(&database, &SessionContext::new());
+/// context.sql("SELECT count(*) FROM 'events.ndjson'").await?.show().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn add_caches(database: &Arc<Database>, context: &SessionContext) -> SessionContext {
+    install(database, context.state())
+}
+
+fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
+    let handle = SessionHandle::default();
+    let catalogs: Arc<dyn CatalogProviderList> = Arc::new(FileCatalogList::new(
+        Arc::clone(state.catalog_list()),
+        Arc::clone(database),
+        handle.clone(),
+    ));
+    let planner = Arc::new(CachingQueryPlanner::new(Arc::clone(state.query_planner())));
+    let mut optimizer_rules = state.optimizers().to_vec();
+    if optimizer_rules.is_empty() {
+        optimizer_rules = Optimizer::new().rules;
+    }
+    unnest::push_down::install(&mut optimizer_rules);
+    let mut analyzer_rules = state.analyzer().rules.clone();
+    if analyzer_rules.is_empty() {
+        analyzer_rules = Analyzer::new().rules;
+    }
+    unnest::lateral::install_analyzer(&mut analyzer_rules);
+    let mut relation_planners = state.relation_planners().to_vec();
+    relation_planners.push(Arc::new(unnest::relation::UnnestRelationPlanner));
+    let mut config = state.config().clone();
+    config.options_mut().extensions.insert(database.default_config());
+    let mut builder = SessionStateBuilder::new_from_existing(state)
+        .with_config(config)
+        .with_catalog_list(catalogs)
+        .with_query_planner(planner)
+        .with_optimizer_rules(optimizer_rules)
+        .with_analyzer_rules(analyzer_rules)
+        .with_relation_planners(relation_planners);
+    for word in TableFactory::WORDS {
+        builder = builder.with_table_factory(word.to_string(), Arc::new(TableFactory::new(Arc::clone(database))));
+    }
+    let context = SessionContext::new_with_state(builder.build());
+    handle.connect(context.state_weak_ref());
+    context
+}

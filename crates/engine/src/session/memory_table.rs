@@ -1,0 +1,207 @@
+//! Tables in memory: `CREATE TABLE`, `CREATE TABLE … AS`, and Arrow data registered by the host.
+//!
+//! Until a table is dropped its bytes are held from the budget. Rows are kept batch by batch, each reserved before it is
+//! kept, so that a table that does not fit fails with a clear error instead of pushing the process over its budget; a
+//! failed statement leaves the table as it was. DataFusion's own `MemTable` is not counted, and its `DELETE` and `UPDATE`
+//! are unsafe.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::catalog::memory::MemorySourceConfig;
+use datafusion::catalog::{Session as DataFusionSession, TableProvider};
+use datafusion::common::{DataFusionError, Result as DataFusionResult, not_impl_err};
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{CreateMemoryTable, Expr, LogicalPlan, TableType};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use thermocline_budget::{Account, Purpose, Reservation};
+
+use super::Session;
+use crate::database::Database;
+use crate::error::{Error, Result};
+
+/// Batches and the bytes reserved for them.
+#[derive(Debug)]
+struct Held {
+    batches: Vec<RecordBatch>,
+    reservations: Vec<Reservation>,
+}
+
+impl Held {
+    fn empty() -> Self {
+        Self { batches: Vec::new(), reservations: Vec::new() }
+    }
+
+    /// Reserves, then keeps.
+    fn push(&mut self, account: &Account, batch: RecordBatch) -> DataFusionResult<()> {
+        let bytes = batch.get_array_memory_size() as u64;
+        let reservation = account.try_reserve(bytes).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        self.batches.push(batch);
+        self.reservations.push(reservation);
+        Ok(())
+    }
+}
+
+/// A table of batches in memory, counted in the budget.
+#[derive(Debug)]
+struct MemoryTable {
+    schema: SchemaRef,
+    account: Account,
+    held: Arc<Mutex<Held>>,
+    threads: usize,
+}
+
+#[async_trait]
+impl TableProvider for MemoryTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn DataFusionSession,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let mut partitions = vec![Vec::new(); self.threads];
+        for (index, batch) in self.held.lock().batches.iter().enumerate() {
+            partitions[index % self.threads].push(batch.clone());
+        }
+        Ok(MemorySourceConfig::try_new_exec(&partitions, Arc::clone(&self.schema), projection.cloned())?)
+    }
+
+    async fn insert_into(
+        &self,
+        _session: &dyn DataFusionSession,
+        input: Arc<dyn ExecutionPlan>,
+        op: InsertOp,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        if op == InsertOp::Replace {
+            return not_impl_err!("REPLACE INTO needs a primary key, which tables in memory do not have");
+        }
+        let sink = MemorySink {
+            schema: Arc::clone(&self.schema),
+            account: self.account.clone(),
+            held: Arc::clone(&self.held),
+            overwrite: op == InsertOp::Overwrite,
+        };
+        Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
+    }
+}
+
+/// Adds rows to a [`MemoryTable`], all or none.
+#[derive(Debug)]
+struct MemorySink {
+    schema: SchemaRef,
+    account: Account,
+    held: Arc<Mutex<Held>>,
+    overwrite: bool,
+}
+
+impl DisplayAs for MemorySink {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemorySink")
+    }
+}
+
+#[async_trait]
+impl DataSink for MemorySink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    async fn write_all(&self, mut data: SendableRecordBatchStream, _context: &Arc<TaskContext>) -> DataFusionResult<u64> {
+        let mut added = Held::empty();
+        let mut row_count = 0;
+        while let Some(batch) = data.next().await {
+            let batch = batch?;
+            row_count += batch.num_rows() as u64;
+            added.push(&self.account, batch)?;
+        }
+        let mut held = self.held.lock();
+        if self.overwrite {
+            *held = added;
+        } else {
+            held.batches.append(&mut added.batches);
+            held.reservations.append(&mut added.reservations);
+        }
+        Ok(row_count)
+    }
+}
+
+/// A table over batches that the host made.
+pub(super) fn from_batches(
+    database: &Database,
+    name: &str,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> Result<Arc<dyn TableProvider>> {
+    let account = database.budget().account(name, Purpose::Query);
+    let mut held = Held::empty();
+    for batch in batches {
+        if batch.schema_ref().fields() != schema.fields() {
+            return Err(Error::input(format!(
+                "table {name}: a batch has the columns {:?}, expected {:?}",
+                batch.schema_ref().fields(),
+                schema.fields()
+            )));
+        }
+        held.push(&account, batch)?;
+    }
+    Ok(table(database, schema, account, held))
+}
+
+fn table(database: &Database, schema: SchemaRef, account: Account, held: Held) -> Arc<dyn TableProvider> {
+    Arc::new(MemoryTable { schema, account, held: Arc::new(Mutex::new(held)), threads: database.threads() })
+}
+
+/// Runs `CREATE TABLE` and `CREATE TABLE … AS`.
+pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Result<()> {
+    let CreateMemoryTable { name, constraints, input, if_not_exists, or_replace, column_defaults, temporary } = command;
+    if temporary {
+        return Err(Error::input("temporary tables are not supported: a table lives as long as its database"));
+    }
+    if !constraints.is_empty() {
+        return Err(Error::input(format!(
+            "table {name}: PRIMARY KEY and UNIQUE are not enforced on tables in memory and are refused"
+        )));
+    }
+    if !column_defaults.is_empty() {
+        return Err(Error::input(format!("table {name}: DEFAULT is not supported on tables in memory")));
+    }
+    if if_not_exists && or_replace {
+        return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
+    }
+    let exists = session.context().table_exist(name.clone())?;
+    if exists && if_not_exists {
+        return Ok(());
+    }
+    if exists && !or_replace {
+        return Err(Error::input(format!("table '{name}' already exists")));
+    }
+    let account = session.database().budget().account(&name.to_string(), Purpose::Query);
+    let mut held = Held::empty();
+    let mut rows = session.query(LogicalPlan::clone(&input)).await?;
+    let schema = rows.schema();
+    while let Some(batch) = rows.next().await {
+        held.push(&account, batch?)?;
+    }
+    let table = table(session.database(), schema, account, held);
+    if exists {
+        session.context().deregister_table(name.clone())?;
+    }
+    session.context().register_table(name, table)?;
+    Ok(())
+}

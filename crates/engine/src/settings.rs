@@ -1,0 +1,267 @@
+//! The settings a user can change with `SET thermocline.…`.
+//!
+//! Two kinds live side by side: those of one session (is the cache used, how many rows are sampled) and those of the
+//! whole database (memory, allowed directories, the lock). The latter are shared by every session through
+//! [`SharedSettings`], so that a change is seen everywhere at once; the former are copied with the session's
+//! configuration.
+//!
+//! DataFusion hands each `SET` to [`ExtensionOptions::set`] with the prefix removed; parsing and validation happen
+//! there, so a bad value is refused in an existing `SessionContext` just as in our own session.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::common::{DataFusionError, Result, config_err};
+use parking_lot::RwLock;
+use thermocline_budget::{Budget, format_bytes, parse_bytes};
+use thermocline_hardware::Machine;
+use thermocline_medium::Access;
+use thermocline_raw::OnError;
+
+/// How a file that grew since it was last read is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Append {
+    /// The old part is read again (not parsed) and must be unchanged; then what is cached of it stays valid.
+    Verify,
+    /// The old part is believed to be unchanged: the user promises that the file is only appended to.
+    Trust,
+}
+
+/// Settings of the database, the same for all its sessions.
+#[derive(Debug)]
+pub struct SharedSettings {
+    budget: Budget,
+    ram_bytes: u64,
+    /// The setting as the user wrote it, and what it means.
+    access: RwLock<(String, Arc<Access>)>,
+    locked: AtomicBool,
+}
+
+impl SharedSettings {
+    /// Settings over `budget`, with every directory allowed and nothing locked.
+    pub fn new(budget: Budget, machine: &Machine) -> Self {
+        Self {
+            budget,
+            ram_bytes: machine.ram_bytes,
+            access: RwLock::new((String::new(), Arc::new(Access::everything()))),
+            locked: AtomicBool::new(false),
+        }
+    }
+
+    /// Which files may be read and written.
+    pub fn access(&self) -> Arc<Access> {
+        Arc::clone(&self.access.read().1)
+    }
+
+    /// Whether settings can no longer be changed.
+    pub fn is_locked(&self) -> bool {
+        self.locked.load(Ordering::Acquire)
+    }
+
+    /// Refuses when the configuration is locked.
+    pub fn check_unlocked(&self, name: &str) -> Result<()> {
+        if self.is_locked() {
+            return config_err!("cannot change {name}: the configuration is locked (thermocline.lock_configuration = true)");
+        }
+        Ok(())
+    }
+}
+
+/// The `thermocline.…` settings of one session.
+#[derive(Debug, Clone)]
+pub struct ThermoclineConfig {
+    /// Whether results of raw scans are looked up in, and added to, the operator cache.
+    pub cache: bool,
+    /// Run each query with and without caches and compare the answers.
+    pub verify: bool,
+    /// How many records schema inference samples.
+    pub sample_rows: usize,
+    /// What a scan does with a bad record, unless the table says otherwise.
+    pub on_error: OnError,
+    /// How a grown file is treated, unless the table says otherwise.
+    pub append: Append,
+    shared: Arc<SharedSettings>,
+}
+
+/// Rows sampled by schema inference: enough that a rare field of one record in a thousand is seen with near certainty,
+/// few enough (about 16 MB of 800-byte records) to be read in some 20 ms.
+pub const DEFAULT_SAMPLE_ROWS: usize = 20_480;
+
+impl ThermoclineConfig {
+    /// The defaults of a new session.
+    pub fn new(shared: Arc<SharedSettings>) -> Self {
+        Self {
+            cache: true,
+            verify: false,
+            sample_rows: DEFAULT_SAMPLE_ROWS,
+            on_error: OnError::Fail,
+            append: Append::Verify,
+            shared,
+        }
+    }
+
+    /// The database's settings.
+    pub fn shared(&self) -> &Arc<SharedSettings> {
+        &self.shared
+    }
+}
+
+/// `on`/`off` in the spellings SQL users write.
+pub(crate) fn parse_switch(name: &str, value: &str) -> Result<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "on" | "true" | "1" | "yes" => Ok(true),
+        "off" | "false" | "0" | "no" => Ok(false),
+        other => config_err!("{name}: expected 'on' or 'off', found '{other}'"),
+    }
+}
+
+/// `fail`/`skip`.
+pub(crate) fn parse_on_error(name: &str, value: &str) -> Result<OnError> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "fail" => Ok(OnError::Fail),
+        "skip" => Ok(OnError::Skip),
+        other => config_err!("{name}: expected 'fail' or 'skip', found '{other}'"),
+    }
+}
+
+/// `verify`/`trust`.
+pub(crate) fn parse_append(name: &str, value: &str) -> Result<Append> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "verify" => Ok(Append::Verify),
+        "trust" => Ok(Append::Trust),
+        other => config_err!("{name}: expected 'verify' or 'trust', found '{other}'"),
+    }
+}
+
+/// A number of rows; `-1` means all.
+pub(crate) fn parse_sample_rows(name: &str, value: &str) -> Result<usize> {
+    match value.trim().parse::<i64>() {
+        Ok(-1) => Ok(usize::MAX),
+        Ok(rows) if rows > 0 => Ok(rows as usize),
+        _ => config_err!("{name}: expected a positive number of rows, or -1 for all, found '{value}'"),
+    }
+}
+
+fn switch(value: bool) -> String {
+    if value { "on" } else { "off" }.to_string()
+}
+
+impl ExtensionOptions for ThermoclineConfig {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let name = format!("thermocline.{key}");
+        self.shared.check_unlocked(&name)?;
+        let bytes = |value: &str| {
+            parse_bytes(value, self.shared.ram_bytes)
+                .map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))
+        };
+        match key {
+            "cache" => self.cache = parse_switch(&name, value)?,
+            "verify" => self.verify = parse_switch(&name, value)?,
+            "sample_rows" => self.sample_rows = parse_sample_rows(&name, value)?,
+            "on_error" => self.on_error = parse_on_error(&name, value)?,
+            "append" => self.append = parse_append(&name, value)?,
+            "memory" => self.shared.budget.set_limit(bytes(value)?),
+            "cache_memory" => {
+                let limit = match value.trim().to_ascii_lowercase().as_str() {
+                    "none" | "" => None,
+                    _ => Some(bytes(value)?),
+                };
+                self.shared.budget.set_cache_limit(limit);
+            }
+            "allowed_directories" => {
+                let directories: Vec<&str> = value
+                    .trim()
+                    .trim_start_matches('[')
+                    .trim_end_matches(']')
+                    .split(',')
+                    .map(|part| part.trim().trim_matches('\''))
+                    .filter(|part| !part.is_empty())
+                    .collect();
+                let access = if directories.is_empty() {
+                    Access::everything()
+                } else {
+                    Access::within(directories).map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?
+                };
+                *self.shared.access.write() = (value.trim().to_string(), Arc::new(access));
+            }
+            "lock_configuration" => {
+                if parse_switch(&name, value)? {
+                    self.shared.locked.store(true, Ordering::Release);
+                }
+            }
+            _ => {
+                let known: Vec<String> = self.entries().into_iter().map(|entry| entry.key).collect();
+                return config_err!("there is no setting {name}; the settings are {}", known.join(", "));
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |key: &str, value: String, description: &'static str| ConfigEntry {
+            key: format!("thermocline.{key}"),
+            value: Some(value),
+            description,
+        };
+        let sample_rows = if self.sample_rows == usize::MAX { "-1".to_string() } else { self.sample_rows.to_string() };
+        vec![
+            entry("memory", format_bytes(self.shared.budget.limit_bytes()), "memory for caches and running queries together"),
+            entry(
+                "cache_memory",
+                self.shared.budget.cache_limit_bytes().map_or("none".to_string(), format_bytes),
+                "a cap on the caches alone, within thermocline.memory",
+            ),
+            entry("cache", switch(self.cache), "whether raw scans use the operator cache"),
+            entry("verify", switch(self.verify), "run each query with and without caches and compare"),
+            entry("sample_rows", sample_rows, "records that schema inference samples; -1 for all"),
+            entry(
+                "on_error",
+                match self.on_error {
+                    OnError::Fail => "fail",
+                    OnError::Skip => "skip",
+                }
+                .to_string(),
+                "what a scan does with a bad record: fail or skip",
+            ),
+            entry(
+                "append",
+                match self.append {
+                    Append::Verify => "verify",
+                    Append::Trust => "trust",
+                }
+                .to_string(),
+                "whether the old part of a grown file is verified or trusted",
+            ),
+            entry("allowed_directories", self.shared.access.read().0.clone(), "directories that SQL may read and write; empty: all"),
+            entry("lock_configuration", self.shared.is_locked().to_string(), "once true, no setting can be changed"),
+        ]
+    }
+}
+
+impl ConfigExtension for ThermoclineConfig {
+    const PREFIX: &'static str = "thermocline";
+}
+
+impl fmt::Display for Append {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Verify => "verify",
+            Self::Trust => "trust",
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! From text to statements: DataFusion's grammar, and the few statements it does not have.
+//!
+//! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of settings
+//! that users of other engines know ([`settings_names`]).
+
+pub(crate) mod settings_names;
+
+use std::collections::VecDeque;
+
+use datafusion::common::{DataFusionError, Result};
+use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::Statement as SqlAst;
+use datafusion::sql::sqlparser::dialect::Dialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// One statement as the user wrote it.
+#[derive(Debug, Clone)]
+pub struct SqlStatement {
+    pub(crate) kind: StatementKind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum StatementKind {
+    /// `EXPLAIN CACHE query`: what the caches would do for it.
+    ExplainCache(Box<Statement>),
+    /// Anything DataFusion plans.
+    Plan(Box<Statement>),
+}
+
+impl SqlStatement {
+    /// Whether the statement returns rows and changes nothing, so that it may wait until its rows are asked for.
+    pub fn is_query(&self) -> bool {
+        match &self.kind {
+            StatementKind::ExplainCache(_) => true,
+            StatementKind::Plan(statement) => match statement.as_ref() {
+                Statement::Explain(_) => true,
+                Statement::Statement(ast) => matches!(
+                    ast.as_ref(),
+                    SqlAst::Query(_)
+                        | SqlAst::ShowVariable { .. }
+                        | SqlAst::ShowTables { .. }
+                        | SqlAst::ShowColumns { .. }
+                        | SqlAst::ExplainTable { .. }
+                ),
+                _ => false,
+            },
+        }
+    }
+}
+
+/// Splits `text` into its statements.
+///
+/// # Errors
+/// A syntax error with its line and column.
+pub(crate) fn parse(text: &str, dialect: &dyn Dialect, recursion_limit: usize) -> Result<Vec<SqlStatement>> {
+    let mut parser =
+        DFParserBuilder::new(text).with_dialect(dialect).with_recursion_limit(recursion_limit).build()?;
+    let mut statements = VecDeque::new();
+    loop {
+        while parser.parser.consume_token(&Token::SemiColon) {}
+        if parser.parser.peek_token().token == Token::EOF {
+            break;
+        }
+        statements.push_back(parse_one(&mut parser)?);
+        let next = parser.parser.peek_token();
+        if next.token != Token::SemiColon && next.token != Token::EOF {
+            return Err(DataFusionError::SQL(
+                Box::new(datafusion::sql::sqlparser::parser::ParserError::ParserError(format!(
+                    "Expected: end of statement, found: {next}"
+                ))),
+                None,
+            ));
+        }
+    }
+    Ok(statements.into())
+}
+
+fn parse_one(parser: &mut DFParser<'_>) -> Result<SqlStatement> {
+    let explain_cache = matches!(&parser.parser.peek_nth_token(0).token, Token::Word(word) if word.keyword == Keyword::EXPLAIN)
+        && matches!(&parser.parser.peek_nth_token(1).token, Token::Word(word) if word.value.eq_ignore_ascii_case("cache"));
+    if explain_cache {
+        parser.parser.next_token();
+        parser.parser.next_token();
+    }
+    let mut statement = parser.parse_statement()?;
+    settings_names::qualify(&mut statement);
+    let statement = Box::new(statement);
+    Ok(SqlStatement {
+        kind: if explain_cache { StatementKind::ExplainCache(statement) } else { StatementKind::Plan(statement) },
+    })
+}

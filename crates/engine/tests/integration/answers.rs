@@ -1,0 +1,90 @@
+//! Types and semantics of raw files, as the documentation states them.
+
+use crate::harness::{self, Folder, rows, session};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fraction_past_the_sample_is_an_error_never_a_truncation() {
+    let folder = Folder::new();
+    let mut text: String = (0..2000).map(|id| format!("{{\"n\":{id}}}\n")).collect();
+    text.push_str("{\"n\":1.5}\n");
+    let path = folder.file("t.ndjson", text);
+    let session = session();
+    rows(&session, "SET thermocline.sample_rows = 100").await;
+    let sql = format!("SELECT sum(n) FROM '{}'", path.display());
+    let message = harness::error(&session, &sql).await;
+    assert!(message.contains("t.ndjson, byte") && message.contains("1.5") && message.contains("sample_rows"), "{message}");
+    rows(&session, "SET thermocline.sample_rows = -1").await;
+    assert_eq!(rows(&session, &sql).await, [format!("{:.1}", (0..2000).sum::<i64>() as f64 + 1.5)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_csv_value_past_the_sample_names_file_line_and_column() {
+    let folder = Folder::new();
+    let mut text = String::from("a,b\n");
+    text.extend((0..2000).map(|id| format!("{id},x\n")));
+    text.push_str("oops,x\n");
+    let path = folder.file("t.csv", text);
+    let session = session();
+    rows(&session, "SET thermocline.sample_rows = 100").await;
+    let message = harness::error(&session, &format!("SELECT sum(a) FROM '{}'", path.display())).await;
+    for part in ["t.csv", "line 2002", "column a", "oops", "Int64", "sample_rows"] {
+        assert!(message.contains(part), "{part} is missing in: {message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn skipping_bad_records_is_the_users_choice() {
+    let folder = Folder::new();
+    let path = folder.file("t.ndjson", "{\"a\":1}\nnot json\n{\"a\":3}\n");
+    let session = session();
+    let sql = format!("SELECT sum(a), count(*) FROM '{}'", path.display());
+    let message = harness::error(&session, &sql).await;
+    assert!(message.contains("t.ndjson, byte 8"), "{message}");
+    rows(&session, "SET thermocline.on_error = 'skip'").await;
+    assert_eq!(rows(&session, &sql).await, ["4|2"]);
+    assert_eq!(rows(&session, &sql).await, ["4|2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_where_the_sample_said_number_is_an_error() {
+    let folder = Folder::new();
+    let mut text: String = (0..500).map(|id| format!("{{\"n\":{id}}}\n")).collect();
+    text.push_str("{\"n\":{\"x\":1}}\n");
+    let path = folder.file("t.ndjson", text);
+    let session = session();
+    rows(&session, "SET thermocline.sample_rows = 100").await;
+    let message = harness::error(&session, &format!("SELECT sum(n) FROM '{}'", path.display())).await;
+    assert!(message.contains("column n") && message.contains("Int64"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nesting_over_512_levels_is_an_error_and_nothing_crashes() {
+    let folder = Folder::new();
+    let deep = format!("{{\"a\":{}1{}}}\n", "[".repeat(600), "]".repeat(600));
+    let path = folder.file("t.ndjson", deep);
+    let session = session();
+    let message = harness::error(&session, &format!("SELECT a FROM '{}'", path.display())).await;
+    assert!(message.contains("512"), "{message}");
+    assert_eq!(rows(&session, "SELECT 1").await, ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unclosed_quote_names_the_line_where_it_opened() {
+    let folder = Folder::new();
+    let path = folder.file("t.csv", "a,b\n1,x\n2,\"open\n3,y\n");
+    let session = session();
+    let message = harness::error(&session, &format!("SELECT * FROM '{}'", path.display())).await;
+    assert!(message.contains("t.csv, line 3"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_are_no_tables_say_why() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    let session = session();
+    let message = harness::error(&session, &format!("SELECT * FROM '{}/empty/'", folder.path().display())).await;
+    assert!(message.contains("empty") && message.contains("no "), "{message}");
+    let path = folder.file("data.xyz", "1");
+    let message = harness::error(&session, &format!("SELECT * FROM '{}'", path.display())).await;
+    assert!(message.contains("STORED AS"), "{message}");
+}

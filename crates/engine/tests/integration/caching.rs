@@ -1,0 +1,159 @@
+//! What is cached answers later queries, within the budget, and never changes an answer.
+
+use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows, sorted_rows};
+
+/// Files answered from the cache and files scanned, as the latest decisions tell.
+async fn decisions(session: &thermocline_engine::Session, kind: &str) -> i64 {
+    integer(session, &format!("SELECT count(*) FROM thermocline.decisions WHERE decision = '{kind}'")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_different_query_is_answered_from_memory() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));
+    let session = harness::session();
+    let sql = |low: u64, high: u64| {
+        format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN {low} AND {high}", path.display())
+    };
+    rows(&session, &sql(100, 900)).await;
+    assert_eq!(decisions(&session, "admit").await, 1);
+    let warm = rows(&session, &sql(200, 300)).await;
+    assert_eq!(decisions(&session, "admit").await, 1, "the narrower range was scanned again");
+    assert!(decisions(&session, "hit").await + decisions(&session, "subsume").await >= 1);
+    rows(&session, "SET thermocline.cache = 'off'").await;
+    assert_eq!(rows(&session, &sql(200, 300)).await, warm);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unnested_scan_is_cached_as_flat_rows_and_reused() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));
+    let session = harness::session();
+    let sql = |n: u64| {
+        format!(
+            "SELECT count(*), sum(i['n']) FROM (SELECT value, unnest(items) AS i FROM '{}') WHERE i['n'] >= {n} AND value > 150",
+            path.display()
+        )
+    };
+    let first = rows(&session, &sql(1)).await;
+    let second = rows(&session, &sql(2)).await;
+    assert_eq!(decisions(&session, "admit").await, 1);
+    let unnest = rows(&session, "SELECT unnest, columns FROM thermocline.cache_items").await;
+    assert_eq!(unnest, ["items|items.n, value"]);
+    rows(&session, "SET thermocline.cache = 'off'").await;
+    assert_eq!(rows(&session, &sql(1)).await, first);
+    assert_eq!(rows(&session, &sql(2)).await, second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_queries_answer_the_same_with_and_without_caches_at_any_budget() {
+    let folder = Folder::new();
+    let ndjson = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));
+    let csv = folder.settled_file("t.csv", numbered_csv(FIRST, 20_000));
+    for (seed, cache_memory) in [(1, "none"), (2, "64KiB"), (3, "300KiB"), (4, "1MiB")] {
+        let mut random = Random::new(seed);
+        let database = harness::database(256 * MIB);
+        let cached = database.session();
+        let plain = harness::database(256 * MIB).session();
+        rows(&cached, &format!("SET thermocline.cache_memory = '{cache_memory}'")).await;
+        rows(&plain, "SET thermocline.cache = 'off'").await;
+        for step in 0..60 {
+            let path = random.pick(&[&ndjson, &csv]).display();
+            let columns = *random.pick(&["count(*)", "count(*), sum(id)", "min(value), max(name)", "sum(value), count(name)"]);
+            let low = random.below(1000);
+            let high = low + random.below(500);
+            let condition = match random.below(6) {
+                0 => format!("value BETWEEN {low} AND {high}"),
+                1 => format!("value > {low}"),
+                2 => format!("id >= {} AND value < {high}", FIRST + low),
+                3 => format!("name = 'n{}'", low % 7),
+                4 => format!("name IN ('n1', 'n{}') AND value >= {low}", low % 7),
+                _ => format!("NOT (value > {high}) OR value < {low}"),
+            };
+            let sql = format!("SELECT {columns} FROM '{path}' WHERE {condition}");
+            assert_eq!(rows(&cached, &sql).await, rows(&plain, &sql).await, "seed {seed}, step {step}: {sql}");
+            let held = integer(&cached, "SELECT coalesce(sum(size_bytes), 0) FROM thermocline.cache_items").await;
+            let limit = database.budget().cache_limit_bytes().unwrap_or(256 * MIB);
+            assert!(held as u64 <= limit, "{held} bytes are cached, {limit} allowed");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_rows_come_back_from_the_cache_in_every_column_type() {
+    let folder = Folder::new();
+    let path = folder.settled_file(
+        "t.ndjson",
+        (0..3000)
+            .map(|id| {
+                format!(
+                    "{{\"id\":{id},\"f\":{id}.25,\"b\":{},\"s\":{},\"o\":{{\"x\":{id},\"y\":[{id},null]}},\"l\":[{{\"k\":\"v{id}\"}}]}}\n",
+                    id % 2 == 0,
+                    if id % 3 == 0 { "null".to_string() } else { format!("\"s{id}\"") }
+                )
+            })
+            .collect::<String>(),
+    );
+    let session = harness::session();
+    let sql = format!("SELECT * FROM '{}' WHERE id >= 100", path.display());
+    let cold = sorted_rows(&session, &sql).await;
+    let warm = sorted_rows(&session, &sql).await;
+    assert_eq!(cold, warm);
+    let narrower = sorted_rows(&session, &format!("SELECT * FROM '{}' WHERE id >= 100 AND o.x < 200", path.display())).await;
+    assert_eq!(narrower.len(), 100);
+    rows(&session, "SET thermocline.cache = 'off'").await;
+    assert_eq!(sorted_rows(&session, &sql).await, cold);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn volatile_expressions_and_limits_do_not_poison_the_cache() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.csv", numbered_csv(FIRST, 50_000));
+    let session = harness::session();
+    let name = path.display();
+    assert_eq!(rows(&session, &format!("SELECT id FROM '{name}' WHERE value > 0 LIMIT 3")).await.len(), 3);
+    rows(&session, &format!("SELECT count(*) FROM '{name}' WHERE random() < 0.5")).await;
+    assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{name}' WHERE value > 0")).await, 50_000);
+    assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{name}'")).await, 50_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_compares_both_ways() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.csv", numbered_csv(FIRST, 5000));
+    let session = harness::session();
+    rows(&session, "SET thermocline.verify = true").await;
+    for _ in 0..2 {
+        let sql = format!("SELECT name, avg(value), count(*) FROM '{}' WHERE value > 300 GROUP BY name", path.display());
+        assert_eq!(rows(&session, &sql).await.len(), 7);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_needs_memory_shrinks_the_caches() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 100_000));
+    let database = harness::database(24 * MIB);
+    let session = database.session();
+    let name = path.display();
+    rows(&session, &format!("SELECT sum(id), sum(value), max(name) FROM '{name}'")).await;
+    let before = integer(&session, "SELECT coalesce(sum(size_bytes), 0) FROM thermocline.cache_items").await;
+    assert!(before > 0, "nothing was cached");
+    let account = database.budget().account("test query", thermocline_budget::Purpose::Query);
+    let reservation = account.try_reserve(database.budget().limit_bytes() - MIB).unwrap();
+    let after = integer(&session, "SELECT coalesce(sum(size_bytes), 0) FROM thermocline.cache_items").await;
+    assert!(after < before, "{after} bytes are still cached of {before}");
+    drop(reservation);
+    assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{name}' WHERE value > 0")).await, 100_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_below_what_a_query_needs_is_an_error_that_names_the_setting() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 200_000));
+    let session = harness::database(2 * MIB).session();
+    let sql = format!("CREATE TABLE copy AS SELECT * FROM '{}'", path.display());
+    let message = harness::error(&session, &sql).await;
+    assert!(message.contains("thermocline.memory"), "{message}");
+    assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{}'", path.display())).await, 200_000);
+}

@@ -1,0 +1,90 @@
+//! Many sessions on one database.
+
+use std::sync::Arc;
+
+use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn the_same_miss_in_many_sessions_is_computed_once() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 300_000));
+    let database = harness::database(512 * MIB);
+    let sql = format!("SELECT count(*), sum(id) FROM '{}' WHERE value >= 100", path.display());
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let session = database.session();
+            let sql = sql.clone();
+            tokio::spawn(async move { rows(&session, &sql).await })
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await.unwrap());
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    let session = database.session();
+    assert_eq!(integer(&session, "SELECT count(*) FROM thermocline.decisions WHERE decision = 'admit'").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn sessions_under_a_starved_budget_answer_right_and_end() {
+    let folder = Folder::new();
+    let files: Vec<_> = (0..3)
+        .map(|index| folder.file(&format!("t{index}.csv"), numbered_csv(FIRST + index * 1000, 20_000)))
+        .chain((0..3).map(|index| folder.file(&format!("t{index}.ndjson"), numbered_ndjson(FIRST + index * 1000, 20_000))))
+        .collect();
+    harness::settle();
+    let files = Arc::new(files);
+    let database = harness::database(64 * MIB);
+    rows(&database.session(), "SET thermocline.cache_memory = '700KiB'").await;
+    let tasks: Vec<_> = (0..8)
+        .map(|seed| {
+            let session = database.session();
+            let files = Arc::clone(&files);
+            tokio::spawn(async move {
+                let mut random = Random::new(seed + 100);
+                for _ in 0..25 {
+                    let index = random.below(6) as usize;
+                    let offset = (index % 3) as u64 * 1000;
+                    let low = FIRST + random.below(25_000);
+                    let high = low + random.below(5000);
+                    let sql = if random.below(4) == 0 {
+                        format!(
+                            "SELECT count(*) FROM '{a}' x JOIN '{b}' y ON x.id = y.id WHERE x.id BETWEEN {low} AND {high}",
+                            a = files[index].display(),
+                            b = files[(index + 3) % 6].display()
+                        )
+                    } else {
+                        format!("SELECT count(*) FROM '{}' WHERE id BETWEEN {low} AND {high}", files[index].display())
+                    };
+                    let first = FIRST + offset;
+                    let last = first + 19_999;
+                    let expected = (high.min(last) + 1).saturating_sub(low.max(first)) as i64;
+                    assert_eq!(integer(&session, &sql).await, expected, "seed {seed}: {sql}");
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        tokio::time::timeout(std::time::Duration::from_secs(240), task).await.expect("a session hangs").unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_nobody_reads_holds_nobody_up() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 200_000));
+    let database = harness::database(512 * MIB);
+    let sql = format!("SELECT id, value FROM '{}' WHERE value >= 100", path.display());
+    let idle = database.session();
+    let mut unread = idle.sql(&sql).await.unwrap();
+    unread.next().await.unwrap().unwrap();
+    let other = database.session();
+    let counted = format!("SELECT count(*) FROM ({sql})");
+    assert_eq!(integer(&other, &counted).await, 200_000);
+    let mut rest = 0;
+    while let Some(batch) = unread.next().await {
+        rest += batch.unwrap().num_rows();
+    }
+    assert!(rest > 0);
+}

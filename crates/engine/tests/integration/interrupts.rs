@@ -1,0 +1,73 @@
+//! Queries that end early, and files that change while they are read.
+
+use std::fs::OpenOptions;
+use std::time::Duration;
+
+use crate::harness::{self, FIRST, Folder, integer, numbered_ndjson};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_result_leaves_the_session_and_the_caches_usable() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 200_000));
+    let session = harness::session();
+    let sql = format!("SELECT * FROM '{}' WHERE value > 0", path.display());
+    for _ in 0..5 {
+        let mut result = session.sql(&sql).await.unwrap();
+        result.next().await.unwrap().unwrap();
+        drop(result);
+    }
+    assert_eq!(integer(&session, &format!("SELECT count(*) FROM ({sql})")).await, 200_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_query_ends_at_once() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 400_000));
+    let session = harness::session();
+    let sql = format!("SELECT count(*) FROM '{0}' a JOIN '{0}' b ON a.value = b.value", path.display());
+    let running = tokio::spawn({
+        let session = session.clone();
+        async move { harness::try_rows(&session, &sql).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    running.abort();
+    let ended = tokio::time::timeout(Duration::from_secs(10), running).await.expect("the query went on");
+    assert!(ended.is_err_and(|error| error.is_cancelled()));
+    assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{}'", path.display())).await, 400_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_truncated_during_its_scan_fails_the_query_and_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 400_000));
+    let session = harness::session();
+    let mut result = session.sql(&format!("SELECT id FROM '{}' WHERE value > 0", path.display())).await.unwrap();
+    result.next().await.unwrap().unwrap();
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(1000).unwrap();
+    let mut outcome = Ok(());
+    while let Some(batch) = result.next().await {
+        if let Err(error) = batch {
+            outcome = Err(error);
+            break;
+        }
+    }
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.contains("t.ndjson") && message.contains("chang"), "{message}");
+    assert_eq!(integer(&session, "SELECT count(*) FROM thermocline.cache_items").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_replaced_by_rename_during_its_scan_is_read_to_its_end() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 400_000));
+    let session = harness::session();
+    let mut result = session.sql(&format!("SELECT id FROM '{}' WHERE value > 0", path.display())).await.unwrap();
+    let mut count = result.next().await.unwrap().unwrap().num_rows();
+    let other = folder.file("other", numbered_ndjson(FIRST, 10));
+    std::fs::rename(other, &path).unwrap();
+    while let Some(batch) = result.next().await {
+        count += batch.unwrap().num_rows();
+    }
+    assert_eq!(count, 400_000);
+    assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{}' WHERE value > 0", path.display())).await, 10);
+}

@@ -1,0 +1,14 @@
+//! The engine as its users meet it: SQL in, rows out, files changing underneath.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod answers;
+mod caching;
+mod concurrency;
+mod differential;
+mod explain;
+mod growth;
+mod harness;
+mod interrupts;
+mod security;
+mod slt;
+mod staleness;

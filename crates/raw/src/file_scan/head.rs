@@ -1,0 +1,65 @@
+//! The beginning of a file, for inference.
+
+use std::sync::Arc;
+
+use thermocline_medium::Compression;
+
+use super::Source;
+use super::input::{Input, decompress_head};
+use crate::RawError;
+
+/// Bytes read at once.
+const STEP_BYTES: usize = 1 << 20;
+
+/// The first bytes of a file, decompressed.
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// At least the wanted records, if the file has them and they fit the wanted bytes; the last may be cut off.
+    pub bytes: Vec<u8>,
+    /// Whether this is the whole file.
+    pub is_whole: bool,
+}
+
+/// Reads until `row_count` lines were seen, the file ends, or `most_bytes` were read.
+///
+/// # Errors
+/// When the file cannot be read or decompressed.
+pub async fn read_head(
+    source: &Source,
+    size_bytes: u64,
+    compression: Compression,
+    row_count: usize,
+    most_bytes: usize,
+) -> Result<Head, RawError> {
+    match source {
+        Source::Local(file) => {
+            let mut input = Input::open(file, &(0..size_bytes), compression, None)?;
+            let mut bytes = Vec::new();
+            let mut lines = 0;
+            while lines < row_count && bytes.len() < most_bytes {
+                let start = bytes.len();
+                if input.append(&mut bytes, STEP_BYTES)? < STEP_BYTES {
+                    return Ok(Head { bytes, is_whole: true });
+                }
+                lines += memchr::memchr_iter(b'\n', &bytes[start..]).count();
+            }
+            Ok(Head { bytes, is_whole: false })
+        }
+        Source::Remote(file) => {
+            // A request costs tens of milliseconds whatever it brings, so the first one brings much.
+            let mut wanted = 4 * STEP_BYTES as u64;
+            loop {
+                let end = wanted.min(size_bytes);
+                let fetched = file.read_range(0..end).await?;
+                let is_whole = end == size_bytes;
+                let most = if is_whole { most_bytes } else { most_bytes.min(usize::MAX - 1) };
+                let bytes = decompress_head(&fetched, compression, most, &Arc::clone(source.path()))?;
+                let lines = memchr::memchr_iter(b'\n', &bytes).count();
+                if is_whole || lines >= row_count || bytes.len() >= most_bytes {
+                    return Ok(Head { is_whole: is_whole && bytes.len() < most_bytes, bytes });
+                }
+                wanted *= 4;
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How a program opens Thermocline.
+
+use std::path::PathBuf;
+
+use thermocline_budget::parse_bytes;
+use thermocline_engine::{Database, DatabaseOptions, Error, Result, Session};
+use thermocline_hardware::Machine;
+
+/// Opens a database and its first session. Every setting has a default; only the memory budget is worth thinking about.
+#[derive(Debug, Default)]
+pub struct SessionBuilder {
+    options: DatabaseOptions,
+}
+
+impl SessionBuilder {
+    /// A builder with defaults: half of the memory this process may use, one partition per core.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Memory for caches and queries together: `"4GB"`, `"512MiB"`, `"25%"` of RAM.
+    ///
+    /// # Errors
+    /// When the text is no size.
+    pub fn memory(mut self, size: &str) -> Result<Self> {
+        self.options.memory_bytes = Some(parse(size)?);
+        Ok(self)
+    }
+
+    /// A cap on the caches alone.
+    ///
+    /// # Errors
+    /// When the text is no size.
+    pub fn cache_memory(mut self, size: &str) -> Result<Self> {
+        self.options.cache_memory_bytes = Some(parse(size)?);
+        Ok(self)
+    }
+
+    /// Partitions a query runs in.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = Some(threads);
+        self
+    }
+
+    /// Where operators that run out of memory spill to.
+    #[must_use]
+    pub fn temp_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.options.temp_directory = Some(directory.into());
+        self
+    }
+
+    /// The figure of a [`CountingAllocator`](crate::memory::CountingAllocator), so that the budget knows of memory that no
+    /// operator announces.
+    #[must_use]
+    pub fn allocated_bytes(mut self, probe: fn() -> u64) -> Self {
+        self.options.allocated_bytes = Some(probe);
+        self
+    }
+
+    /// Opens the database and a session; further sessions come from [`Database::session`].
+    ///
+    /// # Errors
+    /// When the temporary folder cannot be used.
+    pub fn build(self) -> Result<Session> {
+        Ok(Database::open(self.options)?.session())
+    }
+}
+
+fn parse(size: &str) -> Result<u64> {
+    parse_bytes(size, Machine::detect().ram_bytes).map_err(|error| Error::input(error.to_string()))
+}
