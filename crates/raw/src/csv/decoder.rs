@@ -23,7 +23,7 @@ use thermocline_predicate::{Domain, FieldPath};
 use super::dialect::{CsvFormat, header_names};
 use super::fault::{FieldProblem, Place, Problem};
 use super::field::{FieldText, read_field};
-use super::index::RecordIndex;
+use super::index::{RecordFields, RecordIndex};
 use super::marks::Marks;
 use crate::decoder::{Decoder, Rows};
 use crate::{Fault, LeafBuilder, OnError, RawError, ScanPlan};
@@ -201,18 +201,24 @@ impl CsvDecoder {
     /// back and returns false.
     fn read_quickly(&mut self, window: &[u8], first: usize) -> bool {
         let end = self.index.record_count();
+        // What is cut off at the end may be cut within a character.
+        let covered = self.index.covered_bytes().min(window.len());
+        // Once for the window where text is read from most records: far cheaper than field by field.
+        let is_text_read =
+            self.columns.iter().any(|column| column.is_text && (column.is_filtered || self.filters.is_empty()));
+        let text = (is_text_read || self.strict).then(|| std::str::from_utf8(&window[..covered]).ok()).flatten();
         if self.index.has_open_quote()
             || !self.index.all_have(first..end, self.format.column_names.len(), window)
-            || (self.strict && std::str::from_utf8(window).is_err())
+            || (self.strict && text.is_none())
             || (self.strict && !self.all_quotes_close(window, first))
         {
             return false;
         }
         let row_count = self.row_count;
         let passed = if self.filters.is_empty() {
-            self.append_all(window, first..end)
+            self.append_all(window, text, first..end)
         } else {
-            self.filter_window(window, first..end) && self.append_selected(window)
+            self.filter_window(window, text, first..end) && self.append_selected(window, text)
         };
         if passed {
             self.record_count += (end - first) as u64;
@@ -250,13 +256,12 @@ impl CsvDecoder {
     }
 
     /// Appends the columns no filter has read, for every record; false when a value cannot be read.
-    fn append_all(&mut self, window: &[u8], records: std::ops::Range<usize>) -> bool {
+    fn append_all(&mut self, window: &[u8], text: Option<&str>, records: std::ops::Range<usize>) -> bool {
         self.row_count += records.len();
-        let null_text = self.format.null_text.as_bytes();
+        let source = Source { window, text, marks: self.marks, null_text: self.format.null_text.as_bytes() };
         for column in &mut self.columns {
             for record in records.clone() {
-                let raw = self.index.record(record).field(window, column.position);
-                if column.append(raw, self.marks, null_text, &mut self.scratch).is_err() {
+                if column.append(source, self.index.record(record), &mut self.scratch).is_err() {
                     return false;
                 }
             }
@@ -265,17 +270,16 @@ impl CsvDecoder {
     }
 
     /// Parses and tests the predicate's columns; leaves the records that pass in `selection`.
-    fn filter_window(&mut self, window: &[u8], records: std::ops::Range<usize>) -> bool {
+    fn filter_window(&mut self, window: &[u8], text: Option<&str>, records: std::ops::Range<usize>) -> bool {
         self.selection.clear();
-        let null_text = self.format.null_text.as_bytes();
+        let source = Source { window, text, marks: self.marks, null_text: self.format.null_text.as_bytes() };
         for record in records {
             let fields = self.index.record(record);
             let mut passes = true;
             let mut parsed = 0;
             for filter in &self.filters {
                 let column = &mut self.columns[filter.column];
-                let raw = fields.field(window, column.position);
-                if column.append(raw, self.marks, null_text, &mut self.scratch).is_err() {
+                if column.append(source, fields, &mut self.scratch).is_err() {
                     return false;
                 }
                 parsed += 1;
@@ -298,13 +302,12 @@ impl CsvDecoder {
         true
     }
 
-    fn append_selected(&mut self, window: &[u8]) -> bool {
+    fn append_selected(&mut self, window: &[u8], text: Option<&str>) -> bool {
         self.row_count += self.selection.len();
-        let null_text = self.format.null_text.as_bytes();
+        let source = Source { window, text, marks: self.marks, null_text: self.format.null_text.as_bytes() };
         for column in self.columns.iter_mut().filter(|column| !column.is_filtered) {
             for &record in &self.selection {
-                let raw = self.index.record(record as usize).field(window, column.position);
-                if column.append(raw, self.marks, null_text, &mut self.scratch).is_err() {
+                if column.append(source, self.index.record(record as usize), &mut self.scratch).is_err() {
                     return false;
                 }
             }
@@ -370,7 +373,7 @@ impl CsvDecoder {
                 return Err(place.malformed(position, names.get(position), problem));
             }
         }
-        let null_text = self.format.null_text.as_bytes();
+        let source = Source { window, text: None, marks: self.marks, null_text: self.format.null_text.as_bytes() };
         let filters = self.filters.iter().map(|filter| (filter.column, Some(&filter.domain)));
         let others = (0..self.columns.len()).map(|column| (column, None));
         for (at, domain) in filters.chain(others) {
@@ -379,8 +382,7 @@ impl CsvDecoder {
                 continue;
             }
             let position = column.position;
-            let raw = fields.field(window, position);
-            if let Err(problem) = column.append(raw, self.marks, null_text, &mut self.scratch) {
+            if let Err(problem) = column.append(source, fields, &mut self.scratch) {
                 let data_type = column.builder.data_type();
                 return Err(place.unreadable(position, &names[position], data_type, problem, self.marks));
             }
@@ -398,29 +400,49 @@ enum Outcome {
     Passed,
 }
 
+/// A window's bytes and how its fields are written.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    window: &'a [u8],
+    /// The window as text where it was checked to be UTF-8 as a whole, so that its fields need not be.
+    text: Option<&'a str>,
+    marks: Marks,
+    null_text: &'a [u8],
+}
+
 impl ParsedColumn {
-    /// Appends the value of a raw field.
+    /// Appends the value of this column's field of a record.
     #[inline(always)]
     fn append(
         &mut self,
-        raw: &[u8],
-        marks: Marks,
-        null_text: &[u8],
+        source: Source<'_>,
+        fields: RecordFields<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), FieldProblem> {
-        let text = match read_field(raw, marks, scratch) {
-            FieldText::Bare(text) if text != null_text => text,
+        let raw = fields.field(source.window, self.position);
+        let (text, is_quoted) = match read_field(raw, source.marks, scratch) {
+            FieldText::Bare(text) if text != source.null_text => (text, false),
             FieldText::Bare(_) => {
                 self.builder.append_null();
                 return Ok(());
             }
-            FieldText::Quoted(text) => text,
+            FieldText::Quoted(text) => (text, true),
             FieldText::TrailingText => return Err(FieldProblem::Written(Problem::TrailingText)),
             FieldText::Unclosed => return Err(FieldProblem::Written(Problem::Unclosed)),
         };
-        if text.is_empty() && !self.is_text {
-            self.builder.append_null();
-            return Ok(());
+        if !self.is_text {
+            if text.is_empty() {
+                self.builder.append_null();
+                return Ok(());
+            }
+        } else if let Some(window) = source.text
+            // Text that lost more than its two quotes was copied, and does not stand in the window.
+            && text.len() + 2 * usize::from(is_quoted) == raw.len()
+        {
+            let start = fields.field_start(self.position) + usize::from(is_quoted);
+            if let Some(text) = window.get(start..start + text.len()) {
+                return self.builder.append_str(text).map_err(FieldProblem::Value);
+            }
         }
         self.builder.append_text(text).map_err(FieldProblem::Value)
     }

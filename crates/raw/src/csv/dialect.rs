@@ -3,7 +3,7 @@
 //! Owns: [`CsvOptions`] (what the user said), [`CsvFormat`] (what holds for a file), and the guesses in between.
 //! Does not own: the types of the columns (`infer`).
 //!
-//! Rules. The **delimiter** is the one of comma, semicolon, tab and bar that gives every sampled record the same number
+//! Rules. The **delimiter** is the one of comma, semicolon, tab and bar that gives every record of the sample's first 256 KiB the same number
 //! of fields, more than one; among several the one that gives the most fields, then the first in that order. If none
 //! does (a ragged sample), the one whose most frequent field count covers most records; if no candidate occurs at all,
 //! the comma. The **header** is the first record if one of its fields could not be a value of its column, judged by the
@@ -116,8 +116,15 @@ impl CsvFormat {
 /// The delimiters tried when none is given, the likelier first.
 const CANDIDATES: [u8; 4] = [b',', b';', b'\t', b'|'];
 
+/// Bytes in which the delimiter is looked for: some thousand records, and each candidate costs a structural scan.
+const SNIFFED_BYTES: usize = 256 << 10;
+
 /// Guesses the delimiter of `sample`, which starts with a record.
 pub(crate) fn sniff_delimiter(sample: &[u8], options: &CsvOptions, is_whole: bool) -> u8 {
+    let (sample, is_whole) = match sample.get(..SNIFFED_BYTES) {
+        Some(head) => (head, false),
+        None => (sample, is_whole),
+    };
     // (consistent, records covered by the most frequent count, that count)
     let mut best = ((false, 0_usize, 0_usize), b',');
     for delimiter in CANDIDATES {

@@ -75,8 +75,7 @@ impl Place<'_> {
     }
 
     fn field_offset_bytes(&self, position: usize) -> u64 {
-        let start = if position == 0 { self.fields.start } else { self.fields.ends[position - 1] + 1 };
-        self.offset_bytes + u64::from(start)
+        self.offset_bytes + self.fields.field_start(position) as u64
     }
 
     fn fault(&self, offset_bytes: u64, column: Option<&Arc<str>>, seen: String, expected: String) -> Box<Fault> {

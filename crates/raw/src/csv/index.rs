@@ -157,9 +157,14 @@ impl<'a> RecordFields<'a> {
     /// The raw bytes of a field, quotes and all. Panics when there is no such field.
     #[inline(always)]
     pub(crate) fn field(self, window: &'a [u8], position: usize) -> &'a [u8] {
-        let start = if position == 0 { self.start } else { self.ends[position - 1] + 1 };
-        let field = &window[start as usize..self.ends[position] as usize];
+        let field = &window[self.field_start(position)..self.ends[position] as usize];
         if position + 1 == self.ends.len() { without_carriage_return(field) } else { field }
+    }
+
+    /// Offset of a field's first byte.
+    #[inline(always)]
+    pub(crate) fn field_start(self, position: usize) -> usize {
+        if position == 0 { self.start as usize } else { self.ends[position - 1] as usize + 1 }
     }
 }
 

@@ -14,7 +14,8 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 
 use super::dialect::{CsvFormat, CsvOptions, header_names, numbered_name, sniff_delimiter, sniff_header};
 use super::fault::{OwnedText, Place, Problem, line_at, record_texts};
-use super::index::RecordIndex;
+use super::field::{FieldText, read_field};
+use super::index::{RecordFields, RecordIndex};
 use super::marks::Marks;
 use super::types::{BigIntegers, ValueKind};
 use crate::{OnError, RawError};
@@ -137,14 +138,52 @@ fn format_of(content: &[u8], is_whole: bool, options: &CsvOptions) -> Result<Csv
     Ok(format)
 }
 
-fn kinds_of(texts: &[OwnedText], null_text: &str, big_integers: BigIntegers) -> Vec<ValueKind> {
-    texts
-        .iter()
-        .map(|OwnedText { is_quoted, text }| {
-            let is_null = text.is_empty() || (!is_quoted && text == null_text.as_bytes());
-            if is_null { ValueKind::Null } else { ValueKind::of(text, big_integers) }
-        })
-        .collect()
+/// Widens each column's kind by a record whose fields are as many, and written as they should be.
+fn widen_record(
+    kinds: &mut [ValueKind],
+    (window, fields): (&[u8], RecordFields<'_>),
+    format: &CsvFormat,
+    big_integers: BigIntegers,
+    scratch: &mut Vec<u8>,
+) {
+    for (position, kind) in kinds.iter_mut().enumerate() {
+        if *kind == ValueKind::Text {
+            continue;
+        }
+        let text = match read_field(fields.field(window, position), format.marks(), scratch) {
+            FieldText::Bare(text) if text != format.null_text.as_bytes() => text,
+            FieldText::Quoted(text) => text,
+            _ => continue,
+        };
+        if !text.is_empty() {
+            *kind = kind.widen(ValueKind::of(text, big_integers));
+        }
+    }
+}
+
+/// Checks that a record has the columns of those before it and that its quotes close where they should.
+fn check_record(
+    place: &Place<'_>,
+    marks: Marks,
+    expected: Option<usize>,
+    is_unclosed: bool,
+    scratch: &mut Vec<u8>,
+) -> Result<(), RawError> {
+    let fields = place.fields;
+    if is_unclosed {
+        return Err(place.malformed(fields.ends.len() - 1, None, Problem::Unclosed));
+    }
+    if let Some(expected) = expected
+        && expected != fields.ends.len()
+    {
+        return Err(place.field_count(expected));
+    }
+    for position in 0..fields.ends.len() {
+        if read_field(fields.field(place.window, position), marks, scratch) == FieldText::TrailingText {
+            return Err(place.malformed(position, None, Problem::TrailingText));
+        }
+    }
+    Ok(())
 }
 
 fn widen_all(kinds: &mut [ValueKind], others: &[ValueKind]) {
@@ -174,6 +213,7 @@ fn read_sample(
     let mut head: Option<Head> = None;
     let mut rest: Option<Vec<ValueKind>> = None;
     let mut index = RecordIndex::default();
+    let mut scratch = Vec::new();
     let mut at = 0;
     'windows: while at < content.len() {
         let (window, is_all) = index.build_next(&content[at..], WINDOW_BYTES, marks, sample.is_whole);
@@ -193,27 +233,22 @@ fn read_sample(
                 (None, None) => None,
             };
             let is_unclosed = is_all && index.has_open_quote() && record + 1 == index.record_count();
-            let fault = if is_unclosed {
-                Some(place.malformed(fields.ends.len() - 1, None, Problem::Unclosed))
-            } else {
-                expected.filter(|expected| *expected != fields.ends.len()).map(|expected| place.field_count(expected))
-            };
-            let texts = match fault {
-                Some(fault) => Err(fault),
-                None => record_texts(window, fields, marks)
-                    .map_err(|(position, problem)| place.malformed(position, None, problem)),
-            };
-            let texts = match texts {
-                Ok(texts) => texts,
+            match check_record(&place, marks, expected, is_unclosed, &mut scratch) {
+                Ok(()) => {}
                 // Whether a first record is a header is not known of one that cannot be read, so it is not left out
                 // where it may be one.
                 Err(_) if options.on_error == OnError::Skip && (head.is_some() || !may_have_header) => continue,
                 Err(error) => return Err(error),
+            }
+            let malformed = |(position, problem)| place.malformed(position, None, problem);
+            let widen = |kinds: &mut [ValueKind], scratch: &mut Vec<u8>| {
+                widen_record(kinds, (window, fields), &format, options.big_integers, scratch);
             };
-            let kinds = kinds_of(&texts, &format.null_text, options.big_integers);
-            if head.is_none() {
-                let names = header_names(window, fields, marks)
-                    .map_err(|(position, problem)| place.malformed(position, None, problem));
+            let nothing = || vec![ValueKind::Null; fields.ends.len()];
+            if head.is_some() {
+                widen(rest.get_or_insert_with(nothing), &mut scratch);
+            } else {
+                let names = header_names(window, fields, marks).map_err(malformed);
                 if let Some(columns) = &columns
                     && format.has_header
                 {
@@ -221,15 +256,13 @@ fn read_sample(
                     if names != columns.format.column_names {
                         return Err(place.other_header(&names, &columns.format.column_names));
                     }
-                    head = Some(Head { texts, kinds, names: Ok(names) });
+                    head = Some(Head { texts: Vec::new(), kinds: Vec::new(), names: Ok(names) });
                     continue;
                 }
+                let mut kinds = nothing();
+                widen(&mut kinds, &mut scratch);
+                let texts = record_texts(window, fields, marks).map_err(malformed)?;
                 head = Some(Head { texts, kinds, names });
-            } else {
-                match &mut rest {
-                    Some(rest) => widen_all(rest, &kinds),
-                    None => rest = Some(kinds),
-                }
             }
             *rows_left -= 1;
             if *rows_left == 0 {
