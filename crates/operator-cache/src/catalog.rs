@@ -6,13 +6,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use thermocline_placement::operator_cache::choose_item::{CoveringItem, choose_item};
 use thermocline_placement::operator_cache::{ItemMeasurements, PolicyState};
 use thermocline_predicate::Conjunction;
 
 use crate::file_record::PinnedSource;
 use crate::item::{Item, ItemId};
-use crate::matching::{ItemIndex, Match, Wanted, answers};
+use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
 use crate::request::SelectRequest;
 use crate::scan::SharedScan;
 use crate::source::SourceKey;
@@ -58,10 +57,10 @@ impl Catalog {
             return Plan::Miss("nothing is kept of this file, read with these options");
         };
         let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
-        let of_generation = |item: &Item| item.generation == pinned.generation;
         let end_bytes = pinned.end_bytes();
-        let complete = source.items.find(wanted, |item| of_generation(item) && item.end_bytes == end_bytes);
-        if let Some(hit) = choose(complete, wanted) {
+        let of_generation = |facts: &Facts| facts.generation == pinned.generation;
+        let complete = source.items.find(wanted, |facts| of_generation(facts) && facts.end_bytes == end_bytes);
+        if let Some(hit) = complete {
             return Plan::Hit(hit);
         }
         let running = source.scans.iter().rev().take(EXAMINED_SCANS).find(|scan| {
@@ -74,13 +73,13 @@ impl Catalog {
             return Plan::Join(Arc::clone(scan));
         }
         let shorter =
-            source.items.find(wanted, |item| of_generation(item) && item.growable && item.end_bytes < end_bytes);
-        if let Some(hit) = choose(shorter, wanted) {
+            source.items.find(wanted, |facts| of_generation(facts) && facts.growable && facts.end_bytes < end_bytes);
+        if let Some(hit) = shorter {
             return Plan::Extend(hit.item);
         }
         Plan::Miss(if source.items.is_empty() {
             "nothing is kept of this file, read with these options"
-        } else if source.items.items().all(|item| !of_generation(item)) {
+        } else if source.items.items().all(|item| item.generation != pinned.generation) {
             "what is kept of this file is of another version"
         } else {
             "no item covers the predicate and has the columns"
@@ -238,31 +237,6 @@ impl Catalog {
             }
         }
     }
-}
-
-/// The cheapest to scan of the matches.
-fn choose(matches: Vec<Match>, wanted: Wanted<'_>) -> Option<Match> {
-    let chosen = choose_item(matches.iter().map(|found| {
-        // The residual filter reads a column per field that the item does not settle.
-        let residual_count = if found.exact {
-            0
-        } else {
-            wanted
-                .predicate
-                .fields()
-                .filter(|(path, domain)| {
-                    found.item.predicate.domain(path) != Some(*domain)
-                        && !wanted.columns.iter().any(|column| path.starts_with(&column.path))
-                })
-                .count()
-        };
-        CoveringItem {
-            id: found.item.id.0,
-            row_count: found.item.row_count,
-            column_count: (wanted.columns.len() + residual_count) as u64,
-        }
-    }))?;
-    matches.into_iter().find(|found| found.item.id.0 == chosen.id)
 }
 
 /// Equal for equal selects; for others too with a chance of 2⁻⁶⁴, which misleads a benefit, never an answer.

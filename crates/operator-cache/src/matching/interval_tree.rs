@@ -10,14 +10,16 @@ use std::collections::BinaryHeap;
 use rstar::{AABB, ParentNode, RTree, RTreeNode, RTreeObject};
 
 use super::key::Key;
-use crate::item::ItemId;
+
+/// Place of an item in its index.
+pub(crate) type Place = u32;
 
 /// An item's interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     low: Key,
     high: Key,
-    id: ItemId,
+    place: Place,
 }
 
 impl RTreeObject for Entry {
@@ -35,12 +37,12 @@ pub(crate) struct IntervalTree {
 }
 
 impl IntervalTree {
-    pub(crate) fn insert(&mut self, (low, high): (i128, i128), id: ItemId) {
-        self.tree.insert(Entry { low: Key(low), high: Key(high), id });
+    pub(crate) fn insert(&mut self, (low, high): (i128, i128), place: Place) {
+        self.tree.insert(Entry { low: Key::new(low), high: Key::new(high), place });
     }
 
-    pub(crate) fn remove(&mut self, (low, high): (i128, i128), id: ItemId) -> bool {
-        self.tree.remove(&Entry { low: Key(low), high: Key(high), id }).is_some()
+    pub(crate) fn remove(&mut self, (low, high): (i128, i128), place: Place) -> bool {
+        self.tree.remove(&Entry { low: Key::new(low), high: Key::new(high), place }).is_some()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -71,11 +73,15 @@ impl<'a> Covering<'a> {
         for child in parent.children() {
             // The corner of the child nearest to the wanted interval.
             let (least_low, nearest_low, nearest_high, greatest_high) = match child {
-                RTreeNode::Leaf(entry) => (entry.low.0, entry.low.0, entry.high.0, entry.high.0),
+                RTreeNode::Leaf(entry) => {
+                    let (low, high) = (entry.low.exact(), entry.high.exact());
+                    (low, low, high, high)
+                }
                 RTreeNode::Parent(node) => {
                     let envelope = node.envelope();
                     let ([low_min, high_min], [low_max, high_max]) = (envelope.lower(), envelope.upper());
-                    (low_min.0, low_max.0.min(self.low), high_min.0.max(self.high), high_max.0)
+                    let nearest_low = low_max.exact().min(self.low);
+                    (low_min.exact(), nearest_low, high_min.exact().max(self.high), high_max.exact())
                 }
             };
             if least_low <= self.low && greatest_high >= self.high {
@@ -88,12 +94,12 @@ impl<'a> Covering<'a> {
 }
 
 impl Iterator for Covering<'_> {
-    type Item = ItemId;
+    type Item = Place;
 
-    fn next(&mut self) -> Option<ItemId> {
+    fn next(&mut self) -> Option<Place> {
         while let Some(Reverse((_, index))) = self.heap.pop() {
             match self.nodes[index] {
-                RTreeNode::Leaf(entry) => return Some(entry.id),
+                RTreeNode::Leaf(entry) => return Some(entry.place),
                 RTreeNode::Parent(node) => self.push_children(node),
             }
         }

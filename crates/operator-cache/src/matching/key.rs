@@ -1,110 +1,155 @@
 //! The coordinate of the R-trees: an exact order-preserving key of a bound.
 //!
-//! Keys are never rounded through a float. The tree's own arithmetic (areas, perimeters) only guides where it splits,
-//! so it saturates instead of overflowing; comparisons, which decide what is found, are exact.
+//! What is found is decided by comparing exact keys, never by a float. Beside it a key carries its value as a float for
+//! the tree's own arithmetic (areas and perimeters, by which it decides where to put and split): products of 128-bit keys
+//! would overflow, and a tree built on saturated areas is no better than a list.
+
+use std::cmp::Ordering;
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 use num_traits::{Bounded, Num, One, Signed, Zero};
 use rstar::RTreeNum;
-use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
-/// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(pub(crate) i128);
+/// An exact key, or (the result of arithmetic) a measure that has no exact part.
+///
+/// Ordered by the float, then by the exact part. For keys that is the exact order, because rounding to a float is
+/// monotone; for measures the exact parts are equal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    approximate: f64,
+    // Two halves: a 16-byte alignment would make every node a quarter larger.
+    high: i64,
+    low: u64,
+}
+
+impl Key {
+    pub(crate) fn new(exact: i128) -> Self {
+        Self { approximate: exact as f64, high: (exact >> 64) as i64, low: exact as u64 }
+    }
+
+    pub(crate) fn exact(self) -> i128 {
+        (i128::from(self.high) << 64) | i128::from(self.low)
+    }
+
+    fn measure(approximate: f64) -> Self {
+        Self { approximate, high: 0, low: 0 }
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.approximate.total_cmp(&other.approximate).then_with(|| self.exact().cmp(&other.exact()))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Key {}
+
+impl RTreeNum for Key {
+    type OrdType = Self;
+    fn ord(self) -> Self {
+        self
+    }
+}
 
 impl Add for Key {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
+        Self::measure(self.approximate + other.approximate)
     }
 }
 
 impl Sub for Key {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
+        Self::measure(self.approximate - other.approximate)
     }
 }
 
 impl Mul for Key {
     type Output = Self;
     fn mul(self, other: Self) -> Self {
-        Self(self.0.saturating_mul(other.0))
+        Self::measure(self.approximate * other.approximate)
     }
 }
 
 impl Div for Key {
     type Output = Self;
     fn div(self, other: Self) -> Self {
-        Self(self.0.checked_div(other.0).unwrap_or(i128::MAX))
+        Self::measure(self.approximate / other.approximate)
     }
 }
 
 impl Rem for Key {
     type Output = Self;
     fn rem(self, other: Self) -> Self {
-        Self(self.0.checked_rem(other.0).unwrap_or(0))
+        Self::measure(self.approximate % other.approximate)
     }
 }
 
 impl Neg for Key {
     type Output = Self;
     fn neg(self) -> Self {
-        Self(self.0.saturating_neg())
+        Self::measure(-self.approximate)
     }
 }
 
 impl Zero for Key {
     fn zero() -> Self {
-        Self(0)
+        Self::measure(0.0)
     }
     fn is_zero(&self) -> bool {
-        self.0 == 0
+        self.approximate == 0.0
     }
 }
 
 impl One for Key {
     fn one() -> Self {
-        Self(1)
+        Self::measure(1.0)
     }
 }
 
 impl Bounded for Key {
     fn min_value() -> Self {
-        Self(i128::MIN)
+        Self::new(i128::MIN)
     }
     fn max_value() -> Self {
-        Self(i128::MAX)
+        Self::new(i128::MAX)
     }
 }
 
 impl Num for Key {
     type FromStrRadixErr = std::num::ParseIntError;
     fn from_str_radix(text: &str, radix: u32) -> Result<Self, Self::FromStrRadixErr> {
-        i128::from_str_radix(text, radix).map(Self)
+        i128::from_str_radix(text, radix).map(Self::new)
     }
 }
 
 impl Signed for Key {
     fn abs(&self) -> Self {
-        Self(self.0.saturating_abs())
+        Self::measure(self.approximate.abs())
     }
     fn abs_sub(&self, other: &Self) -> Self {
-        Self(self.0.saturating_sub(other.0).max(0))
+        Self::measure((self.approximate - other.approximate).max(0.0))
     }
     fn signum(&self) -> Self {
-        Self(self.0.signum())
+        Self::measure(self.approximate.signum())
     }
     fn is_positive(&self) -> bool {
-        self.0 > 0
+        self.approximate > 0.0
     }
     fn is_negative(&self) -> bool {
-        self.0 < 0
-    }
-}
-
-impl RTreeNum for Key {
-    type OrdType = i128;
-    fn ord(self) -> i128 {
-        self.0
+        self.approximate < 0.0
     }
 }

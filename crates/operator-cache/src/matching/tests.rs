@@ -1,1 +1,220 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use arrow::datatypes::{DataType, Field, Fields};
+use thermocline_budget::{Account, Budget, Purpose};
+use thermocline_predicate::Scalar;
+
+use super::interval_tree::IntervalTree;
+use super::*;
+use crate::item::Meters;
+use crate::source::SourceKey;
+
+/// A seeded generator, so that a failure can be replayed.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % bound
+    }
+
+    fn bound(&mut self, value: Scalar) -> Bound<Scalar> {
+        match self.below(5) {
+            0 => Bound::Unbounded,
+            1 => Bound::Excluded(value),
+            _ => Bound::Included(value),
+        }
+    }
+
+    fn interval(&mut self, value: impl Fn(u64) -> Scalar) -> Domain {
+        let (one, other) = (self.below(12), self.below(12));
+        let (low, high) = (self.bound(value(one.min(other))), self.bound(value(one.max(other))));
+        Domain::interval(low, high)
+    }
+
+    fn domain(&mut self, value: impl Fn(u64) -> Scalar) -> Domain {
+        let domain = match self.below(8) {
+            0 => Domain::points((0..1 + self.below(3)).map(|_| value(self.below(12)))),
+            1 => self.interval(&value).complement(),
+            2 => Domain::not_null(),
+            3 => Domain::null(),
+            _ => self.interval(&value),
+        };
+        if self.below(6) == 0 { domain.union(&Domain::null()) } else { domain }
+    }
+
+    fn predicate(&mut self) -> Conjunction {
+        let mut predicate = Conjunction::all();
+        for field in ["i", "f", "t", "s.z"] {
+            if self.below(3) > 0 {
+                continue;
+            }
+            let domain = match field {
+                "f" => self.domain(|step| Scalar::Float(step as f64 / 4.0 - 1.0)),
+                // Longer than the prefix that is a key, and equal in it.
+                "t" => self.domain(|step| Scalar::Utf8(format!("a common beginning {step}").into())),
+                _ => self.domain(|step| Scalar::Int(i128::from(step) * (1 << 70) - (1 << 72))),
+            };
+            predicate = predicate.and(path(field), domain);
+        }
+        predicate
+    }
+
+    fn columns(&mut self) -> Vec<ColumnSpec> {
+        ["i", "f", "t", "s", "s.z"].into_iter().filter(|_| self.below(4) > 0).map(column).collect()
+    }
+}
+
+fn path(text: &str) -> FieldPath {
+    FieldPath::new(text.split('.'))
+}
+
+fn column(name: &str) -> ColumnSpec {
+    let data_type = match name {
+        "f" => DataType::Float64,
+        "t" => DataType::Utf8,
+        "s" => DataType::Struct(Fields::from(vec![Field::new("z", DataType::Int64, true)])),
+        _ => DataType::Int64,
+    };
+    ColumnSpec { path: path(name), data_type }
+}
+
+fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnSpec>) -> Arc<Item> {
+    Arc::new(Item {
+        id: ItemId(id),
+        source: SourceKey { path: "f".into(), options: "".into(), unnest: None },
+        generation: id,
+        end_bytes: 1,
+        growable: true,
+        predicate: Arc::new(predicate),
+        columns: columns.into(),
+        chunks: Vec::new(),
+        row_count: id,
+        record_count: 0,
+        skipped_count: 0,
+        size_bytes: 1,
+        meters: Meters::default(),
+        _structure: account.try_reserve(1).unwrap(),
+    })
+}
+
+#[test]
+fn the_index_finds_what_comparing_with_every_item_finds() {
+    let account = Budget::new(1 << 20, None).account("items", Purpose::Cache);
+    let mut subsumed_count = 0;
+    for seed in 1..1500 {
+        let mut random = Random::new(seed);
+        let mut index = ItemIndex::default();
+        let mut items = Vec::new();
+        // Few enough that no bound is reached.
+        for id in 0..12 {
+            let item = item(&account, id, random.predicate(), random.columns());
+            index.insert(Arc::clone(&item));
+            items.push(item);
+        }
+        for _ in 0..random.below(4) {
+            let removed = items.swap_remove(random.below(items.len() as u64) as usize);
+            assert_eq!(index.remove(removed.id).unwrap().id, removed.id);
+        }
+        for _ in 0..20 {
+            let predicate = random.predicate();
+            let columns = random.columns();
+            let wanted = Wanted { columns: &columns, predicate: &predicate };
+            let admissible = |generation: u64| generation % 5 != 0;
+            let (found, exact) = index.find_all(wanted, |facts| admissible(facts.generation));
+            let found: Vec<ItemId> = found.into_iter().map(|place| index.at(place).unwrap().item.id).collect();
+            let mut expected: BTreeSet<ItemId> = items
+                .iter()
+                .filter(|item| admissible(item.generation) && answers(&item.columns, &item.predicate, wanted))
+                .map(|item| item.id)
+                .collect();
+            let of_predicate = |id: &ItemId| *items.iter().find(|item| item.id == *id).unwrap().predicate == predicate;
+            if expected.iter().any(of_predicate) {
+                expected.retain(of_predicate);
+            } else if predicate.is_unsatisfiable() {
+                // Every item answers what nothing satisfies; the index does not look for that.
+                continue;
+            }
+            subsumed_count += expected.len();
+            assert!(found.iter().all(|found| exact == of_predicate(found)));
+            let found: BTreeSet<ItemId> = found.into_iter().collect();
+            let chosen = index.find(wanted, |facts| admissible(facts.generation)).map(|found| found.item.id);
+            // In this test an item has as many rows as its number says.
+            assert_eq!(chosen, found.first().copied(), "seed {seed}");
+            assert_eq!(found, expected, "seed {seed}: {predicate}");
+        }
+    }
+    assert!(subsumed_count > 1000, "{subsumed_count}");
+}
+
+#[test]
+fn the_tree_gives_the_covering_intervals_tightest_first() {
+    for seed in 1..40 {
+        let mut random = Random::new(seed);
+        let key = |random: &mut Random| match random.below(20) {
+            0 => i128::MIN,
+            1 => i128::MAX,
+            _ => i128::from(random.below(1 << 40)) * i128::from(1 + random.below(1 << 50)),
+        };
+        let mut tree = IntervalTree::default();
+        let mut entries = Vec::new();
+        for place in 0..400 {
+            let (one, other) = (key(&mut random), key(&mut random));
+            let keys = (one.min(other), one.max(other));
+            tree.insert(keys, place);
+            entries.push((keys, place));
+        }
+        for _ in 0..100 {
+            let (keys, place) = entries.swap_remove(random.below(entries.len() as u64) as usize);
+            assert!(tree.remove(keys, place), "seed {seed}");
+            assert!(!tree.remove(keys, place));
+        }
+        for _ in 0..50 {
+            let (one, other) = (key(&mut random), key(&mut random));
+            let (low, high) = (one.min(other), one.max(other));
+            let slack = |(of_low, of_high): (i128, i128)| low.abs_diff(of_low).saturating_add(of_high.abs_diff(high));
+            let found: Vec<Place> = tree.covering((low, high)).collect();
+            let slacks: Vec<u128> =
+                found.iter().map(|place| slack(entries.iter().find(|entry| entry.1 == *place).unwrap().0)).collect();
+            assert!(slacks.is_sorted(), "seed {seed}");
+            let found: BTreeSet<Place> = found.into_iter().collect();
+            let expected = entries.iter().filter(|((of_low, of_high), _)| *of_low <= low && *of_high >= high);
+            assert_eq!(found, expected.map(|entry| entry.1).collect(), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_look_at_a_crowded_index_is_bounded_and_finds_tight_items() {
+    let account = Budget::new(1 << 20, None).account("items", Purpose::Cache);
+    let mut index = ItemIndex::default();
+    for id in 0..2000_u64 {
+        let reach = i128::from(id) + 1;
+        let around = Domain::interval(
+            Bound::Included(Scalar::Int(10_000 - reach)),
+            Bound::Included(Scalar::Int(10_000 + reach)),
+        );
+        let predicate = Conjunction::all().and(path("i"), around);
+        index.insert(item(&account, id, predicate, vec![column("i")]));
+    }
+    let predicate = Conjunction::all().and(path("i"), Domain::point(Scalar::Int(10_000)));
+    let wanted = Wanted { columns: &[column("i")], predicate: &predicate };
+    let examined = std::cell::Cell::new(0);
+    let (found, _) = index.find_all(wanted, |_| {
+        examined.set(examined.get() + 1);
+        true
+    });
+    assert!(examined.get() <= EXAMINED);
+    let mut ids: Vec<u64> = found.iter().map(|&place| index.at(place).unwrap().item.id.0).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..ENOUGH as u64).collect::<Vec<_>>());
+}

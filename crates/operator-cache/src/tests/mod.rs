@@ -1,1 +1,9 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+//! Tests of the cache as a whole, with files that exist in the test alone or in a temporary folder.
 
+mod fake;
+mod files;
+mod memory;
+mod queries;
+mod schedules;
+mod threads;

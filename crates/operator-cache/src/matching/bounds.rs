@@ -1,0 +1,62 @@
+//! A predicate in short: per field the hull of its domain and a digest of its points.
+//!
+//! Comparing two predicates follows a dozen pointers; comparing their bounds reads one small array. Bounds reject
+//! almost every candidate that does not fit, and where all of them are single intervals of numbers they decide.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use thermocline_predicate::Domain;
+
+use super::hull::hull;
+
+/// Digest of a set that is not only points: it may hold any.
+const ANY_POINTS: u64 = u64::MAX;
+
+/// One field's part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    low: i128,
+    high: i128,
+    /// A bit per point, by hash.
+    points: u64,
+    /// Number of the field.
+    pub(crate) field: u32,
+    admits_null: bool,
+    /// Whether the bounds tell everything: at most one interval, of numbers.
+    is_exact: bool,
+}
+
+impl Bounds {
+    pub(crate) fn of(field: u32, domain: &Domain) -> Self {
+        // An empty hull lies within any other.
+        let (low, high) = hull(domain).unwrap_or((i128::MAX, i128::MIN));
+        let intervals = domain.intervals();
+        let points = intervals
+            .iter()
+            .map(|interval| {
+                let mut hasher = DefaultHasher::new();
+                interval.as_point()?.hash(&mut hasher);
+                Some(1 << (hasher.finish() % 64))
+            })
+            .try_fold(0, |digest, bit: Option<u64>| Some(digest | bit?))
+            .unwrap_or(ANY_POINTS);
+        let is_exact = match intervals {
+            [] => true,
+            [interval] => interval.numeric_key().is_some(),
+            _ => false,
+        };
+        Self { low, high, points, field, admits_null: domain.admits_null(), is_exact }
+    }
+
+    /// Whether this may cover `narrower`; whether it does, if [`Self::is_exact`].
+    pub(crate) fn may_cover(&self, narrower: &Self) -> bool {
+        self.low <= narrower.low
+            && self.high >= narrower.high
+            && (self.admits_null || !narrower.admits_null)
+            && (self.is_exact || narrower.points & !self.points == 0)
+    }
+
+    pub(crate) fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+}

@@ -1,0 +1,285 @@
+//! A file that exists in the test alone: row `i` has `b = i`, `a` a hash of it below 1000, and a struct `s` with a
+//! nullable child `z` (NULL where `a` is a multiple of 7; the struct itself is NULL where it is one of 11).
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
+
+use arrow::array::{Array, ArrayRef, Int64Array, StructArray};
+use arrow::buffer::NullBuffer;
+use arrow::compute::filter;
+use arrow::datatypes::{DataType, Field, Fields};
+use futures::FutureExt;
+use parking_lot::Mutex;
+use thermocline_budget::Budget;
+use thermocline_hardware::ManualClock;
+use thermocline_medium::{FileVersion, Stamp};
+use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
+
+use crate::*;
+
+/// A seeded generator, so that a failure can be replayed.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % bound
+    }
+
+    pub(super) fn chance(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+}
+
+pub(super) const RECORD_BYTES: u64 = 10;
+
+pub(super) fn a_of(row: u64) -> i64 {
+    ((row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 1000) as i64
+}
+
+pub(super) struct Fake {
+    pub(super) morsel_records: u64,
+    /// Polls that a fetch needs; 0 for a source without fetches.
+    pub(super) fetch_polls: u64,
+    pub(super) fail_at: Option<u64>,
+    pub(super) panic_at: Option<u64>,
+    pub(super) number_gap_at: Option<u64>,
+    pub(super) finish_fails: AtomicBool,
+    pub(super) growable: bool,
+    pub(super) decode_counts: Mutex<HashMap<u64, u64>>,
+    pub(super) open_count: AtomicU64,
+    pub(super) specs: Mutex<Vec<ScanSpec>>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            morsel_records: 16,
+            fetch_polls: 0,
+            fail_at: None,
+            panic_at: None,
+            number_gap_at: None,
+            finish_fails: AtomicBool::new(false),
+            growable: true,
+            decode_counts: Mutex::default(),
+            open_count: AtomicU64::new(0),
+            specs: Mutex::default(),
+        }
+    }
+}
+
+impl Fake {
+    pub(super) fn factory(self: &Arc<Self>) -> SourceFactory {
+        let fake = Arc::clone(self);
+        Arc::new(move |spec| {
+            fake.open_count.fetch_add(1, Ordering::Relaxed);
+            fake.specs.lock().push(spec.clone());
+            Ok(Arc::new(FakeSource { fake: Arc::clone(&fake), spec: spec.clone(), next: AtomicU64::new(0) }))
+        })
+    }
+
+    pub(super) fn most_decodes(&self) -> u64 {
+        self.decode_counts.lock().values().copied().max().unwrap_or(0)
+    }
+}
+
+struct FakeSource {
+    fake: Arc<Fake>,
+    spec: ScanSpec,
+    next: AtomicU64,
+}
+
+impl MorselSource for FakeSource {
+    fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let morsel_bytes = self.fake.morsel_records * RECORD_BYTES;
+        let start_bytes = self.spec.start_bytes + index * morsel_bytes;
+        if start_bytes >= self.spec.end_bytes {
+            return Ok(None);
+        }
+        let skewed = self.fake.number_gap_at.is_some_and(|at| index >= at);
+        let end_bytes = (start_bytes + morsel_bytes).min(self.spec.end_bytes);
+        Ok(Some(Morsel { index: index + u64::from(skewed), start_bytes, end_bytes, payload: None }))
+    }
+
+    fn fetch(self: Arc<Self>, morsel: Morsel) -> Fetch {
+        let mut polls_left = self.fake.fetch_polls;
+        if polls_left == 0 {
+            return Fetch::Ready(morsel);
+        }
+        let mut morsel = Some(morsel);
+        Fetch::Pending(
+            poll_fn(move |context| {
+                polls_left = polls_left.saturating_sub(1);
+                if polls_left > 0 {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                let mut morsel = morsel.take().unwrap();
+                morsel.payload = Some(Box::new("fetched"));
+                Poll::Ready(Ok(morsel))
+            })
+            .boxed(),
+        )
+    }
+
+    fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
+        assert_eq!(morsel.payload.is_some(), self.fake.fetch_polls > 0, "decoded without being fetched");
+        *self.fake.decode_counts.lock().entry(morsel.start_bytes).or_default() += 1;
+        if self.fake.fail_at == Some(morsel.index) {
+            return Err(format!("bad record in morsel {}", morsel.index).into());
+        }
+        assert_ne!(self.fake.panic_at, Some(morsel.index), "told to");
+        let rows = morsel.start_bytes / RECORD_BYTES..morsel.end_bytes / RECORD_BYTES;
+        let record_count = rows.end - rows.start;
+        let columns: Vec<ArrayRef> = self.spec.columns.iter().map(|spec| column(rows.clone(), &spec.path)).collect();
+        let fields: HashMap<FieldPath, ArrayRef> =
+            self.spec.predicate.fields().map(|(path, _)| (path.clone(), column(rows.clone(), path))).collect();
+        let passing = self.spec.predicate.evaluate(record_count as usize, &|path| fields.get(path).cloned())?;
+        let (columns, row_count) = match passing {
+            None => (columns, record_count as usize),
+            Some(passing) => {
+                let kept = columns.iter().map(|column| filter(column, &passing)).collect::<Result<Vec<_>, _>>()?;
+                (kept, passing.true_count())
+            }
+        };
+        Ok(Rows { columns, row_count, record_count, skipped_count: 1 })
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.spec.end_bytes - self.spec.start_bytes
+    }
+
+    fn finish(&self) -> Result<SourceEnd, SourceError> {
+        if self.fake.finish_fails.load(Ordering::Relaxed) {
+            return Err("the file changed while it was read".into());
+        }
+        Ok(SourceEnd { covered_end_bytes: self.fake.growable.then_some(self.spec.end_bytes), hashes: None })
+    }
+}
+
+fn column(rows: std::ops::Range<u64>, path: &FieldPath) -> ArrayRef {
+    let z = || -> Int64Array { rows.clone().map(|row| (a_of(row) % 7 != 0).then_some(a_of(row) * 2)).collect() };
+    match path.to_string().as_str() {
+        "a" => Arc::new(rows.map(a_of).map(Some).collect::<Int64Array>()),
+        "b" => Arc::new(rows.map(|row| Some(row as i64)).collect::<Int64Array>()),
+        "s" => {
+            let nulls: NullBuffer = rows.clone().map(|row| a_of(row) % 11 != 0).collect();
+            Arc::new(StructArray::new(s_fields(), vec![Arc::new(z())], Some(nulls)))
+        }
+        "s.z" => Arc::new(
+            z().iter().zip(rows.clone()).map(|(z, row)| z.filter(|_| a_of(row) % 11 != 0)).collect::<Int64Array>(),
+        ),
+        "w" => Arc::new(arrow::array::StringArray::from_iter_values(rows.map(|row| format!("{row:0>1000}")))),
+        other => panic!("no column {other}"),
+    }
+}
+
+pub(super) fn s_fields() -> Fields {
+    Fields::from(vec![Field::new("z", DataType::Int64, true)])
+}
+
+pub(super) fn path(text: &str) -> FieldPath {
+    FieldPath::new(text.split('.'))
+}
+
+pub(super) fn columns(names: &[&str]) -> Arc<[ColumnSpec]> {
+    names
+        .iter()
+        .map(|name| ColumnSpec {
+            path: path(name),
+            data_type: match *name {
+                "s" => DataType::Struct(s_fields()),
+                "w" => DataType::Utf8,
+                _ => DataType::Int64,
+            },
+        })
+        .collect()
+}
+
+/// `low <= a <= high`
+pub(super) fn between(low: i64, high: i64) -> Arc<Conjunction> {
+    let bound = |value: i64| Bound::Included(Scalar::Int(value.into()));
+    Arc::new(Conjunction::all().and(path("a"), Domain::interval(bound(low), bound(high))))
+}
+
+pub(super) fn source(name: &str) -> SourceKey {
+    SourceKey { path: Arc::from(name), options: Arc::from("fake"), unnest: None }
+}
+
+pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
+    SelectRequest {
+        source: source("f"),
+        columns: columns(names),
+        predicate: Arc::clone(predicate),
+        retain_predicate: Arc::clone(predicate),
+    }
+}
+
+/// An object of this content and length; equal tags are equal contents.
+pub(super) fn object(name: &str, tag: &str, record_count: u64) -> FileVersion {
+    FileVersion {
+        path: Arc::from(name),
+        size_bytes: record_count * RECORD_BYTES,
+        stamp: Stamp::Object { etag: Some(Arc::from(tag)), last_modified_ns: 0 },
+    }
+}
+
+pub(super) fn cache(limit_bytes: u64) -> (Arc<OperatorCache>, Budget) {
+    let budget = Budget::new(limit_bytes, None);
+    let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::new(ManualClock::new(0)));
+    (cache, budget)
+}
+
+pub(super) fn pin(cache: &OperatorCache, version: &FileVersion) -> PinnedSource {
+    cache.pin(OpenedFile::Remote(version), AppendPolicy::Verify).unwrap()
+}
+
+/// The `b` of rows that pass the residual, of rows with the given columns.
+pub(super) fn surviving(rows: &Rows, columns: &[ColumnSpec], residual: &Conjunction) -> Vec<i64> {
+    let find = |path: &FieldPath| ColumnRoute::find(columns, path)?.extract(rows);
+    let b = find(&path("b")).unwrap();
+    let passing = residual.evaluate(rows.row_count, &find).unwrap();
+    let b = passing.map_or(Arc::clone(&b), |passing| filter(&b, &passing).unwrap());
+    b.as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
+}
+
+pub(super) fn expected(record_count: u64, predicate: &Conjunction) -> Vec<i64> {
+    let domain = predicate.domain(&path("a"));
+    (0..record_count)
+        .filter(|&row| domain.is_none_or(|domain| domain.contains_int(a_of(row).into())))
+        .map(|row| row as i64)
+        .collect()
+}
+
+/// What a hit delivers, in file order.
+pub(super) fn read(item: &Item, residual: &Conjunction) -> Vec<i64> {
+    item.chunks().iter().flat_map(|chunk| surviving(chunk.rows(), item.columns(), residual)).collect()
+}
+
+/// Runs a request to its end on this thread, with as many streams; sorted.
+pub(super) fn answer(start: Start, stream_count: usize) -> Result<Vec<i64>, CacheError> {
+    let mut found = match start {
+        Start::Hit { item, residual, .. } => read(&item, &residual),
+        Start::Scan(participant) => {
+            let streams = futures::stream::select_all((0..stream_count).map(|_| participant.stream()));
+            let mut found = Vec::new();
+            for rows in futures::executor::block_on_stream(streams) {
+                found.extend(surviving(rows?.as_ref(), participant.columns(), participant.residual()));
+            }
+            found
+        }
+    };
+    found.sort_unstable();
+    Ok(found)
+}

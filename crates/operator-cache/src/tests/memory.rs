@@ -1,0 +1,191 @@
+//! Limits hold, starved caches answer right, and everything that is reserved is given back.
+
+use std::sync::Arc;
+
+use thermocline_budget::{Budget, Purpose};
+use thermocline_hardware::ManualClock;
+use thermocline_placement::operator_cache::lru::Lru;
+
+use super::fake::*;
+use crate::*;
+
+const RECORDS: u64 = 20_000;
+
+fn ask(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest) {
+    let pinned = pin(cache, &object("f", "1", RECORDS));
+    let found = answer(cache.begin(request, &pinned, true, fake.factory()), 2).unwrap();
+    assert_eq!(found, expected(RECORDS, &request.predicate));
+}
+
+fn fake() -> Arc<Fake> {
+    Arc::new(Fake { morsel_records: 500, ..Fake::default() })
+}
+
+#[test]
+fn whatever_the_limit_answers_are_right_and_the_limit_holds() {
+    // A whole item has about 320 kB.
+    for limit_bytes in [0, 100, 3_000, 50_000, 200_000, 400_000, 1 << 20] {
+        for policy in [CacheOptions::default(), CacheOptions { policy: Box::new(Lru), ..CacheOptions::default() }] {
+            let budget = Budget::new(1 << 30, Some(limit_bytes));
+            let cache = OperatorCache::new(policy, &budget, Arc::new(ManualClock::new(0)));
+            let fake = fake();
+            let mut random = Random::new(limit_bytes + 1);
+            for _ in 0..60 {
+                let low = random.below(900) as i64;
+                let high = low + random.below(1000 - low as u64) as i64;
+                ask(&cache, &fake, &request(&["a", "b"], &between(low, high)));
+                assert!(cache.reserved_bytes() <= limit_bytes, "{} of {limit_bytes}", cache.reserved_bytes());
+                let item_bytes: u64 = cache.items().iter().map(|item| item.size_bytes).sum();
+                assert!(item_bytes <= cache.reserved_bytes());
+            }
+            cache.clear();
+            assert!(cache.reserved_bytes() < 2000, "{}", cache.reserved_bytes());
+        }
+    }
+}
+
+#[test]
+fn reservations_cover_the_buffers_that_are_kept() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = fake();
+    let request = request(&["a", "b", "s"], &between(0, 700));
+    ask(&cache, &fake, &request);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let Start::Hit { item, .. } = cache.begin(&request, &pinned, true, fake.factory()) else { panic!("no hit") };
+    let buffer_bytes: u64 = item.chunks().iter().map(|chunk| chunk.rows().size_bytes()).sum();
+    assert!(item.size_bytes() >= buffer_bytes);
+    assert!(item.size_bytes() < buffer_bytes + buffer_bytes / 10 + 4096, "{} for {buffer_bytes}", item.size_bytes());
+    assert!(cache.reserved_bytes() >= item.size_bytes());
+}
+
+#[test]
+fn an_item_that_is_read_is_not_evicted_and_keeps_counting() {
+    let (cache, budget) = cache(700_000);
+    let fake = fake();
+    let whole = request(&["a", "b"], &between(0, 999));
+    ask(&cache, &fake, &whole);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let Start::Hit { item, .. } = cache.begin(&whole, &pinned, true, fake.factory()) else { panic!("no hit") };
+    let queries = budget.account("query", Purpose::Query);
+    assert!(queries.try_reserve(600_000).is_err(), "the item's memory is in use");
+    assert!(cache.reserved_bytes() >= item.size_bytes());
+    cache.clear();
+    assert!(cache.reserved_bytes() >= item.size_bytes(), "dropped from the cache, still being read");
+    drop(item);
+    let reserved = queries.try_reserve(600_000);
+    assert!(reserved.is_ok(), "{reserved:?}");
+}
+
+#[test]
+fn a_query_that_needs_memory_gets_it_from_items_and_from_running_scans() {
+    let (cache, budget) = cache(700_000);
+    let fake = fake();
+    let queries = budget.account("query", Purpose::Query);
+    ask(&cache, &fake, &request(&["a", "b"], &between(0, 999)));
+    assert_eq!(cache.items().len(), 1);
+    drop(queries.try_reserve(600_000).unwrap());
+    assert!(cache.items().is_empty());
+
+    let wanted = request(&["a", "b"], &between(0, 900));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let Start::Scan(participant) = cache.begin(&wanted, &pinned, true, fake.factory()) else { panic!("no scan") };
+    let mut stream = futures::executor::block_on_stream(participant.stream());
+    let mut found = Vec::new();
+    let mut take = |rows: Option<Result<Arc<Rows>, CacheError>>| match rows {
+        Some(rows) => {
+            found.extend(surviving(rows.unwrap().as_ref(), participant.columns(), participant.residual()));
+            true
+        }
+        None => false,
+    };
+    for _ in 0..35 {
+        assert!(take(stream.next()));
+    }
+    assert!(cache.reserved_bytes() > 200_000);
+    let reserved = queries.try_reserve(600_000).unwrap();
+    assert!(cache.reserved_bytes() < 2000);
+    while take(stream.next()) {}
+    found.sort_unstable();
+    assert_eq!(found, expected(RECORDS, &wanted.predicate));
+    assert!(cache.items().is_empty(), "the scan had stopped keeping");
+    drop(reserved);
+}
+
+#[test]
+fn a_small_item_with_many_uses_is_kept_and_a_stream_of_others_refused_or_evicted() {
+    let budget = Budget::new(1 << 30, Some(450_000));
+    let clock = Arc::new(ManualClock::new(0));
+    let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::clone(&clock) as _);
+    let fake = fake();
+    let hot = request(&["a", "b"], &between(0, 99));
+    // Decoding takes time only as far as the clock moves.
+    let slow_factory: SourceFactory = {
+        let (factory, clock) = (fake.factory(), Arc::clone(&clock));
+        Arc::new(move |spec| {
+            let source = factory(spec)?;
+            Ok(Arc::new(Slow { source, clock: Arc::clone(&clock) }) as Arc<dyn MorselSource>)
+        })
+    };
+    let ask = |request: &SelectRequest| {
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let start = cache.begin(request, &pinned, true, Arc::clone(&slow_factory));
+        let hit = matches!(start, Start::Hit { .. });
+        assert_eq!(answer(start, 1).unwrap(), expected(RECORDS, &request.predicate));
+        hit
+    };
+    for _ in 0..10 {
+        ask(&hot);
+    }
+    for low in 0..20 {
+        ask(&request(&["a", "b"], &between(100 + low, 900 + low)));
+    }
+    assert!(ask(&hot), "ten uses outweigh newcomers");
+    let kinds: Vec<DecisionKind> = cache.decisions().iter().map(|decision| decision.kind).collect();
+    assert!(kinds.contains(&DecisionKind::Evict));
+}
+
+struct Slow {
+    source: Arc<dyn MorselSource>,
+    clock: Arc<ManualClock>,
+}
+
+impl MorselSource for Slow {
+    fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
+        self.source.next_morsel()
+    }
+
+    fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
+        self.clock.advance_ns(1_000_000);
+        self.source.decode(morsel)
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.source.total_bytes()
+    }
+
+    fn finish(&self) -> Result<SourceEnd, SourceError> {
+        self.source.finish()
+    }
+}
+
+#[test]
+fn a_scan_too_large_for_the_cache_is_given_up_after_a_sample() {
+    let budget = Budget::new(1 << 30, Some(100_000));
+    let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::new(ManualClock::new(0)));
+    let fake = fake();
+    ask(&cache, &fake, &request(&["a", "b"], &between(0, 999)));
+    let refusal = cache.decisions().into_iter().find(|decision| decision.kind == DecisionKind::Refuse).unwrap();
+    let number = |name: &str| refusal.numbers.iter().find(|(other, _)| *other == name).unwrap().1;
+    assert!(number("scanned_share") < 0.1, "{refusal:?}");
+    assert!((300_000.0..400_000.0).contains(&number("estimated_bytes")), "{refusal:?}");
+}
+
+#[test]
+fn rows_that_share_a_large_buffer_are_copied_before_they_are_kept() {
+    let large: arrow::array::ArrayRef = Arc::new((0..100_000).collect::<arrow::array::Int64Array>());
+    let rows = Rows { columns: vec![large.slice(500, 1000)], row_count: 1000, record_count: 0, skipped_count: 0 };
+    assert!(rows.size_bytes() > 800_000);
+    let owned = rows.clone().into_owned();
+    assert!(owned.size_bytes() < 10_000, "{}", owned.size_bytes());
+    assert_eq!(&owned.columns[0], &rows.columns[0]);
+}

@@ -1,0 +1,229 @@
+//! One query after the other: what is found, what is kept, what is explained.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, Int64Array};
+use thermocline_predicate::{Conjunction, Domain};
+
+use super::fake::*;
+use crate::*;
+
+const RECORDS: u64 = 1000;
+
+fn ask(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest) -> Vec<i64> {
+    let pinned = pin(cache, &object("f", "1", RECORDS));
+    answer(cache.begin(request, &pinned, true, fake.factory()), 2).unwrap()
+}
+
+#[test]
+fn the_second_query_of_a_predicate_reads_the_item() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let predicate = between(100, 300);
+    let request = request(&["a", "b"], &predicate);
+    assert_eq!(ask(&cache, &fake, &request), expected(RECORDS, &predicate));
+    assert_eq!(ask(&cache, &fake, &request), expected(RECORDS, &predicate));
+    assert_eq!(fake.open_count.load(std::sync::atomic::Ordering::Relaxed), 1);
+    let items = cache.items();
+    assert_eq!(items.len(), 1);
+    assert_eq!((items[0].use_count, items[0].chunk_count), (2, 1), "small chunks are merged");
+    let kinds: Vec<DecisionKind> = cache.decisions().iter().map(|decision| decision.kind).collect();
+    assert_eq!(kinds, [DecisionKind::Miss, DecisionKind::Admit, DecisionKind::Hit]);
+}
+
+#[test]
+fn a_narrower_range_is_answered_from_a_wider_item_with_a_residual_filter() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    ask(&cache, &fake, &request(&["a", "b"], &between(100, 500)));
+    let narrow = between(200, 300);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let Start::Hit { item, residual, kind } = cache.begin(&request(&["b"], &narrow), &pinned, true, fake.factory())
+    else {
+        panic!("expected a hit");
+    };
+    assert_eq!(kind, MatchKind::Subsumed);
+    assert_eq!(residual.to_string(), narrow.to_string());
+    assert_eq!(read(&item, &residual), expected(RECORDS, &narrow), "in file order");
+    let Explanation::Hit { residual: explained, kind: MatchKind::Subsumed, .. } =
+        cache.explain(&request(&["b"], &narrow), &pinned)
+    else {
+        panic!("expected an explained hit");
+    };
+    assert_eq!(explained, residual);
+}
+
+#[test]
+fn an_item_that_lacks_the_filtered_field_serves_only_its_own_predicate() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    ask(&cache, &fake, &request(&["b"], &between(100, 500)));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let same = cache.begin(&request(&["b"], &between(100, 500)), &pinned, true, fake.factory());
+    assert!(matches!(same, Start::Hit { kind: MatchKind::Exact, .. }));
+    assert!(matches!(cache.explain(&request(&["b"], &between(200, 300)), &pinned), Explanation::Miss { .. }));
+}
+
+#[test]
+fn an_item_without_a_wanted_column_does_not_answer_and_a_wider_one_replaces_it() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let predicate = between(100, 500);
+    ask(&cache, &fake, &request(&["b"], &predicate));
+    let wider = request(&["a", "b"], &predicate);
+    assert_eq!(ask(&cache, &fake, &wider), expected(RECORDS, &predicate));
+    assert_eq!(cache.items().len(), 1, "the item with both columns makes the other superfluous");
+    assert_eq!(cache.items()[0].columns.len(), 2);
+}
+
+#[test]
+fn other_options_or_types_are_another_source() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let mut request = request(&["a", "b"], &between(100, 500));
+    ask(&cache, &fake, &request);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    request.source.options = Arc::from("delimiter=;");
+    assert!(matches!(cache.explain(&request, &pinned), Explanation::Miss { .. }));
+    request.source = source("f");
+    let mut columns = request.columns.to_vec();
+    columns[0].data_type = arrow::datatypes::DataType::Utf8;
+    request.columns = columns.into();
+    assert!(matches!(cache.explain(&request, &pinned), Explanation::Miss { .. }));
+}
+
+#[test]
+fn a_struct_column_supplies_its_children_with_the_nulls_of_both() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let all = Arc::new(Conjunction::all());
+    ask(&cache, &fake, &request(&["s", "b"], &all));
+    let not_null = Arc::new(Conjunction::all().and(path("s.z"), Domain::not_null()));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let Start::Hit { item, residual, .. } =
+        cache.begin(&request(&["s.z", "b"], &not_null), &pinned, true, fake.factory())
+    else {
+        panic!("expected a hit");
+    };
+    let kept = |row: &u64| a_of(*row) % 7 != 0 && a_of(*row) % 11 != 0;
+    let rows: Vec<i64> = (0..RECORDS).filter(kept).map(|row| row as i64).collect();
+    assert_eq!(read(&item, &residual), rows);
+    let z = item.column(0, &path("s.z")).unwrap();
+    let z = z.as_any().downcast_ref::<Int64Array>().unwrap();
+    for row in 0..RECORDS {
+        let expected = kept(&row).then(|| a_of(row) * 2);
+        assert_eq!(z.is_valid(row as usize).then(|| z.value(row as usize)), expected, "row {row}");
+    }
+}
+
+#[test]
+fn the_wider_predicate_is_scanned_and_kept_and_the_answer_filtered() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let narrow = between(200, 300);
+    let widened = SelectRequest { retain_predicate: Arc::default(), ..request(&["a", "b"], &narrow) };
+    assert_eq!(ask(&cache, &fake, &widened), expected(RECORDS, &narrow));
+    assert!(cache.items()[0].predicate.is_all());
+    let other = between(700, 900);
+    assert_eq!(ask(&cache, &fake, &request(&["b"], &other)), expected(RECORDS, &other));
+    assert_eq!(fake.most_decodes(), 1);
+}
+
+#[test]
+fn a_wider_predicate_that_could_not_be_filtered_afterwards_is_not_used() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let narrow = between(200, 300);
+    let widened = SelectRequest { retain_predicate: Arc::default(), ..request(&["b"], &narrow) };
+    assert_eq!(ask(&cache, &fake, &widened), expected(RECORDS, &narrow));
+    assert_eq!(cache.items()[0].predicate, narrow);
+}
+
+#[test]
+fn what_is_not_to_be_retained_leaves_nothing() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let request = request(&["a", "b"], &between(0, 999));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let before_bytes = cache.reserved_bytes();
+    let start = cache.begin(&request, &pinned, false, fake.factory());
+    assert_eq!(answer(start, 3).unwrap(), expected(RECORDS, &request.predicate));
+    assert!(cache.items().is_empty());
+    assert_eq!(cache.reserved_bytes(), before_bytes);
+}
+
+#[test]
+fn switched_off_the_cache_holds_nothing_and_answers_the_same() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let request = request(&["a", "b"], &between(0, 500));
+    ask(&cache, &fake, &request);
+    cache.set_enabled(false);
+    assert!(cache.items().is_empty());
+    assert_eq!(ask(&cache, &fake, &request), expected(RECORDS, &request.predicate));
+    assert!(cache.items().is_empty());
+    assert_eq!(fake.most_decodes(), 2);
+    cache.set_enabled(true);
+    ask(&cache, &fake, &request);
+    assert_eq!(cache.items().len(), 1);
+}
+
+#[test]
+fn an_empty_file_is_an_item_too() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let request = request(&["a", "b"], &between(0, 500));
+    for _ in 0..2 {
+        let pinned = pin(&cache, &object("f", "1", 0));
+        assert_eq!(answer(cache.begin(&request, &pinned, true, fake.factory()), 1).unwrap(), Vec::<i64>::new());
+    }
+    assert_eq!(fake.open_count.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[test]
+fn records_read_and_left_out_are_remembered_of_rows_that_matched_nothing_too() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let request = request(&["a", "b"], &between(5000, 6000));
+    ask(&cache, &fake, &request);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let Start::Hit { item, .. } = cache.begin(&request, &pinned, true, fake.factory()) else { panic!("no hit") };
+    assert_eq!((item.row_count(), item.record_count(), item.skipped_count()), (0, RECORDS, RECORDS.div_ceil(16)));
+    assert!(item.chunks().is_empty());
+}
+
+#[test]
+fn an_error_reaches_the_query_and_leaves_nothing_behind() {
+    let (cache, _budget) = cache(64 << 20);
+    let request = request(&["a", "b"], &between(0, 500));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let before_bytes = cache.reserved_bytes();
+    let failing = [
+        Fake { fail_at: Some(20), ..Fake::default() },
+        Fake { finish_fails: true.into(), ..Fake::default() },
+        Fake { number_gap_at: Some(7), ..Fake::default() },
+    ];
+    for fake in failing {
+        let fake = Arc::new(fake);
+        let error = answer(cache.begin(&request, &pinned, true, fake.factory()), 2).unwrap_err();
+        assert!(!error.to_string().is_empty());
+        assert!(cache.items().is_empty());
+        assert_eq!(cache.reserved_bytes(), before_bytes);
+    }
+    let fake = Arc::new(Fake::default());
+    assert_eq!(ask(&cache, &fake, &request), expected(RECORDS, &request.predicate));
+}
+
+#[test]
+fn decisions_are_bounded_and_numbered() {
+    let budget = thermocline_budget::Budget::new(1 << 20, None);
+    let options = CacheOptions { decision_count: 8, ..CacheOptions::default() };
+    let clock = Arc::new(thermocline_hardware::ManualClock::new(77));
+    let cache = OperatorCache::new(options, &budget, clock);
+    for _ in 0..20 {
+        cache.clear();
+    }
+    let decisions = cache.decisions();
+    assert_eq!(decisions.len(), 8);
+    assert_eq!((decisions[0].tick, decisions[7].tick, decisions[7].wall_ns), (13, 20, 77));
+}
