@@ -18,13 +18,13 @@ use crate::query::QueryContext;
 
 /// Wraps another planner; plans with a fresh [`QueryContext`] unless the session already has one.
 #[derive(Debug)]
-pub struct CachingQueryPlanner {
+pub(crate) struct CachingQueryPlanner {
     inner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
 impl CachingQueryPlanner {
     /// Plans through `inner`.
-    pub fn new(inner: Arc<dyn QueryPlanner + Send + Sync>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn QueryPlanner + Send + Sync>) -> Self {
         Self { inner }
     }
 }

@@ -88,7 +88,7 @@ pub struct ThermoclineConfig {
 
 /// Rows sampled by schema inference: enough that a rare field of one record in a thousand is seen with near certainty,
 /// few enough (about 16 MB of 800-byte records) to be read in some 20 ms.
-pub const DEFAULT_SAMPLE_ROWS: usize = 20_480;
+pub(crate) const DEFAULT_SAMPLE_ROWS: usize = 20_480;
 
 impl ThermoclineConfig {
     /// The defaults of a new session.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::CreateExternalTable;
@@ -71,7 +72,7 @@ impl TableProviderFactory for TableFactory {
             .get::<ThermoclineConfig>()
             .cloned()
             .unwrap_or_else(|| self.database.default_config());
-        let declared = command.schema.as_arrow();
+        let declared = readable(command.schema.as_arrow());
         let mut options = TableOptions::parse(&command.options)?;
         if command.file_type.eq_ignore_ascii_case("tsv") && options.delimiter.is_none() {
             options.delimiter = Some(b'\t');
@@ -79,11 +80,20 @@ impl TableProviderFactory for TableFactory {
         let definition = TableDefinition {
             locations: command.locations.clone(),
             format: Some(format),
-            declared_schema: (!declared.fields().is_empty()).then(|| Arc::new(declared.clone())),
+            declared_schema: (!declared.fields().is_empty()).then(|| Arc::new(declared)),
             options,
         };
         RawTable::open(Arc::clone(&self.database), Arc::new(definition), &config).await
     }
+}
+
+/// The declared columns with every text type as the one that raw files are read as.
+fn readable(declared: &Schema) -> Schema {
+    let field = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8View | DataType::LargeUtf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        _ => Arc::clone(field),
+    };
+    Schema::new(declared.fields().iter().map(field).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

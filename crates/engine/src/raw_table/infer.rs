@@ -55,12 +55,14 @@ pub(super) async fn schema_of(
     if let Some(known) = database.schemas().get(&first.version, &key) {
         return Ok(known);
     }
+    // Asked before reading: what was young when it was read may have been changed unseen.
+    let now_ns = database.clock().wall_ns();
+    let is_settled = !sampled.iter().any(|file| file.version.is_young(now_ns));
     let inferred = match &definition.declared_schema {
         Some(declared) => declared_schema(declared, definition, format, first).await?,
         None => inferred_schema(&definition.options, config, format, &sampled).await?,
     };
-    let now_ns = database.clock().wall_ns();
-    if !sampled.iter().any(|file| file.version.is_young(now_ns)) {
+    if is_settled {
         database.schemas().put(&first.version, &key, inferred.clone());
     }
     Ok(inferred)

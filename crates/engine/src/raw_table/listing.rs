@@ -18,7 +18,7 @@ use crate::query::QueryContext;
 
 /// A file as one query sees it.
 #[derive(Debug)]
-pub struct QueryFile {
+pub(crate) struct QueryFile {
     /// Where its bytes come from.
     pub(crate) source: Source,
     /// Its version when the query opened it.
@@ -121,7 +121,10 @@ async fn open_location(
                 .iter()
                 .map(|file| {
                     context.file(&file.version.path, || {
-                        Ok(Arc::new(QueryFile::local(PinnedFile::open(Path::new(file.path.as_ref())).map_err(external)?)))
+                        let pinned = PinnedFile::open(Path::new(file.path.as_ref())).map_err(external)?;
+                        // A link switched since the listing gains nothing: the opened file itself is judged.
+                        access.check(Path::new(pinned.path().as_ref())).map_err(external)?;
+                        Ok(Arc::new(QueryFile::local(pinned)))
                     })
                 })
                 .collect::<Result<Vec<_>>>()

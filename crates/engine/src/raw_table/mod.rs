@@ -41,20 +41,20 @@ use schema_cache::Inferred;
 
 /// What a table over files is declared as.
 #[derive(Debug, Clone)]
-pub struct TableDefinition {
+pub(crate) struct TableDefinition {
     /// Paths, globs, folders or URLs.
-    pub locations: Vec<String>,
+    pub(crate) locations: Vec<String>,
     /// The format; by suffix when absent.
-    pub format: Option<FileFormat>,
+    pub(crate) format: Option<FileFormat>,
     /// Columns, if the user declared them.
-    pub declared_schema: Option<SchemaRef>,
+    pub(crate) declared_schema: Option<SchemaRef>,
     /// Options of the table.
-    pub options: TableOptions,
+    pub(crate) options: TableOptions,
 }
 
 /// A table over files.
 #[derive(Debug, Clone)]
-pub struct RawTable {
+pub(crate) struct RawTable {
     database: Arc<Database>,
     definition: Arc<TableDefinition>,
     format: FileFormat,

@@ -11,7 +11,7 @@ use crate::settings::{self, Append, ThermoclineConfig};
 
 /// The formats a path can be queried in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FileFormat {
+pub(crate) enum FileFormat {
     /// One JSON object a line.
     Ndjson,
     /// Delimited text.
@@ -22,7 +22,7 @@ pub enum FileFormat {
 
 impl FileFormat {
     /// The format that a path's suffix stands for, looking through `.gz` and `.zst`.
-    pub fn from_path(path: &str) -> Option<Self> {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         let lower = path.to_ascii_lowercase();
         let (stem, compressed) = match Compression::from_path(&lower) {
             Compression::None => (lower.as_str(), false),
@@ -37,7 +37,7 @@ impl FileFormat {
     }
 
     /// The format that `STORED AS word` names.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
         match word.to_ascii_uppercase().as_str() {
             "NDJSON" | "JSONL" | "JSON" => Some(Self::Ndjson),
             "CSV" | "TSV" => Some(Self::Csv),
@@ -47,7 +47,7 @@ impl FileFormat {
     }
 
     /// The word for messages and keys.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ndjson => "ndjson",
             Self::Csv => "csv",
@@ -58,29 +58,29 @@ impl FileFormat {
 
 /// Options of a table over raw files. `None` means: as the session says, or as inference finds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TableOptions {
+pub(crate) struct TableOptions {
     /// Records that schema inference samples.
-    pub sample_rows: Option<usize>,
+    pub(crate) sample_rows: Option<usize>,
     /// What a scan does with a bad record.
-    pub on_error: Option<OnError>,
+    pub(crate) on_error: Option<OnError>,
     /// Whether the old part of a grown file is verified.
-    pub append: Option<Append>,
+    pub(crate) append: Option<Append>,
     /// Whether every byte is validated, those of skipped fields too.
-    pub strict: bool,
+    pub(crate) strict: bool,
     /// Whether integers beyond 64 bits become strings instead of doubles.
-    pub big_integers_as_text: bool,
+    pub(crate) big_integers_as_text: bool,
     /// CSV: field delimiter.
-    pub delimiter: Option<u8>,
+    pub(crate) delimiter: Option<u8>,
     /// CSV: quote character.
-    pub quote: Option<u8>,
+    pub(crate) quote: Option<u8>,
     /// CSV: escape character inside quotes; a doubled quote when absent.
-    pub escape: Option<u8>,
+    pub(crate) escape: Option<u8>,
     /// CSV: whether the first record names the columns.
-    pub has_header: Option<bool>,
+    pub(crate) has_header: Option<bool>,
     /// CSV: the text that stands for NULL beside the empty field.
-    pub null_text: Option<String>,
+    pub(crate) null_text: Option<String>,
     /// Compression, when the suffix does not tell.
-    pub compression: Option<Compression>,
+    pub(crate) compression: Option<Compression>,
 }
 
 const KNOWN: &str = "sample_rows, on_error, append, strict, big_integers, delimiter, quote, escape, has_header, null_value, compression";
@@ -90,7 +90,7 @@ impl TableOptions {
     ///
     /// # Errors
     /// An unknown key or a value that does not fit its key.
-    pub fn parse(options: &HashMap<String, String>) -> Result<Self> {
+    pub(crate) fn parse(options: &HashMap<String, String>) -> Result<Self> {
         let mut parsed = Self::default();
         for (key, value) in options {
             let key = key.strip_prefix("format.").or_else(|| key.strip_prefix("thermocline.")).unwrap_or(key);
@@ -126,22 +126,22 @@ impl TableOptions {
     }
 
     /// What a scan does with a bad record, given the session's settings.
-    pub fn on_error(&self, config: &ThermoclineConfig) -> OnError {
+    pub(crate) fn on_error(&self, config: &ThermoclineConfig) -> OnError {
         self.on_error.unwrap_or(config.on_error)
     }
 
     /// How a grown file is treated, given the session's settings.
-    pub fn append(&self, config: &ThermoclineConfig) -> Append {
+    pub(crate) fn append(&self, config: &ThermoclineConfig) -> Append {
         self.append.unwrap_or(config.append)
     }
 
     /// How many records are sampled, given the session's settings.
-    pub fn sample_rows(&self, config: &ThermoclineConfig) -> usize {
+    pub(crate) fn sample_rows(&self, config: &ThermoclineConfig) -> usize {
         self.sample_rows.unwrap_or(config.sample_rows)
     }
 
     /// Everything that changes what a record parses to, as a key: two scans whose keys differ never share cached data.
-    pub fn fingerprint(&self, format: FileFormat, config: &ThermoclineConfig) -> String {
+    pub(crate) fn fingerprint(&self, format: FileFormat, config: &ThermoclineConfig) -> String {
         let mut key = String::new();
         let _ = write!(
             key,

@@ -32,7 +32,7 @@ const PARTITION_MIN_BYTES: u64 = 1 << 20;
 
 /// Reads a raw table.
 #[derive(Debug)]
-pub struct RawScanExec {
+pub(crate) struct RawScanExec {
     scan: Arc<Scan>,
     /// Path of each output column.
     paths: Vec<FieldPath>,

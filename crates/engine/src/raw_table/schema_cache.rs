@@ -23,7 +23,7 @@ const CAPACITY: usize = 1024;
 
 /// A bounded map from `(version, options)` to what was inferred.
 #[derive(Debug, Default)]
-pub struct SchemaCache {
+pub(crate) struct SchemaCache {
     entries: Mutex<HashMap<(FileVersion, String), Inferred>>,
 }
 

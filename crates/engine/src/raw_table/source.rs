@@ -48,14 +48,13 @@ impl RawSource {
             _ => Format::Ndjson,
         };
         let compression = file.compression(&scan.options);
-        // What is hashed is what is read: the file's own bytes, so only plain local files have hashes.
-        let recorder = match (&file.source, compression) {
-            (Source::Local(_), Compression::None) => Some(Arc::new(match &spec.hashes {
+        // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags instead.
+        let recorder = matches!(file.source, Source::Local(_)).then(|| {
+            Arc::new(match &spec.hashes {
                 Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),
                 _ => HashRecorder::new(),
-            })),
-            _ => None,
-        };
+            })
+        });
         let file_scan = FileScan::new(
             file.source.clone(),
             spec.start_bytes,

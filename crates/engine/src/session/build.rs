@@ -21,6 +21,8 @@ pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(database.threads());
     config.options_mut().execution.parquet.pushdown_filters = true;
+    // Raw files are read as Utf8; a declared VARCHAR of another representation would only be cast back and forth.
+    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(Arc::clone(database.runtime()))
