@@ -102,7 +102,9 @@ pub enum RawError {
         reason: String,
     },
     /// A column outgrew what one Arrow array can address.
-    #[error("{file}: column {column} outgrows an Arrow array (2 GiB of text or 2^31 elements) within one piece of the file")]
+    #[error(
+        "{file}: column {column} outgrows an Arrow array (2 GiB of text or 2^31 elements) within one piece of the file"
+    )]
     ColumnFull {
         /// The file's path or URL.
         file: Arc<str>,
@@ -110,7 +112,9 @@ pub enum RawError {
         column: String,
     },
     /// The file ended before the scan's end: it was truncated meanwhile.
-    #[error("{file}: ended at byte {offset_bytes} during the scan, expected {expected_bytes} bytes; the file was changed")]
+    #[error(
+        "{file}: ended at byte {offset_bytes} during the scan, expected {expected_bytes} bytes; the file was changed"
+    )]
     Truncated {
         /// The file's path or URL.
         file: Arc<str>,
@@ -118,6 +122,14 @@ pub enum RawError {
         offset_bytes: u64,
         /// The size pinned when the scan began.
         expected_bytes: u64,
+    },
+    /// A remote morsel was to be decoded before it was fetched: a fault of the caller.
+    #[error("{file}, byte {offset_bytes}: to be decoded before it was fetched")]
+    NotFetched {
+        /// The object's URL.
+        file: Arc<str>,
+        /// Where the morsel begins.
+        offset_bytes: u64,
     },
     /// Compressed bytes that do not decompress.
     #[error("{file}, compressed byte {offset_bytes}: damaged or incomplete {format} data: {source}")]
@@ -232,7 +244,10 @@ mod tests {
             expected: "Int64".to_owned(),
         };
         let message = RawError::Mismatch(Box::new(fault)).with_line(3).to_string();
-        assert!(message.starts_with("/data/a.csv, line 3, byte 17, column n: expected Int64, found '1.5';"), "{message}");
+        assert!(
+            message.starts_with("/data/a.csv, line 3, byte 17, column n: expected Int64, found '1.5';"),
+            "{message}"
+        );
         assert!(message.contains("`sample_rows`"), "{message}");
     }
 }

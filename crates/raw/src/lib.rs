@@ -13,10 +13,14 @@
 pub mod csv;
 mod decoder;
 mod error;
+mod file_scan;
 mod leaf;
+pub mod ndjson;
 mod plan;
 
+pub use csv::{BigIntegers, Sample};
 pub use decoder::{Decoder, Rows};
 pub use error::{Fault, MAX_DEPTH, MAX_RECORD_BYTES, RawError, SEEN_CHARACTERS, quote_seen};
+pub use file_scan::{FileScan, Format, Head, Morsel, Source, read_head};
 pub use leaf::{LeafBuilder, Mismatch};
 pub use plan::{Column, OnError, ScanPlan, Unnest};

@@ -6,6 +6,7 @@ use thermocline_medium::Compression;
 
 use super::Source;
 use super::input::{Input, decompress_head};
+use super::window::Window;
 use crate::RawError;
 
 /// Bytes read at once.
@@ -20,7 +21,7 @@ pub struct Head {
     pub is_whole: bool,
 }
 
-/// Reads until `row_count` lines were seen, the file ends, or `most_bytes` were read.
+/// Reads until `row_count` lines were seen, the file ends, or at least `most_bytes` were read.
 ///
 /// # Errors
 /// When the file cannot be read or decompressed.
@@ -34,16 +35,17 @@ pub async fn read_head(
     match source {
         Source::Local(file) => {
             let mut input = Input::open(file, &(0..size_bytes), compression, None)?;
-            let mut bytes = Vec::new();
+            let mut window = Window::default();
             let mut lines = 0;
-            while lines < row_count && bytes.len() < most_bytes {
-                let start = bytes.len();
-                if input.append(&mut bytes, STEP_BYTES)? < STEP_BYTES {
-                    return Ok(Head { bytes, is_whole: true });
-                }
-                lines += memchr::memchr_iter(b'\n', &bytes[start..]).count();
+            let mut is_whole = false;
+            while !is_whole && lines < row_count && window.content().len() < most_bytes {
+                let read = input.append(&mut window, STEP_BYTES)?;
+                let fresh = window.content().len() - read;
+                lines += memchr::memchr_iter(b'\n', &window.content()[fresh..]).count();
+                // Of a plain file the end is known; a decompressor tells it only when asked for more.
+                is_whole = read == 0 || (compression == Compression::None && input.file_bytes() >= size_bytes);
             }
-            Ok(Head { bytes, is_whole: false })
+            Ok(Head { bytes: window.content().to_vec(), is_whole })
         }
         Source::Remote(file) => {
             // A request costs tens of milliseconds whatever it brings, so the first one brings much.
@@ -51,12 +53,11 @@ pub async fn read_head(
             loop {
                 let end = wanted.min(size_bytes);
                 let fetched = file.read_range(0..end).await?;
-                let is_whole = end == size_bytes;
-                let most = if is_whole { most_bytes } else { most_bytes.min(usize::MAX - 1) };
-                let bytes = decompress_head(&fetched, compression, most, &Arc::clone(source.path()))?;
+                let bytes = decompress_head(&fetched, compression, most_bytes, &Arc::clone(source.path()))?;
                 let lines = memchr::memchr_iter(b'\n', &bytes).count();
-                if is_whole || lines >= row_count || bytes.len() >= most_bytes {
-                    return Ok(Head { is_whole: is_whole && bytes.len() < most_bytes, bytes });
+                let is_all = end == size_bytes;
+                if is_all || lines >= row_count || bytes.len() >= most_bytes {
+                    return Ok(Head { is_whole: is_all && bytes.len() < most_bytes, bytes });
                 }
                 wanted *= 4;
             }

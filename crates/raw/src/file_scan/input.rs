@@ -1,4 +1,6 @@
 //! A local file as a stream of bytes, decompressed and hashed on the way.
+//!
+//! **Owns**: [`Input`]. Hashes are taken of the file's own bytes, before decompression.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use thermocline_medium::{BLOCK_BYTES, Compression, HashRecorder, PinnedFile};
 
+use super::window::Window;
 use crate::RawError;
 
 /// Bytes of a range of a file in order.
@@ -30,16 +33,28 @@ impl Input {
         compression: Compression,
         recorder: Option<Arc<HashRecorder>>,
     ) -> Result<Self, RawError> {
-        let reader = FileReader::new(Arc::clone(file), range.clone(), recorder);
-        let failed = |source| RawError::Decompress { file: Arc::clone(file.path()), offset_bytes: 0, format: "zstd", source };
+        let reader = FileReader {
+            file: Arc::clone(file),
+            at: range.start,
+            end: range.end,
+            recorder,
+            block: Vec::new(),
+            block_start: 0,
+        };
         let (inner, format) = match compression {
             Compression::None => (Inner::Plain(Box::new(reader)), "plain"),
             Compression::Gzip => (Inner::Gzip(Box::new(MultiGzDecoder::new(reader))), "gzip"),
             Compression::Zstd => {
-                (Inner::Zstd(Box::new(zstd::stream::read::Decoder::new(reader).map_err(failed)?)), "zstd")
+                let decoder = zstd::stream::read::Decoder::new(reader);
+                (Inner::Zstd(Box::new(decoder.map_err(|source| failure(file, 0, "zstd", source))?)), "zstd")
             }
         };
         Ok(Self { inner, file: Arc::clone(file), format })
+    }
+
+    /// The file's path.
+    pub(super) fn path(&self) -> &Arc<str> {
+        self.file.path()
     }
 
     /// Bytes of the file taken so far.
@@ -51,34 +66,36 @@ impl Input {
         }
     }
 
-    /// Appends up to `wanted` bytes to `buffer`; fewer only at the end.
-    pub(super) fn append(&mut self, buffer: &mut Vec<u8>, wanted: usize) -> Result<usize, RawError> {
-        let kept = buffer.len();
-        buffer.resize(kept + wanted, 0);
-        let mut filled = kept;
-        while filled < buffer.len() {
-            match self.read(&mut buffer[filled..]) {
+    /// Appends up to `most` bytes to the window; none only at the end.
+    ///
+    /// # Errors
+    /// Failures of reading and decompressing, a file that is shorter than it was.
+    pub(super) fn append(&mut self, window: &mut Window, most: usize) -> Result<usize, RawError> {
+        if let Inner::Plain(reader) = &mut self.inner
+            && let Some(count) = reader.append_block(window, most)?
+        {
+            return Ok(count);
+        }
+        let room = window.room(most);
+        let mut filled = 0;
+        while filled < most {
+            match self.read(&mut room[filled..]) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failure(error)),
+                Err(error) => return Err(failure(&self.file, self.file_bytes(), self.format, error)),
             }
         }
-        buffer.truncate(filled);
-        Ok(filled - kept)
+        window.filled(filled);
+        Ok(filled)
     }
+}
 
-    fn failure(&self, error: io::Error) -> RawError {
-        // A reader below hides its own error inside; it says more than the decompressor's.
-        match error.downcast::<RawError>() {
-            Ok(own) => own,
-            Err(source) => RawError::Decompress {
-                file: Arc::clone(self.file.path()),
-                offset_bytes: self.file_bytes(),
-                format: self.format,
-                source,
-            },
-        }
+fn failure(file: &PinnedFile, offset_bytes: u64, format: &'static str, error: io::Error) -> RawError {
+    // A reader below hides its own error inside; it says more than the decompressor's.
+    match error.downcast::<RawError>() {
+        Ok(own) => own,
+        Err(source) => RawError::Decompress { file: Arc::clone(file.path()), offset_bytes, format, source },
     }
 }
 
@@ -92,53 +109,79 @@ impl Read for Input {
     }
 }
 
-/// Reads a range of a file block by block.
+/// Reads a range of a file, hashing it block by block.
 struct FileReader {
     file: Arc<PinnedFile>,
-    range: Range<u64>,
     /// Offset of the next byte to hand out.
     at: u64,
+    end: u64,
     recorder: Option<Arc<HashRecorder>>,
     block: Vec<u8>,
     block_start: u64,
 }
 
 impl FileReader {
-    fn new(file: Arc<PinnedFile>, range: Range<u64>, recorder: Option<Arc<HashRecorder>>) -> Self {
-        Self { file, at: range.start, range, recorder, block: Vec::new(), block_start: 0 }
+    /// The bounds of the block that holds `at`, cut at the range's end.
+    fn block_bounds(&self) -> Range<u64> {
+        let size = BLOCK_BYTES as u64;
+        let start = self.at / size * size;
+        start..(start + size).min(self.end)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> Result<(), RawError> {
+        let read = self.file.read_at(buffer, at)?;
+        if read < buffer.len() {
+            return Err(RawError::Truncated {
+                file: Arc::clone(self.file.path()),
+                offset_bytes: at + read as u64,
+                expected_bytes: self.end,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads to the end of the block straight into the window; None where a block must be hashed that is not read whole
+    /// here.
+    fn append_block(&mut self, window: &mut Window, most: usize) -> Result<Option<usize>, RawError> {
+        let bounds = self.block_bounds();
+        let count = (bounds.end.saturating_sub(self.at) as usize).min(most);
+        if self.recorder.is_some() && (self.at != bounds.start || self.at + count as u64 != bounds.end) {
+            return Ok(None);
+        }
+        let room = window.room(count);
+        self.read_exact_at(room, self.at)?;
+        if let Some(recorder) = &self.recorder
+            && count > 0
+        {
+            recorder.record(bounds.start / BLOCK_BYTES as u64, room);
+        }
+        window.filled(count);
+        self.at += count as u64;
+        Ok(Some(count))
     }
 
     /// Makes the block that holds `at` current.
     fn load(&mut self) -> Result<(), RawError> {
-        let size = BLOCK_BYTES as u64;
-        let start = self.at / size * size;
-        let end = (start + size).min(self.range.end);
-        self.block.resize((end - start) as usize, 0);
-        let read = self.file.read_at(&mut self.block, start)?;
-        if (read as u64) < end - start {
-            return Err(RawError::Truncated {
-                file: Arc::clone(self.file.path()),
-                offset_bytes: start + read as u64,
-                expected_bytes: self.range.end,
-            });
-        }
+        let bounds = self.block_bounds();
+        let mut block = std::mem::take(&mut self.block);
+        block.resize((bounds.end - bounds.start) as usize, 0);
+        self.read_exact_at(&mut block, bounds.start)?;
         if let Some(recorder) = &self.recorder {
-            recorder.record(start / size, &self.block);
+            recorder.record(bounds.start / BLOCK_BYTES as u64, &block);
         }
-        self.block_start = start;
+        self.block = block;
+        self.block_start = bounds.start;
         Ok(())
     }
 }
 
 impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.range.end || buffer.is_empty() {
+        if self.at >= self.end || buffer.is_empty() {
             return Ok(0);
         }
-        let in_block = !self.block.is_empty()
-            && self.at >= self.block_start
-            && self.at < self.block_start + self.block.len() as u64;
-        if !in_block {
+        let is_loaded = (self.block_start..self.block_start + self.block.len() as u64).contains(&self.at);
+        if !is_loaded {
             self.load().map_err(io::Error::other)?;
         }
         let from = (self.at - self.block_start) as usize;
@@ -153,14 +196,19 @@ impl Read for FileReader {
 ///
 /// # Errors
 /// Damaged data before that; a cut-off end is none.
-pub(super) fn decompress_head(bytes: &[u8], compression: Compression, most: usize, file: &Arc<str>) -> Result<Vec<u8>, RawError> {
+pub(super) fn decompress_head(
+    bytes: &[u8],
+    compression: Compression,
+    most: usize,
+    file: &Arc<str>,
+) -> Result<Vec<u8>, RawError> {
     let failed = |format: &'static str, source: io::Error| RawError::Decompress {
         file: Arc::clone(file),
         offset_bytes: 0,
         format,
         source,
     };
-    let (mut reader, format): (Box<dyn Read + '_>, _) = match compression {
+    let (reader, format): (Box<dyn Read + '_>, _) = match compression {
         Compression::None => return Ok(bytes[..bytes.len().min(most)].to_vec()),
         Compression::Gzip => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
         Compression::Zstd => {
@@ -168,9 +216,9 @@ pub(super) fn decompress_head(bytes: &[u8], compression: Compression, most: usiz
         }
     };
     let mut head = Vec::new();
-    match reader.by_ref().take(most as u64).read_to_end(&mut head) {
+    match reader.take(most as u64).read_to_end(&mut head) {
         Ok(_) => Ok(head),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !head.is_empty() && most != usize::MAX => Ok(head),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(head),
         Err(error) => Err(failed(format, error)),
     }
 }

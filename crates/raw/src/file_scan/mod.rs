@@ -7,33 +7,40 @@
 //!
 //! Two ways. A plain NDJSON file is cut by byte range ([`ranges`]): a newline always ends a record, so each morsel finds
 //! its own borders and nothing is shared. Where borders depend on what came before (quotes of CSV, compressed streams)
-//! morsels are cut in file order under a lock ([`sequential`]); decoding runs outside of it.
+//! morsels are cut in file order under a lock ([`local_stream`], [`remote_stream`]); decoding runs outside of it.
 //!
-//! **Invariants**: the numbering and the borders of morsels depend on the file and the range alone. Every record that
-//! starts in `[start_bytes, end_bytes)` is decoded once. A plain local file's bytes are hashed block by block as they are
-//! read, so that the hashes are those of the bytes that were decoded.
+//! **Invariants**: every record that starts in `[start_bytes, end_bytes)` is decoded once, by the morsel it starts in.
+//! Morsels are numbered densely in file order. A local file's bytes are hashed block by block as they are read, so that
+//! the hashes are those of the bytes that were decoded.
 //!
 //! **Concurrency**: shared by all threads of a scan. Decoders and buffers are pooled, one set a thread.
-//!
-//! Deviation: remote files whose borders are sequential are fetched whole, up to [`MAX_REMOTE_WHOLE_BYTES`].
 
+mod cutter;
 mod head;
 mod input;
+mod local_stream;
 mod ranges;
-mod sequential;
+mod remote_stream;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+mod window;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use thermocline_medium::{BLOCK_BYTES, Compression, HashRecorder, PinnedFile, RemoteFile};
 
 use crate::csv::{CsvDecoder, CsvFormat, line_at};
 use crate::ndjson::NdjsonDecoder;
 use crate::{Decoder, RawError, Rows, ScanPlan};
-use input::{Input, decompress_head};
-use sequential::Sequential;
+use input::Input;
+use local_stream::LocalStream;
+use ranges::RangeReader;
+use remote_stream::RemoteStream;
+use window::Window;
 
 pub use head::{Head, read_head};
 
@@ -65,8 +72,18 @@ pub enum Format {
     Csv(Arc<CsvFormat>),
 }
 
-/// Largest remote object that is fetched as one piece, because its record borders cannot be found from the middle.
-pub const MAX_REMOTE_WHOLE_BYTES: u64 = 512 << 20;
+/// How finely a scan is cut. Tests make everything small, so that every border is hit.
+#[derive(Debug, Clone, Copy)]
+struct Grain {
+    /// Of a morsel that is a byte range.
+    morsel_bytes: u64,
+    /// Of a morsel that is cut in file order, decompressed.
+    piece_bytes: usize,
+    /// Of a read within a byte range: a hash block, or else nothing can be hashed.
+    window_bytes: u64,
+    /// Of a fetch from a remote stream.
+    chunk_bytes: u64,
+}
 
 /// A morsel is at least a block, so that hashing sees whole blocks, and small enough that a cancelled query is gone soon:
 /// at 0.5 GB/s eight MiB take 16 ms.
@@ -74,6 +91,26 @@ const MORSEL_MAX_BYTES: u64 = 8 << 20;
 
 /// Morsels a thread should have, so that all end at about the same time.
 const MORSELS_PER_THREAD: u64 = 8;
+
+/// Large enough that the lock is rarely taken, small enough that decoding begins soon.
+const PIECE_MAX_BYTES: u64 = 4 << 20;
+
+/// Buffers that one long record has blown up beyond this are not kept.
+const KEPT_WINDOW_BYTES: usize = 16 << 20;
+
+impl Grain {
+    fn new(size_bytes: u64, threads: usize) -> Self {
+        let block = BLOCK_BYTES as u64;
+        let spread = size_bytes / (MORSELS_PER_THREAD * threads.max(1) as u64);
+        let morsel_bytes = spread.next_multiple_of(block).clamp(block, MORSEL_MAX_BYTES);
+        Self {
+            morsel_bytes,
+            piece_bytes: morsel_bytes.min(PIECE_MAX_BYTES) as usize,
+            window_bytes: block,
+            chunk_bytes: remote_stream::CHUNK_BYTES,
+        }
+    }
+}
 
 /// A piece of a scan, claimed by whoever decodes it.
 #[derive(Debug)]
@@ -87,10 +124,10 @@ pub struct Morsel {
 
 #[derive(Debug)]
 enum Content {
-    /// To be read while it is decoded.
+    /// To be read while it is decoded, or fetched before.
     InFile,
-    /// Whole records, the first of them at this offset of the decompressed file.
-    Records { bytes: Vec<u8>, offset: u64 },
+    /// Whole records, the first of them at this offset of the decompressed file, and its line where it is known.
+    Records { window: Window, offset: u64, first_line: Option<u64> },
 }
 
 /// One scan of one file.
@@ -101,23 +138,25 @@ pub struct FileScan {
     compression: Compression,
     plan: ScanPlan,
     recorder: Option<Arc<HashRecorder>>,
+    grain: Grain,
     way: Way,
     workers: Mutex<Vec<Worker>>,
+    /// Buffers of decoded pieces, for the next ones.
+    spare_windows: Mutex<Vec<Window>>,
     /// Offset after the last record that ends in a newline, once seen.
     covered_end: AtomicU64,
 }
 
 enum Way {
-    Ranges { morsel_bytes: u64, next: AtomicU64 },
-    Sequential(Box<Mutex<Sequential>>),
-    /// A remote object in one morsel.
-    Whole { next: AtomicU64 },
+    Ranges { next: AtomicU64 },
+    Local(Box<Mutex<LocalStream>>),
+    Remote { next: AtomicU64, stream: Box<RemoteStream> },
 }
 
 /// What a thread needs to decode.
 struct Worker {
     decoder: Box<dyn Decoder>,
-    buffer: Vec<u8>,
+    window: Window,
 }
 
 impl std::fmt::Debug for FileScan {
@@ -126,12 +165,17 @@ impl std::fmt::Debug for FileScan {
     }
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Pools and streams are in order between any two statements that can panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl FileScan {
     /// A scan of the records that start in `[start_bytes, end_bytes)`; `start_bytes` is 0 or a record's start. Compressed
-    /// files are always scanned from 0.
+    /// files are always scanned from 0. `threads` is how many will decode; it only decides how finely the file is cut.
     ///
     /// # Errors
-    /// A plan the format cannot carry out; a remote object that must be fetched whole and is too large.
+    /// A plan the format cannot carry out.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         source: Source,
@@ -143,36 +187,30 @@ impl FileScan {
         recorder: Option<Arc<HashRecorder>>,
         threads: usize,
     ) -> Result<Self, RawError> {
-        let spread = (end_bytes - start_bytes) / (MORSELS_PER_THREAD * threads.max(1) as u64);
-        let block = BLOCK_BYTES as u64;
-        let morsel_bytes = spread.next_multiple_of(block).clamp(block, MORSEL_MAX_BYTES);
-        Self::with_morsel_bytes(source, start_bytes..end_bytes, format, compression, plan, recorder, morsel_bytes)
+        let grain = Grain::new(end_bytes.saturating_sub(start_bytes), threads);
+        Self::with_grain(source, start_bytes..end_bytes, format, compression, plan, recorder, grain)
     }
 
-    fn with_morsel_bytes(
+    fn with_grain(
         source: Source,
         range: Range<u64>,
         format: Format,
         compression: Compression,
         plan: ScanPlan,
         recorder: Option<Arc<HashRecorder>>,
-        morsel_bytes: u64,
+        grain: Grain,
     ) -> Result<Self, RawError> {
-        let sequential = compression != Compression::None || matches!(format, Format::Csv(_));
-        let way = match (&source, sequential) {
-            (_, false) => Way::Ranges { morsel_bytes, next: AtomicU64::new(0) },
-            (Source::Local(file), true) => {
+        let has_order = compression != Compression::None || matches!(format, Format::Csv(_));
+        let next = AtomicU64::new(0);
+        let way = match &source {
+            _ if !has_order => Way::Ranges { next },
+            Source::Local(file) => {
                 let input = Input::open(file, &range, compression, recorder.clone())?;
-                Way::Sequential(Box::new(Mutex::new(Sequential::new(input, &format, &range, morsel_bytes))))
+                Way::Local(Box::new(Mutex::new(LocalStream::new(input, &format, &range, grain.piece_bytes))))
             }
-            (Source::Remote(file), true) => {
-                if range.end - range.start > MAX_REMOTE_WHOLE_BYTES {
-                    return Err(RawError::RemoteTooLarge {
-                        file: Arc::clone(&file.version().path),
-                        size_bytes: range.end - range.start,
-                    });
-                }
-                Way::Whole { next: AtomicU64::new(0) }
+            Source::Remote(file) => {
+                let stream = RemoteStream::new(file, &format, compression, range.clone(), grain.chunk_bytes)?;
+                Way::Remote { next, stream: Box::new(stream) }
             }
         };
         let scan = Self {
@@ -182,125 +220,138 @@ impl FileScan {
             compression,
             plan,
             recorder,
+            grain,
             way,
             workers: Mutex::new(Vec::new()),
+            spare_windows: Mutex::new(Vec::new()),
             covered_end: AtomicU64::new(0),
         };
         // A plan that cannot be carried out is found here, before anything is read.
         let worker = scan.new_worker()?;
-        scan.give_back(worker);
+        locked(&scan.workers).push(worker);
         Ok(scan)
     }
 
-    /// Claims the next morsel; `None` when there are no more. Sequential files are read here.
+    /// Claims the next morsel; `None` when there are no more. Local files that are cut in order are read here.
     ///
     /// # Errors
-    /// When the file cannot be read or decompressed, or a record is too long.
+    /// When the file cannot be read or decompressed, or a record is too long; there are no morsels after that.
     pub fn next_morsel(&self) -> Result<Option<Morsel>, RawError> {
         match &self.way {
-            Way::Ranges { morsel_bytes, next } => {
+            Way::Ranges { next } => {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 // Borders lie on multiples of the morsel size from the file's start, so that morsels hold whole blocks.
-                let first = self.range.start / morsel_bytes * morsel_bytes;
-                let start = (first + index * morsel_bytes).max(self.range.start);
+                let morsel_bytes = self.grain.morsel_bytes;
+                let first = self.range.start / morsel_bytes;
+                let start = ((first + index) * morsel_bytes).max(self.range.start);
                 if start >= self.range.end {
                     return Ok(None);
                 }
-                let end = (first + (index + 1) * morsel_bytes).min(self.range.end);
+                let end = ((first + index + 1) * morsel_bytes).min(self.range.end);
                 Ok(Some(Morsel { index, range: start..end, content: Content::InFile }))
             }
-            Way::Sequential(sequential) => {
-                let mut sequential = sequential.lock().unwrap_or_else(PoisonError::into_inner);
-                let morsel = sequential.next(self.source.path())?;
-                if let Some(end) = sequential.covered_end() {
-                    self.covered_end.fetch_max(end, Ordering::Relaxed);
-                }
-                Ok(morsel)
+            Way::Local(stream) => {
+                let spare = locked(&self.spare_windows).pop().unwrap_or_default();
+                let mut stream = locked(stream);
+                let Some((index, range, piece)) = stream.next(spare)? else { return Ok(None) };
+                self.covered_end.fetch_max(stream.whole_end(), Ordering::Relaxed);
+                let content = Content::Records { window: piece.window, offset: piece.offset, first_line: None };
+                Ok(Some(Morsel { index, range, content }))
             }
-            Way::Whole { next } => Ok((next.fetch_add(1, Ordering::Relaxed) == 0 && !self.range.is_empty()).then(|| {
-                Morsel { index: 0, range: self.range.clone(), content: Content::InFile }
-            })),
+            Way::Remote { next, stream } => {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                Ok(stream.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
+            }
         }
     }
 
     /// Gets a remote morsel's bytes; a local one is returned as it is.
     ///
     /// # Errors
-    /// When the store fails, or the object changed.
+    /// When the store fails, the object changed, or it cannot be decompressed.
     pub async fn fetch(&self, mut morsel: Morsel) -> Result<Morsel, RawError> {
-        let Source::Remote(file) = &self.source else { return Ok(morsel) };
-        if matches!(morsel.content, Content::InFile) {
-            morsel.content = match &self.way {
-                Way::Whole { .. } => {
-                    let bytes = file.read_range(morsel.range.clone()).await?;
-                    let bytes = match self.compression {
-                        Compression::None => bytes.to_vec(),
-                        _ => decompress_head(&bytes, self.compression, usize::MAX, self.source.path())?,
-                    };
-                    Content::Records { bytes, offset: self.range.start }
+        let (Source::Remote(file), Content::InFile) = (&self.source, &morsel.content) else { return Ok(morsel) };
+        morsel.content = match &self.way {
+            Way::Remote { stream, .. } => match stream.fetch(file, self.compression, morsel.index).await? {
+                Some(piece) => {
+                    Content::Records { window: piece.window, offset: piece.offset, first_line: Some(piece.first_line) }
                 }
-                _ => {
-                    let (bytes, offset) = ranges::fetch(file, &morsel.range, &self.range).await?;
-                    Content::Records { bytes, offset }
-                }
-            };
-        }
+                None => Content::Records { window: Window::default(), offset: self.range.start, first_line: None },
+            },
+            _ => {
+                let (window, offset) = ranges::fetch(file, &morsel.range, &self.range).await?;
+                Content::Records { window, offset, first_line: None }
+            }
+        };
         Ok(morsel)
     }
 
-    /// Decodes a morsel into rows in file order.
+    /// Decodes a morsel, a remote one after it was [fetched](Self::fetch), into rows in file order.
     ///
     /// # Errors
     /// Bad input, naming file, offset (and line for CSV), column and value; a file that was truncated meanwhile.
     pub fn decode(&self, morsel: Morsel) -> Result<Rows, RawError> {
-        let mut worker = self.take_worker()?;
-        let decoded = self.decode_with(&mut worker, morsel);
-        match decoded {
-            Ok(rows) => {
-                self.give_back(worker);
-                Ok(rows)
-            }
-            // The decoder's state after an error is not worth keeping.
-            Err(error) => Err(self.with_line(error)),
+        let pooled = locked(&self.workers).pop();
+        let mut worker = match pooled {
+            Some(worker) => worker,
+            None => self.new_worker()?,
+        };
+        // After an error the worker is dropped: its decoder's state is not worth keeping.
+        self.decode_with(&mut worker, morsel.range, morsel.content)?;
+        let rows = worker.decoder.finish()?;
+        if worker.window.heap_bytes() > KEPT_WINDOW_BYTES {
+            worker.window = Window::default();
         }
+        locked(&self.workers).push(worker);
+        Ok(rows)
     }
 
-    fn decode_with(&self, worker: &mut Worker, morsel: Morsel) -> Result<Rows, RawError> {
-        match morsel.content {
-            Content::Records { bytes, offset } => {
-                if !bytes.is_empty() {
-                    worker.decoder.decode(&bytes, offset)?;
+    fn decode_with(&self, worker: &mut Worker, range: Range<u64>, content: Content) -> Result<(), RawError> {
+        match (content, &self.source) {
+            (Content::Records { window, offset, first_line }, _) => {
+                let records = window.content();
+                if !records.is_empty() {
+                    let decoded = worker.decoder.decode(records, offset);
+                    decoded.map_err(|error| self.with_line(error, records, offset, first_line))?;
                 }
-                if self.compression == Compression::None && bytes.last() == Some(&b'\n') {
-                    self.covered_end.fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
+                if matches!(self.way, Way::Ranges { .. })
+                    && let Some(newline) = memchr::memrchr(b'\n', records)
+                {
+                    self.covered_end.fetch_max(offset + newline as u64 + 1, Ordering::Relaxed);
+                }
+                if window.heap_bytes() <= KEPT_WINDOW_BYTES && matches!(self.way, Way::Local(_)) {
+                    locked(&self.spare_windows).push(window);
                 }
             }
-            Content::InFile => {
-                if let Source::Local(file) = &self.source {
-                    let covered = ranges::decode(
-                        file,
-                        &morsel.range,
-                        &self.range,
-                        worker.decoder.as_mut(),
-                        &mut worker.buffer,
-                        self.recorder.as_deref(),
-                    )?;
-                    self.covered_end.fetch_max(covered, Ordering::Relaxed);
-                }
+            (Content::InFile, Source::Local(file)) => {
+                let mut reader = RangeReader {
+                    file,
+                    whole: &self.range,
+                    window_bytes: self.grain.window_bytes,
+                    recorder: self.recorder.as_deref(),
+                    window: &mut worker.window,
+                };
+                let covered = reader.decode(&range, worker.decoder.as_mut())?;
+                self.covered_end.fetch_max(covered, Ordering::Relaxed);
+            }
+            (Content::InFile, Source::Remote(file)) => {
+                return Err(RawError::NotFetched { file: Arc::clone(&file.version().path), offset_bytes: range.start });
             }
         }
-        worker.decoder.finish()
+        Ok(())
     }
 
     /// Bytes of the file that the scan covers.
     pub fn total_bytes(&self) -> u64 {
-        self.range.end - self.range.start
+        self.range.end.saturating_sub(self.range.start)
     }
 
-    /// Offset after the last record that ends in a newline, once every morsel was decoded; `None` for compressed files,
-    /// whose offsets are not the file's.
+    /// Offset after the last record that ends in a newline, once every morsel was decoded: below the scan's end, the rows
+    /// include those of a last line that lacks its newline. `None` for compressed files, whose offsets are not the
+    /// file's, and for remote ones that are cut in order.
     pub fn covered_end(&self) -> Option<u64> {
-        (self.compression == Compression::None).then(|| self.covered_end.load(Ordering::Relaxed).max(self.range.start))
+        let is_known = self.compression == Compression::None && !matches!(self.way, Way::Remote { .. });
+        is_known.then(|| self.covered_end.load(Ordering::Relaxed).max(self.range.start))
     }
 
     fn new_worker(&self) -> Result<Worker, RawError> {
@@ -309,26 +360,21 @@ impl FileScan {
             Format::Ndjson => Box::new(NdjsonDecoder::new(&self.plan, path)?),
             Format::Csv(format) => Box::new(CsvDecoder::new(&self.plan, format, path)?),
         };
-        Ok(Worker { decoder, buffer: Vec::new() })
-    }
-
-    fn take_worker(&self) -> Result<Worker, RawError> {
-        let pooled = self.workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        pooled.map_or_else(|| self.new_worker(), Ok)
-    }
-
-    fn give_back(&self, worker: Worker) {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        Ok(Worker { decoder, window: Window::default() })
     }
 
     /// CSV users think in lines; they are counted only now that one is needed.
-    fn with_line(&self, error: RawError) -> RawError {
-        let (Format::Csv(_), Source::Local(file)) = (&self.format, &self.source) else { return error };
-        let Some(offset) = error.fault().filter(|fault| fault.line.is_none()).map(|fault| fault.offset_bytes) else {
-            return error;
+    fn with_line(&self, error: RawError, records: &[u8], offset: u64, first_line: Option<u64>) -> RawError {
+        let at = error.fault().filter(|fault| fault.line.is_none()).map(|fault| fault.offset_bytes);
+        let (Format::Csv(_), Some(at)) = (&self.format, at) else { return error };
+        let line = match (&self.source, first_line) {
+            (_, Some(first)) => line_at(records, at.saturating_sub(offset)).ok().map(|line| first + line - 1),
+            (Source::Local(file), None) => {
+                let whole = Input::open(file, &(0..self.range.end), self.compression, None);
+                whole.ok().and_then(|input| line_at(input, at).ok())
+            }
+            _ => None,
         };
-        let whole = 0..self.range.end;
-        let line = Input::open(file, &whole, self.compression, None).ok().and_then(|input| line_at(input, offset).ok());
         match line {
             Some(line) => error.with_line(line),
             None => error,

@@ -44,7 +44,7 @@ mod walk;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
-mod tests;
+pub(crate) mod tests;
 
 pub use decoder::NdjsonDecoder;
 pub use infer::{InferOptions, infer};

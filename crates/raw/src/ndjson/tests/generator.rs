@@ -54,7 +54,13 @@ fn any_type(random: &mut Random, depth: usize) -> DataType {
         1 | 2 => DataType::Int64,
         3 => DataType::Float64,
         4 | 5 => DataType::Utf8,
-        6 => random.pick(&[0, 1, 2]).eq(&0).then_some(DataType::Date32).unwrap_or(DataType::Int16),
+        6 => {
+            if random.one_in(3) {
+                DataType::Date32
+            } else {
+                DataType::Int16
+            }
+        }
         7 => {
             if random.one_in(2) {
                 DECIMAL
@@ -268,7 +274,7 @@ pub(crate) fn plan(random: &mut Random, fields: &Fields) -> ScanPlan {
         DataType::List(element) => Some((path, element)),
         _ => None,
     });
-    let mut any_path = |random: &mut Random| match &unnest {
+    let any_path = |random: &mut Random| match &unnest {
         Some((list, element)) if random.one_in(2) => match element.data_type() {
             DataType::Struct(below) if !random.one_in(5) => path(random, list, below),
             data_type => (list.clone(), data_type.clone()),
