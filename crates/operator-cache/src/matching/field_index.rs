@@ -2,6 +2,7 @@
 
 use thermocline_predicate::Domain;
 
+use super::bounds::Digest;
 use super::hull::hull;
 use super::interval_tree::{IntervalTree, Place};
 
@@ -23,16 +24,16 @@ impl FieldIndex {
 
     pub(crate) fn insert(&mut self, domain: &Domain, place: Place) {
         match hull(domain) {
-            Some(keys) if domain.admits_null() => self.nullable.insert(keys, place),
-            Some(keys) => self.strict.insert(keys, place),
+            Some(keys) if domain.admits_null() => self.nullable.insert(keys, Digest::of(domain), place),
+            Some(keys) => self.strict.insert(keys, Digest::of(domain), place),
             None => self.null_only.push(place),
         }
     }
 
     pub(crate) fn remove(&mut self, domain: &Domain, place: Place) {
         match hull(domain) {
-            Some(keys) if domain.admits_null() => _ = self.nullable.remove(keys, place),
-            Some(keys) => _ = self.strict.remove(keys, place),
+            Some(keys) if domain.admits_null() => _ = self.nullable.remove(keys, Digest::of(domain), place),
+            Some(keys) => _ = self.strict.remove(keys, Digest::of(domain), place),
             None => self.null_only.retain(|&other| other != place),
         }
     }
@@ -41,8 +42,9 @@ impl FieldIndex {
     pub(crate) fn candidates(&self, wanted: &Domain) -> impl Iterator<Item = Place> + '_ {
         // Every hull covers nothing: NULL alone is asked for.
         let keys = hull(wanted).unwrap_or((i128::MAX, i128::MIN));
-        let strict = (!wanted.admits_null()).then(|| self.strict.covering(keys)).into_iter().flatten();
+        let digest = Digest::of(wanted);
+        let strict = (!wanted.admits_null()).then(|| self.strict.covering(keys, digest)).into_iter().flatten();
         let null_only: &[Place] = if wanted.intervals().is_empty() { &self.null_only } else { &[] };
-        null_only.iter().rev().copied().chain(strict).chain(self.nullable.covering(keys))
+        null_only.iter().rev().copied().chain(strict).chain(self.nullable.covering(keys, digest))
     }
 }

@@ -1,8 +1,9 @@
 //! The coordinate of the R-trees: an exact order-preserving key of a bound.
 //!
-//! What is found is decided by comparing exact keys, never by a float. Beside it a key carries its value as a float for
-//! the tree's own arithmetic (areas and perimeters, by which it decides where to put and split): products of 128-bit keys
-//! would overflow, and a tree built on saturated areas is no better than a list.
+//! What is found is decided by comparing exact keys, never by a float. Beside it a key carries its distance from the
+//! tree's origin as a float for the tree's own arithmetic (areas and perimeters, by which it decides where to put and
+//! split): products of 128-bit keys would overflow, and a tree built on saturated areas is no better than a list. It is a
+//! distance because keys of strings with a common beginning are large and close together.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
@@ -10,10 +11,13 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use num_traits::{Bounded, Num, One, Signed, Zero};
 use rstar::RTreeNum;
 
+/// Further from any origin than a key can be: 2¹²⁸.
+const BEYOND: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;
+
 /// An exact key, or (the result of arithmetic) a measure that has no exact part.
 ///
-/// Ordered by the float, then by the exact part. For keys that is the exact order, because rounding to a float is
-/// monotone; for measures the exact parts are equal.
+/// Ordered by the float, then by the exact part. For keys of one origin that is the exact order, because distance and
+/// rounding are monotone; for measures the exact parts are equal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
     approximate: f64,
@@ -23,8 +27,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn new(exact: i128) -> Self {
-        Self { approximate: exact as f64, high: (exact >> 64) as i64, low: exact as u64 }
+    pub(crate) fn new(exact: i128, origin: i128) -> Self {
+        Self { approximate: exact.saturating_sub(origin) as f64, high: (exact >> 64) as i64, low: exact as u64 }
     }
 
     pub(crate) fn exact(self) -> i128 {
@@ -122,17 +126,17 @@ impl One for Key {
 
 impl Bounded for Key {
     fn min_value() -> Self {
-        Self::new(i128::MIN)
+        Self { approximate: -BEYOND, ..Self::new(i128::MIN, 0) }
     }
     fn max_value() -> Self {
-        Self::new(i128::MAX)
+        Self { approximate: BEYOND, ..Self::new(i128::MAX, 0) }
     }
 }
 
 impl Num for Key {
     type FromStrRadixErr = std::num::ParseIntError;
     fn from_str_radix(text: &str, radix: u32) -> Result<Self, Self::FromStrRadixErr> {
-        i128::from_str_radix(text, radix).map(Self::new)
+        i128::from_str_radix(text, radix).map(|exact| Self::new(exact, 0))
     }
 }
 
