@@ -1,1 +1,120 @@
-fn main(){}
+//! The `thermocline` command: one-shot SQL, an interactive shell, the demo and the hardware report.
+//!
+//! Owns what a user sees of a run: arguments, text of results, progress, errors, exit codes. Does not own SQL: everything
+//! is asked of `thermocline-engine`.
+//!
+//! Concurrency: queries run on a tokio runtime; the main thread waits for them and for Ctrl-C (`interrupt`, `statement`).
+
+mod arguments;
+mod demo;
+mod failure;
+mod figures;
+mod hardware_report;
+mod interrupt;
+mod one_shot;
+mod output;
+mod progress_bar;
+mod shell;
+mod statement;
+mod terminal;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mimalloc::MiMalloc;
+use thermocline_budget::CountingAllocator;
+use thermocline_engine::{Database, DatabaseOptions};
+use thermocline_hardware::{Clock, SystemClock};
+use tokio::runtime::Runtime;
+
+use crate::arguments::{Arguments, DatabaseArguments, Source, Task};
+use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
+use crate::statement::Conversation;
+use crate::terminal::Terminal;
+
+/// Counts what is really allocated: the budget's check on what nobody announced.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::new(MiMalloc);
+
+/// How long threads of the runtime may take to notice the end of the process.
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(50);
+
+fn main() -> ExitCode {
+    let (arguments, sources) = match Arguments::read(std::env::args_os()) {
+        Ok(read) => read,
+        Err(error) => {
+            // Help goes to standard output, wrong usage to standard error; neither is worth failing over.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(arguments, sources) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report(&Terminal::stderr());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let (stdout, stderr) = (Terminal::stdout(), Terminal::stderr());
+    if let Some(Task::Hardware { no_calibrate }) = arguments.subcommand {
+        let text = hardware_report::report(&clock, !no_calibrate, stdout.paint);
+        let mut stdout = io::stdout().lock();
+        return stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::output);
+    }
+    let interrupt = Interrupt::install().map_err(|error| Failure::Stream { name: "SIGINT", error })?;
+    let runtime = runtime()?;
+    let outcome = if let Some(Task::Demo(demo)) = &arguments.subcommand {
+        open(&demo.database, &clock)
+            .and_then(|database| runtime.block_on(demo::run(demo, &database, interrupt, stdout)))
+    } else {
+        if sources.is_empty() && !io::stdin().is_terminal() {
+            sources.push(Source::StandardInput);
+        }
+        open(&arguments.database, &clock).and_then(|database| {
+            let mut conversation = Conversation {
+                session: database.session(),
+                clock,
+                interrupt,
+                stdout,
+                stderr,
+                format: arguments.format,
+                timer: arguments.timer,
+                progress: !arguments.no_progress,
+            };
+            if sources.is_empty() {
+                shell::run(&runtime, conversation)
+            } else {
+                runtime.block_on(one_shot::run(&mut conversation, &sources))
+            }
+        })
+    };
+    // A cancelled query may still be computing; the process does not wait for it.
+    runtime.shutdown_timeout(SHUTDOWN_GRACE);
+    outcome
+}
+
+fn runtime() -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Stream { name: "the runtime's threads", error })
+}
+
+fn open(arguments: &DatabaseArguments, clock: &Arc<dyn Clock>) -> Result<Arc<Database>> {
+    let options = DatabaseOptions {
+        memory_bytes: arguments.memory,
+        cache_memory_bytes: arguments.cache_memory,
+        threads: arguments.threads.map(usize::from),
+        temp_directory: None,
+        allocated_bytes: Some(CountingAllocator::<MiMalloc>::allocated_bytes),
+        clock: Some(Arc::clone(clock)),
+    };
+    Ok(Database::open(options)?)
+}

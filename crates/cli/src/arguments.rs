@@ -1,0 +1,227 @@
+//! The command line: options, sub-commands, and in which order SQL was given.
+//!
+//! Owns what is accepted and what is refused as wrong usage. Does not run anything.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use thermocline_budget::parse_bytes;
+use thermocline_hardware::Machine;
+
+use crate::output::Format;
+
+const EXIT_CODES: &str = "\
+Without -c, -f or a sub-command: a shell on a terminal, otherwise SQL is read from standard input.
+Options of `demo` and `hardware` go after their name.
+
+Exit codes:
+    0  everything was answered
+    1  the SQL, a file or a setting is wrong
+    2  wrong usage of this command
+    3  memory or disk is short
+    4  a file changed while it was read: run it again
+   70  a fault of Thermocline's own: please report it
+  130  interrupted (Ctrl-C)
+
+Examples:
+  thermocline -c \"SELECT status, count(*) FROM 'events.ndjson' GROUP BY status\"
+  thermocline --memory 4GB --format csv -f report.sql > report.csv
+  thermocline demo";
+
+/// Ask SQL questions of NDJSON, CSV and Parquet files. Answers to similar questions come from memory.
+#[derive(Debug, Parser)]
+#[command(
+    name = "thermocline",
+    version,
+    after_help = EXIT_CODES,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArguments,
+    /// Run this SQL and exit. May be repeated, and mixed with -f: they run in the order given, up to the first failure
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+    /// Run the SQL in this file and exit; `-` is standard input
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How rows are printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+    /// Print each statement's wall time, in seconds, to standard error
+    #[arg(long)]
+    pub(crate) timer: bool,
+    /// Show no progress bar for what takes longer than a second
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+    #[command(subcommand)]
+    pub(crate) subcommand: Option<Task>,
+}
+
+/// How the database is opened.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DatabaseArguments {
+    /// Memory for caches and queries together, such as 4GB, 512MiB or 25%; half of what the machine has by default
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+    /// The part of it that the caches may have at most; all of it by default
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) cache_memory: Option<u64>,
+    /// Threads of a query; one for each core by default
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// What else than SQL can be asked of the command.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Task {
+    /// Generate a small data set, ask a few questions of it cold and cached, and explain the times
+    Demo(DemoArguments),
+    /// Print what this machine is, and what its memory gives
+    Hardware {
+        /// Print only what is known without measuring
+        #[arg(long)]
+        no_calibrate: bool,
+    },
+}
+
+/// Options of `thermocline demo`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DemoArguments {
+    /// TPC-H scale factor: 0.1 is 150,000 orders, some 370 MB in three files
+    #[arg(long, value_name = "FACTOR", default_value = "0.1", value_parser = parse_scale)]
+    pub(crate) scale: f64,
+    /// Write the data to this folder and leave it there, instead of in a temporary one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Where the picture of the times goes
+    #[arg(long, value_name = "FILE", default_value = "thermocline-demo.svg")]
+    pub(crate) svg: PathBuf,
+    #[command(flatten)]
+    pub(crate) database: DatabaseArguments,
+}
+
+/// A piece of SQL that the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Text of a `-c`.
+    Command(String),
+    /// A file of a `-f`.
+    File(PathBuf),
+    /// Standard input.
+    StandardInput,
+}
+
+impl Arguments {
+    /// Reads the command line; also returns the SQL asked for with `-c` and `-f`, in the order it was written.
+    ///
+    /// # Errors
+    /// Wrong usage, and requests for help or the version, which are errors to clap.
+    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<(Self, Vec<Source>), clap::Error> {
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        let arguments = Self::from_arg_matches(&matches)?;
+        let positions = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+        let mut sources: Vec<(usize, Source)> = Vec::new();
+        for (position, text) in positions("commands").into_iter().zip(&arguments.commands) {
+            sources.push((position, Source::Command(text.clone())));
+        }
+        for (position, path) in positions("files").into_iter().zip(&arguments.files) {
+            let source = if path.as_os_str() == "-" { Source::StandardInput } else { Source::File(path.clone()) };
+            sources.push((position, source));
+        }
+        sources.sort_by_key(|(position, _)| *position);
+        let sources: Vec<Source> = sources.into_iter().map(|(_, source)| source).collect();
+        if sources.iter().filter(|source| **source == Source::StandardInput).count() > 1 {
+            return Err(Self::command()
+                .error(ErrorKind::ArgumentConflict, "standard input can be read only once: `-f -` is there twice"));
+        }
+        Ok((arguments, sources))
+    }
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    parse_bytes(text, Machine::detect().ram_bytes).map_err(|error| error.to_string())
+}
+
+/// From some dozen orders to more than most disks hold.
+fn parse_scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if (0.0001..=1000.0).contains(&scale) => Ok(scale),
+        _ => Err("expected a number from 0.0001 to 1000, such as 0.1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn read(line: &[&str]) -> Result<(Arguments, Vec<Source>), clap::Error> {
+        Arguments::read(std::iter::once("thermocline").chain(line.iter().copied()).map(OsString::from))
+    }
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_and_files_run_in_the_order_they_were_written() {
+        let (_, sources) = read(&["-c", "one", "-f", "two.sql", "-c", "three", "-f", "-"]).unwrap();
+        assert_eq!(
+            sources,
+            [
+                Source::Command("one".into()),
+                Source::File("two.sql".into()),
+                Source::Command("three".into()),
+                Source::StandardInput
+            ]
+        );
+    }
+
+    #[test]
+    fn sizes_have_units_and_threads_are_not_zero() {
+        let (arguments, _) = read(&["--memory", "4GB", "--cache-memory", "512MiB", "--threads", "3"]).unwrap();
+        assert_eq!(arguments.database.memory, Some(4_000_000_000));
+        assert_eq!(arguments.database.cache_memory, Some(512 << 20));
+        assert_eq!(arguments.database.threads, NonZeroUsize::new(3));
+        assert_eq!(read(&["--memory", "4"]).unwrap_err().exit_code(), 2);
+        assert_eq!(read(&["--threads", "0"]).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn options_of_sql_do_not_go_with_a_sub_command() {
+        assert_eq!(read(&["--memory", "1GB", "demo"]).unwrap_err().exit_code(), 2);
+        assert_eq!(read(&["-c", "SELECT 1", "hardware"]).unwrap_err().exit_code(), 2);
+        let (arguments, _) = read(&["demo", "--memory", "1GB", "--scale", "0.01"]).unwrap();
+        let Some(Task::Demo(demo)) = arguments.subcommand else { panic!("{arguments:?}") };
+        assert_eq!((demo.database.memory, demo.scale), (Some(1_000_000_000), 0.01));
+    }
+
+    #[test]
+    fn a_scale_that_makes_no_data_is_refused() {
+        for scale in ["0", "-1", "nan", "inf", "much", "1e-9"] {
+            assert_eq!(read(&["demo", "--scale", scale]).unwrap_err().exit_code(), 2, "{scale}");
+        }
+    }
+
+    #[test]
+    fn standard_input_is_read_once() {
+        assert_eq!(read(&["-f", "-", "-f", "-"]).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn help_names_every_exit_code() {
+        let help = read(&["--help"]).unwrap_err();
+        assert_eq!(help.exit_code(), 0);
+        let text = help.to_string();
+        for code in ["0  ", "1  ", "2  ", "3  ", "4  ", "70  ", "130  "] {
+            assert!(text.contains(code), "{text}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The four formats over one small result with everything in it that needs care.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use thermocline_engine::arrow::array::{
+    ArrayRef, Float64Array, Int32Array, Int64Array, ListArray, StringArray, StructArray,
+};
+use thermocline_engine::arrow::datatypes::{DataType, Field, Fields, Int32Type, Schema};
+use thermocline_engine::arrow::record_batch::RecordBatch;
+
+use super::{Format, Screen};
+use crate::terminal::Paint;
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, array)| array).collect()).unwrap()
+}
+
+fn text(format: Format, screen: Option<Screen>, batches: &[RecordBatch]) -> String {
+    let mut writer = format.writer(&batches[0].schema(), screen);
+    let mut out = Vec::new();
+    for batch in batches {
+        writer.write(batch, &mut out).unwrap();
+    }
+    writer.finish(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn names() -> RecordBatch {
+    batch(vec![
+        ("name", Arc::new(StringArray::from(vec![Some("plain"), Some("a,b"), Some("say \"hi\""), Some(""), None]))),
+        ("n", Arc::new(Int64Array::from(vec![Some(1), Some(-20), None, Some(4), Some(5)]))),
+    ])
+}
+
+fn nested() -> RecordBatch {
+    let fields = Fields::from(vec![Field::new("sku", DataType::Utf8, true), Field::new("q", DataType::Int32, true)]);
+    let item = StructArray::new(
+        fields,
+        vec![
+            Arc::new(StringArray::from(vec![Some("x\"y"), None])) as ArrayRef,
+            Arc::new(Int32Array::from(vec![Some(3), Some(4)])),
+        ],
+        None,
+    );
+    let tags = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), None]), None]);
+    batch(vec![("item", Arc::new(item)), ("tags", Arc::new(tags))])
+}
+
+fn numbers(count: i64) -> RecordBatch {
+    batch(vec![("n", Arc::new(Int64Array::from_iter_values(0..count)))])
+}
+
+#[test]
+fn csv_quotes_what_must_be_and_tells_null_from_empty() {
+    assert_eq!(text(Format::Csv, None, &[names()]), "name,n\nplain,1\n\"a,b\",-20\n\"say \"\"hi\"\"\",\n\"\",4\n,5\n");
+    let lines = batch(vec![("a\nb", Arc::new(StringArray::from(vec!["one\ntwo", "cr\rlf"])))]);
+    assert_eq!(text(Format::Csv, None, &[lines]), "\"a\nb\"\n\"one\ntwo\"\n\"cr\rlf\"\n");
+}
+
+#[test]
+fn a_csv_row_of_one_null_does_not_vanish() {
+    let column = batch(vec![("a", Arc::new(Int64Array::from(vec![None, Some(1)])))]);
+    assert_eq!(text(Format::Csv, None, &[column]), "a\n\"\"\n1\n");
+}
+
+#[test]
+fn csv_has_its_header_once_and_without_rows_too() {
+    assert_eq!(text(Format::Csv, None, &[numbers(1), numbers(1)]), "n\n0\n0\n");
+    assert_eq!(text(Format::Csv, None, &[numbers(0)]), "n\n");
+}
+
+#[test]
+fn nested_values_are_json_in_every_format() {
+    assert_eq!(
+        text(Format::Json, None, &[nested()]),
+        "{\"item\":{\"sku\":\"x\\\"y\",\"q\":3},\"tags\":[1,null]}\n{\"item\":{\"sku\":null,\"q\":4},\"tags\":null}\n"
+    );
+    let csv = text(Format::Csv, None, &[nested()]);
+    assert!(csv.contains("\"{\"\"sku\"\":\"\"x\\\"\"y\"\",\"\"q\"\":3}\",\"[1,null]\"\n"), "{csv}");
+    let table = text(Format::Table, None, &[nested()]);
+    assert!(table.contains("│ {\"sku\":null,\"q\":4}"), "{table}");
+}
+
+#[test]
+fn json_escapes_strings_and_has_no_infinities() {
+    let values = batch(vec![
+        ("quo\"te", Arc::new(StringArray::from(vec!["tab\tnew\nline\u{1}", "é"]))),
+        ("x", Arc::new(Float64Array::from(vec![f64::INFINITY, 0.5]))),
+    ]);
+    assert_eq!(
+        text(Format::Json, None, &[values]),
+        "{\"quo\\\"te\":\"tab\\tnew\\nline\\u0001\",\"x\":null}\n{\"quo\\\"te\":\"é\",\"x\":0.5}\n"
+    );
+}
+
+#[test]
+fn json_names_that_are_there_twice_get_a_suffix() {
+    let one: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let columns = batch(vec![("x", Arc::clone(&one)), ("x_1", Arc::clone(&one)), ("x", one)]);
+    assert_eq!(text(Format::Json, None, &[columns]), "{\"x\":1,\"x_1\":1,\"x_2\":1}\n");
+}
+
+#[test]
+fn markdown_escapes_pipes_and_aligns_numbers() {
+    let values = batch(vec![
+        ("a|b", Arc::new(StringArray::from(vec![Some("x|y\nz"), None]))),
+        ("n", Arc::new(Int64Array::from(vec![1, 2]))),
+    ]);
+    assert_eq!(
+        text(Format::Markdown, None, &[values]),
+        "| a\\|b | n |\n| --- | ---: |\n| x\\|y<br>z | 1 |\n| *NULL* | 2 |\n"
+    );
+}
+
+#[test]
+fn a_table_aligns_numbers_right_and_wide_characters_by_the_columns_they_take() {
+    let values = batch(vec![
+        ("name", Arc::new(StringArray::from(vec![Some("日本"), Some("é"), None, Some("NULL")]))),
+        ("n", Arc::new(Int64Array::from(vec![1, 200, 3, 4]))),
+    ]);
+    assert_eq!(
+        text(Format::Table, None, &[values]),
+        "\
+┌────────┬─────┐
+│ name   │   n │
+├────────┼─────┤
+│ 日本   │   1 │
+│ é      │ 200 │
+│ NULL   │   3 │
+│ \"NULL\" │   4 │
+└────────┴─────┘
+"
+    );
+}
+
+#[test]
+fn a_cell_of_two_lines_takes_two() {
+    let values = batch(vec![
+        ("plan", Arc::new(StringArray::from(vec!["one\n  two"]))),
+        ("n", Arc::new(Int64Array::from(vec![7]))),
+    ]);
+    let table = text(Format::Table, None, &[values]);
+    assert!(table.contains("│ one   │ 7 │\n│   two │   │\n"), "{table}");
+}
+
+#[test]
+fn a_piped_table_is_never_cut_and_one_on_a_screen_is() {
+    let batches = [numbers(700), numbers(534)];
+    let piped = text(Format::Table, None, &batches);
+    assert_eq!(piped.lines().count(), 3 + 1234 + 1);
+    let screen = Screen { width_columns: 80, paint: Paint::PLAIN };
+    let shown = text(Format::Table, Some(screen), &batches);
+    assert_eq!(shown.lines().count(), 3 + 10 + 1 + 10 + 1 + 1);
+    assert!(shown.ends_with("1,234 rows (20 shown)\n"), "{shown}");
+    assert!(shown.contains("│ 533 │\n└"), "the last row is shown: {shown}");
+    let few = text(Format::Table, Some(screen), &[numbers(40)]);
+    assert!(few.ends_with("│ 39 │\n└────┘\n40 rows\n"), "{few}");
+}
+
+#[test]
+fn the_end_of_a_result_is_shown_over_many_small_batches() {
+    let batches: Vec<RecordBatch> = (0..50).map(|_| numbers(1)).chain([numbers(3)]).collect();
+    let shown = text(Format::Table, Some(Screen { width_columns: 80, paint: Paint::PLAIN }), &batches);
+    assert!(shown.ends_with("│ 0 │\n│ 0 │\n│ 1 │\n│ 2 │\n└───┘\n53 rows (20 shown)\n"), "{shown}");
+}
+
+#[test]
+fn long_streams_go_out_before_their_end_with_the_widths_of_the_first_rows() {
+    let wide = batch(vec![("n", Arc::new(Int64Array::from(vec![123_456_789])))]);
+    let mut writer = Format::Table.writer(&wide.schema(), None);
+    let mut out = Vec::new();
+    writer.write(&numbers(8192), &mut out).unwrap();
+    assert!(!out.is_empty());
+    writer.write(&wide, &mut out).unwrap();
+    writer.finish(&mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.ends_with("│ 8191 │\n│ 123456789 │\n└──────┘\n"), "{}", &text[text.len() - 100..]);
+}
+
+#[test]
+fn a_result_without_rows_still_names_its_columns() {
+    assert_eq!(text(Format::Table, None, &[numbers(0)]), "┌───┐\n│ n │\n├───┤\n└───┘\n");
+    let screen = Screen { width_columns: 80, paint: Paint::PLAIN };
+    assert!(text(Format::Table, Some(screen), &[numbers(0)]).ends_with("0 rows\n"));
+}
+
+#[test]
+fn null_is_dim_where_there_are_colours() {
+    let screen = Screen { width_columns: 80, paint: Paint::COLOURED };
+    let table = text(Format::Table, Some(screen), &[names()]);
+    assert!(table.contains("\x1b[2mNULL"), "{table:?}");
+}
+
+#[test]
+fn a_wide_result_fits_the_screen_and_says_what_is_missing() {
+    let one: ArrayRef = Arc::new(StringArray::from(vec!["a long text that takes its space"]));
+    let names: Vec<String> = (0..20).map(|index| format!("column_{index}")).collect();
+    let wide = batch(names.iter().map(|name| (name.as_str(), Arc::clone(&one))).collect());
+    let shown = text(Format::Table, Some(Screen { width_columns: 80, paint: Paint::PLAIN }), &[wide]);
+    for line in shown.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(shown.contains("20 columns (") && shown.contains(" shown)"), "{shown}");
+}

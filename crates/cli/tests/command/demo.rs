@@ -1,0 +1,68 @@
+//! The demo at a tiny scale: it tells its whole story, draws its picture and leaves nothing behind.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use crate::interrupts::end_within;
+use crate::run::{Finished, command, interrupt};
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+#[test]
+fn the_demo_tells_where_each_answer_came_from_and_cleans_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let output = command(folder.path())
+        .args(["demo", "--scale", "0.002", "--svg", "times.svg"])
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    let text = Finished::from(output).ok();
+    for expected in [
+        "orders.ndjson",
+        "lineitem.csv",
+        "parsed from the file",
+        "from memory, item ",
+        "kept as item ",
+        "of these the rows with",
+        "Every answer equals",
+    ] {
+        assert!(text.contains(expected), "{expected} in\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "no colours in a pipe");
+    let picture = std::fs::read_to_string(folder.path().join("times.svg")).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
+    assert!(is_empty(temporary.path()), "the temporary folder is gone");
+}
+
+#[test]
+fn the_demo_keeps_its_data_where_it_was_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = |keep: &str| {
+        Finished::from(command(folder.path()).args(["demo", "--scale", "0.001", "--keep", keep]).output().unwrap())
+    };
+    demo("data").ok();
+    for name in ["orders.ndjson", "orders.csv", "lineitem.csv"] {
+        assert!(folder.path().join("data").join(name).is_file(), "{name}");
+    }
+    assert!(folder.path().join("thermocline-demo.svg").is_file());
+    let message = demo("data").failed(1);
+    assert!(message.contains("orders.ndjson"), "what is there is not overwritten: {message}");
+}
+
+#[test]
+fn ctrl_c_during_the_demo_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let child =
+        command(folder.path()).args(["demo", "--scale", "0.5"]).env("TMPDIR", temporary.path()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(500));
+    assert!(!is_empty(temporary.path()), "it is at work");
+    interrupt(child.id());
+    let finished = end_within(child, Duration::from_secs(5));
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    assert!(is_empty(temporary.path()) && is_empty(folder.path()));
+}

@@ -1,0 +1,79 @@
+//! Ctrl-C, and readers that leave.
+//!
+//! The bounds are generous: a test that fails tells of a hang, not of a slow machine.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::run::{Finished, command, folder, interrupt};
+
+/// 10^12 rows: days.
+pub(crate) const ENDLESS: &str = "SELECT sum(a.x * b.x) FROM generate_series(1, 1000000) AS a(x) \
+                                  CROSS JOIN generate_series(1, 1000000) AS b(x)";
+/// More rows than any pipe holds.
+const LONG: [&str; 4] = ["--format", "csv", "-c", "SELECT value FROM generate_series(1, 1000000000)"];
+
+/// The end of `child`, if it comes in time.
+pub(crate) fn end_within(mut child: Child, bound: Duration) -> Finished {
+    let process_id = child.id();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait().unwrap()));
+    let Ok(status) = receiver.recv_timeout(bound) else {
+        let _ = Command::new("kill").args(["-KILL", &process_id.to_string()]).status();
+        panic!("still running after {bound:?}");
+    };
+    let mut finished = Finished { code: status.code(), stdout: String::new(), stderr: String::new() };
+    if let Some(mut pipe) = stdout {
+        pipe.read_to_string(&mut finished.stdout).unwrap();
+    }
+    if let Some(mut pipe) = stderr {
+        pipe.read_to_string(&mut finished.stderr).unwrap();
+    }
+    finished
+}
+
+#[test]
+fn ctrl_c_ends_a_long_query_at_once_with_130() {
+    let folder = folder();
+    let child = command(folder.path()).args(["-c", ENDLESS]).spawn().unwrap();
+    thread::sleep(Duration::from_millis(700));
+    interrupt(child.id());
+    let finished = end_within(child, Duration::from_secs(2));
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("", "interrupted\n"));
+}
+
+#[test]
+fn ctrl_c_ends_a_run_that_waits_for_its_input() {
+    let folder = folder();
+    let mut child = command(folder.path()).stdin(Stdio::piped()).spawn().unwrap();
+    let _still_open = child.stdin.take();
+    thread::sleep(Duration::from_millis(500));
+    interrupt(child.id());
+    assert_eq!(end_within(child, Duration::from_secs(2)).code, Some(130));
+}
+
+#[test]
+fn ctrl_c_ends_a_run_whose_reader_does_not_read() {
+    let folder = folder();
+    let mut child = command(folder.path()).args(LONG).spawn().unwrap();
+    let _unread = child.stdout.take();
+    thread::sleep(Duration::from_millis(700));
+    interrupt(child.id());
+    assert_eq!(end_within(child, Duration::from_secs(2)).code, Some(130));
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_quietly() {
+    let folder = folder();
+    let mut child = command(folder.path()).args(LONG).spawn().unwrap();
+    let mut head = [0; 6];
+    child.stdout.take().unwrap().read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"value\n");
+    let finished = end_within(child, Duration::from_secs(20));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+}

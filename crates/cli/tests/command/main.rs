@@ -1,0 +1,9 @@
+//! The built command, as scripts and people use it: answers, formats, errors, exit codes, Ctrl-C, the demo, the shell.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod demo;
+mod errors;
+mod interrupts;
+mod queries;
+mod run;
+mod shell;
