@@ -169,3 +169,68 @@ fn replace(state: &mut State, run: &Run, merged: Arc<Chunk>) -> Option<Vec<Slot>
     state.slots[run.first] = Slot::Kept { chunk: merged, through: run.through };
     Some(replaced)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use thermocline_budget::{Budget, Purpose};
+
+    use super::*;
+    use crate::scan::morsel_set::MorselSet;
+    use crate::scan::state::Seat;
+
+    fn chunk(row_count: usize) -> Arc<Chunk> {
+        let account = Budget::new(100, None).account("chunks", Purpose::Cache);
+        let rows = Rows { columns: Vec::new(), row_count, record_count: 0, skipped_count: 0 };
+        Arc::new(Chunk::new(Arc::new(rows), 1, account.try_reserve(1).unwrap()))
+    }
+
+    /// A state of two kept morsels and one seat per list of morsels seen.
+    fn state(seen: &[&[usize]]) -> State {
+        let mut state = State::new(Sharing::Kept);
+        state.slots = (0..2).map(|index| Slot::Kept { chunk: chunk(40_000), through: index }).collect();
+        for (id, seen) in seen.iter().enumerate() {
+            let mut consumed = MorselSet::default();
+            for &index in *seen {
+                consumed.insert(index);
+            }
+            state.seats.insert(id as u64, Seat { consumed, ..Seat::nowhere() });
+        }
+        state
+    }
+
+    fn is_replaced(state: &mut State) -> bool {
+        let run = Run { first: 0, through: 1, chunks: Vec::new() };
+        drop(replace(state, &run, chunk(80_000)));
+        matches!(state.slots[1], Slot::Within { first: 0 })
+    }
+
+    #[test]
+    fn a_run_is_replaced_only_if_nobody_has_seen_a_part_of_it() {
+        assert!(is_replaced(&mut state(&[&[0, 1], &[]])));
+        assert!(!is_replaced(&mut state(&[&[0, 1], &[0]])), "the second would get morsel 0 twice");
+        assert!(!is_replaced(&mut state(&[&[1]])));
+    }
+
+    #[test]
+    fn a_scan_that_stopped_keeping_gets_nothing_merged() {
+        let mut stopped = state(&[&[0, 1]]);
+        stopped.sharing = Sharing::Solo;
+        assert!(!is_replaced(&mut stopped));
+        let mut verified = state(&[&[0, 1]]);
+        verified.phase = Phase::Verified;
+        assert!(!is_replaced(&mut verified));
+    }
+
+    #[test]
+    fn chunks_that_somebody_has_not_seen_or_that_are_large_are_in_no_run() {
+        let mut many = State::new(Sharing::Kept);
+        many.slots = (0..40).map(|index| Slot::Kept { chunk: chunk(10), through: index }).collect();
+        let run = find_run(&many, 20).unwrap();
+        assert_eq!((run.chunks.len(), run.through - run.first + 1), (RUN_CHUNK_COUNT, RUN_CHUNK_COUNT));
+        many.slots[20] = Slot::Kept { chunk: chunk(SMALL_ROW_COUNT), through: 20 };
+        assert!(find_run(&many, 20).is_none());
+        assert!(find_run(&many, 10).is_none(), "twenty chunks of ten rows are too little");
+        assert!(find_run(&state(&[&[0]]), 0).is_none());
+    }
+}

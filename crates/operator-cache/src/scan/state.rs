@@ -61,6 +61,18 @@ impl Seat {
             post: Arc::downgrade(post),
         }
     }
+
+    /// A seat of nobody's.
+    #[cfg(test)]
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            consumed: MorselSet::default(),
+            decoding: Vec::new(),
+            ready: VecDeque::new(),
+            handed: VecDeque::new(),
+            post: Weak::new(),
+        }
+    }
 }
 
 /// Whether results are kept and shared.

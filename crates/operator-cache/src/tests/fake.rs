@@ -59,7 +59,19 @@ pub(super) struct Fake {
     pub(super) decode_counts: Mutex<HashMap<u64, u64>>,
     pub(super) open_count: AtomicU64,
     pub(super) specs: Mutex<Vec<ScanSpec>>,
+    /// Called within the source, where another thread might do something.
+    pub(super) interrupt: Mutex<Option<Interrupt>>,
 }
+
+/// Where a source can be interrupted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Seam {
+    Claim,
+    Decode,
+    Finish,
+}
+
+pub(super) type Interrupt = Box<dyn FnMut(Seam) + Send>;
 
 impl Default for Fake {
     fn default() -> Self {
@@ -74,6 +86,7 @@ impl Default for Fake {
             decode_counts: Mutex::default(),
             open_count: AtomicU64::new(0),
             specs: Mutex::default(),
+            interrupt: Mutex::default(),
         }
     }
 }
@@ -86,6 +99,15 @@ impl Fake {
             fake.specs.lock().push(spec.clone());
             Ok(Arc::new(FakeSource { fake: Arc::clone(&fake), spec: spec.clone(), next: AtomicU64::new(0) }))
         })
+    }
+
+    fn interrupt(&self, seam: Seam) {
+        // Taken out meanwhile, for it may itself lead here.
+        let interrupt = self.interrupt.lock().take();
+        if let Some(mut interrupt) = interrupt {
+            interrupt(seam);
+            *self.interrupt.lock() = Some(interrupt);
+        }
     }
 
     pub(super) fn most_decodes(&self) -> u64 {
@@ -101,6 +123,7 @@ struct FakeSource {
 
 impl MorselSource for FakeSource {
     fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
+        self.fake.interrupt(Seam::Claim);
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let morsel_bytes = self.fake.morsel_records * RECORD_BYTES;
         let start_bytes = self.spec.start_bytes + index * morsel_bytes;
@@ -135,6 +158,7 @@ impl MorselSource for FakeSource {
 
     fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
         assert_eq!(morsel.payload.is_some(), self.fake.fetch_polls > 0, "decoded without being fetched");
+        self.fake.interrupt(Seam::Decode);
         *self.fake.decode_counts.lock().entry(morsel.start_bytes).or_default() += 1;
         if self.fake.fail_at == Some(morsel.index) {
             return Err(format!("bad record in morsel {}", morsel.index).into());
@@ -161,6 +185,7 @@ impl MorselSource for FakeSource {
     }
 
     fn finish(&self) -> Result<SourceEnd, SourceError> {
+        self.fake.interrupt(Seam::Finish);
         if self.fake.finish_fails.load(Ordering::Relaxed) {
             return Err("the file changed while it was read".into());
         }

@@ -406,6 +406,7 @@ fn a_query_that_pinned_the_file_before_it_grew_sees_the_old_end() {
     assert_eq!(session.ask(), Some(8 * 5000));
     assert_eq!(session.ask_pinned(&old_file, &old, 0, 999), Some(0));
     assert_eq!(session.ask(), None, "the longer item stays");
+    assert_eq!(session.cache.items().len(), 1, "the shorter one is not kept beside it");
 }
 
 #[test]

@@ -138,6 +138,55 @@ fn scans_that_are_told_to_stop_keeping_still_deliver_every_row_once() {
 }
 
 #[test]
+fn scans_that_are_told_to_stop_keeping_within_a_claim_or_a_decode_deliver_every_row_once() {
+    for seed in 0..600 {
+        let (cache, _budget) = cache(64 << 20);
+        let fake = Arc::new(Fake { fetch_polls: seed % 3, ..Fake::default() });
+        let mut random = Random::new(seed);
+        let request = request(&["a", "b"], &between(0, 999));
+        let mut queries: Vec<Query> =
+            (0..3).map(|_| Query::begin(&cache, &fake, request.clone(), 2).unwrap()).collect();
+        let mut passed_count = random.below(100);
+        let interrupted = Arc::clone(&cache);
+        *fake.interrupt.lock() = Some(Box::new(move |_| {
+            passed_count = passed_count.saturating_sub(1);
+            if passed_count == 0 {
+                interrupted.release(1 << 20);
+            }
+        }));
+        for poll_count in 0.. {
+            assert!(poll_count < 100_000, "no progress, seed {seed}");
+            let at = random.below(queries.len() as u64) as usize;
+            queries[at].poll(&mut random).unwrap();
+            if queries[at].is_done() {
+                queries.swap_remove(at).check(seed);
+            }
+            if queries.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_item_is_not_made_of_a_file_that_changed_while_its_scan_ended() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let request = request(&["a", "b"], &between(0, 999));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let start = cache.begin(&request, &pinned, true, fake.factory());
+    let other = Arc::clone(&cache);
+    *fake.interrupt.lock() = Some(Box::new(move |seam| {
+        if seam == Seam::Finish {
+            pin(&other, &object("f", "2", RECORDS));
+        }
+    }));
+    assert_eq!(answer(start, 1).unwrap(), expected(RECORDS, &request.predicate));
+    assert!(cache.items().is_empty());
+    assert!(cache.reserved_bytes() < 2000);
+}
+
+#[test]
 fn a_leader_that_stops_reading_in_the_middle_of_a_fetch_holds_nobody_up() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake { fetch_polls: 3, ..Fake::default() });
