@@ -1,1 +1,46 @@
+//! The extension module `thermocline._thermocline`: the engine as Python objects.
+//!
+//! **Owns**: connections and results as Python sees them, waiting without the interpreter lock, Arrow data in and out
+//! through the PyCapsule interface, rows as Python values.
+//!
+//! **Does not own**: anything a Rust user would miss; that is in the facade crate `thermocline`.
+//!
+//! **How a query runs**: a task on the connection's own runtime pulls batches and passes them through a short channel
+//! ([`running`]); the thread that asked waits for the channel without the interpreter lock and looks for signals every
+//! 50 ms ([`wait`]), so that Ctrl-C is answered whatever the workers do.
+//!
+//! **Concurrency**: every class may be used by several threads. A lock of ours is only waited for without the interpreter
+//! lock, and no worker thread ever asks for the interpreter lock while somebody waits for it with that lock held.
+//!
+//! **Fork**: what belongs to one process is wrapped in [`of_process::OfProcess`], which refuses in a child and leaks there.
 
+mod arrow_in;
+mod arrow_out;
+mod connection;
+mod errors;
+mod of_process;
+mod open_session;
+mod result;
+mod rows;
+mod running;
+mod table_text;
+mod values;
+mod wait;
+
+use mimalloc::MiMalloc;
+use pyo3::prelude::*;
+use thermocline::memory::CountingAllocator;
+
+/// Counts what this extension module allocates; the interpreter and other modules have allocators of their own.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::new(MiMalloc);
+
+/// The compiled part of the `thermocline` package; import `thermocline` instead.
+#[pymodule]
+fn _thermocline(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<connection::Connection>()?;
+    module.add_class::<result::LazyResult>()?;
+    module.add_class::<rows::RowIterator>()?;
+    module.add_function(wrap_pyfunction!(connection::connect, module)?)
+}

@@ -1,0 +1,108 @@
+//! What a connection shares with its results: the runtime of the database and the session, until it is closed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use thermocline::{Session, SqlStatement};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::errors::{InputError, InternalError};
+use crate::of_process::OfProcess;
+use crate::running::RunningQuery;
+
+/// The worker threads of one database.
+#[derive(Debug)]
+pub(crate) struct Workers(Option<Runtime>);
+
+impl Workers {
+    /// Starts `count` threads; one per core when absent.
+    pub(crate) fn start(count: Option<usize>) -> PyResult<Self> {
+        let mut builder = Builder::new_multi_thread();
+        if let Some(count) = count {
+            builder.worker_threads(count);
+        }
+        let runtime = builder
+            .thread_name("thermocline")
+            .enable_all()
+            .build()
+            .map_err(|error| InternalError::new_err(format!("cannot start worker threads: {error}")))?;
+        Ok(Self(Some(runtime)))
+    }
+
+    /// Where tasks are spawned.
+    pub(crate) fn handle(&self) -> &Handle {
+        self.0.as_ref().expect("the runtime is there until the workers are dropped").handle()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        // Running tasks are dropped where they next wait; Python does not have to stand still for that.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A session until it is closed, and the workers that run its queries.
+#[derive(Debug)]
+pub(crate) struct OpenSession {
+    workers: Arc<OfProcess<Workers>>,
+    /// Only held for a clone or a drop, never while waiting or without the interpreter lock.
+    session: Mutex<Option<OfProcess<Session>>>,
+}
+
+impl OpenSession {
+    /// A session on its database's workers.
+    pub(crate) fn new(workers: Arc<OfProcess<Workers>>, session: Session) -> Self {
+        Self { workers, session: Mutex::new(Some(OfProcess::new(session))) }
+    }
+
+    /// Another session of the same database.
+    ///
+    /// # Errors
+    /// As [`session`](Self::session).
+    pub(crate) fn another(&self) -> PyResult<Self> {
+        let session = self.session()?.database().session();
+        Ok(Self::new(Arc::clone(&self.workers), session))
+    }
+
+    /// The session.
+    ///
+    /// # Errors
+    /// `InputError` when it was closed, or in a forked child.
+    pub(crate) fn session(&self) -> PyResult<Session> {
+        self.check_process()?;
+        match &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(session) => Ok(session.get()?.clone()),
+            None => Err(InputError::new_err("this connection is closed")),
+        }
+    }
+
+    /// Refuses in a forked child, before any lock is asked for.
+    ///
+    /// # Errors
+    /// `InputError` there.
+    pub(crate) fn check_process(&self) -> PyResult<()> {
+        self.workers.get().map(|_| ())
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Ends the session; queries that run go on to their end.
+    pub(crate) fn close(&self) {
+        drop(self.session.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Starts a statement.
+    ///
+    /// # Errors
+    /// Those of [`session`](Self::session) and of planning the statement, and signals.
+    pub(crate) fn run(&self, py: Python<'_>, statement: &SqlStatement) -> PyResult<RunningQuery> {
+        let session = self.session()?;
+        RunningQuery::start(py, self.workers.get()?.handle(), session, statement.clone())
+    }
+}

@@ -1,0 +1,257 @@
+//! The class `Result`: a query that runs when its rows are asked for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use pyo3::exceptions::{PyImportError, PyModuleNotFoundError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyCapsule, PyList, PyTuple};
+use thermocline::SqlStatement;
+
+use crate::arrow_out::{self, ArrowStream};
+use crate::open_session::OpenSession;
+use crate::rows::{RowCursor, RowIterator};
+use crate::running::RunningQuery;
+use crate::table_text;
+
+/// Rows that `print(result)` and an interactive prompt show.
+const REPR_ROWS: usize = 20;
+
+/// The answer of a query, computed when it is asked for.
+///
+/// Each of `fetchall`, `df`, `pl`, `arrow`, `arrow_reader`, `show` and iteration runs the query (anew, if it ran before),
+/// so the answer is that of the files as they are then. Only `fetchone` and `fetchmany` go on where the one before them
+/// ended; `fetchall` after them returns the rows that are left.
+///
+/// Libraries that know the Arrow PyCapsule interface take a `Result` as it is: `pyarrow.table(result)`,
+/// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile.
+#[pyclass(frozen, name = "Result", module = "thermocline")]
+pub(crate) struct LazyResult {
+    open: Arc<OpenSession>,
+    origin: Origin,
+    /// The columns as of the last run.
+    schema: Mutex<Option<SchemaRef>>,
+    /// Where `fetchone` and `fetchmany` are.
+    cursor: Mutex<Option<RowCursor>>,
+}
+
+enum Origin {
+    Query(SqlStatement),
+    /// The rows of a statement that is no query and was run once.
+    Rows(SchemaRef, Vec<RecordBatch>),
+}
+
+impl LazyResult {
+    /// A query that did not run yet.
+    pub(crate) fn of_query(open: Arc<OpenSession>, statement: SqlStatement) -> Self {
+        Self { open, origin: Origin::Query(statement), schema: Mutex::default(), cursor: Mutex::default() }
+    }
+
+    /// Rows that are there already.
+    pub(crate) fn of_rows(open: Arc<OpenSession>, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { open, origin: Origin::Rows(schema, batches), schema: Mutex::default(), cursor: Mutex::default() }
+    }
+
+    fn run(&self, py: Python<'_>) -> PyResult<RunningQuery> {
+        self.open.check_process()?;
+        let running = match &self.origin {
+            Origin::Query(statement) => self.open.run(py, statement)?,
+            Origin::Rows(schema, batches) => RunningQuery::kept(Arc::clone(schema), batches.clone()),
+        };
+        *self.schema.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.schema());
+        Ok(running)
+    }
+
+    /// The columns, as of the last run; plans the query if it never ran.
+    fn schema(&self, py: Python<'_>) -> PyResult<SchemaRef> {
+        if let Some(schema) = &*self.schema.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Arc::clone(schema));
+        }
+        Ok(self.run(py)?.schema())
+    }
+
+    /// The complete answer, for a library that reads the PyCapsule interface.
+    fn collected(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        let running = self.run(py)?;
+        let schema = running.schema();
+        Ok(ArrowStream::new(schema, running.collect(py)?))
+    }
+
+    fn text(&self, py: Python<'_>, row_count: usize) -> PyResult<String> {
+        let mut running = self.run(py)?;
+        let mut batches = Vec::new();
+        let mut seen = 0;
+        // One row more tells whether there are more.
+        while seen <= row_count
+            && let Some(batch) = running.next(py)?
+        {
+            seen += batch.num_rows();
+            batches.push(batch);
+        }
+        table_text::draw(&running.schema(), &batches, row_count)
+    }
+}
+
+#[pymethods]
+impl LazyResult {
+    /// All rows as tuples; after `fetchone` or `fetchmany`, the rows that are left.
+    ///
+    /// NULL is None; a struct is a dict, a list a list, a map a dict, a decimal `decimal.Decimal`; dates and times are
+    /// those of `datetime`, aware and in UTC where the column has a time zone. `datetime` ends at microseconds: digits
+    /// beyond are cut off. Intervals are `thermocline.Interval`.
+    ///
+    /// >>> db.sql("SELECT 1 AS a, 'x' AS b").fetchall()
+    /// [(1, 'x')]
+    fn fetchall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.open.check_process()?;
+        let open = self.cursor.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        let mut cursor = match open {
+            Some(cursor) => cursor,
+            None => RowCursor::new(self.run(py)?),
+        };
+        let rows = PyList::empty(py);
+        while let Some(row) = cursor.next(py)? {
+            rows.append(row)?;
+        }
+        Ok(rows)
+    }
+
+    /// The next row, or None after the last one; the call after that starts anew.
+    ///
+    /// >>> db.sql("SELECT 1 AS a").fetchone()
+    /// (1,)
+    fn fetchone<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.at_cursor(py, |cursor| {
+            let row = cursor.next(py)?;
+            let is_over = row.is_none();
+            Ok((row, is_over))
+        })
+    }
+
+    /// The next `count` rows, fewer at the end; none after the last one, and the call after that starts anew.
+    #[pyo3(signature = (count = 1))]
+    fn fetchmany<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
+        self.at_cursor(py, |cursor| {
+            let rows = PyList::empty(py);
+            while rows.len() < count
+                && let Some(row) = cursor.next(py)?
+            {
+                rows.append(row)?;
+            }
+            let is_over = rows.is_empty() && count > 0;
+            Ok((rows, is_over))
+        })
+    }
+
+    /// The rows as tuples, one by one, while the query runs.
+    ///
+    /// >>> for name, age in db.sql("SELECT name, age FROM people ORDER BY age"):
+    /// ...     print(name, age)
+    /// Ada 36
+    /// Bo 41
+    fn __iter__(&self, py: Python<'_>) -> PyResult<RowIterator> {
+        Ok(RowIterator::new(RowCursor::new(self.run(py)?)))
+    }
+
+    /// The names of the columns. Plans the query if it did not run yet.
+    #[getter]
+    fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.schema(py)?.fields().iter().map(|field| field.name().clone()).collect())
+    }
+
+    /// The Arrow types of the columns, as text. Plans the query if it did not run yet.
+    ///
+    /// >>> db.sql("SELECT 1 AS a, 0.5 AS b").types
+    /// ['Int64', 'Float64']
+    #[getter]
+    fn types(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.schema(py)?.fields().iter().map(|field| field.data_type().to_string()).collect())
+    }
+
+    /// The answer as a pandas DataFrame. Needs pandas and pyarrow.
+    fn df<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        need(py, "pandas", "df()")?;
+        let pyarrow = need(py, "pyarrow", "df()")?;
+        let table = pyarrow.call_method1("table", (self.collected(py)?,))?;
+        table.call_method0("to_pandas")
+    }
+
+    /// The answer as a polars DataFrame. Needs polars.
+    fn pl<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let polars = need(py, "polars", "pl()")?;
+        polars.call_method1("DataFrame", (self.collected(py)?,))
+    }
+
+    /// The answer as a `pyarrow.Table`. Needs pyarrow.
+    fn arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pyarrow = need(py, "pyarrow", "arrow()")?;
+        pyarrow.call_method1("table", (self.collected(py)?,))
+    }
+
+    /// The answer as a `pyarrow.RecordBatchReader`, which takes batches while the query runs: for answers larger than
+    /// memory. Needs pyarrow.
+    fn arrow_reader<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let pyarrow = need(this.py(), "pyarrow", "arrow_reader()")?;
+        pyarrow.getattr("RecordBatchReader")?.call_method1("from_stream", (this,))
+    }
+
+    /// Prints the first rows as a table.
+    #[pyo3(signature = (max_rows = REPR_ROWS))]
+    fn show(&self, py: Python<'_>, max_rows: usize) -> PyResult<()> {
+        // Python's own print, so that notebooks and redirected output see it.
+        py.import("builtins")?.call_method1("print", (self.text(py, max_rows)?,))?;
+        Ok(())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.text(py, REPR_ROWS)
+    }
+
+    /// The Arrow PyCapsule interface: a stream of the answer's batches, computed while they are read. `requested_schema`
+    /// is not followed, as the interface allows.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        arrow_out::stream_of_query(py, self.run(py)?)
+    }
+}
+
+impl LazyResult {
+    /// Calls `take` with the cursor of `fetchone` and `fetchmany`, which starts if there is none and ends if `take` says so
+    /// or fails.
+    fn at_cursor<'py, T>(
+        &self,
+        py: Python<'py>,
+        take: impl FnOnce(&mut RowCursor) -> PyResult<(T, bool)>,
+    ) -> PyResult<T> {
+        self.open.check_process()?;
+        let mut place = self.cursor.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let mut cursor = match place.take() {
+            Some(cursor) => cursor,
+            None => RowCursor::new(self.run(py)?),
+        };
+        let (taken, is_over) = take(&mut cursor)?;
+        if !is_over {
+            *place = Some(cursor);
+        }
+        Ok(taken)
+    }
+}
+
+/// Imports an optional package.
+fn need<'py>(py: Python<'py>, package: &str, method: &str) -> PyResult<Bound<'py, PyModule>> {
+    py.import(package).map_err(|error| {
+        if !error.is_instance_of::<PyModuleNotFoundError>(py) {
+            return error;
+        }
+        let missing = PyImportError::new_err(format!("{method} needs {package}: pip install {package}"));
+        missing.set_cause(py, Some(error));
+        missing
+    })
+}

@@ -1,0 +1,212 @@
+"""Arrow data out and in: pandas, polars, pyarrow and the PyCapsule interface."""
+
+import sys
+
+import pandas
+import polars
+import pyarrow
+import pyarrow.compute
+import pytest
+
+import thermocline
+
+QUERY = """SELECT value AS n, CASE WHEN value % 3 = 0 THEN NULL ELSE 'text ' || value END AS text,
+                  [value, NULL] AS list, named_struct('a', value * 0.5) AS struct
+           FROM range(0, 20000) ORDER BY value"""
+
+
+def expected(n):
+    return n, None if n % 3 == 0 else f"text {n}", [n, None], {"a": n * 0.5}
+
+
+def test_arrow_is_a_table_with_the_same_values(db):
+    table = db.sql(QUERY).arrow()
+    assert isinstance(table, pyarrow.Table)
+    assert table.column_names == ["n", "text", "list", "struct"]
+    assert [tuple(row.values()) for row in table.to_pylist()] == db.sql(QUERY).fetchall()
+    assert [tuple(row.values()) for row in table.slice(9_999, 2).to_pylist()] == [expected(9_999), expected(10_000)]
+    table.validate(full=True)
+
+
+def test_pl_is_a_polars_frame_with_the_same_values(db):
+    frame = db.sql(QUERY).pl()
+    assert isinstance(frame, polars.DataFrame)
+    assert frame.rows() == db.sql(QUERY).fetchall()
+
+
+def test_df_is_a_pandas_frame_with_the_same_values(db):
+    frame = db.sql(QUERY).df()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == 20_000
+    assert frame["n"].dtype == "int64"
+    assert frame["text"].isna().sum() == 6_667
+    assert frame["text"][1] == "text 1"
+    assert list(frame["list"][7])[0] == 7
+
+
+def test_df_takes_the_strings_of_files(db, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("name,day\nAda,2024-01-02\nBo,\n")
+    frame = db.sql(f"SELECT * FROM '{path}'").df()
+    assert list(frame["name"]) == ["Ada", "Bo"]
+    assert frame["day"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["VARCHAR", "arrow_cast(s, 'Utf8View')", "[arrow_cast(s, 'Utf8View')]", "arrow_cast(s, 'BinaryView')"])
+def test_df_takes_views(db, kind):
+    expression = f"CAST(s AS {kind})" if kind == "VARCHAR" else kind
+    assert len(db.sql(f"SELECT {expression} AS x FROM (VALUES ('a'), (NULL)) t(s)").df()) == 2
+
+
+def test_an_answer_without_rows_keeps_its_columns(db):
+    empty = db.sql("SELECT value AS n FROM range(0, 10) WHERE value > 10")
+    assert empty.arrow().schema.names == ["n"]
+    assert (empty.arrow().num_rows, empty.pl().shape, empty.df().shape) == (0, (0, 1), (0, 1))
+
+
+def test_arrow_reader_streams(db):
+    reader = db.sql("SELECT a.value AS n FROM range(0, 1000000) a, range(0, 1000000) b").arrow_reader()
+    assert isinstance(reader, pyarrow.RecordBatchReader)
+    assert reader.schema.names == ["n"]
+    # The whole would be 8 TB.
+    assert sum(reader.read_next_batch().num_rows for _ in range(3)) > 0
+    reader.close()
+    assert db.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_others_read_a_result_as_it_is(db):
+    result = db.sql("SELECT value AS n FROM range(0, 20000)")
+    assert pyarrow.compute.sum(pyarrow.table(result)["n"]).as_py() == 199_990_000
+    assert polars.DataFrame(result)["n"].sum() == 199_990_000
+    assert polars.from_arrow(result)["n"].sum() == 199_990_000
+
+
+def test_a_capsule_that_nobody_reads_does_no_harm(db):
+    for _ in range(100):
+        capsule = db.sql("SELECT value FROM range(0, 1000000)").__arrow_c_stream__()
+        assert "arrow_array_stream" in repr(capsule)
+    assert db.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_an_error_in_the_middle_of_a_stream_reaches_the_reader(db, tmp_path):
+    path = tmp_path / "bad.ndjson"
+    path.write_text('{"a": 1}\n' * 50_000 + '{"a": 1\x00\n' + '{"a": 1}\n' * 50_000)
+    with pytest.raises(pyarrow.ArrowInvalid, match="bad.ndjson"):
+        db.sql(f"SELECT a FROM '{path}'").arrow_reader().read_all()
+    with pytest.raises(thermocline.InputError, match="bad.ndjson"):
+        db.sql(f"SELECT a FROM '{path}'").arrow()
+
+
+SOURCES = {
+    "pyarrow.Table": lambda: pyarrow.table({"n": [1, 2, None], "s": ["a", None, "c"]}),
+    "pyarrow.RecordBatch": lambda: pyarrow.RecordBatch.from_pydict({"n": [1, 2, None], "s": ["a", None, "c"]}),
+    "pyarrow.RecordBatchReader": lambda: pyarrow.table({"n": [1, 2, None], "s": ["a", None, "c"]}).to_reader(max_chunksize=2),
+    "pyarrow slice": lambda: pyarrow.table({"n": [9, 1, 2, None, 9], "s": ["x", "a", None, "c", "x"]}).slice(1, 3),
+    "pyarrow struct array": lambda: pyarrow.array([{"n": 1, "s": "a"}, {"n": 2, "s": None}, {"n": None, "s": "c"}]),
+    "polars": lambda: polars.DataFrame({"n": [1, 2, None], "s": ["a", None, "c"]}),
+    "pandas": lambda: pandas.DataFrame({"n": pandas.array([1, 2, None], "Int64"), "s": ["a", None, "c"]}, index=[7, 8, 9]),
+    "stream of Python batches": lambda: pyarrow.RecordBatchReader.from_batches(
+        pyarrow.schema([("n", pyarrow.int64()), ("s", pyarrow.string())]),
+        (
+            pyarrow.RecordBatch.from_pydict({"n": pyarrow.array(n, pyarrow.int64()), "s": pyarrow.array(s, pyarrow.string())})
+            for n, s in [([1, 2], ["a", None]), ([None], ["c"])]
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_register_makes_a_table_of_anything_arrow(db, source):
+    db.register("t", SOURCES[source]())
+    assert db.sql("SELECT * FROM t ORDER BY s").columns == ["n", "s"]
+    assert db.sql("SELECT * FROM t ORDER BY s NULLS FIRST").fetchall() == [(2, None), (1, "a"), (None, "c")]
+    assert db.cursor().sql("SELECT sum(n) FROM t").fetchall() == [(3,)]
+
+
+def test_register_takes_an_own_result_of_this_or_another_database(db):
+    db.register("t", db.sql("SELECT value AS n FROM range(0, 20000)"))
+    other = thermocline.connect()
+    other.register("t", db.sql("SELECT n + 1 AS n FROM t"))
+    assert other.sql("SELECT sum(n), count(*) FROM t").fetchall() == [(200_010_000, 20_000)]
+
+
+def test_register_replaces_and_unregister_removes(db):
+    db.register("t", pyarrow.table({"n": [1]}))
+    db.register("t", pyarrow.table({"other": ["x"]}))
+    assert db.sql("SELECT * FROM t").columns == ["other"]
+    db.unregister("t")
+    with pytest.raises(thermocline.InputError):
+        db.sql("SELECT * FROM t").fetchall()
+    with pytest.raises(thermocline.InputError, match="no table 't'"):
+        db.unregister("t")
+
+
+def test_registered_nested_and_encoded_columns_keep_their_values(db):
+    table = pyarrow.table({
+        "list": [[1, 2], None],
+        "struct": [{"a": "x"}, None],
+        "dictionary": pyarrow.array(["p", "q"]).dictionary_encode(),
+        "time": pyarrow.array([0, None], pyarrow.timestamp("us", "UTC")),
+    })
+    db.register("t", table)
+    assert db.sql("SELECT list, struct, dictionary FROM t").fetchall() == [([1, 2], {"a": "x"}, "p"), (None, None, "q")]
+    assert db.sql("SELECT * FROM t").arrow().select(["list", "time"]).to_pylist() == table.select(["list", "time"]).to_pylist()
+    db.register("t", polars.DataFrame({"c": polars.Series(["u", "v", "u"], dtype=polars.Categorical)}))
+    assert db.sql("SELECT c, count(*) FROM t GROUP BY c ORDER BY c").fetchall() == [("u", 2), ("v", 1)]
+
+
+@pytest.mark.parametrize("thing", [None, 1, "text", [1, 2], {"a": [1]}, object()])
+def test_register_refuses_what_is_no_table(db, thing):
+    with pytest.raises(thermocline.InputError, match="cannot make a table of"):
+        db.register("t", thing)
+
+
+def test_register_refuses_arrays_that_are_no_tables(db):
+    for thing in [pyarrow.array([1, 2]), polars.Series([1, 2])]:
+        with pytest.raises(thermocline.InputError, match="expected a table"):
+            db.register("t", thing)
+    with pytest.raises(thermocline.InputError, match="NULL as a whole"):
+        db.register("t", pyarrow.array([{"a": 1}, None]))
+
+
+def test_register_passes_on_what_a_stream_raises(db):
+    def batches():
+        yield pyarrow.RecordBatch.from_pydict({"n": [1]})
+        raise ValueError("the source is broken")
+
+    reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), batches())
+    with pytest.raises(thermocline.InputError, match="the source is broken"):
+        db.register("t", reader)
+
+
+def test_a_stream_is_read_once(db):
+    reader = pyarrow.table({"n": [1]}).to_reader()
+    capsule = reader.__arrow_c_stream__()
+
+    class Source:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return capsule
+
+    db.register("t", Source())
+    with pytest.raises(thermocline.InputError, match="read before"):
+        db.register("t", Source())
+
+
+def test_registered_rows_count_in_the_budget():
+    db = thermocline.connect(memory="8MB")
+    with pytest.raises(thermocline.ResourceError, match="thermocline.memory"):
+        db.register("t", pyarrow.table({"n": range(2_000_000)}))
+    db.register("t", pyarrow.table({"n": range(1_000)}))
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(1_000,)]
+
+
+@pytest.mark.parametrize(("method", "package"), [("df", "pandas"), ("df", "pyarrow"), ("pl", "polars"), ("arrow", "pyarrow")])
+def test_a_missing_package_is_named(db, monkeypatch, method, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"{method}\\(\\) needs {package}: pip install {package}"):
+        getattr(db.sql("SELECT 1"), method)()
+
+
+def test_importing_the_package_imports_none_of_the_others(in_process):
+    loaded = in_process("import sys, thermocline; thermocline.connect().sql('SELECT 1').fetchall(); print(*sys.modules)").split()
+    assert not {"pandas", "polars", "pyarrow", "numpy"} & set(loaded)

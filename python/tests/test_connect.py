@@ -1,0 +1,126 @@
+"""Opening, closing and configuring a database; statements that are no query."""
+
+import pathlib
+
+import pytest
+
+import thermocline
+
+
+def setting(db, name):
+    return db.sql(f"SHOW {name}").fetchall()[0][1]
+
+
+def test_a_connection_answers_a_query(db):
+    assert db.sql("SELECT 1 + 1 AS two").fetchall() == [(2,)]
+
+
+def test_memory_is_given_as_text_or_bytes():
+    assert setting(thermocline.connect(memory="512MiB"), "thermocline.memory") == "512 MiB"
+    assert setting(thermocline.connect(memory=300_000_000), "thermocline.memory") == "300 MB"
+    assert setting(thermocline.connect(None, "1GB", "100MB"), "thermocline.cache_memory") == "100 MB"
+
+
+def test_threads_set_how_many_parts_a_query_runs_in():
+    db = thermocline.connect(threads=3)
+    assert setting(db, "datafusion.execution.target_partitions") == "3"
+    with pytest.raises(thermocline.InputError, match="at least 1"):
+        thermocline.connect(threads=0)
+
+
+@pytest.mark.parametrize("memory", ["4 XB", "lots", "1e9GB"])
+def test_an_amount_that_cannot_be_read_is_refused(memory):
+    with pytest.raises(thermocline.InputError, match=f"'{memory}'"):
+        thermocline.connect(memory=memory)
+
+
+def test_an_amount_of_another_type_is_refused():
+    with pytest.raises(TypeError, match="memory"):
+        thermocline.connect(memory=[1])
+
+
+def test_nothing_is_kept_on_disk_and_a_folder_is_refused(tmp_path):
+    assert thermocline.connect(":memory:").sql("SELECT 1").fetchall() == [(1,)]
+    for folder in [str(tmp_path), pathlib.Path(tmp_path)]:
+        with pytest.raises(thermocline.InputError, match="not supported"):
+            thermocline.connect(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_statements_that_return_no_rows_run_at_once_and_return_none(db):
+    assert db.sql("CREATE TABLE t AS SELECT 1 AS a") is None
+    assert db.sql("SET thermocline.verify = 'on'") is None
+    assert setting(db, "thermocline.verify") == "on"
+    assert db.sql("DROP TABLE t") is None
+
+
+def test_insert_runs_at_once_and_tells_its_count(db):
+    db.sql("CREATE TABLE t AS SELECT 1 AS a")
+    inserted = db.sql("INSERT INTO t VALUES (2), (3)")
+    assert db.sql("SELECT sum(a) FROM t").fetchall() == [(6,)]
+    assert inserted.fetchall() == [(2,)]
+    # Asking for the count again does not insert again.
+    assert inserted.fetchall() == [(2,)]
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+def test_of_several_statements_all_but_the_last_run_at_once(db):
+    last = db.sql("CREATE TABLE t AS SELECT 1 AS a; INSERT INTO t VALUES (2); SELECT sum(a) FROM t;")
+    db.sql("INSERT INTO t VALUES (10)")
+    assert last.fetchall() == [(13,)]
+
+
+def test_execute_is_sql(db):
+    assert db.execute("SELECT 5").fetchall() == [(5,)]
+
+
+def test_text_without_a_statement_is_refused(db):
+    for text in ["", " ; ", "-- nothing"]:
+        with pytest.raises(thermocline.InputError, match="no statement"):
+            db.sql(text)
+
+
+def test_cursors_share_tables_and_keep_their_settings_apart(db):
+    other = db.cursor()
+    db.sql("CREATE TABLE t AS SELECT 1 AS a")
+    assert other.sql("SELECT a FROM t").fetchall() == [(1,)]
+    other.sql("SET thermocline.cache = 'off'")
+    assert (setting(db, "thermocline.cache"), setting(other, "thermocline.cache")) == ("on", "off")
+    assert db.session().sql("SELECT a FROM t").fetchall() == [(1,)]
+
+
+def test_two_databases_share_nothing(db):
+    db.sql("CREATE TABLE t AS SELECT 1 AS a")
+    with thermocline.connect() as other, pytest.raises(thermocline.InputError, match="t"):
+        other.sql("SELECT a FROM t").fetchall()
+
+
+def test_a_closed_connection_says_so(db):
+    other = db.cursor()
+    result = other.sql("SELECT 1")
+    other.close()
+    other.close()
+    for use in [lambda: other.sql("SELECT 1"), result.fetchall, other.cursor, lambda: other.register("t", None)]:
+        with pytest.raises(thermocline.InputError, match="closed"):
+            use()
+    assert "closed" in repr(other)
+    assert db.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_connection_closes_itself_at_the_end_of_a_with_block():
+    with thermocline.connect() as db:
+        assert db.sql("SELECT 1").fetchall() == [(1,)]
+    with pytest.raises(thermocline.InputError, match="closed"):
+        db.sql("SELECT 1")
+
+
+def test_a_started_iteration_outlives_its_connection(db):
+    cursor = db.cursor()
+    rows = iter(cursor.sql("SELECT value FROM range(0, 100000)"))
+    assert next(rows) is not None
+    cursor.close()
+    assert sum(1 for _ in rows) == 99_999
+
+
+def test_the_version_is_that_of_the_package():
+    assert thermocline.__version__.count(".") == 2

@@ -1,0 +1,233 @@
+"""Ctrl-C, fork, threads and the end of the interpreter. Each test runs in a process of its own where signals matter."""
+
+import pathlib
+import threading
+
+import pytest
+
+import thermocline
+from random_files import write_ndjson
+
+# Work that takes minutes, so that only an interrupt ends it.
+LONG_QUERIES = {
+    "one core in one operator": "SELECT sum(a.value * b.value) FROM range(0, 3000000) a, range(0, 3000000) b",
+    "all cores in an aggregate": "SELECT a.value % 1000 AS k, count(DISTINCT b.value % 7) FROM range(0, 1000000) a, "
+    "range(0, 1000000) b GROUP BY k",
+    "rows": "SELECT a.value, b.value FROM range(0, 1000000) a, range(0, 1000000) b",
+}
+
+INTERRUPTED = """
+    import os, signal, sys, threading, time
+    import thermocline
+    {imports}
+    db = thermocline.connect(threads=2)
+    interrupted_at = []
+
+    def interrupt():
+        time.sleep(0.5)
+        interrupted_at.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    try:
+        {work}
+    except KeyboardInterrupt:
+        print("waited", time.monotonic() - interrupted_at[0])
+    else:
+        sys.exit("not interrupted")
+    assert db.sql("SELECT 1").fetchall() == [(1,)]
+"""
+
+
+@pytest.mark.parametrize("kind", LONG_QUERIES)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "{}.fetchall()",
+        "sum(1 for _ in {})",
+        "db.sql('CREATE TABLE t AS ' + {!r})",
+        "{}.arrow_reader().read_all()",
+    ],
+)
+def test_ctrl_c_cancels_and_leaves_the_session_usable(in_process, kind, ask):
+    query = LONG_QUERIES[kind]
+    is_statement = "CREATE" in ask
+    if kind == "rows" and not is_statement and "reader" not in ask:
+        # All rows as Python objects would fill the memory before the interrupt on a fast machine.
+        query += " LIMIT 100000000"
+    work = ask.format(query if is_statement else f"db.sql({query!r})")
+    printed = in_process(INTERRUPTED.format(work=work, imports=""))
+    # The aim is 0.1 s; the bound is generous because the machine may be busy.
+    assert float(printed.split()[1]) < 5
+
+
+def test_ctrl_c_during_the_scan_of_a_file(in_process, tmp_path):
+    path = tmp_path / "large.ndjson"
+    with open(path, "w") as file:
+        for part in range(50):
+            file.write("".join(f'{{"id": {part * 10_000 + row}, "text": "{"x" * 100}"}}\n' for row in range(10_000)))
+    query = " UNION ALL ".join([f"SELECT count(text) FROM '{path}' WHERE id <> {n}" for n in range(200)])
+    printed = in_process(INTERRUPTED.format(work=f'db.sql("SET thermocline.cache = off"); db.sql({query!r}).fetchall()', imports=""))
+    assert float(printed.split()[1]) < 5
+
+
+def test_a_signal_handler_of_the_program_runs_during_a_query(in_process):
+    source = """
+        import os, signal, threading, time
+        import thermocline
+
+        def handler(number, frame):
+            raise TimeoutError("it takes too long")
+
+        signal.signal(signal.SIGUSR1, handler)
+        threading.Thread(target=lambda: (time.sleep(0.3), os.kill(os.getpid(), signal.SIGUSR1))).start()
+        db = thermocline.connect()
+        try:
+            db.sql("SELECT sum(a.value * b.value) FROM range(0, 3000000) a, range(0, 3000000) b").fetchall()
+        except TimeoutError as error:
+            print(error)
+    """
+    assert in_process(source) == "it takes too long\n"
+
+
+def test_after_fork_the_child_gets_an_error_and_can_open_its_own(in_process, tmp_path):
+    path = tmp_path / "t.ndjson"
+    write_ndjson(path, 1, 2_000)
+    source = """
+        import gc, os, sys, threading, warnings
+        import thermocline
+        warnings.simplefilter("ignore")  # newer Pythons warn of fork with threads, rightly
+        query = f"SELECT count(*), sum(k) FROM '{sys.argv[1]}' WHERE id > 100"
+        db = thermocline.connect()
+        result = db.sql(query)
+        answer = result.fetchall()
+        rows = iter(db.sql("SELECT a.value FROM range(0, 1000000) a, range(0, 1000000) b"))
+        next(rows)
+        busy = db.sql("SELECT sum(a.value * b.value) FROM range(0, 30000) a, range(0, 30000) b")
+        other = threading.Thread(target=busy.fetchall)
+        other.start()
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            uses = [lambda: db.sql(query), result.fetchall, result.fetchone, lambda: result.columns, db.cursor, db.cache,
+                    lambda: db.unregister("t"), lambda: [next(rows) for _ in range(10**6)], lambda: repr(busy)]
+            for use in uses:
+                try:
+                    use()
+                except thermocline.Error as error:
+                    refused += "fork" in str(error)
+            assert refused == len(uses), refused
+            own = thermocline.connect()
+            assert own.sql(query).fetchall() == answer
+            db.close()
+            del rows, busy, result, db
+            gc.collect()
+            sys.exit(7)
+        assert os.waitpid(child, 0)[1] == 7 << 8
+        other.join()
+        assert result.fetchall() == answer
+        print("parent done")
+    """
+    assert in_process(source, path).endswith("parent done\n")
+
+
+def test_eight_threads_with_a_connection_each_get_the_same_answers(db, tmp_path, seed):
+    path = tmp_path / "t.ndjson"
+    write_ndjson(path, seed, 5_000)
+    asked = [
+        f"SELECT count(*), sum(k), min(price) FROM '{path}' WHERE id BETWEEN {low} AND {low + 1_500}"
+        for low in range(0, 4_000, 250)
+    ]
+    off = thermocline.connect()
+    off.sql("SET thermocline.cache = 'off'")
+    expected = [off.sql(query).fetchall() for query in asked]
+    start = threading.Barrier(8)
+    answers = {}
+
+    def ask(number):
+        own = db.cursor()
+        order = asked[number:] + asked[:number]
+        start.wait()
+        got = {query: own.sql(query).fetchall() for query in order + order}
+        answers[number] = [got[query] for query in asked]
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == dict.fromkeys(range(8), expected)
+
+
+def test_threads_share_one_connection_and_one_result(db):
+    result = db.sql("SELECT value FROM range(0, 50000) ORDER BY value")
+    shared = db.sql("SELECT value FROM range(0, 50000) ORDER BY value")
+    start, sums, taken = threading.Barrier(8), [], []
+
+    def ask():
+        start.wait()
+        sums.append(sum(n for (n,) in result))
+        while rows := shared.fetchmany(500):
+            taken.extend(rows)
+            if len(rows) < 500 or rows[-1] == (49_999,):
+                break
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == [1_249_975_000] * 8
+    assert set(taken) == {(n,) for n in range(50_000)}
+
+
+def test_other_threads_run_while_a_query_runs(in_process):
+    source = """
+        import threading
+        import thermocline
+        db = thermocline.connect(threads=1)
+        done = threading.Event()
+
+        def ask():
+            db.sql("SELECT sum(a.value * b.value) FROM range(0, 20000) a, range(0, 20000) b").fetchall()
+            done.set()
+
+        threading.Thread(target=ask).start()
+        steps = 0
+        while not done.wait(0.001):
+            steps += 1
+        print(steps)
+    """
+    # Without the lock given up, the waiting thread would wake once, at the end.
+    assert int(in_process(source)) > 5
+
+
+def test_the_interpreter_ends_while_queries_run(in_process):
+    source = """
+        import threading
+        import thermocline
+        db = thermocline.connect()
+        rows = iter(db.sql("SELECT a.value FROM range(0, 1000000) a, range(0, 1000000) b"))
+        next(rows)
+        sql = "SELECT sum(a.value * b.value) FROM range(0, 3000000) a, range(0, 3000000) b"
+        threading.Thread(target=lambda: db.sql(sql).fetchall(), daemon=True).start()
+        print("end")
+    """
+    assert in_process(source) == "end\n"
+
+
+def test_a_database_gives_its_threads_back(db):
+    def threads():
+        return sum("thermocline" in (task / "comm").read_text() for task in pathlib.Path("/proc/self/task").iterdir())
+
+    before = threads()
+    for _ in range(5):
+        with thermocline.connect(threads=4) as other:
+            other.sql("SELECT 1").fetchall()
+            assert threads() >= before + 4
+        del other
+    for _ in range(1_000):
+        if threads() <= before:
+            break
+        threading.Event().wait(0.01)
+    assert threads() <= before

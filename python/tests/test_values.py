@@ -1,0 +1,109 @@
+"""What SQL values become in Python."""
+
+import datetime as dt
+import decimal
+import math
+
+import pytest
+
+import thermocline
+
+
+def value(db, expression):
+    [(answer,)] = db.sql(f"SELECT {expression}").fetchall()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("NULL", None),
+        ("true", True),
+        ("CAST(-128 AS TINYINT)", -128),
+        ("CAST(18446744073709551615 AS BIGINT UNSIGNED)", 2**64 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("CAST(0.5 AS REAL)", 0.5),
+        ("1.25", 1.25),
+        ("CAST('12.30' AS DECIMAL(10, 2))", decimal.Decimal("12.30")),
+        ("CAST('-1e-3' AS DECIMAL(38, 10))", decimal.Decimal("-0.0010000000")),
+        ("'fünf 日本'", "fünf 日本"),
+        ("CAST('view' AS VARCHAR)", "view"),
+        ("''", ""),
+        ("x'00ff'", b"\x00\xff"),
+        ("DATE '2024-02-29'", dt.date(2024, 2, 29)),
+        ("DATE '1969-12-31'", dt.date(1969, 12, 31)),
+        ("DATE '0001-01-01'", dt.date(1, 1, 1)),
+        ("CAST('23:59:59.000001' AS TIME)", dt.time(23, 59, 59, 1)),
+        ("TIMESTAMP '2024-02-29 12:30:01.25'", dt.datetime(2024, 2, 29, 12, 30, 1, 250_000)),
+        ("TIMESTAMP '1900-01-01 00:00:00.5'", dt.datetime(1900, 1, 1, microsecond=500_000)),
+        ("TIMESTAMP '2024-01-01 00:00:00.123456789'", dt.datetime(2024, 1, 1, microsecond=123_456)),
+        ("TIMESTAMP '2024-01-02' - TIMESTAMP '2024-01-01 23:00:00'", dt.timedelta(hours=1)),
+        ("TIMESTAMP '2024-01-01' - TIMESTAMP '2024-01-01 00:00:00.5'", dt.timedelta(seconds=-0.5)),
+        ("INTERVAL '14 months 3 days 1 second'", thermocline.Interval(14, 3, 10**9)),
+        ("[1, NULL, 3]", [1, None, 3]),
+        ("[[1], [], NULL]", [[1], [], None]),
+        ("named_struct('a', 1, 'b', NULL)", {"a": 1, "b": None}),
+        ("[named_struct('a', [1.5])]", [{"a": [1.5]}]),
+        ("MAP {'x': 1, 'y': NULL}", {"x": 1, "y": None}),
+        ("arrow_cast('x', 'Dictionary(Int32, Utf8)')", "x"),
+        ("arrow_cast(0.5, 'Float16')", 0.5),
+        ("arrow_cast('x', 'LargeUtf8')", "x"),
+        ("arrow_cast([1, 2], 'LargeList(Int64)')", [1, 2]),
+        ("arrow_cast([1, 2], 'FixedSizeList(2, Int64)')", [1, 2]),
+        ("arrow_cast(1, 'Duration(Second)')", dt.timedelta(seconds=1)),
+    ],
+)
+def test_a_value_has_its_python_type(db, expression, expected):
+    answer = value(db, expression)
+    assert answer == expected
+    assert type(answer) is type(expected)
+
+
+def test_not_a_number_and_infinity_are_floats(db):
+    assert math.isnan(value(db, "CAST('NaN' AS DOUBLE)"))
+    assert value(db, "CAST('-inf' AS DOUBLE)") == -math.inf
+
+
+@pytest.mark.parametrize("unit", ["Second", "Millisecond", "Microsecond", "Nanosecond"])
+def test_times_with_a_zone_are_aware_and_in_utc(db, unit):
+    expression = f"arrow_cast('2024-07-01T12:00:00+02:00', 'Timestamp({unit}, Some(\"Europe/Zurich\"))')"
+    answer = value(db, expression)
+    assert answer == dt.datetime(2024, 7, 1, 10, tzinfo=dt.timezone.utc)
+    assert answer.tzinfo is dt.timezone.utc
+
+
+def test_days_agree_with_python_over_the_whole_calendar(db):
+    days = range(-719_162, 2_932_897, 9_973)  # 0001-01-01 to 9999-12-31
+    rows = ", ".join(f"({day})" for day in days)
+    answer = db.sql(f"SELECT column1, arrow_cast(arrow_cast(column1, 'Int32'), 'Date32') FROM (VALUES {rows})").fetchall()
+    epoch = dt.date(1970, 1, 1)
+    assert all(date == epoch + dt.timedelta(days=day) for day, date in answer)
+    assert len(answer) == len(days)
+
+
+def test_what_python_cannot_hold_is_an_error_that_names_the_column(db):
+    with pytest.raises(thermocline.InputError, match='"late".*10000'):
+        db.sql("SELECT arrow_cast(arrow_cast(2932897, 'Int32'), 'Date32') AS late").fetchall()
+    with pytest.raises(thermocline.InputError, match='"early".*year 0'):
+        db.sql("SELECT [arrow_cast(arrow_cast(-719163, 'Int32'), 'Date32')] AS early").fetchall()
+
+
+def test_nulls_inside_of_columns_stay_in_place(db):
+    rows = db.sql(
+        "SELECT column1, column2, [column1] FROM (VALUES (1, 'a'), (NULL, 'b'), (3, NULL)) ORDER BY column2 NULLS LAST"
+    ).fetchall()
+    assert rows == [(1, "a", [1]), (None, "b", [None]), (3, None, [3])]
+
+
+def test_nested_records_of_a_file(db, tmp_path):
+    path = tmp_path / "t.ndjson"
+    path.write_text('{"id": 1, "a": {"b": [{"c": 1}, {"c": null}]}}\n{"id": 2, "a": null}\n{"id": 3, "a": {"b": []}}\n')
+    rows = db.sql(f"SELECT a FROM '{path}' WHERE id > 0 ORDER BY id").fetchall()
+    assert rows == [({"b": [{"c": 1}, {"c": None}]},), (None,), ({"b": []},)]
+    assert db.sql(f"SELECT a FROM '{path}' WHERE id = 3").fetchall() == [({"b": []},)]
+
+
+def test_sums_and_averages_are_plain_numbers(db):
+    answer = db.sql("SELECT sum(value), avg(value), count(*), sum(value * 0.5) FROM range(0, 10)").fetchall()
+    assert answer == [(45, 4.5, 10, 22.5)]
+    assert list(map(type, answer[0])) == [int, float, int, float]

@@ -1,0 +1,105 @@
+from collections.abc import Iterator
+from os import PathLike
+from types import TracebackType
+from typing import Any, Protocol, final
+
+import pandas
+import polars
+import pyarrow
+
+__version__: str
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+def connect(
+    database: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
+    cache_memory: str | int | None = None,
+    threads: int | None = None,
+) -> Connection:
+    """Opens a database in this process and returns a connection to it.
+
+    `memory` is the one number to think about: what caches and running queries may use together, such as "4GB", "512MiB",
+    "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches alone. `threads`
+    is how many parts a query runs in, one per core when absent. `database` is None or ":memory:": nothing is kept on disk.
+    """
+
+@final
+class Connection:
+    """One user's conversation with a database. Connections of one database share its tables, caches and memory budget."""
+
+    def sql(self, text: str) -> Result | None:
+        """Runs SQL: a query when the rows of its `Result` are asked for, any other statement at once.
+
+        None for statements without rows. Of several statements, divided by semicolons, all but the last run at once.
+        """
+
+    def execute(self, text: str) -> Result | None:
+        """The same as `sql`."""
+
+    def register(self, name: str, object: _ArrowStream | _ArrowArray | pandas.DataFrame) -> None:
+        """Makes a table of `object` under `name`, for all connections of this database."""
+
+    def unregister(self, name: str) -> None:
+        """Removes the table `name`."""
+
+    def cache(self) -> Result:
+        """What the cache holds now: a `Result` over the table `thermocline.cache_items`."""
+
+    def cursor(self) -> Connection:
+        """Another connection to the same database, with settings of its own."""
+
+    def session(self) -> Connection:
+        """The same as `cursor`."""
+
+    def close(self) -> None:
+        """Closes this connection. The database goes when its last connection is closed."""
+
+    def __enter__(self) -> Connection: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
+class Result:
+    """The answer of a query, computed when it is asked for, anew each time."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+
+    @property
+    def types(self) -> list[str]:
+        """The Arrow types of the columns, as text."""
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples; after `fetchone` or `fetchmany`, the rows that are left."""
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row, or None after the last one; the call after that starts anew."""
+
+    def fetchmany(self, count: int = 1) -> list[tuple[Any, ...]]:
+        """The next `count` rows, fewer at the end; none after the last one, and the call after that starts anew."""
+
+    def df(self) -> pandas.DataFrame:
+        """The answer as a pandas DataFrame. Needs pandas and pyarrow."""
+
+    def pl(self) -> polars.DataFrame:
+        """The answer as a polars DataFrame. Needs polars."""
+
+    def arrow(self) -> pyarrow.Table:
+        """The answer as a `pyarrow.Table`. Needs pyarrow."""
+
+    def arrow_reader(self) -> pyarrow.RecordBatchReader:
+        """The answer as a stream of batches, computed while they are read. Needs pyarrow."""
+
+    def show(self, max_rows: int = 20) -> None:
+        """Prints the first rows as a table."""
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface: a stream of batches, computed while they are read."""
