@@ -1,7 +1,7 @@
 //! GB/s of the NDJSON scanner on TPC-H-like orders with their lineitems: one thread, content in memory.
 //!
-//! `cargo bench -p thermocline-raw --bench ndjson`. Each line is the best of several rounds. An argument names a file to
-//! scan through `FileScan` instead, with as many threads as there are cores.
+//! `cargo bench -p thermocline-raw --bench ndjson`. Each line is the best of several rounds. An argument that is a file is
+//! scanned through `FileScan` instead, with as many threads as there are cores; any other selects plans by name.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::fmt::Write;
@@ -118,12 +118,15 @@ fn plans(text: &[u8]) -> Vec<(&'static str, ScanPlan)> {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    if let Some(path) = arguments.first() {
-        return scan_file(path);
+    let (files, names): (Vec<String>, Vec<String>) =
+        arguments.into_iter().partition(|argument| Path::new(argument).is_file());
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str()));
+    if let Some(path) = files.first() {
+        return scan_file(path, is_wanted);
     }
     let text = orders();
     let text = text.as_bytes();
-    for (name, plan) in plans(text) {
+    for (name, plan) in plans(text).into_iter().filter(|plan| is_wanted(plan.0)) {
         let mut decoder = NdjsonDecoder::new(&plan, Arc::from("bench")).unwrap();
         let mut best = f64::MAX;
         let mut rows = 0;
@@ -146,14 +149,14 @@ fn main() {
     }
 }
 
-fn scan_file(path: &str) {
+fn scan_file(path: &str, is_wanted: impl Fn(&str) -> bool) {
     let threads = std::thread::available_parallelism().unwrap().get();
     let file = Arc::new(PinnedFile::open(Path::new(path)).unwrap());
     let mut head = vec![0; 4 << 20];
     let length = file.read_at(&mut head, 0).unwrap();
     let compression = Compression::from_path(path);
     let size_bytes = file.size_bytes();
-    for (name, plan) in plans(&head[..length]) {
+    for (name, plan) in plans(&head[..length]).into_iter().filter(|plan| is_wanted(plan.0)) {
         for is_hashed in [false, true] {
             let mut best = f64::MAX;
             let mut rows = 0;

@@ -137,14 +137,19 @@ impl LeafBuilder {
         }
     }
 
-    /// Appends `count` more copies of the last row.
+    /// Appends `count` more copies of the last row, if there is one.
     ///
     /// # Errors
-    /// [`Mismatch::ColumnFull`]; some copies may then have been appended.
+    /// [`Mismatch::ColumnFull`]; nothing was appended.
     pub fn repeat_last(&mut self, count: usize) -> Result<(), Mismatch> {
         let len = self.len();
-        for _ in 0..count {
-            self.copy_range(len.saturating_sub(1), len)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let is_null = self.is_last_null();
+        self.values.repeat_last(count)?;
+        if is_null && !matches!(self.values, Values::Null(_)) {
+            (len..len + count).for_each(|row| self.nulls.push(row));
         }
         Ok(())
     }
