@@ -73,6 +73,7 @@ impl Database {
             budget.observe_allocated(probe);
         }
         let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::clone(&clock));
+        let footers = FooterCache::new(&budget, Arc::clone(&clock));
         let settings = Arc::new(SharedSettings::new(budget.clone(), &machine));
         // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are
         // checked by file version. A limit of zero turns theirs off.
@@ -99,7 +100,7 @@ impl Database {
             cache,
             settings,
             schemas: SchemaCache::default(),
-            footers: Arc::new(FooterCache::default()),
+            footers,
             catalogs: Arc::new(catalogs),
             runtime,
             threads,

@@ -99,17 +99,27 @@ pub(super) fn write(
     let started_ns = clock.monotonic_ns();
     let text = small_text();
     let data = DataSet { scale, text: &text, thread_count };
+    let fail = |error| Failure::File { path: path.clone(), error };
+    refuse_if(stop).map_err(fail)?;
     // A file that is there already is the user's, and stays.
-    let written = File::create_new(&path).and_then(|target| {
-        let mut out = Stoppable { target, stop: Arc::clone(stop) };
-        match file {
-            DemoFile::NestedOrders => write_nested_orders(data, &mut out),
-            DemoFile::Orders => write_table(data, TpchTable::Orders, TextFormat::Csv, &mut out),
-            DemoFile::Lineitem => write_table(data, TpchTable::Lineitem, TextFormat::Csv, &mut out),
-        }
-    });
-    let size_bytes = written.map_err(|error| Failure::File { path, error })?;
+    let target = File::create_new(&path).map_err(fail)?;
+    let mut out = Stoppable { target, stop: Arc::clone(stop) };
+    let written = match file {
+        DemoFile::NestedOrders => write_nested_orders(data, &mut out),
+        DemoFile::Orders => write_table(data, TpchTable::Orders, TextFormat::Csv, &mut out),
+        DemoFile::Lineitem => write_table(data, TpchTable::Lineitem, TextFormat::Csv, &mut out),
+    };
+    let size_bytes = written.map_err(|error| {
+        // Half a file is of no use to anyone, and would be in the way of the next run.
+        let _ = std::fs::remove_file(&path);
+        fail(error)
+    })?;
     Ok(Written { size_bytes, elapsed_ns: clock.monotonic_ns().saturating_sub(started_ns) })
+}
+
+/// Not `Interrupted`, after which writers try again.
+fn refuse_if(stop: &AtomicBool) -> io::Result<()> {
+    if stop.load(Ordering::Relaxed) { Err(io::Error::other("stopped by the user")) } else { Ok(()) }
 }
 
 /// A file whose writer can be told to stop.
@@ -120,10 +130,7 @@ struct Stoppable {
 
 impl Write for Stoppable {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.stop.load(Ordering::Relaxed) {
-            // Not `Interrupted`, after which writers try again.
-            return Err(io::Error::other("stopped by the user"));
-        }
+        refuse_if(&self.stop)?;
         self.target.write(bytes)
     }
 
@@ -177,5 +184,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let stop = Arc::new(AtomicBool::new(true));
         assert!(write(DemoFile::NestedOrders, folder.path(), 0.001, 2, &clock(), &stop).is_err());
+        assert!(!folder.path().join("orders.ndjson").exists());
     }
 }

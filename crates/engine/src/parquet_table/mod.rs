@@ -1,17 +1,149 @@
-//! Placeholder of the lead so that the crate compiles; to be replaced by the Parquet table.
+//! Parquet files as tables, read through pinned files.
+//!
+//! Owns: reading and remembering footers ([`FooterCache`]), one schema for several files ([`schema`]), and the reader that
+//! DataFusion's Parquet scan gets its bytes from ([`reader`]). Does not own: decoding, pruning by statistics, page index and
+//! bloom filter, late materialisation and parallelism by byte range, which are DataFusion's `ParquetSource`; nor listing and
+//! opening files (`raw_table`).
+//!
+//! Invariants. A [`ParquetTable`] is made for one query from files that are already open, and answers from these: another
+//! file under the same name is not noticed, a change of the open file itself is an error. A footer is kept under the version
+//! of its file and never if that version was young when it was read. Every error names its file.
+//!
+//! Concurrency: a table is shared by all partitions of its scan. Footers are parsed once per version, also when several
+//! queries ask at the same time. Local reads run on the runtime's blocking threads, as DataFusion's own do.
+
+mod file;
+mod footer;
+mod footer_cache;
+mod named_errors;
+mod reader;
+mod schema;
+mod statistics;
+
 use std::sync::Arc;
+
+use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::Session;
-use datafusion::common::{Result, not_impl_err};
-use datafusion::logical_expr::Expr;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::config::TableParquetOptions;
+use datafusion::common::{Result, plan_err};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::ExecutionPlan;
-#[derive(Debug, Default)]
-pub struct FooterCache;
-pub struct ParquetFile;
-impl From<thermocline_raw::Source> for ParquetFile { fn from(_: thermocline_raw::Source) -> Self { Self } }
-pub struct ParquetTable;
-impl ParquetTable {
-    pub async fn try_new(_: Vec<ParquetFile>, _: Option<SchemaRef>, _: Arc<FooterCache>) -> Result<Self> { not_impl_err!("x") }
-    pub fn table_schema(&self) -> SchemaRef { Arc::new(datafusion::arrow::datatypes::Schema::empty()) }
-    pub async fn scan(&self, _: &dyn Session, _: Option<&Vec<usize>>, _: &[Expr], _: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> { not_impl_err!("x") }
+use futures::{StreamExt, TryStreamExt};
+
+pub(crate) use file::ParquetFile;
+pub(crate) use footer_cache::FooterCache;
+use named_errors::NamedErrors;
+use reader::{OpenFile, OpenFileReaders};
+
+/// Footers read at the same time: enough to hide a store's latency, few enough for its rate limits.
+const CONCURRENT_FOOTERS: usize = 16;
+
+/// The Parquet files of one query as one table.
+#[derive(Debug)]
+pub(crate) struct ParquetTable {
+    files: Vec<(ParquetFile, Arc<ParquetMetaData>)>,
+    schema: SchemaRef,
 }
+
+impl ParquetTable {
+    /// The table over `files`, with their merged schema unless one is declared. Reads the footers that `footers` does not
+    /// have.
+    ///
+    /// # Errors
+    /// No file; a file that is not Parquet; one column with types that do not go together, or not into the declared one.
+    pub(crate) async fn try_new(
+        files: Vec<ParquetFile>,
+        declared_schema: Option<SchemaRef>,
+        footers: Arc<FooterCache>,
+    ) -> Result<Self> {
+        if files.is_empty() {
+            return plan_err!("a Parquet table needs at least one file");
+        }
+        let files: Vec<(ParquetFile, Arc<ParquetMetaData>)> = futures::stream::iter(files)
+            .map(|file| {
+                let footers = Arc::clone(&footers);
+                async move { footers.get(&file).await.map(|footer| (file, footer)) }
+            })
+            .buffered(CONCURRENT_FOOTERS)
+            .try_collect()
+            .await?;
+        let schema = match declared_schema {
+            Some(declared) => {
+                schema::check_declared(&files, &declared)?;
+                declared
+            }
+            None => schema::merged(&files)?,
+        };
+        Ok(Self { files, schema })
+    }
+
+    /// The columns of the table.
+    pub(crate) fn table_schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+#[async_trait]
+impl TableProvider for ParquetTable {
+    fn schema(&self) -> SchemaRef {
+        self.table_schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    /// Filters stay in the plan at this point; the physical optimizer then moves what the reader can evaluate into the
+    /// scan, where it prunes files, row groups and pages and selects rows.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let of_files = statistics::of_files(&self.files, &self.schema)?;
+        let of_table = statistics::merged(&of_files, &self.schema)?;
+        let files = self
+            .files
+            .iter()
+            .zip(of_files)
+            .map(|((file, footer), statistics)| {
+                PartitionedFile::new(file.path().as_ref(), file.size_bytes())
+                    .with_statistics(Arc::new(statistics))
+                    .with_extension(OpenFile::new(file.clone(), Arc::clone(footer)))
+            })
+            .collect();
+        let options = TableParquetOptions {
+            global: session.config_options().execution.parquet.clone(),
+            ..TableParquetOptions::default()
+        };
+        let source = ParquetSource::new(TableSchema::from(Arc::clone(&self.schema)))
+            .with_table_parquet_options(options)
+            .with_parquet_file_reader_factory(Arc::new(OpenFileReaders))
+            .with_pushdown_filters(true);
+        // Bytes come from the open files; the store is only what DataFusion wants to have looked up.
+        let config =
+            FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), NamedErrors::around(Arc::new(source)))
+                .with_file_groups(FileGroup::new(files).split_files(session.config().target_partitions()))
+                .with_statistics(of_table)
+                .with_projection_indices(projection.cloned())?
+                .with_limit(limit)
+                .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+}
+
+#[cfg(test)]
+mod tests;

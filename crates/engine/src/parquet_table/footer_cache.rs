@@ -1,0 +1,189 @@
+//! Footers by file version.
+//!
+//! A footer is parsed once per version of its file, in I/O and decoding worth milliseconds for a wide file, and is small.
+//! So all are kept, least recently used ones dropped, within [`CAPACITY_BYTES`] and what the budget's caches may have; when
+//! a query needs memory the budget asks for it back like from any cache.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use datafusion::common::Result;
+use datafusion::parquet::file::metadata::ParquetMetaData;
+use parking_lot::Mutex;
+use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache, Reservation};
+use thermocline_hardware::Clock;
+use thermocline_medium::FileVersion;
+
+use super::file::ParquetFile;
+use super::footer;
+
+/// What footers may take at most. A footer has about 1 KiB per column of a row group, so this is room for a thousand files
+/// of 64 columns; beyond that, what is gained per byte falls below that of cached rows.
+const CAPACITY_BYTES: u64 = 64 << 20;
+
+const NAME: &str = "parquet_footers";
+
+/// The footers of Parquet files, kept across queries.
+pub(crate) struct FooterCache {
+    account: Account,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// One gate per version being loaded: whoever comes second waits for the first and finds the footer in the cache.
+    gates: Mutex<HashMap<FileVersion, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<FileVersion, Entry>,
+    held_bytes: u64,
+    /// Counts uses.
+    now: u64,
+}
+
+struct Entry {
+    footer: Arc<ParquetMetaData>,
+    reservation: Reservation,
+    load_ns: u64,
+    last_use: u64,
+}
+
+impl FooterCache {
+    /// An empty cache that reserves from `budget`, and gives back to it.
+    pub(crate) fn new(budget: &Budget, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let cache = Arc::new(Self {
+            account: budget.account(NAME, Purpose::Cache),
+            clock,
+            state: Mutex::default(),
+            gates: Mutex::default(),
+        });
+        let weak: Weak<Self> = Arc::downgrade(&cache);
+        budget.register_cache(weak);
+        cache
+    }
+
+    /// The footer of `file`: the one kept for its version, or else read from it.
+    ///
+    /// # Errors
+    /// What reading the footer reports.
+    pub(super) async fn get(&self, file: &ParquetFile) -> Result<Arc<ParquetMetaData>> {
+        let version = file.version();
+        if let Some(footer) = self.state.lock().find(version) {
+            return Ok(footer);
+        }
+        let gate = self.gate(version);
+        let _turn = gate.lock().await;
+        if let Some(footer) = self.state.lock().find(version) {
+            return Ok(footer);
+        }
+        // Asked before reading: a write that the version does not show could only come after a young version was taken.
+        let is_trusted = !version.is_young(self.clock.wall_ns());
+        let start_ns = self.clock.monotonic_ns();
+        let footer = Arc::new(footer::read(file).await?);
+        if is_trusted {
+            let load_ns = self.clock.monotonic_ns().saturating_sub(start_ns);
+            self.keep(version, Arc::clone(&footer), load_ns);
+        }
+        Ok(footer)
+    }
+
+    fn gate(&self, version: &FileVersion) -> Arc<tokio::sync::Mutex<()>> {
+        let mut gates = self.gates.lock();
+        if let Some(gate) = gates.get(version).and_then(Weak::upgrade) {
+            return gate;
+        }
+        gates.retain(|_, gate| gate.strong_count() > 0);
+        let gate = Arc::new(tokio::sync::Mutex::new(()));
+        gates.insert(version.clone(), Arc::downgrade(&gate));
+        gate
+    }
+
+    fn keep(&self, version: &FileVersion, footer: Arc<ParquetMetaData>, load_ns: u64) {
+        let bytes = (footer.memory_size() + version.heap_bytes() + size_of::<(FileVersion, Entry)>()) as u64;
+        if bytes > CAPACITY_BYTES {
+            return;
+        }
+        let missing_bytes = (self.held_bytes() + bytes).saturating_sub(CAPACITY_BYTES);
+        if missing_bytes > 0 {
+            self.release(missing_bytes);
+        }
+        // The caches together may be short of room: footers give way to footers, then to the rest.
+        let mut reservation = self.account.try_reserve(bytes);
+        while reservation.is_err() && self.release(bytes) > 0 {
+            reservation = self.account.try_reserve(bytes);
+        }
+        let Ok(reservation) = reservation else {
+            return;
+        };
+        let mut state = self.state.lock();
+        state.now += 1;
+        let entry = Entry { footer, reservation, load_ns, last_use: state.now };
+        state.held_bytes += bytes;
+        if let Some(replaced) = state.entries.insert(version.clone(), entry) {
+            state.held_bytes -= replaced.reservation.size_bytes();
+        }
+    }
+}
+
+impl State {
+    fn find(&mut self, version: &FileVersion) -> Option<Arc<ParquetMetaData>> {
+        self.now += 1;
+        let entry = self.entries.get_mut(version)?;
+        entry.last_use = self.now;
+        Some(Arc::clone(&entry.footer))
+    }
+
+    /// The versions whose footers were not used for the longest time and hold `bytes` together, or all.
+    fn oldest(&self, bytes: u64) -> Vec<FileVersion> {
+        let mut by_age: Vec<(&FileVersion, &Entry)> = self.entries.iter().collect();
+        by_age.sort_unstable_by_key(|(_, entry)| entry.last_use);
+        let mut found_bytes = 0;
+        by_age
+            .into_iter()
+            .take_while(|(_, entry)| {
+                let is_needed = found_bytes < bytes;
+                found_bytes += entry.reservation.size_bytes();
+                is_needed
+            })
+            .map(|(version, _)| version.clone())
+            .collect()
+    }
+}
+
+impl ReclaimableCache for FooterCache {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.state.lock().held_bytes
+    }
+
+    fn marginal_benefit(&self, bytes: u64) -> f64 {
+        let state = self.state.lock();
+        let (mut load_ns, mut held_bytes) = (0, 0);
+        for entry in state.oldest(bytes).iter().filter_map(|version| state.entries.get(version)) {
+            load_ns += entry.load_ns;
+            held_bytes += entry.reservation.size_bytes();
+        }
+        if held_bytes == 0 { 0.0 } else { load_ns as f64 / 1e9 / held_bytes as f64 }
+    }
+
+    fn release(&self, bytes: u64) -> u64 {
+        let mut state = self.state.lock();
+        let mut released_bytes = 0;
+        for version in state.oldest(bytes) {
+            if let Some(entry) = state.entries.remove(&version) {
+                released_bytes += entry.reservation.size_bytes();
+            }
+        }
+        state.held_bytes -= released_bytes;
+        released_bytes
+    }
+}
+
+impl fmt::Debug for FooterCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FooterCache").field("held_bytes", &self.held_bytes()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! Gives DataFusion's Parquet scan the bytes of open files.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{ParquetFileMetrics, ParquetFileReaderFactory};
+use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
+use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
+use datafusion::parquet::file::metadata::ParquetMetaData;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::file::ParquetFile;
+
+/// What a scan needs of a file: travels with its [`PartitionedFile`], through every splitting of the file by byte ranges.
+#[derive(Debug, Clone)]
+pub(super) struct OpenFile {
+    file: ParquetFile,
+    footer: Arc<ParquetMetaData>,
+}
+
+impl OpenFile {
+    pub(super) fn new(file: ParquetFile, footer: Arc<ParquetMetaData>) -> Self {
+        Self { file, footer }
+    }
+
+    /// Canonical path or URL.
+    pub(super) fn path(&self) -> &Arc<str> {
+        self.file.path()
+    }
+}
+
+/// Makes readers of [`OpenFile`]s.
+#[derive(Debug)]
+pub(super) struct OpenFileReaders;
+
+impl ParquetFileReaderFactory for OpenFileReaders {
+    fn create_reader(
+        &self,
+        partition_index: usize,
+        partitioned_file: PartitionedFile,
+        _metadata_size_hint: Option<usize>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Result<Box<dyn AsyncFileReader + Send>> {
+        let file = partitioned_file
+            .extension::<OpenFile>()
+            .cloned()
+            .ok_or_else(|| internal_datafusion_err!("{} is scanned without being open", partitioned_file.path()))?;
+        let metrics = ParquetFileMetrics::new(partition_index, file.path(), metrics);
+        Ok(Box::new(OpenFileReader { file, metrics }))
+    }
+}
+
+struct OpenFileReader {
+    file: OpenFile,
+    metrics: ParquetFileMetrics,
+}
+
+impl AsyncFileReader for OpenFileReader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
+        async move {
+            let ranges: Vec<_> = std::iter::once(range).collect();
+            self.get_byte_ranges(ranges).await.map(|mut bytes| bytes.pop().unwrap_or_default())
+        }
+        .boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
+        async move {
+            let bytes = self.file.file.read(ranges).await.map_err(parquet_error)?;
+            self.metrics.bytes_scanned.add(bytes.iter().map(Bytes::len).sum());
+            Ok(bytes)
+        }
+        .boxed()
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        _options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
+        std::future::ready(Ok(Arc::clone(&self.file.footer))).boxed()
+    }
+}
+
+impl Drop for OpenFileReader {
+    fn drop(&mut self) {
+        let ratio = &self.metrics.scan_efficiency_ratio;
+        ratio.add_part(self.metrics.bytes_scanned.value());
+        // Several readers share a file's ratio: its size counts once.
+        ratio.set_total(usize::try_from(self.file.file.size_bytes()).unwrap_or(usize::MAX));
+    }
+}
+
+/// Keeps the error as it is inside Parquet's: who walks the chain of sources finds it.
+fn parquet_error(error: DataFusionError) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}
