@@ -6,8 +6,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use datafusion::catalog::{CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::catalog::CatalogProvider;
+use datafusion::catalog::{
+    CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider,
+};
 use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -77,7 +79,10 @@ impl Database {
         let settings = Arc::new(SharedSettings::new(budget.clone(), &machine));
         // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are
         // checked by file version. A limit of zero turns theirs off.
-        let caches = CacheManagerConfig::default().with_list_files_cache_limit(0).with_file_statistics_cache_limit(0).with_metadata_cache_limit(0);
+        let caches = CacheManagerConfig::default()
+            .with_list_files_cache_limit(0)
+            .with_file_statistics_cache_limit(0)
+            .with_metadata_cache_limit(0);
         let mut disk = DiskManagerBuilder::default();
         if let Some(directory) = options.temp_directory {
             disk = disk.with_mode(DiskManagerMode::Directories(vec![directory]));

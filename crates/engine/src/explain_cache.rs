@@ -25,7 +25,11 @@ struct Row {
 }
 
 /// Asks the cache about every raw scan of `plan`, without changing anything.
-pub(crate) async fn explain(database: &Database, config: &ThermoclineConfig, plan: &dyn ExecutionPlan) -> Result<RecordBatch> {
+pub(crate) async fn explain(
+    database: &Database,
+    config: &ThermoclineConfig,
+    plan: &dyn ExecutionPlan,
+) -> Result<RecordBatch> {
     let mut scans = Vec::new();
     collect(plan, &mut scans);
     let mut rows = Vec::new();
@@ -49,7 +53,13 @@ pub(crate) async fn explain(database: &Database, config: &ThermoclineConfig, pla
                 continue;
             }
             let pinned = scan.pin(file).await?;
-            rows.push(row(path, predicate, columns, database.cache().explain(&request, &pinned), &request.retain_predicate));
+            rows.push(row(
+                path,
+                predicate,
+                columns,
+                database.cache().explain(&request, &pinned),
+                &request.retain_predicate,
+            ));
         }
     }
     batch(&rows)
@@ -66,7 +76,9 @@ fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>) {
 
 fn row(path: String, predicate: String, columns: String, explanation: Explanation, retained: &Conjunction) -> Row {
     let item_text = |item: &ItemSummary| format!("item {}: {}", item.id.0, item.predicate);
-    let held = |item: &ItemSummary| format!("{} rows, {} bytes, used {} times", item.row_count, item.size_bytes, item.use_count);
+    let held = |item: &ItemSummary| {
+        format!("{} rows, {} bytes, used {} times", item.row_count, item.size_bytes, item.use_count)
+    };
     let (decision, item, residual, detail) = match explanation {
         Explanation::Hit { item, residual, kind } => {
             ("hit", item_text(&item), residual.to_string(), format!("{kind:?} match; {}", held(&item)).to_lowercase())
@@ -99,10 +111,8 @@ fn batch(rows: &[Row]) -> Result<RecordBatch> {
         ("detail", |row| &row.detail),
     ];
     let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
-    let arrays = columns
-        .iter()
-        .map(|(_, get)| Arc::new(StringArray::from_iter_values(rows.iter().map(get))) as _)
-        .collect();
+    let arrays =
+        columns.iter().map(|(_, get)| Arc::new(StringArray::from_iter_values(rows.iter().map(get))) as _).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
         .map_err(|error| DataFusionError::ArrowError(Box::new(error), None))
 }

@@ -37,9 +37,9 @@ impl MemoryPool for BudgetPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        self.held.try_grow(additional as u64).map_err(|error| {
-            DataFusionError::ResourcesExhausted(format!("{}: {error}", reservation.consumer().name()))
-        })
+        self.held
+            .try_grow(additional as u64)
+            .map_err(|error| DataFusionError::ResourcesExhausted(format!("{}: {error}", reservation.consumer().name())))
     }
 
     fn reserved(&self) -> usize {

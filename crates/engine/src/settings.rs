@@ -64,7 +64,9 @@ impl SharedSettings {
     /// Refuses when the configuration is locked.
     pub fn check_unlocked(&self, name: &str) -> Result<()> {
         if self.is_locked() {
-            return config_err!("cannot change {name}: the configuration is locked (thermocline.lock_configuration = true)");
+            return config_err!(
+                "cannot change {name}: the configuration is locked (thermocline.lock_configuration = true)"
+            );
         }
         Ok(())
     }
@@ -195,7 +197,8 @@ impl ExtensionOptions for ThermoclineConfig {
                 let access = if directories.is_empty() {
                     Access::everything()
                 } else {
-                    Access::within(directories).map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?
+                    Access::within(directories)
+                        .map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?
                 };
                 *self.shared.access.write() = (value.trim().to_string(), Arc::new(access));
             }
@@ -220,7 +223,11 @@ impl ExtensionOptions for ThermoclineConfig {
         };
         let sample_rows = if self.sample_rows == usize::MAX { "-1".to_string() } else { self.sample_rows.to_string() };
         vec![
-            entry("memory", format_bytes(self.shared.budget.limit_bytes()), "memory for caches and running queries together"),
+            entry(
+                "memory",
+                format_bytes(self.shared.budget.limit_bytes()),
+                "memory for caches and running queries together",
+            ),
             entry(
                 "cache_memory",
                 self.shared.budget.cache_limit_bytes().map_or("none".to_string(), format_bytes),
@@ -247,7 +254,11 @@ impl ExtensionOptions for ThermoclineConfig {
                 .to_string(),
                 "whether the old part of a grown file is verified or trusted",
             ),
-            entry("allowed_directories", self.shared.access.read().0.clone(), "directories that SQL may read and write; empty: all"),
+            entry(
+                "allowed_directories",
+                self.shared.access.read().0.clone(),
+                "directories that SQL may read and write; empty: all",
+            ),
             entry("lock_configuration", self.shared.is_locked().to_string(), "once true, no setting can be changed"),
         ]
     }

@@ -18,7 +18,11 @@ use crate::session::{QueryResult, Session};
 pub(crate) fn applies_to(plan: &LogicalPlan) -> bool {
     !matches!(
         plan,
-        LogicalPlan::Copy(_) | LogicalPlan::Dml(_) | LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_)
+        LogicalPlan::Copy(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::DescribeTable(_)
     ) && is_repeatable(plan)
 }
 
@@ -79,7 +83,8 @@ fn sorted(batches: &[RecordBatch]) -> Result<Vec<ComparableRow>> {
         rows.extend(comparable(batch)?);
     }
     rows.sort_by(|left: &ComparableRow, right: &ComparableRow| {
-        let floats = || left.1.iter().zip(&right.1).map(|(left, right)| left.total_cmp(right)).find(|order| order.is_ne());
+        let floats =
+            || left.1.iter().zip(&right.1).map(|(left, right)| left.total_cmp(right)).find(|order| order.is_ne());
         left.0.cmp(&right.0).then_with(|| floats().unwrap_or(std::cmp::Ordering::Equal))
     });
     Ok(rows)

@@ -36,6 +36,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         context.sql(&sql).await?.show().await?;
     }
-    context.sql("SELECT decision, count(*) AS times FROM thermocline.decisions GROUP BY decision").await?.show().await?;
+    context
+        .sql("SELECT decision, count(*) AS times FROM thermocline.decisions GROUP BY decision")
+        .await?
+        .show()
+        .await?;
     Ok(())
 }

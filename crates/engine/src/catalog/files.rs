@@ -15,7 +15,10 @@ use crate::settings::ThermoclineConfig;
 
 /// Whether a table name can only be meant as a path. A bare word never is, even if a folder of that name exists.
 fn looks_like_path(name: &str) -> bool {
-    name.contains('/') || name.contains(['*', '?', '[']) || name.starts_with('~') || FileFormat::from_path(name).is_some()
+    name.contains('/')
+        || name.contains(['*', '?', '['])
+        || name.starts_with('~')
+        || FileFormat::from_path(name).is_some()
 }
 
 /// The table behind a path, or `None` when `name` is no path.

@@ -98,7 +98,9 @@ impl CatalogProvider for FileCatalog {
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         match self.inner.schema(name) {
             Some(inner) => Some(Arc::new(FileSchema { inner, context: self.context.clone() })),
-            None if name == SYSTEM_SCHEMA => Some(Arc::new(system::SystemSchema::new(Arc::clone(&self.context.database)))),
+            None if name == SYSTEM_SCHEMA => {
+                Some(Arc::new(system::SystemSchema::new(Arc::clone(&self.context.database))))
+            }
             None => None,
         }
     }

@@ -147,7 +147,14 @@ fn decisions(database: &Database) -> Result<RecordBatch> {
         .text(
             "numbers",
             decisions.iter().map(|decision| {
-                Some(decision.numbers.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "))
+                Some(
+                    decision
+                        .numbers
+                        .iter()
+                        .map(|(name, value)| format!("{name}={value}"))
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                )
             }),
         )
         .finish()
@@ -180,8 +187,10 @@ fn hardware(database: &Database) -> Result<RecordBatch> {
 fn memory(database: &Database) -> Result<RecordBatch> {
     let budget = database.budget();
     let accounts = budget.accounts();
-    let mut rows: Vec<(String, String, u64)> =
-        accounts.into_iter().map(|account| (account.name.to_string(), account.purpose.as_str().to_string(), account.reserved_bytes)).collect();
+    let mut rows: Vec<(String, String, u64)> = accounts
+        .into_iter()
+        .map(|account| (account.name.to_string(), account.purpose.as_str().to_string(), account.reserved_bytes))
+        .collect();
     rows.push(("limit".into(), "budget".into(), budget.limit_bytes()));
     rows.push(("reserved".into(), "budget".into(), budget.reserved_bytes()));
     Rows::new()

@@ -337,13 +337,18 @@ async fn a_file_replaced_by_renaming_keeps_answering_as_it_was() {
 async fn a_file_that_is_written_over_fails_the_query_and_is_named() {
     let folder = Folder::new();
     let path = folder.write("a.parquet", &batch(vec![("id", int64(0..5000))]));
-    let context = context(try_table(std::slice::from_ref(&path)).await.unwrap());
-    write(&path, &batch(vec![("id", int64(0..4000))]));
-    let frame = context.sql("SELECT sum(id) FROM p").await.unwrap();
-    let error = crate::error::Error::from(frame.collect().await.unwrap_err());
-    let text = error.to_string();
-    assert!(text.starts_with(path.to_str().unwrap()) && text.contains("changed while it was read"), "{text}");
-    assert_eq!(error.kind(), crate::error::ErrorKind::Retry);
+    let of_equal_length = batch(vec![("id", int64(1..5001))]);
+    for rewritten in [batch(vec![("id", int64(0..4000))]), of_equal_length] {
+        let table = try_table(std::slice::from_ref(&path)).await.unwrap();
+        let context = context(table);
+        write(&path, &rewritten);
+        let frame = context.sql("SELECT sum(id) FROM p").await.unwrap();
+        let error = crate::error::Error::from(frame.collect().await.unwrap_err());
+        let text = error.to_string();
+        assert!(text.starts_with(path.to_str().unwrap()) && text.contains("changed while it was read"), "{text}");
+        assert_eq!(error.kind(), crate::error::ErrorKind::Retry);
+        write(&path, &batch(vec![("id", int64(0..5000))]));
+    }
 }
 
 #[tokio::test]
@@ -398,7 +403,7 @@ async fn a_filter_that_fails_does_not_blame_the_file() {
     let path = folder.write("a.parquet", &batch(vec![("id", int64(0..10))]));
     let context = context(try_table(std::slice::from_ref(&path)).await.unwrap());
     let error = try_rows(&context, "SELECT id FROM p WHERE 10 / id > 1").await.unwrap_err();
-    assert!(error.contains("ivide by zero") && !error.contains("damaged"), "{error}");
+    assert!(error.contains("DivideByZero") && !error.contains("damaged"), "{error}");
 }
 
 #[tokio::test]

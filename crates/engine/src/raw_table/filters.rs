@@ -221,7 +221,8 @@ fn literal(expr: &Expr, data_type: &DataType) -> Option<Scalar> {
         Expr::Alias(alias) => return literal(&alias.expr, data_type),
         _ => return None,
     };
-    if value.is_null() || (value.data_type() != *data_type && !(is_string(&value.data_type()) && is_string(data_type))) {
+    if value.is_null() || (value.data_type() != *data_type && !(is_string(&value.data_type()) && is_string(data_type)))
+    {
         return None;
     }
     Some(match value {

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, col, lit};
@@ -48,10 +50,20 @@ fn leaves() -> Vec<Expr> {
         col("i").not_between(lit(-1_i64), lit(2_i64)),
     ];
     for value in [-1_i64, 0, 2] {
-        leaves.extend([col("i").gt(lit(value)), col("i").lt_eq(lit(value)), col("i").not_eq(lit(value)), lit(value).lt(col("i"))]);
+        leaves.extend([
+            col("i").gt(lit(value)),
+            col("i").lt_eq(lit(value)),
+            col("i").not_eq(lit(value)),
+            lit(value).lt(col("i")),
+        ]);
     }
     for value in [-0.0, 0.0, 2.5, f64::NAN] {
-        leaves.extend([col("f").gt(lit(value)), col("f").lt(lit(value)), col("f").eq(lit(value)), col("f").gt_eq(lit(value))]);
+        leaves.extend([
+            col("f").gt(lit(value)),
+            col("f").lt(lit(value)),
+            col("f").eq(lit(value)),
+            col("f").gt_eq(lit(value)),
+        ]);
     }
     for value in ["", "ab", "c"] {
         leaves.extend([col("s").gt(lit(value)), col("s").lt_eq(lit(value)), col("s").eq(lit(value))]);
@@ -66,9 +78,7 @@ fn check(batch: &RecordBatch, filter: &Expr) -> bool {
         return false;
     }
     let (predicate, _) = conjunction(&fields, std::slice::from_ref(filter)).unwrap();
-    let mask = predicate
-        .evaluate(batch.num_rows(), &|path| batch.column_by_name(&path.parts()[0]).cloned())
-        .unwrap();
+    let mask = predicate.evaluate(batch.num_rows(), &|path| batch.column_by_name(&path.parts()[0]).cloned()).unwrap();
     let ours: Vec<bool> = match mask {
         Some(mask) => mask.values().iter().collect(),
         None => vec![true; batch.num_rows()],

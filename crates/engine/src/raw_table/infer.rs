@@ -76,7 +76,12 @@ fn spread(files: &[Arc<QueryFile>]) -> Vec<Arc<QueryFile>> {
     (0..SAMPLED_FILES).map(|index| Arc::clone(&files[index * (files.len() - 1) / (SAMPLED_FILES - 1)])).collect()
 }
 
-fn key(definition: &TableDefinition, config: &ThermoclineConfig, format: FileFormat, sampled: &[Arc<QueryFile>]) -> String {
+fn key(
+    definition: &TableDefinition,
+    config: &ThermoclineConfig,
+    format: FileFormat,
+    sampled: &[Arc<QueryFile>],
+) -> String {
     let mut key = definition.options.fingerprint(format, config);
     if let Some(declared) = &definition.declared_schema {
         key.push_str(&format!(" declared {declared:?}"));
@@ -170,9 +175,11 @@ fn declared_format(declared: &Schema, options: &TableOptions, file: &QueryFile, 
         }
         format.column_names = names().collect();
     }
-    if let Some(missing) = declared.fields().iter().find(|field| {
-        !format.column_names.iter().any(|name| name.as_ref() == field.name().as_str())
-    }) {
+    if let Some(missing) = declared
+        .fields()
+        .iter()
+        .find(|field| !format.column_names.iter().any(|name| name.as_ref() == field.name().as_str()))
+    {
         return plan_err!(
             "{}: there is no column '{}'; the header has {}",
             file.path(),

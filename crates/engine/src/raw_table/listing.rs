@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use thermocline_medium::{Access, Compression, FileVersion, ListedFile, Location, PinnedFile, RemoteFile, list_local, list_remote};
+use thermocline_medium::{
+    Access, Compression, FileVersion, ListedFile, Location, PinnedFile, RemoteFile, list_local, list_remote,
+};
 use thermocline_operator_cache::PinnedSource;
 use thermocline_raw::Source;
 
@@ -58,7 +60,15 @@ pub(crate) fn external<E: std::error::Error + Send + Sync + 'static>(error: E) -
 pub(super) fn suffixes(format: FileFormat) -> &'static [&'static str] {
     match format {
         FileFormat::Ndjson => &[
-            ".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz", ".ndjson.zst", ".jsonl.zst", ".json.zst",
+            ".ndjson",
+            ".jsonl",
+            ".json",
+            ".ndjson.gz",
+            ".jsonl.gz",
+            ".json.gz",
+            ".ndjson.zst",
+            ".jsonl.zst",
+            ".json.zst",
         ],
         FileFormat::Csv => &[".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst"],
         FileFormat::Parquet => &[".parquet"],
@@ -81,9 +91,8 @@ pub(crate) async fn open_files(
     let mut format = format;
     for location in locations {
         let key = format!("{}:{location}", format.map_or("any", FileFormat::name));
-        let found = context
-            .listing(&key, || async { open_location(location, format, access, runtime, context).await })
-            .await?;
+        let found =
+            context.listing(&key, || async { open_location(location, format, access, runtime, context).await }).await?;
         if format.is_none() {
             format = found.iter().find_map(|file| FileFormat::from_path(file.path()));
         }

@@ -14,8 +14,8 @@ pub(crate) mod listing;
 pub(crate) mod options;
 pub(crate) mod scan_exec;
 mod scan_run;
-mod source;
 pub(crate) mod schema_cache;
+mod source;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -82,13 +82,7 @@ impl RawTable {
     ) -> Result<Arc<dyn TableProvider>> {
         let context = QueryContext::default();
         let open = open_table(&database, &definition, config, &context).await?;
-        Ok(Arc::new(Self {
-            database,
-            definition,
-            format: open.format,
-            schema: open.inferred.schema,
-            element: None,
-        }))
+        Ok(Arc::new(Self { database, definition, format: open.format, schema: open.inferred.schema, element: None }))
     }
 
     /// The same table with its schema as of now.
@@ -118,11 +112,8 @@ impl RawTable {
         }
         let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
         fields.push(Arc::new(Field::new(&name, element.data_type().clone(), true)));
-        let table = Self {
-            schema: Arc::new(Schema::new(fields)),
-            element: Some((name.clone(), path.clone())),
-            ..self.clone()
-        };
+        let table =
+            Self { schema: Arc::new(Schema::new(fields)), element: Some((name.clone(), path.clone())), ..self.clone() };
         Some((Arc::new(table), name))
     }
 
@@ -199,7 +190,9 @@ impl TableProvider for RawTable {
         }
         if open.format == FileFormat::Parquet {
             let files = open.files.iter().map(|file| file.source.clone().into()).collect();
-            let table = ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), Arc::clone(self.database.footers())).await?;
+            let table =
+                ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), Arc::clone(self.database.footers()))
+                    .await?;
             return table.scan(session, projection, filters, limit).await;
         }
         let fields = self.fields();
@@ -247,7 +240,11 @@ fn changed_schema(definition: &TableDefinition, planned: &Schema, found: &Schema
         .find(|field| !found.field_with_name(field.name()).is_ok_and(|now| now.data_type() == field.data_type()))
         .map(|field| field.name().clone())
         .or_else(|| {
-            found.fields().iter().find(|field| planned.field_with_name(field.name()).is_err()).map(|field| field.name().clone())
+            found
+                .fields()
+                .iter()
+                .find(|field| planned.field_with_name(field.name()).is_err())
+                .map(|field| field.name().clone())
         })
         .unwrap_or_default();
     Error::new(

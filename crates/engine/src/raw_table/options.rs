@@ -95,7 +95,9 @@ impl TableOptions {
         for (key, value) in options {
             let key = key.strip_prefix("format.").or_else(|| key.strip_prefix("thermocline.")).unwrap_or(key);
             match key {
-                "sample_rows" | "schema_infer_max_rec" => parsed.sample_rows = Some(settings::parse_sample_rows(key, value)?),
+                "sample_rows" | "schema_infer_max_rec" => {
+                    parsed.sample_rows = Some(settings::parse_sample_rows(key, value)?)
+                }
                 "on_error" => parsed.on_error = Some(settings::parse_on_error(key, value)?),
                 "append" => parsed.append = Some(settings::parse_append(key, value)?),
                 "strict" => parsed.strict = settings::parse_switch(key, value)?,
@@ -103,7 +105,9 @@ impl TableOptions {
                     parsed.big_integers_as_text = match value.to_ascii_lowercase().as_str() {
                         "string" => true,
                         "double" => false,
-                        other => return plan_err!("option big_integers: expected 'double' or 'string', found '{other}'"),
+                        other => {
+                            return plan_err!("option big_integers: expected 'double' or 'string', found '{other}'");
+                        }
                     }
                 }
                 "delimiter" => parsed.delimiter = Some(one_byte(key, value)?),

@@ -21,8 +21,8 @@ use thermocline_operator_cache::{
     SourceFactory, SourceKey, Start,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
-use thermocline_raw::csv::CsvFormat;
 use thermocline_raw::Source;
+use thermocline_raw::csv::CsvFormat;
 use tokio::sync::OnceCell;
 
 use super::listing::{QueryFile, external};
@@ -89,7 +89,7 @@ impl Scan {
     fn columns(&self, outputs: &[(FieldPath, DataType)], with_predicate: bool) -> Arc<[ColumnSpec]> {
         let predicate = self.predicate_types.iter().filter(|_| with_predicate);
         let mut wanted: Vec<&(FieldPath, DataType)> = outputs.iter().chain(predicate).collect();
-        wanted.sort_by(|left, right| left.0.len().cmp(&right.0.len()));
+        wanted.sort_by_key(|(path, _)| path.len());
         let mut columns: Vec<ColumnSpec> = Vec::new();
         for (path, data_type) in wanted {
             if ColumnRoute::find(&columns, path).is_none() {
@@ -108,13 +108,10 @@ impl Scan {
             schema_fingerprint(&self.table_schema)
         );
         let columns = self.columns(outputs, self.config.cache);
-        let retain = if self.config.cache { self.retained_predicate(file, &columns) } else { Arc::clone(&self.predicate) };
+        let retain =
+            if self.config.cache { self.retained_predicate(file, &columns) } else { Arc::clone(&self.predicate) };
         SelectRequest {
-            source: SourceKey {
-                path: Arc::clone(file.path()),
-                options: options.into(),
-                unnest: self.unnest.clone(),
-            },
+            source: SourceKey { path: Arc::clone(file.path()), options: options.into(), unnest: self.unnest.clone() },
             columns,
             predicate: Arc::clone(&self.predicate),
             retain_predicate: retain,
@@ -123,7 +120,11 @@ impl Scan {
 
     /// The rows worth keeping: those of the query, or all of them when the whole columns are cheap enough to hold.
     fn retained_predicate(&self, file: &QueryFile, columns: &[ColumnSpec]) -> Arc<Conjunction> {
-        if source::worth_widening(self, file, columns) { Arc::new(Conjunction::all()) } else { Arc::clone(&self.predicate) }
+        if source::worth_widening(self, file, columns) {
+            Arc::new(Conjunction::all())
+        } else {
+            Arc::clone(&self.predicate)
+        }
     }
 
     /// The version of `file` that this query sees, as the cache knows it; found once per query and file.
@@ -234,7 +235,12 @@ impl Cut {
 }
 
 impl ScanRun {
-    pub(crate) fn new(scan: Arc<Scan>, paths: Vec<FieldPath>, schema: SchemaRef, metrics: &ExecutionPlanMetricsSet) -> Self {
+    pub(crate) fn new(
+        scan: Arc<Scan>,
+        paths: Vec<FieldPath>,
+        schema: SchemaRef,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Self {
         let outputs = paths.into_iter().zip(schema.fields().iter().map(|field| field.data_type().clone())).collect();
         let files = scan.files.iter().map(|_| OnceCell::new()).collect();
         let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);

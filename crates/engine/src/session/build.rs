@@ -53,11 +53,8 @@ pub fn add_caches(database: &Arc<Database>, context: &SessionContext) -> Session
 
 fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     let handle = SessionHandle::default();
-    let catalogs: Arc<dyn CatalogProviderList> = Arc::new(FileCatalogList::new(
-        Arc::clone(state.catalog_list()),
-        Arc::clone(database),
-        handle.clone(),
-    ));
+    let catalogs: Arc<dyn CatalogProviderList> =
+        Arc::new(FileCatalogList::new(Arc::clone(state.catalog_list()), Arc::clone(database), handle.clone()));
     let planner = Arc::new(CachingQueryPlanner::new(Arc::clone(state.query_planner())));
     let mut optimizer_rules = state.optimizers().to_vec();
     if optimizer_rules.is_empty() {

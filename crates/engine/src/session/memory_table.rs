@@ -122,7 +122,11 @@ impl DataSink for MemorySink {
         &self.schema
     }
 
-    async fn write_all(&self, mut data: SendableRecordBatchStream, _context: &Arc<TaskContext>) -> DataFusionResult<u64> {
+    async fn write_all(
+        &self,
+        mut data: SendableRecordBatchStream,
+        _context: &Arc<TaskContext>,
+    ) -> DataFusionResult<u64> {
         let mut added = Held::empty();
         let mut row_count = 0;
         while let Some(batch) = data.next().await {
@@ -191,7 +195,7 @@ pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Res
     if exists && !or_replace {
         return Err(Error::input(format!("table '{name}' already exists")));
     }
-    let account = session.database().budget().account(&name.to_string(), Purpose::Query);
+    let account = session.database().budget().account(name.to_string(), Purpose::Query);
     let mut held = Held::empty();
     let mut rows = session.query(LogicalPlan::clone(&input)).await?;
     let schema = rows.schema();

@@ -103,7 +103,9 @@ impl Session {
                 let progress = Arc::new(Progress::default());
                 let plan = self.plan(inner).await?;
                 let (_, physical) = self.physical(&plan, &progress).await?;
-                QueryResult::from_batch(explain_cache::explain(&self.database, &self.config(), physical.as_ref()).await?)
+                QueryResult::from_batch(
+                    explain_cache::explain(&self.database, &self.config(), physical.as_ref()).await?,
+                )
             }
             StatementKind::Plan(inner) => self.run(inner).await,
         }
@@ -191,11 +193,9 @@ impl Session {
                 self.context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done())
             }
-            LogicalPlan::Dml(ref dml) if !matches!(dml.op, WriteOp::Insert(_)) => Err(Error::input(format!(
-                "{} is not supported on {}: only INSERT is",
-                dml.op.name(),
-                dml.table_name
-            ))),
+            LogicalPlan::Dml(ref dml) if !matches!(dml.op, WriteOp::Insert(_)) => {
+                Err(Error::input(format!("{} is not supported on {}: only INSERT is", dml.op.name(), dml.table_name)))
+            }
             LogicalPlan::Copy(ref copy) => {
                 self.check_target(&copy.output_url)?;
                 self.query(plan).await

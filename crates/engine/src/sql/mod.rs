@@ -54,8 +54,7 @@ impl SqlStatement {
 /// # Errors
 /// A syntax error with its line and column.
 pub(crate) fn parse(text: &str, dialect: &dyn Dialect, recursion_limit: usize) -> Result<Vec<SqlStatement>> {
-    let mut parser =
-        DFParserBuilder::new(text).with_dialect(dialect).with_recursion_limit(recursion_limit).build()?;
+    let mut parser = DFParserBuilder::new(text).with_dialect(dialect).with_recursion_limit(recursion_limit).build()?;
     let mut statements = VecDeque::new();
     loop {
         while parser.parser.consume_token(&Token::SemiColon) {}

@@ -357,11 +357,10 @@ fn is_independent(subquery: &Subquery, outer: &OuterColumns) -> bool {
 /// The right side of a LEFT JOIN, changed to give one row of NULLs where it would give none. None unless that is all there
 /// is to the join: it must hold for every pair of rows, and one unnest alone must decide how many rows there are.
 fn preserving(join: &Join) -> Result<Option<LogicalPlan>> {
-    let always = match (&join.filter, join.on.as_slice()) {
-        (None, []) => true,
-        (Some(Expr::Literal(ScalarValue::Boolean(Some(true)), _)), []) => true,
-        _ => false,
-    };
+    let always = matches!(
+        (&join.filter, join.on.as_slice()),
+        (None | Some(Expr::Literal(ScalarValue::Boolean(Some(true)), _)), [])
+    );
     if !always {
         return Ok(None);
     }

@@ -12,7 +12,10 @@ async fn a_fraction_past_the_sample_is_an_error_never_a_truncation() {
     rows(&session, "SET thermocline.sample_rows = 100").await;
     let sql = format!("SELECT sum(n) FROM '{}'", path.display());
     let message = harness::error(&session, &sql).await;
-    assert!(message.contains("t.ndjson, byte") && message.contains("1.5") && message.contains("sample_rows"), "{message}");
+    assert!(
+        message.contains("t.ndjson, byte") && message.contains("1.5") && message.contains("sample_rows"),
+        "{message}"
+    );
     rows(&session, "SET thermocline.sample_rows = -1").await;
     assert_eq!(rows(&session, &sql).await, [format!("{:.1}", (0..2000).sum::<i64>() as f64 + 1.5)]);
 }

@@ -59,7 +59,8 @@ async fn random_queries_answer_the_same_with_and_without_caches_at_any_budget() 
         rows(&plain, "SET thermocline.cache = 'off'").await;
         for step in 0..60 {
             let path = random.pick(&[&ndjson, &csv]).display();
-            let columns = *random.pick(&["count(*)", "count(*), sum(id)", "min(value), max(name)", "sum(value), count(name)"]);
+            let columns =
+                *random.pick(&["count(*)", "count(*), sum(id)", "min(value), max(name)", "sum(value), count(name)"]);
             let low = random.below(1000);
             let high = low + random.below(500);
             let condition = match random.below(6) {
@@ -99,7 +100,8 @@ async fn whole_rows_come_back_from_the_cache_in_every_column_type() {
     let cold = sorted_rows(&session, &sql).await;
     let warm = sorted_rows(&session, &sql).await;
     assert_eq!(cold, warm);
-    let narrower = sorted_rows(&session, &format!("SELECT * FROM '{}' WHERE id >= 100 AND o.x < 200", path.display())).await;
+    let narrower =
+        sorted_rows(&session, &format!("SELECT * FROM '{}' WHERE id >= 100 AND o.x < 200", path.display())).await;
     assert_eq!(narrower.len(), 100);
     rows(&session, "SET thermocline.cache = 'off'").await;
     assert_eq!(sorted_rows(&session, &sql).await, cold);
@@ -124,7 +126,8 @@ async fn verify_compares_both_ways() {
     let session = harness::session();
     rows(&session, "SET thermocline.verify = true").await;
     for _ in 0..2 {
-        let sql = format!("SELECT name, avg(value), count(*) FROM '{}' WHERE value > 300 GROUP BY name", path.display());
+        let sql =
+            format!("SELECT name, avg(value), count(*) FROM '{}' WHERE value > 300 GROUP BY name", path.display());
         assert_eq!(rows(&session, &sql).await.len(), 7);
     }
 }

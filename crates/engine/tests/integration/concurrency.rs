@@ -31,7 +31,9 @@ async fn sessions_under_a_starved_budget_answer_right_and_end() {
     let folder = Folder::new();
     let files: Vec<_> = (0..3)
         .map(|index| folder.file(&format!("t{index}.csv"), numbered_csv(FIRST + index * 1000, 20_000)))
-        .chain((0..3).map(|index| folder.file(&format!("t{index}.ndjson"), numbered_ndjson(FIRST + index * 1000, 20_000))))
+        .chain(
+            (0..3).map(|index| folder.file(&format!("t{index}.ndjson"), numbered_ndjson(FIRST + index * 1000, 20_000))),
+        )
         .collect();
     harness::settle();
     let files = Arc::new(files);

@@ -59,7 +59,8 @@ async fn csv_answers_equal_those_of_datafusions_reader() {
         context.register_csv("t", path.to_str().unwrap(), CsvReadOptions::new()).await.unwrap();
         for _ in 0..20 {
             let condition = conditions(&mut random);
-            let ours = sorted_rows(&session, &format!("SELECT i, f, s, b FROM '{}' WHERE {condition}", path.display())).await;
+            let ours =
+                sorted_rows(&session, &format!("SELECT i, f, s, b FROM '{}' WHERE {condition}", path.display())).await;
             let theirs = stock(&context, &format!("SELECT i, f, s, b FROM t WHERE {condition}")).await;
             assert_eq!(ours, theirs, "seed {seed}: {condition}");
         }
@@ -99,7 +100,8 @@ async fn ndjson_answers_equal_those_of_datafusions_reader() {
             let condition = conditions(&mut random);
             let columns = *random.pick(&["i, f, s, b", "o, l", "o['x'], i", "o['y']['z'], f", "*"]);
             let columns = if columns == "*" { "b, f, i, l, o, s" } else { columns };
-            let ours = sorted_rows(&session, &format!("SELECT {columns} FROM '{}' WHERE {condition}", path.display())).await;
+            let ours =
+                sorted_rows(&session, &format!("SELECT {columns} FROM '{}' WHERE {condition}", path.display())).await;
             let theirs = stock(&context, &format!("SELECT {columns} FROM t WHERE {condition}")).await;
             assert_eq!(ours, theirs, "seed {seed}: {columns} WHERE {condition}");
         }

@@ -51,7 +51,8 @@ async fn appending_again_and_again_keeps_answers_right() {
             }
             let sql = format!("SELECT count(*) FROM '{}' WHERE id >= {FIRST}", path.display());
             assert_eq!(integer(&session, &sql).await, count as i64, "{format}, step {step}");
-            let more = if format == "ndjson" { numbered_ndjson(FIRST + count, 100) } else { csv_rows(FIRST + count, 100) };
+            let more =
+                if format == "ndjson" { numbered_ndjson(FIRST + count, 100) } else { csv_rows(FIRST + count, 100) };
             append(&path, &more);
             count += 100;
         }
@@ -78,7 +79,8 @@ async fn growth_with_a_changed_prefix_is_noticed() {
     let sql = format!("SELECT count(*), sum(id) FROM '{}' WHERE id > 0", path.display());
     rows(&session, &sql).await;
     // Same length, one byte of one record differs, and more records behind.
-    let changed = numbered_ndjson(FIRST, 5000).replacen("\"id\":12345", "\"id\":92345", 1) + &numbered_ndjson(FIRST + 5000, 10);
+    let changed =
+        numbered_ndjson(FIRST, 5000).replacen("\"id\":12345", "\"id\":92345", 1) + &numbered_ndjson(FIRST + 5000, 10);
     std::fs::write(&path, changed).unwrap();
     let sum: u64 = (FIRST..FIRST + 5010).sum::<u64>() + 80_000;
     assert_eq!(rows(&session, &sql).await, [format!("5010|{sum}")]);

@@ -12,7 +12,8 @@ use thermocline_engine::{Database, DatabaseOptions, Result, Session};
 pub(crate) const MIB: u64 = 1 << 20;
 
 pub(crate) fn database(memory_bytes: u64) -> Arc<Database> {
-    Database::open(DatabaseOptions { memory_bytes: Some(memory_bytes), threads: Some(4), ..Default::default() }).unwrap()
+    Database::open(DatabaseOptions { memory_bytes: Some(memory_bytes), threads: Some(4), ..Default::default() })
+        .unwrap()
 }
 
 pub(crate) fn session() -> Session {

@@ -15,7 +15,11 @@ async fn only_allowed_directories_are_read_and_written() {
     let refused = [
         format!("SELECT count(*) FROM '{}'", outside.display()),
         format!("SELECT count(*) FROM '{}/link.csv'", allowed.path().display()),
-        format!("SELECT count(*) FROM '{}/../{}/t.csv'", allowed.path().display(), forbidden.path().file_name().unwrap().to_str().unwrap()),
+        format!(
+            "SELECT count(*) FROM '{}/../{}/t.csv'",
+            allowed.path().display(),
+            forbidden.path().file_name().unwrap().to_str().unwrap()
+        ),
         format!("SELECT count(*) FROM '{}/*.csv'", forbidden.path().display()),
         format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}'", outside.display()),
         format!("COPY (SELECT 1 AS a) TO '{}/out.csv'", forbidden.path().display()),

@@ -29,7 +29,8 @@ impl AsyncDB for Tested {
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
         let statements = self.session.parse(sql)?;
-        let twice = matches!(self.mode, Mode::Warm | Mode::Starved) && statements.iter().all(|statement| statement.is_query());
+        let twice =
+            matches!(self.mode, Mode::Warm | Mode::Starved) && statements.iter().all(|statement| statement.is_query());
         if twice {
             self.session.sql(sql).await?.collect().await?;
         }
@@ -41,7 +42,11 @@ impl AsyncDB for Tested {
         }
         let rows = harness::rendered(&batches)
             .into_iter()
-            .map(|row| row.split('|').map(|value| if value.is_empty() { "(empty)".to_string() } else { value.to_string() }).collect())
+            .map(|row| {
+                row.split('|')
+                    .map(|value| if value.is_empty() { "(empty)".to_string() } else { value.to_string() })
+                    .collect()
+            })
             .collect();
         Ok(DBOutput::Rows { types: vec![DefaultColumnType::Any; column_count], rows })
     }
