@@ -38,8 +38,8 @@ pub(super) async fn read(file: &ParquetFile) -> Result<ParquetMetaData> {
     };
     let footer_tail = FooterTail::try_new(footer_tail).map_err(|_| {
         file.error(format_args!(
-            "not a Parquet file, or cut off: it ends in {:?}, expected \"PAR1\"",
-            footer_tail[4..].escape_ascii().to_string()
+            "not a Parquet file, or cut off: it ends in \"{}\", expected \"PAR1\"",
+            footer_tail[4..].escape_ascii()
         ))
     })?;
     if footer_tail.is_encrypted_footer() {
