@@ -124,13 +124,19 @@ fn truth(fields: &Fields<'_>, expr: &Expr) -> Option<Truth> {
             let (path, data_type) = scalar_field(fields, &between.expr)?;
             let low = literal(&between.low, &data_type)?;
             let high = literal(&between.high, &data_type)?;
-            let sets = Truth::of_values(path, data_type, Domain::interval(Bound::Included(low), Bound::Included(high)));
+            let sets = Truth::of_values(path, data_type, at_least(low).intersect(&at_most(high)));
             Some(if between.negated { sets.negated() } else { sets })
         }
         Expr::InList(list) => {
             let (path, data_type) = scalar_field(fields, &list.expr)?;
             let points: Option<Vec<Scalar>> = list.list.iter().map(|item| literal(item, &data_type)).collect();
-            let sets = Truth::of_values(path, data_type, Domain::points(points?));
+            // DataFusion compares the zeros of a list bit by bit or as equal, depending on the list's length.
+            let points = points?;
+            if points.iter().any(is_zero) {
+                return None;
+            }
+            let values = points.into_iter().map(equal_to).reduce(|left, right| left.union(&right));
+            let sets = Truth::of_values(path, data_type, values.unwrap_or_else(Domain::none));
             Some(if list.negated { sets.negated() } else { sets })
         }
         Expr::BinaryExpr(binary) => binary_truth(fields, binary),
@@ -179,15 +185,35 @@ fn binary_truth(fields: &Fields<'_>, binary: &BinaryExpr) -> Option<Truth> {
         }
     };
     let domain = match op {
-        Operator::Eq => Domain::point(value),
-        Operator::NotEq => Domain::point(value).complement(),
-        Operator::Lt => Domain::interval(Bound::Unbounded, Bound::Excluded(value)),
-        Operator::LtEq => Domain::interval(Bound::Unbounded, Bound::Included(value)),
-        Operator::Gt => Domain::interval(Bound::Excluded(value), Bound::Unbounded),
-        Operator::GtEq => Domain::interval(Bound::Included(value), Bound::Unbounded),
+        Operator::Eq => equal_to(value),
+        Operator::NotEq => equal_to(value).complement(),
+        Operator::Lt => at_least(value).complement(),
+        Operator::LtEq => at_most(value),
+        Operator::Gt => at_most(value).complement(),
+        Operator::GtEq => at_least(value),
         _ => return None,
     };
     Some(Truth::of_values(path, data_type, domain))
+}
+
+/// The values that compare equal to `value`. A domain orders floats totally, SQL holds both zeros to be equal: a bound at
+/// zero is moved to the zero on its far side.
+fn equal_to(value: Scalar) -> Domain {
+    at_least(value.clone()).intersect(&at_most(value))
+}
+
+fn at_least(value: Scalar) -> Domain {
+    let value = if is_zero(&value) { Scalar::Float(-0.0) } else { value };
+    Domain::interval(Bound::Included(value), Bound::Unbounded)
+}
+
+fn at_most(value: Scalar) -> Domain {
+    let value = if is_zero(&value) { Scalar::Float(0.0) } else { value };
+    Domain::interval(Bound::Unbounded, Bound::Included(value))
+}
+
+fn is_zero(value: &Scalar) -> bool {
+    matches!(value, Scalar::Float(value) if *value == 0.0)
 }
 
 /// A field whose type has a [`Scalar`].

@@ -34,6 +34,8 @@ pub(super) struct Cutter {
     /// Length of the window that the splitter has seen.
     searched: usize,
     offset: u64,
+    /// Offset after the last record's end that was found: what follows it may yet become longer.
+    whole_end: u64,
     line: u64,
 }
 
@@ -44,7 +46,7 @@ impl Cutter {
             Format::Csv(format) => Some(Splitter::new(format)),
             Format::Ndjson => None,
         };
-        Self { splitter, window: Window::default(), whole: 0, searched: 0, offset, line: 1 }
+        Self { splitter, window: Window::default(), whole: 0, searched: 0, offset, whole_end: offset, line: 1 }
     }
 
     /// Where the stream's next bytes go; call [`find_records`](Self::find_records) once they are there.
@@ -64,6 +66,7 @@ impl Cutter {
         };
         if end > 0 {
             self.whole = self.searched + end;
+            self.whole_end = self.offset + self.whole as u64;
         }
         self.searched = self.window.content().len();
         check_length(&self.window.content()[self.whole..], file, self.offset + self.whole as u64)
@@ -76,7 +79,7 @@ impl Cutter {
 
     /// Offset after the last whole record.
     pub(super) fn whole_end(&self) -> u64 {
-        self.offset + self.whole as u64
+        self.whole_end
     }
 
     /// Hands out the whole records, with `is_end` also what follows them; `spare` is used for the bytes to come.

@@ -481,3 +481,20 @@ fn heads_hold_the_wanted_records_of_every_source() {
         }
     }
 }
+
+#[test]
+fn an_unterminated_last_record_is_read_but_never_covered() {
+    let text = "id,text\n1,a\n2,b";
+    let file = file_of(text.as_bytes());
+    let columns = ["id", "text"].map(|name| Column { path: FieldPath::root(name), data_type: DataType::Utf8 });
+    let format = || Format::Csv(Arc::new(CsvFormat::with_columns(["id", "text"])));
+    for piece_bytes in [1, 5, 8, 100] {
+        let grain = Grain { morsel_bytes: 10, piece_bytes, window_bytes: 3, chunk_bytes: 4 };
+        let source = Source::Local(Arc::clone(&file.pinned));
+        let plan = ScanPlan::all_rows(columns.to_vec());
+        let scan =
+            FileScan::with_grain(source, 0..text.len() as u64, format(), Compression::None, plan, None, grain).unwrap();
+        assert_eq!(drain(&scan).unwrap().rows.len(), 2);
+        assert_eq!(scan.covered_end(), Some(12), "pieces of {piece_bytes} bytes");
+    }
+}
