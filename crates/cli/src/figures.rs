@@ -30,8 +30,12 @@ pub(crate) fn duration_text(ns: u64) -> String {
 /// `76 ×`: how many times faster `after_ns` is than `before_ns`.
 pub(crate) fn ratio_text(before_ns: u64, after_ns: u64) -> String {
     let ratio = before_ns as f64 / after_ns.max(1) as f64;
-    let digits = if ratio < 9.95 { 1 } else { 0 };
-    if ratio < 0.95 { format!("{ratio:.2} ×") } else { format!("{ratio:.digits$} ×") }
+    let digits = match ratio {
+        ratio if ratio < 1.0 => 2,
+        ratio if ratio < 9.95 => 1,
+        _ => 0,
+    };
+    format!("{ratio:.digits$} ×")
 }
 
 /// Three significant digits and the unit in which there are one to three before the point.
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn a_loss_is_not_rounded_into_a_draw() {
         assert_eq!(ratio_text(760, 10), "76 ×");
-        assert_eq!(ratio_text(94, 100), "0.94 ×");
+        assert_eq!(ratio_text(97, 100), "0.97 ×");
         assert_eq!(ratio_text(100, 100), "1.0 ×");
         assert_eq!(ratio_text(33, 10), "3.3 ×");
         assert_eq!(ratio_text(5, 0), "5.0 ×");

@@ -3,7 +3,8 @@
 //! Owns what a user sees of a run: arguments, text of results, progress, errors, exit codes. Does not own SQL: everything
 //! is asked of `thermocline-engine`.
 //!
-//! Concurrency: queries run on a tokio runtime; the main thread waits for them and for Ctrl-C (`interrupt`, `statement`).
+//! Concurrency: queries run on the worker threads of one tokio runtime. The main thread waits for them, for Ctrl-C and for
+//! the clock on a runtime of its own: timers of the first stand still while all its workers compute.
 
 mod arguments;
 mod demo;
@@ -69,10 +70,11 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
         return stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::output);
     }
     let interrupt = Interrupt::install().map_err(|error| Failure::Stream { name: "SIGINT", error })?;
-    let runtime = runtime()?;
+    let workers = runtime(tokio::runtime::Builder::new_multi_thread().enable_all())?;
+    let waiting = runtime(tokio::runtime::Builder::new_current_thread().enable_time())?;
     let outcome = if let Some(Task::Demo(demo)) = &arguments.subcommand {
         open(&demo.database, &clock)
-            .and_then(|database| runtime.block_on(demo::run(demo, &database, interrupt, stdout)))
+            .and_then(|database| waiting.block_on(demo::run(demo, &database, workers.handle(), interrupt, stdout)))
     } else {
         if sources.is_empty() && !io::stdin().is_terminal() {
             sources.push(Source::StandardInput);
@@ -80,6 +82,7 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
         open(&arguments.database, &clock).and_then(|database| {
             let mut conversation = Conversation {
                 session: database.session(),
+                workers: workers.handle().clone(),
                 clock,
                 interrupt,
                 stdout,
@@ -89,22 +92,19 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
                 progress: !arguments.no_progress,
             };
             if sources.is_empty() {
-                shell::run(&runtime, conversation)
+                shell::run(&waiting, conversation)
             } else {
-                runtime.block_on(one_shot::run(&mut conversation, &sources))
+                waiting.block_on(one_shot::run(&mut conversation, &sources))
             }
         })
     };
     // A cancelled query may still be computing; the process does not wait for it.
-    runtime.shutdown_timeout(SHUTDOWN_GRACE);
+    workers.shutdown_timeout(SHUTDOWN_GRACE);
     outcome
 }
 
-fn runtime() -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Stream { name: "the runtime's threads", error })
+fn runtime(builder: &mut tokio::runtime::Builder) -> Result<Runtime> {
+    builder.build().map_err(|error| Failure::Stream { name: "the runtime's threads", error })
 }
 
 fn open(arguments: &DatabaseArguments, clock: &Arc<dyn Clock>) -> Result<Arc<Database>> {

@@ -1,8 +1,8 @@
 //! Running statements: rows to standard output, a bar while it takes long, Ctrl-C at any time.
 //!
-//! Each statement runs as a task of the runtime and prints its rows itself; the caller's thread only waits for it, for
-//! Ctrl-C and for the next time the bar is due. So a query that computes without pause, or a reader that does not read,
-//! cannot keep Ctrl-C from being seen. On Ctrl-C the task is dropped with all that the query started, and given
+//! Each statement runs as a task of the workers and prints its rows itself; the caller's thread, on a runtime of its own,
+//! only waits for it, for Ctrl-C and for the next time the bar is due. So a query that computes without pause, or a reader
+//! that does not read, cannot keep Ctrl-C from being seen. On Ctrl-C the task is dropped with all that the query started, and given
 //! [`CANCEL_GRACE`] to end; whatever it is still doing then ends at its next pause, unseen.
 
 use std::future::Future;
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use thermocline_engine::{QueryResult, Session, SqlStatement};
 use thermocline_hardware::Clock;
+use tokio::runtime::Handle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::failure::{Failure, Result};
@@ -29,6 +30,8 @@ const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(crate) struct Conversation {
     pub(crate) session: Session,
+    /// Where statements run.
+    pub(crate) workers: Handle,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) interrupt: Interrupt,
     pub(crate) stdout: Terminal,
@@ -58,7 +61,7 @@ impl Conversation {
         let shows_bar = self.progress && self.stderr.is_terminal;
         let bar = Arc::new(StatementBar::new(Arc::clone(&self.clock), shows_bar));
         let task = print_rows(self.clone(), statement, Arc::clone(&bar));
-        let outcome = until_interrupted(&mut self.interrupt, task, || bar.draw()).await;
+        let outcome = until_interrupted(&self.workers, &mut self.interrupt, task, || bar.draw()).await;
         bar.close();
         outcome?;
         if self.timer {
@@ -69,13 +72,14 @@ impl Conversation {
     }
 }
 
-/// Runs `task` on the runtime until it ends or Ctrl-C comes, calling `draw` now and then.
+/// Runs `task` on `workers` until it ends or Ctrl-C comes, calling `draw` now and then.
 pub(crate) async fn until_interrupted<T: Send + 'static>(
+    workers: &Handle,
     interrupt: &mut Interrupt,
     task: impl Future<Output = Result<T>> + Send + 'static,
     mut draw: impl FnMut(),
 ) -> Result<T> {
-    let mut task = tokio::spawn(task);
+    let mut task = workers.spawn(task);
     let mut due = interval(DRAW_INTERVAL);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

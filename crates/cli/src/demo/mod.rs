@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use thermocline_engine::Database;
 use thermocline_hardware::process_memory;
+use tokio::runtime::Handle;
 
 use self::data_set::{DemoFile, Folder, Written};
 use self::measure::{Measured, Measuring};
@@ -39,6 +40,7 @@ const SETTLING_TIME: Duration = Duration::from_millis(2_050);
 pub(crate) async fn run(
     arguments: &DemoArguments,
     database: &Arc<Database>,
+    workers: &Handle,
     mut interrupt: Interrupt,
     stdout: Terminal,
 ) -> Result<()> {
@@ -59,7 +61,7 @@ pub(crate) async fn run(
         picture,
         stop: Arc::clone(&stop),
     };
-    let outcome = until_interrupted(&mut interrupt, demo.tell(), || {}).await;
+    let outcome = until_interrupted(workers, &mut interrupt, demo.tell(), || {}).await;
     // Whoever still writes into the folder ends now; dropping the folder removes it.
     stop.store(true, Ordering::Relaxed);
     if let Ok(started_in) = started_in {
@@ -164,12 +166,12 @@ impl Demo {
                 continue;
             };
             let file = Path::new(&path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
-            let predicate = if unnest.is_empty() { predicate } else { format!("{predicate}, {unnest} unnested") };
             let figure = |text: String| text.parse().unwrap_or(0);
             items.push(HeldItem {
                 id,
                 file,
                 predicate,
+                unnest,
                 row_count: figure(row_count),
                 size_bytes: figure(size_bytes),
                 use_count: figure(use_count),

@@ -1,7 +1,7 @@
 //! What the demo asks: a short story of questions, each of which differs from the others.
 //!
 //! The order matters. Some questions are new to the cache and have to be answered from the files; most are narrower than,
-//! or overlap with, what was asked before. One is wider on purpose: the cache cannot help there.
+//! or overlap with, what was asked before. The last names a new column on purpose: the cache cannot help there.
 
 /// One question.
 pub(super) struct Question {
@@ -82,11 +82,19 @@ GROUP BY l_quantity ORDER BY quantity",
     },
     Question {
         title: "Nearly all orders",
-        relation: "wider than anything before: memory cannot help the first time",
+        relation: "a wider range than any before",
         sql: "SELECT o_orderpriority AS priority, max(o_totalprice) AS largest
 FROM 'orders.ndjson'
 WHERE o_totalprice > 1000
 GROUP BY o_orderpriority ORDER BY priority",
+    },
+    Question {
+        title: "Orders by status",
+        relation: "a column that no question has named before",
+        sql: "SELECT o_orderstatus AS status, count(*) AS orders, avg(o_totalprice) AS average
+FROM 'orders.ndjson'
+WHERE o_totalprice BETWEEN 100000 AND 200000
+GROUP BY o_orderstatus ORDER BY status",
     },
 ];
 

@@ -44,7 +44,9 @@ pub(super) fn block(number: usize, question: &Question, measured: &Measured, pai
     lines.push(String::new());
     lines.push(format!("    {:<12}{}", "answer", measured.answer));
     lines.extend(reasons("first asked", &measured.first, paint));
-    lines.extend(reasons("asked again", &measured.again, paint));
+    if measured.again.origins != measured.first.origins || !measured.again.decisions.is_empty() {
+        lines.extend(reasons("asked again", &measured.again, paint));
+    }
     lines.push(String::new());
     lines.join("\n")
 }
@@ -62,7 +64,7 @@ fn bar_text(elapsed_ns: u64, longest_ns: u64) -> String {
 
 /// Where the rows came from, and what the cache decided.
 fn reasons(name: &str, asking: &Asking, paint: Paint) -> Vec<String> {
-    let mut told: Vec<String> = asking.origins.iter().map(|origin| origin_text(origin, paint)).collect();
+    let mut told: Vec<String> = asking.origins.iter().flat_map(|origin| origin_texts(origin, paint)).collect();
     told.extend(asking.decisions.iter().filter_map(decision_text).map(|text| paint.dim(&text)));
     told.iter()
         .enumerate()
@@ -70,21 +72,30 @@ fn reasons(name: &str, asking: &Asking, paint: Paint) -> Vec<String> {
         .collect()
 }
 
-fn origin_text(origin: &Origin, paint: Paint) -> String {
+fn origin_texts(origin: &Origin, paint: Paint) -> Vec<String> {
+    let file = format!("{:<14}", origin.path);
     if !origin.is_memory() {
         let part = if origin.decision == "extend" {
             "the new part parsed, the rest from memory"
         } else {
             "parsed from the file"
         };
-        return format!("{}: {}", origin.path, paint.yellow(part));
+        return vec![format!("{file}{}", paint.yellow(part))];
     }
-    let item = if origin.item.is_empty() { "a scan under way".to_owned() } else { origin.item.clone() };
-    let residual = match origin.residual.as_str() {
-        "" | "TRUE" => String::new(),
-        residual => format!("; of these the rows with {residual}"),
-    };
-    format!("{}: {}, {item}{residual}", origin.path, paint.green("from memory"))
+    let item = if origin.item.is_empty() { "a scan under way" } else { &origin.item };
+    let mut texts = vec![format!("{file}{}, {}", paint.green("from memory"), in_words(item))];
+    if !matches!(origin.residual.as_str(), "" | "TRUE") {
+        texts.push(format!("{:14}of these the rows with {}", "", origin.residual));
+    }
+    texts
+}
+
+/// A predicate that every row meets is shown as `TRUE` by SQL, and read as `all rows` by people.
+fn in_words(predicate: &str) -> String {
+    match predicate.strip_suffix("TRUE") {
+        Some(before) if before.is_empty() || before.ends_with(": ") => format!("{before}all rows"),
+        _ => predicate.to_owned(),
+    }
 }
 
 /// What changed in the cache. Hits and misses are not repeated: the origins tell them.
@@ -99,25 +110,32 @@ fn decision_text(decision: &Decision) -> Option<String> {
         _ => return None,
     };
     let item = if decision.item.is_empty() { String::new() } else { format!(" item {}", decision.item) };
-    let predicate = if decision.predicate.is_empty() { String::new() } else { format!(": {}", decision.predicate) };
-    let numbers = numbers_text(&decision.numbers);
+    let predicate =
+        if decision.predicate.is_empty() { String::new() } else { format!(": {}", in_words(&decision.predicate)) };
+    let numbers = numbers_text(&decision.numbers, decision.kind == "admit");
     let numbers = if numbers.is_empty() { String::new() } else { format!("; {numbers}") };
-    Some(format!("{}: {did}{item}{predicate} ({}{numbers})", decision.path, decision.reason))
+    Some(format!("{:<14}{did}{item}{predicate} ({}{numbers})", decision.path, decision.reason))
 }
 
+/// The numbers that tell what an item is; those of its future reuse are in `thermocline.cache_items`.
+const ITEM_NUMBERS: [&str; 3] = ["row_count", "size_bytes", "execute_ns"];
+
 /// `size_bytes=4300000 execute_ns=310000000` as `size 4.30 MB, execute 310 ms`.
-fn numbers_text(numbers: &str) -> String {
+fn numbers_text(numbers: &str, of_item: bool) -> String {
     let texts: Vec<String> = numbers
         .split_whitespace()
         .filter_map(|pair| {
             let (name, value) = pair.split_once('=')?;
+            if of_item && !ITEM_NUMBERS.contains(&name) {
+                return None;
+            }
             let figure: f64 = value.parse().ok()?;
             let text = if let Some(name) = name.strip_suffix("_bytes") {
                 format!("{name} {}", bytes_text(figure as u64))
             } else if let Some(name) = name.strip_suffix("_ns") {
                 format!("{name} {}", duration_text(figure as u64))
-            } else if figure.fract() == 0.0 && figure.abs() < 1e15 {
-                format!("{name} {figure:.0}")
+            } else if figure.fract() == 0.0 && (0.0..1e15).contains(&figure) {
+                format!("{name} {}", count_text(figure as u64))
             } else {
                 format!("{name} {figure:.3e}")
             };
@@ -140,6 +158,8 @@ pub(super) struct HeldItem {
     pub(super) id: String,
     pub(super) file: String,
     pub(super) predicate: String,
+    /// The list whose elements are the rows; empty if the rows are the file's own.
+    pub(super) unnest: String,
     pub(super) row_count: u64,
     pub(super) size_bytes: u64,
     pub(super) use_count: u64,
@@ -183,14 +203,18 @@ fn wins_and_losses(questions: &[Question], measured: &[Measured]) -> Vec<String>
     }
     match pairs().filter(|pair| ratio(pair.1) < 1.0).min_by(|left, right| ratio(left.1).total_cmp(&ratio(right.1))) {
         Some(worst) => lines.push(format!(
-            "    Slower than without the cache: {} of {}. Largest loss: {}. Parsed rows are copied into memory on the way.",
+            "    Slower than without the cache: {} of {}. Largest loss: {}, {:.1} % longer.",
             measured.iter().filter(|one| ratio(one) < 1.0).count(),
             measured.len(),
-            describe(worst)
+            worst.0.title,
+            100.0 * (1.0 / ratio(worst.1) - 1.0)
         )),
         None => lines.push("    None was slower than without the cache.".to_owned()),
     }
-    lines.push("    Every answer equals the one with the cache off. The files were in the operating system's page cache throughout.".to_owned());
+    lines.push(
+        "    Every answer equals the one with the cache off. All files were in the operating system's page cache."
+            .to_owned(),
+    );
     lines
 }
 
@@ -225,7 +249,10 @@ fn memory_lines(held: &Held, saved_ns: u64, paint: Paint) -> Vec<String> {
             count_text(item.row_count),
             bytes_text(item.size_bytes),
             item.use_count,
-            item.predicate
+            match item.unnest.as_str() {
+                "" => in_words(&item.predicate),
+                list => format!("{}, {list} unnested", in_words(&item.predicate)),
+            }
         ));
     }
     lines
@@ -274,8 +301,9 @@ mod tests {
             " 3 Title",
             "    SELECT 1\n    FROM x",
             "20 ×",
-            "a.csv: from memory, item 1: x >= 1; of these the rows with x >= 5",
-            "kept as item 1: x >= 1 (worth its room; size 4.30 MB, execute 310 ms, benefit 1.200e-4)",
+            "a.csv         from memory, item 1: x >= 1\n",
+            "of these the rows with x >= 5\n",
+            "kept as item 1: x >= 1 (worth its room; size 4.30 MB, execute 310 ms)",
         ] {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }
@@ -286,11 +314,24 @@ mod tests {
         let held = Held { budget_bytes: 1_000_000_000, cache_bytes: 0, private_bytes: 50_000_000, items: Vec::new() };
         let lost = [measured(100_000_000, 110_000_000, "miss")];
         let text = summary(std::slice::from_ref(&QUESTION), &lost, &held, Paint::PLAIN);
-        assert!(text.contains("Slower than without the cache: 1 of 1. Largest loss: Title, 0.91 ×."), "{text}");
+        assert!(text.contains("Slower than without the cache: 1 of 1. Largest loss: Title, 10.0 % longer."), "{text}");
         assert!(text.contains("0 of 1 questions"), "{text}");
         let won = [measured(100_000_000, 1_000_000, "hit")];
         let text = summary(std::slice::from_ref(&QUESTION), &won, &held, Paint::PLAIN);
         assert!(text.contains("None was slower"), "{text}");
+    }
+
+    #[test]
+    fn numbers_keep_their_names_and_get_their_units() {
+        let text = numbers_text("freed_bytes=4300000 benefit=0.00012 item_count=12345", false);
+        assert_eq!(text, "freed 4.30 MB, benefit 1.200e-4, item count 12,345");
+    }
+
+    #[test]
+    fn a_predicate_that_every_row_meets_is_told_in_words() {
+        assert_eq!(in_words("item 5: TRUE"), "item 5: all rows");
+        assert_eq!(in_words("TRUE"), "all rows");
+        assert_eq!(in_words("item 5: x = TRUE"), "item 5: x = TRUE");
     }
 
     #[test]
@@ -313,7 +354,8 @@ mod tests {
             items: vec![HeldItem {
                 id: "1".into(),
                 file: "a.csv".into(),
-                predicate: "x >= 1".into(),
+                predicate: "TRUE".into(),
+                unnest: "items".into(),
                 row_count: 12_345,
                 size_bytes: 40_000_000,
                 use_count: 3,
@@ -322,7 +364,7 @@ mod tests {
         let text =
             summary(std::slice::from_ref(&QUESTION), &[measured(100_000_000, 60_000_000, "miss")], &held, Paint::PLAIN);
         // Twice 100 ms without, 61 ms with.
-        assert!(text.contains("saved 139 ms of waiting: 3.47 ms for each MB held"), "{text}");
-        assert!(text.contains("12,345"), "{text}");
+        assert!(text.contains("saved 139 ms of waiting: 3.48 ms for each MB held"), "{text}");
+        assert!(text.contains("12,345") && text.contains("all rows, items unnested"), "{text}");
     }
 }

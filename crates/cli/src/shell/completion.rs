@@ -3,7 +3,9 @@
 //! Columns are those of the tables in the catalog and of the files that the statement names. Their names are asked of the
 //! session; a name that takes longer than [`LOOKUP_TIMEOUT`] is not waited for.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use thermocline_engine::Session;
@@ -32,14 +34,15 @@ pub(super) trait Names {
 /// Names as a session knows them.
 pub(super) struct SessionNames {
     pub(super) session: Session,
-    pub(super) runtime: Handle,
+    /// Where look-ups run.
+    pub(super) workers: Handle,
 }
 
 impl SessionNames {
     /// The strings in the first column of a query's answer; none if it fails or takes too long.
     fn ask(&self, sql: String) -> Vec<String> {
         let session = self.session.clone();
-        let task = self.runtime.spawn(async move {
+        self.wait(async move {
             let mut names = Vec::new();
             for batch in session.sql(&sql).await?.collect().await? {
                 // Whatever string type the catalog uses.
@@ -47,16 +50,22 @@ impl SessionNames {
                     names.extend(column.as_string::<i32>().iter().flatten().map(str::to_owned));
                 }
             }
-            Ok::<_, thermocline_engine::Error>(names)
-        });
-        self.wait(task)
+            Ok(names)
+        })
     }
 
-    fn wait(&self, mut task: tokio::task::JoinHandle<Result<Vec<String>, thermocline_engine::Error>>) -> Vec<String> {
-        let outcome = self.runtime.block_on(async { tokio::time::timeout(LOOKUP_TIMEOUT, &mut task).await });
-        match outcome {
-            Ok(Ok(Ok(names))) => names,
-            _ => {
+    fn wait(
+        &self,
+        lookup: impl Future<Output = thermocline_engine::Result<Vec<String>>> + Send + 'static,
+    ) -> Vec<String> {
+        let (sender, receiver) = mpsc::channel();
+        let task = self.workers.spawn(async move {
+            // Nobody waits any more for what comes too late.
+            let _ = sender.send(lookup.await);
+        });
+        match receiver.recv_timeout(LOOKUP_TIMEOUT) {
+            Ok(names) => names.unwrap_or_default(),
+            Err(_) => {
                 task.abort();
                 Vec::new()
             }
@@ -84,10 +93,10 @@ impl Names for SessionNames {
     fn columns_of_file(&self, path: &str) -> Vec<String> {
         let session = self.session.clone();
         let sql = format!("SELECT * FROM '{}' LIMIT 0", path.replace('\'', "''"));
-        self.wait(self.runtime.spawn(async move {
+        self.wait(async move {
             let schema = session.sql(&sql).await?.schema();
             Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
-        }))
+        })
     }
 }
 

@@ -28,13 +28,13 @@ use crate::terminal::Paint;
 const TABLES_SQL: &str = "SELECT table_schema AS \"schema\", table_name AS \"table\", table_type AS \"type\" \
     FROM information_schema.tables WHERE table_schema <> 'information_schema' ORDER BY 1, 2";
 
-/// Talks to the user until they leave.
+/// Talks to the user until they leave, waiting for statements on `runtime`.
 ///
 /// # Errors
 /// When the terminal fails. Failures of statements are told and forgotten.
 pub(crate) fn run(runtime: &Runtime, mut conversation: Conversation) -> Result<()> {
     let paint = conversation.stdout.paint;
-    let mut editor = editor(runtime, &conversation).map_err(terminal_failure)?;
+    let mut editor = editor(&conversation).map_err(terminal_failure)?;
     let history_file = history::file();
     if let Some(file) = &history_file {
         // There is none the first time.
@@ -84,7 +84,7 @@ pub(crate) fn run(runtime: &Runtime, mut conversation: Conversation) -> Result<(
     Ok(())
 }
 
-fn editor(runtime: &Runtime, conversation: &Conversation) -> rustyline::Result<Editor<SqlLine, FileHistory>> {
+fn editor(conversation: &Conversation) -> rustyline::Result<Editor<SqlLine, FileHistory>> {
     let config = Config::builder()
         .max_history_size(history::CAPACITY_LINES)?
         .history_ignore_space(true)
@@ -92,7 +92,7 @@ fn editor(runtime: &Runtime, conversation: &Conversation) -> rustyline::Result<E
         .build();
     let mut editor = Editor::with_config(config)?;
     editor.set_helper(Some(SqlLine {
-        names: SessionNames { session: conversation.session.clone(), runtime: runtime.handle().clone() },
+        names: SessionNames { session: conversation.session.clone(), workers: conversation.workers.clone() },
         paint: if conversation.stdout.is_terminal { conversation.stdout.paint } else { Paint::PLAIN },
     }));
     Ok(editor)

@@ -56,7 +56,7 @@ fn the_first_failure_ends_the_run_after_what_came_before_it() {
 #[test]
 fn text_that_is_not_sql_runs_nothing_and_is_told_with_its_place() {
     let folder = folder();
-    std::fs::write(folder.path().join("bad.sql"), "SELECT 1 AS a;\nSELECT FROM WHERE;").unwrap();
+    std::fs::write(folder.path().join("bad.sql"), "SELECT 1 AS a;\nSELEKT 2;").unwrap();
     let run = run(folder.path(), ["--format", "csv", "-f", "bad.sql"]);
     assert_eq!(run.stdout, "");
     let message = run.failed(1);

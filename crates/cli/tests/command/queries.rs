@@ -40,7 +40,7 @@ fn nested_values_go_out_as_json() {
 #[test]
 fn lists_are_unnested_from_the_command_line() {
     let folder = folder();
-    let sql = "SELECT e.id, i.sku FROM 'events.ndjson' AS e, UNNEST(e.items) AS i WHERE i.n > 2 ORDER BY e.id";
+    let sql = "SELECT e.id, i.sku AS sku FROM 'events.ndjson' AS e, UNNEST(e.items) AS i WHERE i.n > 2 ORDER BY e.id";
     let csv = run(folder.path(), ["--format", "csv", "-c", sql]).ok();
     assert_eq!(csv, "id,sku\n1,b\n3,c\n");
 }
@@ -77,6 +77,20 @@ fn a_narrower_question_is_answered_from_what_a_wider_one_left() {
     let text = run(folder.path(), ["--format", "json", "-c", wide, "-c", narrow]).ok();
     let explained = text.lines().last().unwrap();
     assert!(explained.contains("\"decision\":\"hit\"") && explained.contains("id >= 2"), "{text}");
+}
+
+#[test]
+fn a_cache_that_is_off_is_not_asked() {
+    let folder = folder();
+    let ask = |text: &str| {
+        let sql = format!(
+            "SELECT id FROM 'events.ndjson' WHERE id > 0; {text}; SELECT id FROM 'events.ndjson' WHERE id > 1; \
+             SELECT count(*) AS uses FROM thermocline.decisions WHERE decision IN ('hit', 'subsume')"
+        );
+        run(folder.path(), ["--format", "csv", "-c", &sql]).ok()
+    };
+    assert!(ask("SET thermocline.cache = 'on'").ends_with("uses\n1\n"));
+    assert!(ask("SET thermocline.cache = 'off'").ends_with("uses\n0\n"));
 }
 
 #[test]
