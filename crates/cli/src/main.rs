@@ -112,9 +112,9 @@ fn open(arguments: &DatabaseArguments, clock: &Arc<dyn Clock>) -> Result<Arc<Dat
         memory_bytes: arguments.memory,
         cache_memory_bytes: arguments.cache_memory,
         threads: arguments.threads.map(usize::from),
-        temp_directory: None,
         allocated_bytes: Some(CountingAllocator::<MiMalloc>::allocated_bytes),
         clock: Some(Arc::clone(clock)),
+        ..DatabaseOptions::default()
     };
     Ok(Database::open(options)?)
 }
