@@ -16,6 +16,9 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, Machine, SystemClock};
 use thermocline_operator_cache::{CacheOptions, OperatorCache};
+use thermocline_placement::operator_cache::EvictionPolicy;
+use thermocline_placement::operator_cache::lru::Lru;
+use thermocline_placement::operator_cache::recache::ReCache;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory_pool::BudgetPool;
@@ -28,6 +31,16 @@ use crate::settings::{SharedSettings, ThermoclineConfig};
 pub(crate) const DEFAULT_CATALOG: &str = "main";
 pub(crate) const DEFAULT_SCHEMA: &str = "public";
 
+/// Which cached items make room for others when memory is short.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Eviction {
+    /// Those that save least query time for their bytes (ReCache, Algorithm 1, corrected).
+    #[default]
+    ReCache,
+    /// Those not used for longest.
+    LeastRecentlyUsed,
+}
+
 /// How to open a [`Database`].
 #[derive(Debug, Clone, Default)]
 pub struct DatabaseOptions {
@@ -39,6 +52,8 @@ pub struct DatabaseOptions {
     pub threads: Option<usize>,
     /// Where operators that run out of memory spill to; the system's temporary folder when absent.
     pub temp_directory: Option<PathBuf>,
+    /// Which items make room for others.
+    pub eviction: Eviction,
     /// Figure of a counting allocator, if the process has one: bytes allocated now.
     pub allocated_bytes: Option<fn() -> u64>,
     /// Time; the system's when absent. Tests pass their own.
@@ -74,7 +89,11 @@ impl Database {
         if let Some(probe) = options.allocated_bytes {
             budget.observe_allocated(probe);
         }
-        let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::clone(&clock));
+        let policy: Box<dyn EvictionPolicy> = match options.eviction {
+            Eviction::ReCache => Box::new(ReCache),
+            Eviction::LeastRecentlyUsed => Box::new(Lru),
+        };
+        let cache = OperatorCache::new(CacheOptions { policy, ..CacheOptions::default() }, &budget, Arc::clone(&clock));
         let footers = FooterCache::new(&budget, Arc::clone(&clock));
         let settings = Arc::new(SharedSettings::new(budget.clone(), &machine));
         // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are

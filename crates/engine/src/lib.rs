@@ -28,7 +28,7 @@ mod sql;
 mod unnest;
 mod verify;
 
-pub use database::{Database, DatabaseOptions};
+pub use database::{Database, DatabaseOptions, Eviction};
 pub use datafusion;
 pub use datafusion::arrow;
 pub use error::{Error, ErrorKind, Result};

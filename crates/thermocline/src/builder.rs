@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use thermocline_budget::parse_bytes;
-use thermocline_engine::{Database, DatabaseOptions, Error, Result, Session};
+use thermocline_engine::{Database, DatabaseOptions, Error, Eviction, Result, Session};
 use thermocline_hardware::Machine;
 
 /// Opens a database and its first session. Every setting has a default; only the memory budget is worth thinking about.
@@ -47,6 +47,13 @@ impl SessionBuilder {
     #[must_use]
     pub fn temp_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.options.temp_directory = Some(directory.into());
+        self
+    }
+
+    /// Which cached items make room for others; ReCache's policy unless told.
+    #[must_use]
+    pub fn eviction(mut self, eviction: Eviction) -> Self {
+        self.options.eviction = eviction;
         self
     }
 

@@ -21,8 +21,8 @@ mod builder;
 
 pub use builder::SessionBuilder;
 pub use thermocline_engine::{
-    Database, DatabaseOptions, Error, ErrorKind, Progress, QueryResult, Result, Session, SqlStatement, add_caches,
-    arrow, datafusion,
+    Database, DatabaseOptions, Error, ErrorKind, Eviction, Progress, QueryResult, Result, Session, SqlStatement,
+    add_caches, arrow, datafusion,
 };
 
 /// Memory: the counting allocator for a host's binary, and sizes as text.

@@ -1,5 +1,7 @@
 //! What is cached answers later queries, within the budget, and never changes an answer.
 
+use thermocline_engine::{Database, DatabaseOptions, Eviction};
+
 use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows, sorted_rows};
 
 /// Files answered from the cache and files scanned, as the latest decisions tell.
@@ -159,4 +161,28 @@ async fn a_budget_below_what_a_query_needs_is_an_error_that_names_the_setting() 
     let message = harness::error(&session, &sql).await;
     assert!(message.contains("thermocline.memory"), "{message}");
     assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{}'", path.display())).await, 200_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_item_goes_first_under_least_recently_used() {
+    let folder = Folder::new();
+    let paths: Vec<_> =
+        (0..3).map(|index| folder.file(&format!("t{index}.csv"), numbered_csv(FIRST, 20_000))).collect();
+    harness::settle();
+    let options = DatabaseOptions {
+        memory_bytes: Some(256 * MIB),
+        cache_memory_bytes: Some(400_000),
+        threads: Some(2),
+        eviction: Eviction::LeastRecentlyUsed,
+        ..Default::default()
+    };
+    let session = Database::open(options).unwrap().session();
+    // 20,000 integers are 160 KB: two items fit, a third does not.
+    for index in [0, 1, 0, 2] {
+        rows(&session, &format!("SELECT sum(id) FROM '{}' WHERE id > 0", paths[index].display())).await;
+    }
+    let held = rows(&session, "SELECT path FROM thermocline.cache_items ORDER BY path").await;
+    let evicted = rows(&session, "SELECT path FROM thermocline.decisions WHERE decision = 'evict'").await;
+    assert!(held.iter().any(|path| path.ends_with("t2.csv")), "{held:?}");
+    assert!(!evicted.is_empty() && evicted.iter().all(|path| path.ends_with("t1.csv")), "{evicted:?}");
 }
