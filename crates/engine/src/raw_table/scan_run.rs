@@ -262,7 +262,12 @@ impl ScanRun {
         let pinned = scan.pin(file).await?;
         let request = scan.request(file, &self.outputs);
         let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
-        let start = scan.database.cache().begin(&request, &pinned, scan.config.cache, factory);
+        let cache = scan.database.cache();
+        let start = if scan.config.cache {
+            cache.begin(&request, &pinned, true, factory)
+        } else {
+            Start::Scan(cache.scan_alone(&request, &pinned, factory))
+        };
         Ok(match start {
             Start::Hit { item, residual, .. } => {
                 self.hits.add(1);

@@ -186,3 +186,20 @@ async fn the_oldest_item_goes_first_under_least_recently_used() {
     assert!(held.iter().any(|path| path.ends_with("t2.csv")), "{held:?}");
     assert!(!evicted.is_empty() && evicted.iter().all(|path| path.ends_with("t1.csv")), "{evicted:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_cache_off_nothing_is_read_from_it_and_nothing_is_kept() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));
+    let size = std::fs::metadata(&path).unwrap().len();
+    let session = harness::session();
+    let sql = format!("SELECT sum(id) FROM '{}' WHERE value > 150", path.display());
+    for (state, parsed) in [("off", size), ("on", size), ("on", 0), ("off", size)] {
+        rows(&session, &format!("SET thermocline.cache = '{state}'")).await;
+        let result = session.sql(&sql).await.unwrap();
+        let progress = result.progress();
+        result.collect().await.unwrap();
+        assert_eq!(progress.done_bytes(), parsed, "bytes parsed with the cache {state}");
+    }
+    assert_eq!(integer(&session, "SELECT count(*) FROM thermocline.cache_items").await, 1);
+}
