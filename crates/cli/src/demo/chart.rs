@@ -37,27 +37,42 @@ const STYLE: &str = "
     .off { fill: #6e7681; } .first { fill: #4493f8; } .again { fill: #3fb950; }
   }";
 
-/// A logarithmic axis over whole decades.
+/// A logarithmic axis from one round time to another.
 struct Axis {
-    low_exponent: i32,
-    high_exponent: i32,
+    low_ns: f64,
+    high_ns: f64,
 }
+
+/// More marks than this would run into each other.
+const MOST_TICKS: usize = 14;
 
 impl Axis {
     fn over(groups: &[Group<'_>]) -> Self {
         let times = || groups.iter().flat_map(|group| [group.off_ns, group.first_ns, group.again_ns]);
-        let exponent = |ns: u64| (ns.max(1) as f64).log10();
-        let low = times().min().map_or(6.0, exponent).floor() as i32;
-        let high = times().max().map_or(7.0, exponent).ceil() as i32;
-        Self { low_exponent: low, high_exponent: high.max(low + 1) }
+        let least_ns = times().min().unwrap_or(1_000_000).max(1) as f64;
+        let most_ns = times().max().unwrap_or(1_000_000).max(1) as f64;
+        // The shortest bar is to be seen, so the axis starts below it.
+        let low_ns = round_times().take_while(|&ns| ns <= least_ns * 0.9).last().unwrap_or(0.5);
+        let high_ns = round_times().find(|&ns| ns >= most_ns && ns > low_ns).unwrap_or(most_ns);
+        Self { low_ns, high_ns }
+    }
+
+    /// The round times to mark: all, or the powers of ten where all would be too many.
+    fn ticks(&self) -> Vec<f64> {
+        let all: Vec<f64> = round_times().filter(|ns| (self.low_ns..=self.high_ns).contains(ns)).collect();
+        if all.len() <= MOST_TICKS { all } else { all.into_iter().filter(|ns| ns.log10().fract() == 0.0).collect() }
     }
 
     /// Pixels from the left edge of the picture.
     fn x(&self, ns: f64) -> f64 {
-        let share =
-            (ns.max(1.0).log10() - f64::from(self.low_exponent)) / f64::from(self.high_exponent - self.low_exponent);
+        let share = (ns.max(self.low_ns) / self.low_ns).log10() / (self.high_ns / self.low_ns).log10();
         LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
+}
+
+/// 1, 2, 5, 10, 20, 50 nanoseconds and so on, up to more than a century.
+fn round_times() -> impl Iterator<Item = f64> {
+    (0..19).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(exponent)))
 }
 
 /// Draws the picture. `remark` stands below the title.
@@ -106,14 +121,14 @@ pub(super) fn svg(remark: &str, groups: &[Group<'_>]) -> String {
 }
 
 fn draw_axis(axis: &Axis, bottom: f64, out: &mut String) {
-    for exponent in axis.low_exponent..=axis.high_exponent {
-        let x = axis.x(10_f64.powi(exponent));
+    for ns in axis.ticks() {
+        let x = axis.x(ns);
         let _ = writeln!(
             out,
             "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>\
              <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             bottom + 20.0,
-            decade_text(exponent)
+            tick_text(ns)
         );
     }
 }
@@ -144,11 +159,14 @@ fn draw_group(group: &Group<'_>, top: f64, axis: &Axis, out: &mut String) {
     }
 }
 
-/// `10 ms`: ten to the `exponent` nanoseconds.
-fn decade_text(exponent: i32) -> String {
-    let units = ["ns", "µs", "ms", "s"];
-    let unit = (exponent.max(0) / 3).min(3);
-    format!("{} {}", 10_u64.pow((exponent.max(0) - 3 * unit) as u32), units[unit as usize])
+/// `20 ms`: a round time without digits after the point.
+fn tick_text(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.0} µs", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.0} ms", ns / 1e6),
+        ns => format!("{:.0} s", ns / 1e9),
+    }
 }
 
 fn escaped(text: &str) -> String {
@@ -211,9 +229,10 @@ mod tests {
     #[test]
     fn longer_times_have_longer_bars_a_decade_being_as_wide_as_the_next() {
         let axis = Axis::over(&groups());
-        assert_eq!((axis.low_exponent, axis.high_exponent), (6, 9));
-        let decade = axis.x(1e7) - axis.x(1e6);
-        assert!((axis.x(1e9) - axis.x(1e8) - decade).abs() < 1e-9);
+        assert_eq!((axis.low_ns, axis.high_ns), (2e6, 5e8));
+        assert_eq!(axis.ticks().len(), 8, "2, 5, 10 … 500 ms");
+        let decade = axis.x(5e7) - axis.x(5e6);
+        assert!((axis.x(5e8) - axis.x(5e7) - decade).abs() < 1e-9);
         assert!(axis.x(330e6) > axis.x(312e6));
         assert!(axis.x(1e12) <= WIDTH - RIGHT, "nothing leaves the picture");
     }

@@ -44,7 +44,9 @@ pub(super) fn block(number: usize, question: &Question, measured: &Measured, pai
     lines.push(String::new());
     lines.push(format!("    {:<12}{}", "answer", measured.answer));
     lines.extend(reasons("first asked", &measured.first, paint));
-    if measured.again.origins != measured.first.origins || !measured.again.decisions.is_empty() {
+    let is_news = measured.again.origins != measured.first.origins
+        || measured.again.decisions.iter().any(|decision| decision_text(decision).is_some());
+    if is_news {
         lines.extend(reasons("asked again", &measured.again, paint));
     }
     lines.push(String::new());
@@ -171,7 +173,8 @@ pub(super) fn summary(questions: &[Question], measured: &[Measured], held: &Held
     let (off_ns, first_ns) = (sum(|one| one.off_ns), sum(|one| one.first.elapsed_ns));
     let again_ns = sum(|one| one.again.elapsed_ns);
     let mut lines = vec![paint.bold("What it came to"), String::new()];
-    lines.push(format!("    all {} questions, cache off   {:>8}", questions.len(), duration_text(off_ns)));
+    let without = format!("all {} questions, cache off", questions.len());
+    lines.push(format!("    {without:<27}{:>10}", duration_text(off_ns)));
     lines.push(format!(
         "    {:<27}{:>10}  {:>8}",
         "the first time",
