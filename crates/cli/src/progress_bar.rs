@@ -56,6 +56,7 @@ impl StatementBar {
         });
         if total_bytes == 0 {
             bar.set_message(duration_text(elapsed_ns));
+            bar.tick();
         } else {
             if bar.length() != Some(total_bytes) {
                 bar.set_style(measured());
@@ -64,7 +65,6 @@ impl StatementBar {
             bar.set_position(done_bytes.min(total_bytes));
             bar.set_message(message(done_bytes, total_bytes, elapsed_ns));
         }
-        bar.tick();
     }
 
     /// Removes the bar for good.

@@ -199,9 +199,37 @@ fn a_wide_result_fits_the_screen_and_says_what_is_missing() {
     let one: ArrayRef = Arc::new(StringArray::from(vec!["a long text that takes its space"]));
     let names: Vec<String> = (0..20).map(|index| format!("column_{index}")).collect();
     let wide = batch(names.iter().map(|name| (name.as_str(), Arc::clone(&one))).collect());
-    let shown = text(Format::Table, Some(Screen { width_columns: 80, paint: Paint::PLAIN }), &[wide]);
+    let shown = text(Format::Table, Some(Screen { width_columns: 80, paint: Paint::PLAIN }), &vec![wide; 5]);
     for line in shown.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     assert!(shown.contains("20 columns (") && shown.contains(" shown)"), "{shown}");
+}
+
+#[test]
+fn few_rows_that_do_not_fit_stand_below_each_other_uncut() {
+    let long = "x".repeat(100);
+    let values = batch(vec![
+        ("text", Arc::new(StringArray::from(vec![Some(long.as_str()), None]))),
+        ("number", Arc::new(Int64Array::from(vec![1, 2]))),
+    ]);
+    let screen = Screen { width_columns: 80, paint: Paint::PLAIN };
+    assert_eq!(
+        text(Format::Table, Some(screen), std::slice::from_ref(&values)),
+        format!("── row 1 ──\ntext    {long}\nnumber  1\n── row 2 ──\ntext    NULL\nnumber  2\n2 rows\n")
+    );
+    let wide = Screen { width_columns: 120, paint: Paint::PLAIN };
+    assert!(text(Format::Table, Some(wide), &[values]).starts_with('┌'));
+}
+
+#[test]
+fn a_plan_is_neither_cut_nor_torn_apart() {
+    let plan = format!("Filter\n  Scan {}\n", "x".repeat(100));
+    let plans = batch(vec![
+        ("plan_type", Arc::new(StringArray::from(vec!["logical_plan"]))),
+        ("plan", Arc::new(StringArray::from(vec![plan.as_str()]))),
+    ]);
+    let shown = text(Format::Table, Some(Screen { width_columns: 80, paint: Paint::PLAIN }), &[plans]);
+    assert!(shown.starts_with('┌') && !shown.contains('…'), "{shown}");
+    assert_eq!(shown.lines().count(), 3 + 2 + 1 + 1, "no empty line after the plan: {shown}");
 }

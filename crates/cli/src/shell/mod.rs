@@ -14,13 +14,13 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 use thermocline_budget::{CountingAllocator, format_bytes};
+use thermocline_hardware::process_memory;
 use tokio::runtime::Runtime;
 
 use self::completion::SessionNames;
 use self::dot_command::{DotCommand, HELP};
 use self::line_editor::SqlLine;
 use crate::failure::{Failure, Result};
-use crate::figures::bytes_text;
 use crate::statement::Conversation;
 use crate::terminal::Paint;
 
@@ -128,22 +128,16 @@ fn memory_text(conversation: &Conversation) -> String {
     let budget = conversation.session.database().budget();
     let mut lines = vec![
         ("budget".to_owned(), format_bytes(budget.limit_bytes())),
-        (
-            "for caches at most".to_owned(),
-            budget.cache_limit_bytes().map_or_else(|| "all of it".to_owned(), format_bytes),
-        ),
-        ("reserved".to_owned(), bytes_text(budget.reserved_bytes())),
+        ("of it for caches".to_owned(), budget.cache_limit_bytes().map_or_else(|| "all".to_owned(), format_bytes)),
+        ("reserved".to_owned(), format_bytes(budget.reserved_bytes())),
     ];
-    for account in budget.accounts() {
-        if account.reserved_bytes > 0 {
-            lines.push((
-                format!("  {} ({})", account.name, account.purpose.as_str()),
-                bytes_text(account.reserved_bytes),
-            ));
-        }
+    for account in budget.accounts().into_iter().filter(|account| account.reserved_bytes > 0) {
+        let name = format!("  {} ({})", account.name, account.purpose.as_str());
+        lines.push((name, format_bytes(account.reserved_bytes)));
     }
     let allocated_bytes = CountingAllocator::<mimalloc::MiMalloc>::allocated_bytes();
-    lines.push(("allocated by the process".to_owned(), bytes_text(allocated_bytes)));
+    lines.push(("allocated".to_owned(), format_bytes(allocated_bytes)));
+    lines.push(("private memory of the process".to_owned(), format_bytes(process_memory().private_bytes())));
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines: Vec<String> = lines.into_iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
     lines.join("\n")

@@ -177,7 +177,7 @@ fn tab_completes_files_and_dot_commands_change_the_shell() {
     shell.expect("time: ");
     shell.expect("thermocline> ");
     shell.type_in(".memory\r");
-    shell.expect("allocated by the process");
+    shell.expect("private memory of the process");
     shell.expect("thermocline> ");
     shell.type_in("CREATE VIEW quite_special AS SELECT 1 AS x;\r");
     shell.expect("thermocline> ");
