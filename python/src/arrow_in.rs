@@ -17,11 +17,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use thermocline::memory::format_bytes;
 
-use crate::arrow_out::STREAM_NAME;
+use crate::arrow_out::{ARRAY_NAME, SCHEMA_NAME, STREAM_NAME};
 use crate::errors::{InputError, ResourceError};
-
-const SCHEMA_NAME: &CStr = c"arrow_schema";
-const ARRAY_NAME: &CStr = c"arrow_array";
 
 /// A table of others: its columns and its rows.
 type Table = (SchemaRef, Vec<RecordBatch>);

@@ -6,20 +6,26 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
 
-use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyCapsule;
 
-use crate::errors::ResourceError;
+use crate::errors::{InternalError, ResourceError};
 use crate::running::RunningQuery;
 
-/// The name that the interface gives to capsules of streams.
+/// The names that the interface gives to capsules, by what they hold.
 pub(crate) const STREAM_NAME: &CStr = c"arrow_array_stream";
+pub(crate) const SCHEMA_NAME: &CStr = c"arrow_schema";
+pub(crate) const ARRAY_NAME: &CStr = c"arrow_array";
 
 fn capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
     // The capsule drops the stream if its consumer did not take it.
@@ -64,6 +70,7 @@ fn foreign_error(py: Python<'_>, error: &PyErr) -> ArrowError {
         // SAFETY: this thread is attached; the call only sets the flag that a signal's arrival sets. The consumer turns our
         // answer into an error of its own; with the flag set again, Python raises KeyboardInterrupt as soon as it gets control.
         unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+        return ArrowError::IoError("interrupted".to_owned(), std::io::ErrorKind::Interrupted.into());
     }
     // A zero byte, which may come from a file, would end the text.
     let text = error.value(py).to_string().replace('\0', "\\0");
@@ -72,6 +79,103 @@ fn foreign_error(py: Python<'_>, error: &PyErr) -> ArrowError {
     } else {
         ArrowError::InvalidArgumentError(text)
     }
+}
+
+/// The batches with views of strings and bytes, at any depth, as plain columns: pandas' converter does not know them all.
+pub(crate) fn without_views(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<ArrowStream, ArrowError> {
+    let fields: Fields = schema.fields().iter().map(plain_field).collect();
+    if fields == *schema.fields() {
+        return Ok(ArrowStream::new(SchemaRef::clone(schema), batches));
+    }
+    let plain = SchemaRef::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+    let batches = batches
+        .into_iter()
+        .map(|batch| {
+            let columns = batch
+                .columns()
+                .iter()
+                .zip(plain.fields())
+                .map(|(column, field)| cast(column, field.data_type()))
+                .collect::<Result<_, _>>()?;
+            RecordBatch::try_new(SchemaRef::clone(&plain), columns)
+        })
+        .collect::<Result<_, ArrowError>>()?;
+    Ok(ArrowStream::new(plain, batches))
+}
+
+fn plain_field(field: &FieldRef) -> FieldRef {
+    let plain = match field.data_type() {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::List(element) => DataType::List(plain_field(element)),
+        DataType::LargeList(element) => DataType::LargeList(plain_field(element)),
+        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain_field(element), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain_field).collect()),
+        _ => return FieldRef::clone(field),
+    };
+    FieldRef::new(field.as_ref().clone().with_data_type(plain))
+}
+
+/// Batches of a running query for pyarrow's reader of Python iterators, which passes exceptions on as they are.
+#[pyclass(frozen, module = "thermocline")]
+pub(crate) struct BatchIterator {
+    running: Mutex<RunningQuery>,
+    /// `pyarrow.record_batch`.
+    import: Py<PyAny>,
+}
+
+impl BatchIterator {
+    /// The batches that are left.
+    pub(crate) fn new(running: RunningQuery, import: Py<PyAny>) -> Self {
+        Self { running: Mutex::new(running), import }
+    }
+}
+
+#[pymethods]
+impl BatchIterator {
+    fn __iter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let next = self.running.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).next(py)?;
+        next.map(|batch| self.import.bind(py).call1((ArrowBatch(batch),))).transpose()
+    }
+}
+
+/// One batch that knows the PyCapsule interface.
+#[pyclass(frozen, module = "thermocline")]
+pub(crate) struct ArrowBatch(RecordBatch);
+
+#[pymethods]
+impl ArrowBatch {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let _ = requested_schema;
+        let rows = FFI_ArrowArray::new(&StructArray::from(self.0.clone()).into_data());
+        Ok((schema_capsule(py, self.0.schema_ref())?, PyCapsule::new_with_value(py, rows, ARRAY_NAME)?))
+    }
+}
+
+/// Columns that know the PyCapsule interface.
+#[pyclass(frozen, module = "thermocline")]
+pub(crate) struct ArrowSchema(pub(crate) SchemaRef);
+
+#[pymethods]
+impl ArrowSchema {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0)
+    }
+}
+
+fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema =
+        FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| InternalError::new_err(error.to_string()))?;
+    PyCapsule::new_with_value(py, schema, SCHEMA_NAME)
 }
 
 /// A complete answer that knows the PyCapsule interface.

@@ -168,16 +168,22 @@ impl Connection {
     }
 
     /// Closes this connection; its results can't be asked any more. The database goes when its last connection is closed.
-    fn close(&self) {
-        self.open.close();
+    fn close(&self, py: Python<'_>) {
+        self.open.close(py);
     }
 
     fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
         this
     }
 
-    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
-        self.close();
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.close(py);
     }
 
     fn __repr__(&self) -> &'static str {

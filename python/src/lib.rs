@@ -6,13 +6,13 @@
 //! **Does not own**: anything a Rust user would miss; that is in the facade crate `thermocline`.
 //!
 //! **How a query runs**: a task on the connection's own runtime pulls batches and passes them through a short channel
-//! ([`running`]); the thread that asked waits for the channel without the interpreter lock and looks for signals every
-//! 50 ms ([`wait`]), so that Ctrl-C is answered whatever the workers do.
+//! (`running`); the thread that asked waits for the channel without the interpreter lock and looks for signals every
+//! 50 ms (`wait`), so that Ctrl-C is answered whatever the workers do.
 //!
 //! **Concurrency**: every class may be used by several threads. A lock of ours is only waited for without the interpreter
 //! lock, and no worker thread ever asks for the interpreter lock while somebody waits for it with that lock held.
 //!
-//! **Fork**: what belongs to one process is wrapped in [`of_process::OfProcess`], which refuses in a child and leaks there.
+//! **Fork**: what belongs to one process is wrapped in `of_process::OfProcess`, which refuses in a child and leaks there.
 
 mod arrow_in;
 mod arrow_out;
@@ -41,6 +41,5 @@ fn _thermocline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<connection::Connection>()?;
     module.add_class::<result::LazyResult>()?;
-    module.add_class::<rows::RowIterator>()?;
     module.add_function(wrap_pyfunction!(connection::connect, module)?)
 }

@@ -93,8 +93,10 @@ impl OpenSession {
     }
 
     /// Ends the session; queries that run go on to their end.
-    pub(crate) fn close(&self) {
-        drop(self.session.lock().unwrap_or_else(PoisonError::into_inner).take());
+    pub(crate) fn close(&self, py: Python<'_>) {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // With the last session go the caches, which may be many gigabytes.
+        py.detach(|| drop(session));
     }
 
     /// Starts a statement.

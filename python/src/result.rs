@@ -10,13 +10,14 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 use thermocline::SqlStatement;
 
-use crate::arrow_out::{self, ArrowStream};
+use crate::arrow_out::{self, ArrowSchema, ArrowStream, BatchIterator};
+use crate::errors::InternalError;
 use crate::open_session::OpenSession;
 use crate::rows::{RowCursor, RowIterator};
 use crate::running::RunningQuery;
 use crate::table_text;
 
-/// Rows that `print(result)` and an interactive prompt show.
+/// Rows that `print(result)` and an interactive prompt show, as many as `show` does by default.
 const REPR_ROWS: usize = 20;
 
 /// The answer of a query, computed when it is asked for.
@@ -72,11 +73,11 @@ impl LazyResult {
         Ok(self.run(py)?.schema())
     }
 
-    /// The complete answer, for a library that reads the PyCapsule interface.
-    fn collected(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+    /// The complete answer.
+    fn collected(&self, py: Python<'_>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
         let running = self.run(py)?;
         let schema = running.schema();
-        Ok(ArrowStream::new(schema, running.collect(py)?))
+        Ok((schema, running.collect(py)?))
     }
 
     fn text(&self, py: Python<'_>, row_count: usize) -> PyResult<String> {
@@ -174,31 +175,40 @@ impl LazyResult {
     fn df<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         need(py, "pandas", "df()")?;
         let pyarrow = need(py, "pyarrow", "df()")?;
-        let table = pyarrow.call_method1("table", (self.collected(py)?,))?;
-        table.call_method0("to_pandas")
+        let (schema, batches) = self.collected(py)?;
+        let stream = py
+            .detach(|| arrow_out::without_views(&schema, batches))
+            .map_err(|error| InternalError::new_err(error.to_string()))?;
+        pyarrow.call_method1("table", (stream,))?.call_method0("to_pandas")
     }
 
     /// The answer as a polars DataFrame. Needs polars.
     fn pl<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = need(py, "polars", "pl()")?;
-        polars.call_method1("DataFrame", (self.collected(py)?,))
+        let (schema, batches) = self.collected(py)?;
+        polars.call_method1("DataFrame", (ArrowStream::new(schema, batches),))
     }
 
     /// The answer as a `pyarrow.Table`. Needs pyarrow.
     fn arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pyarrow = need(py, "pyarrow", "arrow()")?;
-        pyarrow.call_method1("table", (self.collected(py)?,))
+        let (schema, batches) = self.collected(py)?;
+        pyarrow.call_method1("table", (ArrowStream::new(schema, batches),))
     }
 
     /// The answer as a `pyarrow.RecordBatchReader`, which takes batches while the query runs: for answers larger than
     /// memory. Needs pyarrow.
-    fn arrow_reader<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let pyarrow = need(this.py(), "pyarrow", "arrow_reader()")?;
-        pyarrow.getattr("RecordBatchReader")?.call_method1("from_stream", (this,))
+    fn arrow_reader<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pyarrow = need(py, "pyarrow", "arrow_reader()")?;
+        let running = self.run(py)?;
+        // A stream of the PyCapsule interface would turn our exceptions, and Ctrl-C, into pyarrow's.
+        let schema = pyarrow.call_method1("schema", (ArrowSchema(running.schema()),))?;
+        let batches = BatchIterator::new(running, pyarrow.getattr("record_batch")?.unbind());
+        pyarrow.getattr("RecordBatchReader")?.call_method1("from_batches", (schema, batches))
     }
 
     /// Prints the first rows as a table.
-    #[pyo3(signature = (max_rows = REPR_ROWS))]
+    #[pyo3(signature = (max_rows = 20))]
     fn show(&self, py: Python<'_>, max_rows: usize) -> PyResult<()> {
         // Python's own print, so that notebooks and redirected output see it.
         py.import("builtins")?.call_method1("print", (self.text(py, max_rows)?,))?;

@@ -20,7 +20,7 @@ ASKING = """
     db = thermocline.connect(memory="64MB", threads=2)
     watcher = threading.Thread(target=watch)
     watcher.start()
-    cold = thermocline.connect(memory="64MB", threads=2)
+    cold = db.cursor()
     cold.sql("SET thermocline.cache = 'off'")
     held_bytes, row_total = [], 0
     for number in range({selections}):

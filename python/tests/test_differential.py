@@ -105,8 +105,8 @@ def test_parquet_agrees_with_duckdb(tmp_path, seed):
 
 def test_our_results_are_read_by_duckdb(db):
     result = db.sql("SELECT value AS n, 'x' || value AS s FROM range(0, 20000)")
-    table = result.arrow()
-    assert duckdb.sql("SELECT sum(n), count(DISTINCT s) FROM table").fetchall() == [(199_990_000, 20_000)]
+    whole = result.arrow()
+    assert duckdb.sql("SELECT sum(n), count(DISTINCT s) FROM whole").fetchall() == [(199_990_000, 20_000)]
     reader = result.arrow_reader()
     assert duckdb.sql("SELECT sum(n), count(DISTINCT s) FROM reader").fetchall() == [(199_990_000, 20_000)]
 

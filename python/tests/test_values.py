@@ -4,6 +4,7 @@ import datetime as dt
 import decimal
 import math
 
+import pyarrow
 import pytest
 
 import thermocline
@@ -25,7 +26,7 @@ def value(db, expression):
         ("CAST(0.5 AS REAL)", 0.5),
         ("1.25", 1.25),
         ("CAST('12.30' AS DECIMAL(10, 2))", decimal.Decimal("12.30")),
-        ("CAST('-1e-3' AS DECIMAL(38, 10))", decimal.Decimal("-0.0010000000")),
+        ("CAST('-0.001' AS DECIMAL(38, 10))", decimal.Decimal("-0.0010000000")),
         ("'fünf 日本'", "fünf 日本"),
         ("CAST('view' AS VARCHAR)", "view"),
         ("''", ""),
@@ -93,6 +94,23 @@ def test_nulls_inside_of_columns_stay_in_place(db):
         "SELECT column1, column2, [column1] FROM (VALUES (1, 'a'), (NULL, 'b'), (3, NULL)) ORDER BY column2 NULLS LAST"
     ).fetchall()
     assert rows == [(1, "a", [1]), (None, "b", [None]), (3, None, [3])]
+
+
+@pytest.mark.parametrize("kind", ["list_", "large_list", "list_view", "map_", "struct"])
+def test_nested_values_are_found_in_a_part_of_a_column(db, kind):
+    values = [[], [1], None, [2, 3], [4], [], [5, 6]]
+    if kind == "map_":
+        values = [value and [(key, str(key)) for key in value] for value in values]
+        column = pyarrow.array(values, pyarrow.map_(pyarrow.int64(), pyarrow.string()))
+        values = [None if value is None else dict(value) for value in values]
+    elif kind == "struct":
+        values = [None if value is None else {"a": value} for value in values]
+        column = pyarrow.array(values)
+    else:
+        column = pyarrow.array(values, getattr(pyarrow, kind)(pyarrow.int64()))
+    db.register("t", pyarrow.table({"x": column}))
+    for start in range(len(values)):
+        assert db.sql(f"SELECT x FROM t OFFSET {start}").fetchall() == [(value,) for value in values[start:]]
 
 
 def test_nested_records_of_a_file(db, tmp_path):

@@ -7,6 +7,8 @@ import pandas
 import polars
 import pyarrow
 
+__all__ = ["Connection", "Result", "__version__", "connect"]
+
 __version__: str
 
 class _ArrowStream(Protocol):
