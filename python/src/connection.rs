@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use pyo3::prelude::*;
-use thermocline::memory::CountingAllocator;
 use thermocline::{SessionBuilder, SqlStatement};
 
-use crate::arrow_in;
 use crate::errors::{InputError, exception};
 use crate::of_process::OfProcess;
 use crate::open_session::{OpenSession, Workers};
 use crate::result::LazyResult;
+use crate::{allocator, arrow_in};
 
 /// An amount of memory as Python users write it.
 #[derive(Debug, FromPyObject)]
@@ -64,8 +63,7 @@ pub(crate) fn connect(
         return Err(InputError::new_err("threads=0: expected at least 1"));
     }
     let build = || {
-        let mut builder =
-            SessionBuilder::new().allocated_bytes(CountingAllocator::<mimalloc::MiMalloc>::allocated_bytes);
+        let mut builder = SessionBuilder::new().allocated_bytes(allocator::allocated_bytes);
         if let Some(memory) = memory {
             builder = builder.memory(&memory.into_text())?;
         }

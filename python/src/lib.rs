@@ -14,6 +14,7 @@
 //!
 //! **Fork**: what belongs to one process is wrapped in `of_process::OfProcess`, which refuses in a child and leaks there.
 
+mod allocator;
 mod arrow_in;
 mod arrow_out;
 mod connection;
@@ -27,17 +28,12 @@ mod table_text;
 mod values;
 mod wait;
 
-use mimalloc::MiMalloc;
 use pyo3::prelude::*;
-use thermocline::memory::CountingAllocator;
-
-/// Counts what this extension module allocates; the interpreter and other modules have allocators of their own.
-#[global_allocator]
-static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::new(MiMalloc);
 
 /// The compiled part of the `thermocline` package; import `thermocline` instead.
 #[pymodule]
 fn _thermocline(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    allocator::give_back_early();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<connection::Connection>()?;
     module.add_class::<result::LazyResult>()?;
