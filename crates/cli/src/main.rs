@@ -70,7 +70,15 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
         return stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::output);
     }
     let interrupt = Interrupt::install().map_err(|error| Failure::Stream { name: "SIGINT", error })?;
-    let workers = runtime(tokio::runtime::Builder::new_multi_thread().enable_all())?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let database_arguments = match &arguments.subcommand {
+        Some(Task::Demo(demo)) => &demo.database,
+        _ => &arguments.database,
+    };
+    if let Some(threads) = database_arguments.threads {
+        builder.worker_threads(threads.get());
+    }
+    let workers = runtime(builder.enable_all())?;
     let waiting = runtime(tokio::runtime::Builder::new_current_thread().enable_time())?;
     let outcome = if let Some(Task::Demo(demo)) = &arguments.subcommand {
         open(&demo.database, &clock)

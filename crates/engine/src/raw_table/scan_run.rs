@@ -328,11 +328,27 @@ struct PartitionState {
     baseline: BaselineMetrics,
 }
 
+/// Leaves the worker thread for a moment, after having woken the partitions that waited for a file's start. The last one
+/// woken stands in this worker's slot for the next task, which no other worker takes from, and a scan hardly ever gives
+/// its worker up: without this, two partitions would run one after the other while a core stands idle.
+async fn step_aside() {
+    // Woken from outside, this task goes to whichever worker is idle. A runtime that shuts down fails the query anyway.
+    let _ = tokio::task::spawn_blocking(|| ()).await;
+}
+
 impl PartitionState {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         while self.left_rows != Some(0) && self.file < self.run.files.len() {
             let run = Arc::clone(&self.run);
-            let file = run.files[self.file].get_or_try_init(|| run.start(self.file)).await?;
+            let mut has_started_it = false;
+            let start = || {
+                has_started_it = true;
+                run.start(self.file)
+            };
+            let file = run.files[self.file].get_or_try_init(start).await?;
+            if has_started_it {
+                step_aside().await;
+            }
             let batch = match file {
                 FileRun::Item(item) => item.next(&run, &self.baseline)?,
                 FileRun::Scan { participant, cut } => {

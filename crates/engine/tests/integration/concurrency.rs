@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use thermocline_engine::datafusion::physical_plan::metrics::MetricValue;
+use thermocline_engine::datafusion::physical_plan::{ExecutionPlan, collect};
+use thermocline_engine::{Database, DatabaseOptions};
+
 use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
@@ -70,6 +74,32 @@ async fn sessions_under_a_starved_budget_answer_right_and_end() {
     for task in tasks {
         tokio::time::timeout(std::time::Duration::from_secs(240), task).await.expect("a session hangs").unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_partitions_of_a_scan_run_side_by_side() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 300_000));
+    let options = DatabaseOptions { memory_bytes: Some(512 * MIB), threads: Some(2), ..DatabaseOptions::default() };
+    let session = Database::open(options).unwrap().session();
+    for (cache, low) in [("off", 100), ("on", 101), ("on", 102)] {
+        rows(&session, &format!("SET thermocline.cache = '{cache}'")).await;
+        let sql = format!("SELECT sum(value), count(*) FROM '{}' WHERE value > {low}", path.display());
+        let state = session.context().state();
+        let logical = state.create_logical_plan(&sql).await.unwrap();
+        let plan = state.create_physical_plan(&logical).await.unwrap();
+        collect(Arc::clone(&plan), state.task_ctx()).await.unwrap();
+        assert_eq!(busy_partitions(&plan), 2, "{sql}, cache {cache}");
+    }
+}
+
+/// How many partitions of the scan at the bottom of `plan` gave rows.
+fn busy_partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    if let Some(input) = plan.children().first() {
+        return busy_partitions(input);
+    }
+    let metrics = plan.metrics().unwrap();
+    metrics.iter().filter(|metric| matches!(metric.value(), MetricValue::OutputRows(rows) if rows.value() > 0)).count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
