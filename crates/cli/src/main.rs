@@ -6,6 +6,7 @@
 //! Concurrency: queries run on the worker threads of one tokio runtime. The main thread waits for them, for Ctrl-C and for
 //! the clock on a runtime of its own: timers of the first stand still while all its workers compute.
 
+mod allocator;
 mod arguments;
 mod demo;
 mod failure;
@@ -24,8 +25,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mimalloc::MiMalloc;
-use thermocline_budget::CountingAllocator;
 use thermocline_engine::{Database, DatabaseOptions};
 use thermocline_hardware::{Clock, SystemClock};
 use tokio::runtime::Runtime;
@@ -36,14 +35,11 @@ use crate::interrupt::Interrupt;
 use crate::statement::Conversation;
 use crate::terminal::Terminal;
 
-/// Counts what is really allocated: the budget's check on what nobody announced.
-#[global_allocator]
-static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::new(MiMalloc);
-
 /// How long threads of the runtime may take to notice the end of the process.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
+    allocator::give_back_early();
     let (arguments, sources) = match Arguments::read(std::env::args_os()) {
         Ok(read) => read,
         Err(error) => {
@@ -120,7 +116,7 @@ fn open(arguments: &DatabaseArguments, clock: &Arc<dyn Clock>) -> Result<Arc<Dat
         memory_bytes: arguments.memory,
         cache_memory_bytes: arguments.cache_memory,
         threads: arguments.threads.map(usize::from),
-        allocated_bytes: Some(CountingAllocator::<MiMalloc>::allocated_bytes),
+        allocated_bytes: Some(allocator::allocated_bytes),
         clock: Some(Arc::clone(clock)),
         ..DatabaseOptions::default()
     };

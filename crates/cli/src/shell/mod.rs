@@ -13,13 +13,14 @@ mod sql_text;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
-use thermocline_budget::{CountingAllocator, format_bytes};
+use thermocline_budget::format_bytes;
 use thermocline_hardware::process_memory;
 use tokio::runtime::Runtime;
 
 use self::completion::SessionNames;
 use self::dot_command::{DotCommand, HELP};
 use self::line_editor::SqlLine;
+use crate::allocator;
 use crate::failure::{Failure, Result};
 use crate::statement::Conversation;
 use crate::terminal::Paint;
@@ -135,7 +136,7 @@ fn memory_text(conversation: &Conversation) -> String {
         let name = format!("  {} ({})", account.name, account.purpose.as_str());
         lines.push((name, format_bytes(account.reserved_bytes)));
     }
-    let allocated_bytes = CountingAllocator::<mimalloc::MiMalloc>::allocated_bytes();
+    let allocated_bytes = allocator::allocated_bytes();
     lines.push(("allocated".to_owned(), format_bytes(allocated_bytes)));
     lines.push(("private memory of the process".to_owned(), format_bytes(process_memory().private_bytes())));
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
