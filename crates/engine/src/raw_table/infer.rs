@@ -60,7 +60,7 @@ pub(super) async fn schema_of(
     let is_settled = !sampled.iter().any(|file| file.version.is_young(now_ns));
     let inferred = match &definition.declared_schema {
         Some(declared) => declared_schema(declared, definition, format, first).await?,
-        None => inferred_schema(&definition.options, config, format, &sampled).await?,
+        None => inferred_schema(database.threads(), &definition.options, config, format, &sampled).await?,
     };
     if is_settled {
         database.schemas().put(&first.version, &key, inferred.clone());
@@ -99,6 +99,7 @@ async fn head(file: &QueryFile, options: &TableOptions, row_count: usize) -> Res
 }
 
 async fn inferred_schema(
+    threads: usize,
     options: &TableOptions,
     config: &ThermoclineConfig,
     format: FileFormat,
@@ -125,7 +126,7 @@ async fn inferred_schema(
             Inferred { schema, csv: Some(Arc::new(csv)), record_bytes }
         }
         _ => {
-            let options = ndjson::InferOptions { sample_rows, big_integers, on_error };
+            let options = ndjson::InferOptions { sample_rows, big_integers, on_error, threads };
             Inferred { schema: ndjson::infer(samples, &options).map_err(external)?, csv: None, record_bytes }
         }
     })

@@ -12,6 +12,9 @@ use crate::RawError;
 /// Bytes read at once.
 const STEP_BYTES: usize = 1 << 20;
 
+/// Memory taken ahead at most.
+const EXPECTED_MOST_BYTES: usize = 256 << 20;
+
 /// The first bytes of a file, decompressed.
 #[derive(Debug, Clone)]
 pub struct Head {
@@ -19,6 +22,26 @@ pub struct Head {
     pub bytes: Vec<u8>,
     /// Whether this is the whole file.
     pub is_whole: bool,
+}
+
+/// About what the head will take, from its first step: growing step by step would copy it, and fault its pages in, several
+/// times over. A guess, so never more than what is likely to be there.
+fn expected_bytes(
+    step_bytes: usize,
+    step_lines: usize,
+    row_count: usize,
+    most_bytes: usize,
+    compression: Compression,
+    size_bytes: u64,
+) -> usize {
+    let by_rows = (step_bytes / step_lines.max(1)).saturating_mul(row_count).saturating_add(2 * STEP_BYTES);
+    let text_bytes = match compression {
+        Compression::None => size_bytes,
+        // Text compresses about four to one.
+        _ => size_bytes.saturating_mul(4),
+    };
+    let by_size = usize::try_from(text_bytes).unwrap_or(usize::MAX);
+    by_rows.min(most_bytes.saturating_add(STEP_BYTES)).min(by_size).min(EXPECTED_MOST_BYTES)
 }
 
 /// Reads until `row_count` lines were seen, the file ends, or at least `most_bytes` were read.
@@ -44,8 +67,11 @@ pub async fn read_head(
                 lines += memchr::memchr_iter(b'\n', &window.content()[fresh..]).count();
                 // Of a plain file the end is known; a decompressor tells it only when asked for more.
                 is_whole = read == 0 || (compression == Compression::None && input.file_bytes() >= size_bytes);
+                if fresh == 0 {
+                    window.reserve(expected_bytes(read, lines, row_count, most_bytes, compression, size_bytes));
+                }
             }
-            Ok(Head { bytes: window.content().to_vec(), is_whole })
+            Ok(Head { bytes: window.into_content(), is_whole })
         }
         Source::Remote(file) => {
             // A request costs tens of milliseconds whatever it brings, so the first one brings much.

@@ -35,6 +35,11 @@ impl Window {
         &mut self.bytes[self.end..wanted]
     }
 
+    /// Takes memory for `count` bytes of content in all, so that gathering them moves nothing.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.bytes.reserve_exact(count.saturating_sub(self.bytes.len()));
+    }
+
     /// Adds the first `count` bytes of the room to the content.
     pub(super) fn filled(&mut self, count: usize) {
         self.end += count;
@@ -58,6 +63,13 @@ impl Window {
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         self.room(bytes.len()).copy_from_slice(bytes);
         self.filled(bytes.len());
+    }
+
+    /// The content as a vector of its own.
+    pub(super) fn into_content(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.end);
+        self.bytes.drain(..self.start);
+        self.bytes
     }
 
     /// Bytes held on the heap.

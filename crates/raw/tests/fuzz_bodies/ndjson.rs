@@ -19,6 +19,7 @@ pub fn run(input: &[u8]) {
         sample_rows: usize::from(choices.byte()),
         big_integers: if choices.one_in(2) { BigIntegers::Utf8 } else { BigIntegers::Float64 },
         on_error: if choices.one_in(2) { OnError::Skip } else { OnError::Fail },
+        threads: 1,
     };
     let sample = Sample { file: Arc::from("t.ndjson"), bytes: content, is_whole: !choices.one_in(3) };
     let Ok(schema) = infer([sample], &options) else { return };

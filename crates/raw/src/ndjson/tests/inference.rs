@@ -99,3 +99,75 @@ fn bad_records_in_the_sample_are_errors_with_their_place_or_left_out() {
     let options = InferOptions { on_error: OnError::Skip, ..InferOptions::default() };
     assert_eq!(schema_with(text, &options).unwrap(), [("a".to_owned(), DataType::Int64)]);
 }
+
+/// Records of every shape, among them ones that contradict each other and fields that come late.
+fn mixed_records(seed: u64, record_count: usize) -> String {
+    let mut state = seed | 1;
+    let mut next = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    let values = [
+        "null",
+        "1",
+        "-2.5",
+        "true",
+        "\"x\"",
+        "{\"p\":1}",
+        "{\"q\":[1.5]}",
+        "[]",
+        "[{\"r\":null}]",
+        "18446744073709551616",
+    ];
+    let padding = "x".repeat(100);
+    let mut text = String::new();
+    for record in 0..record_count {
+        // Few values a field, so that most fields have a type of their own.
+        let late = if record > record_count / 2 { next(30) } else { next(20) };
+        let value = values[((late + next(50) / 49) % values.len() as u64) as usize];
+        text.push_str(&format!("{{\"id\":{record},\"f{late}\":{value},\"padding\":\"{padding}\"}}\n"));
+        if next(50) == 0 {
+            text.push_str(" \n");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_large_sample_gives_the_same_on_one_thread_and_on_many() {
+    for seed in 1..=6 {
+        let text = mixed_records(seed, 40_000);
+        assert!(text.len() > 4 << 20);
+        for sample_rows in [100, 25_000, usize::MAX] {
+            let schema = |threads| {
+                let options = InferOptions { sample_rows, threads, ..InferOptions::default() };
+                schema_with(&text, &options).unwrap()
+            };
+            let alone = schema(1);
+            assert!(alone.len() > 10);
+            for threads in [2, 3, 7] {
+                assert_eq!(schema(threads), alone, "seed {seed}, {sample_rows} rows, {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_of_several_faults_is_told_whoever_finds_it() {
+    let mut text = mixed_records(9, 40_000);
+    for share in [0.9, 0.6] {
+        let at = (text.len() as f64 * share) as usize;
+        let line = at + text[at..].find('\n').unwrap() + 1;
+        text.insert_str(line, "{\"a\":tru}\n");
+    }
+    let message = |threads| {
+        let options = InferOptions { sample_rows: usize::MAX, threads, ..InferOptions::default() };
+        schema_with(&text, &options).unwrap_err().to_string()
+    };
+    assert_eq!(message(4), message(1));
+    let skipping =
+        |threads| InferOptions { sample_rows: 39_999, on_error: OnError::Skip, threads, ..InferOptions::default() };
+    assert_eq!(schema_with(&text, &skipping(4)).unwrap(), schema_with(&text, &skipping(1)).unwrap());
+}
