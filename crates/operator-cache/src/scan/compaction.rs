@@ -1,7 +1,7 @@
 //! Merging small results into chunks that are worth a reader's while.
 //!
-//! A later scan of the item pays per chunk (a batch, a residual filter, a few allocations), so chunks should have tens
-//! of thousands of rows, however few of them a morsel gave. Merging happens while the scan runs, by the stream that
+//! A later scan of the item pays per chunk (a batch, a residual filter, a few allocations: some 20 µs), so chunks should
+//! have thousands of rows, however few of them a morsel gave. More would not help: readers take 16,384 rows at once. Merging happens while the scan runs, by the stream that
 //! completes a run, once every participant has seen the run; what is left is merged when the item is made.
 //!
 //! Memory: one merged chunk at a time beside its parts, reserved first; without room the parts stay as they are.
@@ -14,13 +14,13 @@ use crate::item::Chunk;
 use crate::rows::Rows;
 
 /// Chunks below this are merged with their neighbours.
-const SMALL_ROW_COUNT: usize = 32 << 10;
+const SMALL_ROW_COUNT: usize = 4 << 10;
 /// A run is merged when it has this many rows …
-const RUN_ROW_COUNT: usize = 64 << 10;
+const RUN_ROW_COUNT: usize = 16 << 10;
 /// … or this many chunks. Each row is then copied at most log₃₂ of the number of morsels times.
 const RUN_CHUNK_COUNT: usize = 32;
 /// Nothing is merged beyond this many rows,
-const LARGE_ROW_COUNT: usize = 128 << 10;
+const LARGE_ROW_COUNT: usize = 32 << 10;
 /// nor beyond this many bytes: wide rows gain little from more company.
 const LARGE_SIZE_BYTES: u64 = 32 << 20;
 
