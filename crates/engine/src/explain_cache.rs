@@ -36,11 +36,13 @@ pub(crate) async fn explain(
     for exec in scans {
         let scan = exec.scan();
         for file in scan.files.iter() {
-            let request = scan.request(file, &exec.columns());
+            let pinned = if config.cache { Some(scan.pin(file).await?) } else { None };
+            let lost_bets = pinned.as_ref().map_or(0, |pinned| pinned.lost_bets());
+            let request = scan.request(file, &exec.columns(), lost_bets);
             let columns = request.columns.iter().map(|column| column.path.to_string()).collect::<Vec<_>>().join(", ");
             let path = file.path().to_string();
             let predicate = request.predicate.to_string();
-            if !config.cache {
+            let Some(pinned) = pinned else {
                 rows.push(Row {
                     path,
                     decision: "scan",
@@ -51,8 +53,7 @@ pub(crate) async fn explain(
                     detail: "thermocline.cache is off".to_string(),
                 });
                 continue;
-            }
-            let pinned = scan.pin(file).await?;
+            };
             rows.push(row(
                 path,
                 predicate,

@@ -193,6 +193,9 @@ impl OperatorCache {
                     let baseline = self.policy.baseline_on_use(&catalog.policy_state);
                     drop(catalog);
                     found.item.record_use(self.next_tick(), lookup_ns, baseline);
+                    if !found.exact {
+                        pinned.note_bet_won();
+                    }
                     return self.hit(request, found, lookup_ns);
                 }
                 Plan::Join(scan) => {
@@ -225,6 +228,9 @@ impl OperatorCache {
                 }
             };
             let keeps = retain && pinned.is_current();
+            if keeps && base.is_none() && request.retain_predicate != request.predicate {
+                pinned.note_bet();
+            }
             let scan = SharedScan::new(self, &request.source, pinned, spec, base, factory, keeps);
             let participant = Participant::first(&scan, &request.predicate);
             if keeps {

@@ -13,7 +13,7 @@
 //! the pin did (so a burst of pins costs two checks at most, and none is answered from a look before its time).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_budget::Reservation;
@@ -80,6 +80,26 @@ impl PinnedSource {
         self.record.as_ref().is_some_and(|record| record.is_current(self.generation))
     }
 
+    /// Scans of this file that kept more than was asked for, since a kept superset was last of use.
+    pub fn lost_bets(&self) -> u32 {
+        self.record.as_ref().map_or(0, |record| record.lost_bets.load(Ordering::Relaxed))
+    }
+
+    /// A scan keeps more than was asked for.
+    pub(crate) fn note_bet(&self) {
+        if let Some(record) = &self.record {
+            let count = |lost: u32| Some(lost.saturating_add(1));
+            let _ = record.lost_bets.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
+        }
+    }
+
+    /// A query was answered from more than it asked for.
+    pub(crate) fn note_bet_won(&self) {
+        if let Some(record) = &self.record {
+            record.lost_bets.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Hashes of the content of an earlier scan of this generation.
     pub fn hashes(&self) -> Option<&Arc<BlockHashes>> {
         self.hashes.as_ref()
@@ -92,6 +112,7 @@ pub(crate) struct FileRecord {
     /// Held while the content is checked.
     checking: Mutex<()>,
     known: Mutex<Option<Known>>,
+    lost_bets: AtomicU32,
     _reservation: Reservation,
 }
 
@@ -145,7 +166,7 @@ pub(crate) enum Stale {
 impl FileRecord {
     /// A record of a file that was not seen yet.
     pub(crate) fn new(reservation: Reservation) -> Self {
-        Self { checking: Mutex::new(()), known: Mutex::new(None), _reservation: reservation }
+        Self { checking: Mutex::new(()), known: Mutex::new(None), lost_bets: AtomicU32::new(0), _reservation: reservation }
     }
 
     /// Bytes that a record of a file with this version takes, its place in the table included.

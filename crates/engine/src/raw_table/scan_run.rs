@@ -27,6 +27,7 @@ use tokio::sync::OnceCell;
 
 use super::listing::{QueryFile, external};
 use super::options::{FileFormat, TableOptions};
+use super::estimates::{self, worth_widening};
 use super::source;
 use crate::database::Database;
 use crate::query::QueryContext;
@@ -55,9 +56,6 @@ pub(crate) struct Scan {
     pub(crate) context: Arc<QueryContext>,
 }
 
-/// Without a model of the data, a filter is taken to keep this share of the rows, as DataFusion does.
-const FILTER_SELECTIVITY: f64 = 0.2;
-
 impl Scan {
     /// Bytes of all files as they lie on their medium.
     pub(crate) fn total_bytes(&self) -> u64 {
@@ -81,7 +79,7 @@ impl Scan {
 
     /// A guess of the share of rows that pass the predicate.
     pub(crate) fn estimated_selectivity(&self) -> f64 {
-        FILTER_SELECTIVITY.powi(self.predicate.fields().count() as i32)
+        estimates::selectivity(self.predicate.fields().count())
     }
 
     /// The columns to ask of the files for `paths`: each once, children of a wanted struct left to the struct, and the
@@ -100,8 +98,14 @@ impl Scan {
         columns.into()
     }
 
-    /// What is asked of `file`.
-    pub(crate) fn request(&self, file: &QueryFile, outputs: &[(FieldPath, DataType)]) -> SelectRequest {
+    /// What is asked of `file`, of which so many [scans in vain](thermocline_operator_cache::PinnedSource::lost_bets) kept
+    /// more than they were asked for.
+    pub(crate) fn request(
+        &self,
+        file: &QueryFile,
+        outputs: &[(FieldPath, DataType)],
+        lost_bets: u32,
+    ) -> SelectRequest {
         let options = format!(
             "{} {}",
             self.options.fingerprint(self.format, &self.config),
@@ -109,21 +113,15 @@ impl Scan {
         );
         let columns = self.columns(outputs, self.config.cache);
         let retain =
-            if self.config.cache { self.retained_predicate(file, &columns) } else { Arc::clone(&self.predicate) };
+            match self.config.cache && worth_widening(self, file, &columns, lost_bets) {
+                true => Arc::new(Conjunction::all()),
+                false => Arc::clone(&self.predicate),
+            };
         SelectRequest {
             source: SourceKey { path: Arc::clone(file.path()), options: options.into(), unnest: self.unnest.clone() },
             columns,
             predicate: Arc::clone(&self.predicate),
             retain_predicate: retain,
-        }
-    }
-
-    /// The rows worth keeping: those of the query, or all of them when the whole columns are cheap enough to hold.
-    fn retained_predicate(&self, file: &QueryFile, columns: &[ColumnSpec]) -> Arc<Conjunction> {
-        if source::worth_widening(self, file, columns) {
-            Arc::new(Conjunction::all())
-        } else {
-            Arc::clone(&self.predicate)
         }
     }
 
@@ -260,7 +258,7 @@ impl ScanRun {
         let scan = &self.scan;
         let file = &scan.files[index];
         let pinned = scan.pin(file).await?;
-        let request = scan.request(file, &self.outputs);
+        let request = scan.request(file, &self.outputs, pinned.lost_bets());
         let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
         let cache = scan.database.cache();
         let start = if scan.config.cache {

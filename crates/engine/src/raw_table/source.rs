@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use thermocline_medium::{Change, Compression, HashRecorder};
+use thermocline_medium::{Change, HashRecorder};
 use thermocline_operator_cache::{
     ColumnSpec, Fetch, Morsel, MorselSource, Rows, ScanSpec, SourceEnd, SourceError, SourceFactory,
 };
-use thermocline_placement::operator_cache::widening::{Widening, WideningInputs, WideningRule};
 use thermocline_raw::{Column, FileScan, Format, ScanPlan, Source, Unnest};
 
 use super::listing::QueryFile;
@@ -143,49 +142,4 @@ fn unpack(payload: Option<Box<dyn std::any::Any + Send + Sync>>) -> Result<therm
         .and_then(|payload| payload.downcast::<thermocline_raw::Morsel>().ok())
         .map(|morsel| *morsel)
         .ok_or_else(|| "a morsel of another source was handed in".into())
-}
-
-/// Nanoseconds a core takes to scan a byte of text, and to parse and keep a value it would have rejected; measured on
-/// NDJSON and CSV of TPC-H. Only their ratio matters, and only roughly: it decides whether whole columns are kept.
-const SCAN_NS_PER_BYTE: f64 = 1.2;
-const KEEP_NS_PER_VALUE: f64 = 8.0;
-
-/// Elements taken to be in a list when nothing is known.
-const TYPICAL_LIST_LENGTH: u64 = 4;
-
-/// Whether the cache should keep the columns of all rows instead of the query's own.
-pub(super) fn worth_widening(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec]) -> bool {
-    if scan.predicate.is_all() {
-        return true;
-    }
-    let text_bytes = match file.compression(&scan.options) {
-        Compression::None => file.version.size_bytes,
-        // Text compresses about four to one.
-        _ => file.version.size_bytes * 4,
-    };
-    let record_count = text_bytes / scan.record_bytes.max(1);
-    let row_count = if scan.unnest.is_some() { record_count * TYPICAL_LIST_LENGTH } else { record_count };
-    let row_bytes: u64 = columns.iter().map(|column| value_bytes(&column.data_type)).sum();
-    let selectivity = scan.estimated_selectivity();
-    let rejected_values = row_count as f64 * (1.0 - selectivity) * columns.len() as f64;
-    let inputs = WideningInputs {
-        whole_columns_bytes: row_count * row_bytes,
-        selected_rows_bytes: (row_count as f64 * row_bytes as f64 * selectivity) as u64,
-        free_bytes: scan.database.budget().cache_room_bytes(),
-        scan_ns: (text_bytes as f64 * SCAN_NS_PER_BYTE) as u64,
-        extra_ns: (rejected_values * KEEP_NS_PER_VALUE) as u64,
-    };
-    matches!(WideningRule::default().decide(&inputs), Widening::WholeColumns { .. })
-}
-
-/// About what a value of a type takes in Arrow; text is taken to be short.
-fn value_bytes(data_type: &datafusion::arrow::datatypes::DataType) -> u64 {
-    use datafusion::arrow::datatypes::DataType;
-    match data_type {
-        DataType::Boolean => 1,
-        DataType::Utf8 => 24,
-        DataType::List(element) => 4 + TYPICAL_LIST_LENGTH * value_bytes(element.data_type()),
-        DataType::Struct(fields) => fields.iter().map(|field| value_bytes(field.data_type())).sum(),
-        other => other.primitive_width().unwrap_or(8) as u64,
-    }
 }

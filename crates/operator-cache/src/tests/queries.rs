@@ -227,3 +227,22 @@ fn decisions_are_bounded_and_numbered() {
     assert_eq!(decisions.len(), 8);
     assert_eq!((decisions[0].tick, decisions[7].tick, decisions[7].wall_ns), (13, 20, 77));
 }
+
+#[test]
+fn scans_that_kept_more_than_was_asked_count_as_lost_until_that_was_of_use() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let lost_bets = || pin(&cache, &object("f", "1", RECORDS)).lost_bets();
+    let widened = |names: &[&str], predicate: &Arc<Conjunction>| SelectRequest {
+        retain_predicate: Arc::default(),
+        ..request(names, predicate)
+    };
+    ask(&cache, &fake, &request(&["b"], &between(1, 2)));
+    assert_eq!(lost_bets(), 0, "no more was kept than asked");
+    assert_eq!(ask(&cache, &fake, &widened(&["b"], &between(3, 4))), expected(RECORDS, &between(3, 4)));
+    assert_eq!(lost_bets(), 1);
+    ask(&cache, &fake, &widened(&["a", "b"], &between(3, 4)));
+    assert_eq!(lost_bets(), 2, "other columns: the first item was of no use");
+    assert_eq!(ask(&cache, &fake, &widened(&["a", "b"], &between(700, 800))), expected(RECORDS, &between(700, 800)));
+    assert_eq!(lost_bets(), 0);
+}

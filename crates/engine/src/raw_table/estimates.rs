@@ -1,0 +1,75 @@
+//! Guesses about a scan before it runs, for what `placement` decides then.
+//!
+//! Owns the guesses; the decision is `placement`'s.
+
+use datafusion::arrow::datatypes::DataType;
+use thermocline_medium::Compression;
+use thermocline_operator_cache::ColumnSpec;
+use thermocline_placement::operator_cache::widening::{ScanCosts, ScanShape, Widening, WideningRule};
+use thermocline_predicate::FieldPath;
+
+use super::listing::QueryFile;
+use super::options::FileFormat;
+use super::scan_run::Scan;
+
+/// Without a model of the data, a filter on a field is taken to keep this share of the rows, as DataFusion does.
+const FIELD_SELECTIVITY: f64 = 0.2;
+
+/// Elements taken to be in a list when nothing is known.
+const TYPICAL_LIST_LENGTH: u64 = 4;
+
+/// Share of a record's text before the last wanted field, when no list is wanted: fields lie anywhere.
+const TYPICAL_WALKED_SHARE: f64 = 0.5;
+
+/// Share of the rows that pass filters on so many fields.
+pub(super) fn selectivity(field_count: usize) -> f64 {
+    FIELD_SELECTIVITY.powi(i32::try_from(field_count).unwrap_or(i32::MAX))
+}
+
+/// Whether the cache should keep the columns of all rows instead of the query's own.
+pub(super) fn worth_widening(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec], lost_bets: u32) -> bool {
+    if scan.predicate.is_all() {
+        return true;
+    }
+    let text_bytes = match file.compression(&scan.options) {
+        Compression::None => file.version.size_bytes,
+        // Text compresses about four to one.
+        _ => file.version.size_bytes.saturating_mul(4),
+    };
+    let record_count = text_bytes / scan.record_bytes.max(1);
+    let is_of_record = |path: &FieldPath| scan.unnest.as_ref().is_none_or(|unnest| !path.starts_with(unnest));
+    let record_field_count = scan.predicate.fields().filter(|(path, _)| is_of_record(path)).count();
+    let has_list = scan.unnest.is_some() || columns.iter().any(|column| value_count(&column.data_type) > 1);
+    let shape = ScanShape {
+        text_bytes,
+        row_count: if scan.unnest.is_some() { record_count * TYPICAL_LIST_LENGTH } else { record_count },
+        values_per_row: columns.iter().map(|column| value_count(&column.data_type) as f64).sum(),
+        row_bytes: columns.iter().map(|column| value_bytes(&column.data_type)).sum(),
+        selectivity: scan.estimated_selectivity(),
+        record_selectivity: selectivity(record_field_count),
+        walked_share: if has_list { 1.0 } else { TYPICAL_WALKED_SHARE },
+    };
+    let costs = if scan.format == FileFormat::Csv { ScanCosts::CSV } else { ScanCosts::NDJSON };
+    let inputs = shape.inputs(&costs, scan.database.budget().cache_room_bytes(), lost_bets);
+    matches!(WideningRule::default().decide(&inputs), Widening::WholeColumns { .. })
+}
+
+/// About what a value of a type takes in Arrow; text is taken to be short.
+fn value_bytes(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::Boolean => 1,
+        DataType::Utf8 => 24,
+        DataType::List(element) => 4 + TYPICAL_LIST_LENGTH * value_bytes(element.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|field| value_bytes(field.data_type())).sum(),
+        other => other.primitive_width().unwrap_or(8) as u64,
+    }
+}
+
+/// About how many values without parts a value of a type has.
+fn value_count(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::List(element) => TYPICAL_LIST_LENGTH * value_count(element.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|field| value_count(field.data_type())).sum(),
+        _ => 1,
+    }
+}
