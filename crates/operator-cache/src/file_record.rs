@@ -166,7 +166,12 @@ pub(crate) enum Stale {
 impl FileRecord {
     /// A record of a file that was not seen yet.
     pub(crate) fn new(reservation: Reservation) -> Self {
-        Self { checking: Mutex::new(()), known: Mutex::new(None), lost_bets: AtomicU32::new(0), _reservation: reservation }
+        Self {
+            checking: Mutex::new(()),
+            known: Mutex::new(None),
+            lost_bets: AtomicU32::new(0),
+            _reservation: reservation,
+        }
     }
 
     /// Bytes that a record of a file with this version takes, its place in the table included.

@@ -25,9 +25,9 @@ use thermocline_raw::Source;
 use thermocline_raw::csv::CsvFormat;
 use tokio::sync::OnceCell;
 
+use super::estimates::{self, worth_widening};
 use super::listing::{QueryFile, external};
 use super::options::{FileFormat, TableOptions};
-use super::estimates::{self, worth_widening};
 use super::source;
 use crate::database::Database;
 use crate::query::QueryContext;
@@ -100,23 +100,17 @@ impl Scan {
 
     /// What is asked of `file`, of which so many [scans in vain](thermocline_operator_cache::PinnedSource::lost_bets) kept
     /// more than they were asked for.
-    pub(crate) fn request(
-        &self,
-        file: &QueryFile,
-        outputs: &[(FieldPath, DataType)],
-        lost_bets: u32,
-    ) -> SelectRequest {
+    pub(crate) fn request(&self, file: &QueryFile, outputs: &[(FieldPath, DataType)], lost_bets: u32) -> SelectRequest {
         let options = format!(
             "{} {}",
             self.options.fingerprint(self.format, &self.config),
             schema_fingerprint(&self.table_schema)
         );
         let columns = self.columns(outputs, self.config.cache);
-        let retain =
-            match self.config.cache && worth_widening(self, file, &columns, lost_bets) {
-                true => Arc::new(Conjunction::all()),
-                false => Arc::clone(&self.predicate),
-            };
+        let retain = match self.config.cache && worth_widening(self, file, &columns, lost_bets) {
+            true => Arc::new(Conjunction::all()),
+            false => Arc::clone(&self.predicate),
+        };
         SelectRequest {
             source: SourceKey { path: Arc::clone(file.path()), options: options.into(), unnest: self.unnest.clone() },
             columns,

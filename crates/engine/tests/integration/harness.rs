@@ -146,3 +146,9 @@ pub(crate) fn numbered_csv(from: u64, count: u64) -> String {
 pub(crate) fn csv_rows(from: u64, count: u64) -> String {
     (from..from + count).map(|id| format!("{id},{}.5,n{}\n", 100 + id % 900, id % 7)).collect()
 }
+
+/// How long tests of random work go on beyond their usual count: `THERMOCLINE_TEST_SECONDS`, nothing by default.
+pub(crate) fn long_mode() -> Duration {
+    let seconds = std::env::var("THERMOCLINE_TEST_SECONDS").ok().map_or(0, |text| text.parse().unwrap());
+    Duration::from_secs(seconds)
+}
