@@ -96,18 +96,15 @@ def comparison(rng, row_count):
 
 
 def condition(rng, row_count):
-    """A condition of one to three comparisons.
-
-    Of NOT IN at most one: DataFusion's simplifier takes `k NOT IN (1) OR k NOT IN (2)` for true, NULL included.
-    """
+    """A condition of one to three comparisons; two lists of one column now and then meet in it."""
     parts = [comparison(rng, row_count) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
-    while sum("NOT IN" in part for part in parts) > 1:
-        parts[0] = comparison(rng, row_count)
-        rng.shuffle(parts)
+    if rng.random() < 0.2:
+        k = rng.randint(-20, 20)
+        parts = [f"k {rng.choice(['IN', 'NOT IN'])} ({k + shift}, {k + shift + 1}, {k + 4})" for shift in (0, 2)]
     text = parts[0]
     for part in parts[1:]:
         text = f"({text}) {rng.choice(['AND', 'AND', 'AND', 'OR'])} ({part})"
-    return text
+    return text if rng.random() < 0.8 else f"NOT ({text})"
 
 
 FLAT_QUERIES = [

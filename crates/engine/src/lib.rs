@@ -24,6 +24,7 @@ mod query;
 mod raw_table;
 mod session;
 mod settings;
+mod simplification;
 mod sql;
 mod unnest;
 mod verify;

@@ -11,7 +11,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::planner::CachingQueryPlanner;
-use crate::unnest;
+use crate::{simplification, unnest};
 
 /// The context of a session of our own.
 pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
@@ -60,6 +60,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     if optimizer_rules.is_empty() {
         optimizer_rules = Optimizer::new().rules;
     }
+    simplification::install(&mut optimizer_rules);
     unnest::push_down::install(&mut optimizer_rules);
     let mut analyzer_rules = state.analyzer().rules.clone();
     if analyzer_rules.is_empty() {

@@ -9,6 +9,7 @@ mod explain;
 mod growth;
 mod harness;
 mod interrupts;
+mod membership;
 mod security;
 mod slt;
 mod staleness;

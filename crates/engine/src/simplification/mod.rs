@@ -1,0 +1,106 @@
+//! Keeps DataFusion's expression simplifier from merging tests of one column in ways that change answers.
+//!
+//! The stock `simplify_expressions` intersects and subtracts lists: `k IN (1, 2) AND k IN (8, 9)` becomes `false`, and
+//! `k NOT IN (1, 2) OR k NOT IN (3, 4)` becomes `true`, although both are NULL where `k` is NULL. Elements are compared as
+//! text, so that `k IN (a, 1) AND k IN (b, 1)` loses the rows where `a` equals `b`, and NULL elements count as values. Only
+//! uniting lists (`k = 1 OR k IN (2, 3)`, `k <> 1 AND k NOT IN (2, 3)`) is right.
+//!
+//! [`KeepTestsApart`] stands around the stock rule. Where an expression tests the same columns in several *units*
+//! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies inside
+//! but cannot look through, and takes the calls away afterwards. Everything else passes through untouched.
+//!
+//! Invariants: names, types and nullability of a plan's columns stay; no call of [`apart`] leaves the rule. Stateless,
+//! shared freely.
+
+mod apart;
+mod units;
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+/// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions.
+pub(crate) fn install(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
+    for rule in rules {
+        if rule.name() == "simplify_expressions" {
+            *rule = Arc::new(KeepTestsApart { inner: Arc::clone(rule) });
+        }
+    }
+}
+
+/// Runs another rule on expressions in which it finds no two tests to merge wrongly.
+#[derive(Debug)]
+struct KeepTestsApart {
+    inner: Arc<dyn OptimizerRule + Send + Sync>,
+}
+
+impl OptimizerRule for KeepTestsApart {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !has_separable_tests(&plan)? {
+            return self.inner.rewrite(plan, config);
+        }
+        let plan = map_expressions(plan, units::separate)?.data;
+        let simplified = self.inner.rewrite(plan, config)?;
+        // A projection may have come between the node and its inputs.
+        simplified.transform_data(|plan| {
+            plan.transform_up(|node| {
+                if has_calls(&node)? { map_expressions(node, apart::rejoin) } else { Ok(Transformed::no(node)) }
+            })
+        })
+    }
+}
+
+/// Whether the node's own expressions have tests to keep apart.
+fn has_separable_tests(plan: &LogicalPlan) -> Result<bool> {
+    any_expression(plan, |expr| Ok(!units::separable(expr)?.is_empty()))
+}
+
+/// Whether the node's own expressions have calls of [`apart`].
+fn has_calls(plan: &LogicalPlan) -> Result<bool> {
+    any_expression(plan, |expr| expr.exists(|nested| Ok(apart::is_call(nested))))
+}
+
+fn any_expression(plan: &LogicalPlan, matches: impl Fn(&Expr) -> Result<bool>) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        found = matches(expr)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Rewrites the node's own expressions under the names they have. Grouping sets have none, their members do.
+fn map_expressions(
+    plan: LogicalPlan,
+    rewrite: fn(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&plan);
+    let renamed = |expr: Expr| {
+        let name = names.save(&expr);
+        Ok(rewrite(expr)?.update_data(|expr| name.restore(expr)))
+    };
+    plan.map_expressions(|expr| match expr {
+        Expr::GroupingSet(_) => expr.map_children(renamed),
+        _ => renamed(expr),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Plans with the rule around the stock simplifier, against plans without. Answers: `tests/integration/membership.rs`.
+#![allow(clippy::unwrap_used)]
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::Column;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::{col, lit, not};
+use datafusion::optimizer::Optimizer;
+use datafusion::prelude::SessionContext;
+
+use super::*;
+
+fn context(rules: Vec<Arc<dyn OptimizerRule + Send + Sync>>) -> SessionContext {
+    let state = SessionStateBuilder::new().with_default_features().with_optimizer_rules(rules).build();
+    let context = SessionContext::new_with_state(state);
+    let number = |name| Field::new(name, DataType::Int64, true);
+    let text = Field::new("s", DataType::Utf8, true);
+    let schema = Schema::new(vec![number("k"), number("j"), Field::new("small", DataType::Int32, true), text]);
+    context.register_batch("t", RecordBatch::new_empty(Arc::new(schema))).unwrap();
+    context
+}
+
+fn stock() -> SessionContext {
+    context(Optimizer::new().rules)
+}
+
+fn ours() -> SessionContext {
+    let mut rules = Optimizer::new().rules;
+    install(&mut rules);
+    context(rules)
+}
+
+async fn optimized(context: &SessionContext, sql: &str) -> LogicalPlan {
+    context.sql(sql).await.unwrap().into_optimized_plan().unwrap()
+}
+
+fn holds_calls(plan: &LogicalPlan) -> bool {
+    plan.exists(has_calls).unwrap()
+}
+
+#[tokio::test]
+async fn lists_are_not_intersected_or_subtracted() {
+    for (condition, kept) in [
+        ("k NOT IN (1, 2, 3, 4) OR k NOT IN (5, 6, 7, 8)", 2),
+        ("NOT (k IN (1, 2, 3, 4) AND k IN (5, 6, 7, 8))", 2),
+        ("NOT (k IN (1, 2, 3, 4) AND k NOT IN (1, 2, 3, 4, 5))", 2),
+        ("NOT (k = 1 OR k = 2 OR k = 3 OR k = 4) OR NOT (k = 5 OR k = 6 OR k = 7 OR k = 8)", 2),
+        ("k IN (j, 1, 2, 3) AND k IN (j + 1, 1, 2, 3)", 2),
+        ("CASE WHEN k NOT IN (1, 2, 3, 4) OR k NOT IN (5, 6, 7, 8) THEN j END = 1", 2),
+        // Different expressions until the cast is gone.
+        ("CAST(small AS BIGINT) NOT IN (1, 2, 3, 4) OR small NOT IN (5, 6, 7, 8)", 2),
+        // Not lists yet.
+        ("regexp_like(s, '^(xa|yb|zc|wd)$') AND s IN ('e', 'f', 'g', 'h')", 2),
+        ("NOT (k IN (5, 6, 7, 8) AND array_has([1, 2, 3, 4], k))", 2),
+    ] {
+        let plan = optimized(&ours(), &format!("SELECT k FROM t WHERE ({condition}) IS NOT TRUE")).await;
+        let text = plan.display_indent().to_string();
+        assert_eq!(text.matches(" IN (").count(), kept, "{condition}\n{text}");
+        assert!(!holds_calls(&plan), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn lists_are_still_united_and_common_parts_found() {
+    let cases = [
+        ("(k = 1 OR k = 2 OR k = 3 OR k = 4) AND k <> 9", "IN ([Int64(1), Int64(2), Int64(3), Int64(4)])", 1),
+        ("NOT (k <> 1 AND k NOT IN (2, 3, 4)) AND k <> 9", "IN ([Int64(1), Int64(2), Int64(3), Int64(4)])", 1),
+        ("(k IN (1, 2, 3, 4) AND j = 1) OR (k IN (1, 2, 3, 4) AND j = 2)", "IN ([Int64(1)", 1),
+        ("small NOT IN (1, 2, 3, 4) OR small NOT IN (5, 6, 7, 8)", "t.small NOT IN ([Int32(", 2),
+    ];
+    for (condition, part, count) in cases {
+        let plan = optimized(&ours(), &format!("SELECT k FROM t WHERE {condition}")).await;
+        let text = plan.display_indent().to_string();
+        let filters: String = text.lines().filter(|line| line.contains("Filter: ")).collect();
+        assert_eq!(filters.matches(part).count(), count, "{condition}\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_without_tests_to_keep_apart_is_the_stock_one() {
+    for sql in [
+        "SELECT k FROM t WHERE k = 1 OR k = 2 OR k IN (3, 4, 5)",
+        "SELECT k FROM t WHERE k <> 1 AND k NOT IN (3, 4, 5) AND j = 1 AND s LIKE 'a%'",
+        "SELECT k, sum(j + 1), sum(j + 2) FROM t WHERE k BETWEEN 1 AND 5 AND k IN (3, 4, 5, 6) GROUP BY k",
+        "SELECT a.k FROM t a JOIN t b ON a.k = b.k AND a.j = 1 WHERE b.j IN (1, 2) AND b.s = a.s",
+    ] {
+        let (ours, stock) = (optimized(&ours(), sql).await, optimized(&stock(), sql).await);
+        assert_eq!(ours.display_indent().to_string(), stock.display_indent().to_string(), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_node_keeps_its_columns_and_loses_the_calls() {
+    let test = "(k NOT IN (1, 2) OR k NOT IN (3, 4))";
+    for sql in [
+        format!("SELECT {test}, NOT {test} AS n, CASE WHEN {test} THEN 1 END FROM t"),
+        format!("SELECT {test}, count(*) FROM t GROUP BY {test}"),
+        format!("SELECT {test}, j, count(*) FROM t GROUP BY GROUPING SETS (({test}, j), (j), ())"),
+        format!("SELECT sum(CASE WHEN {test} THEN j END + 1), sum(CASE WHEN {test} THEN j END + 2) FROM t"),
+        format!("SELECT count(*) FILTER (WHERE {test}), max(CASE WHEN {test} THEN 1 ELSE 0 END) + 1 FROM t GROUP BY j"),
+        format!("SELECT row_number() OVER (PARTITION BY {test} ORDER BY {test}) FROM t"),
+        format!("SELECT k FROM t ORDER BY {test}, k"),
+        format!("SELECT DISTINCT ON ({test}) k, j FROM t ORDER BY {test}, k"),
+        format!("SELECT a.k FROM t a LEFT JOIN t b ON a.j = b.j AND {}", test.replace('k', "b.k")),
+        format!("SELECT k FROM t WHERE j IN (SELECT j FROM t WHERE {test}) UNION ALL SELECT j FROM t WHERE NOT {test}"),
+        format!("SELECT j FROM t GROUP BY j HAVING {}", test.replace('k', "sum(k)")),
+    ] {
+        let unoptimized = ours().sql(&sql).await.unwrap().into_unoptimized_plan();
+        let plan = optimized(&ours(), &sql).await;
+        assert!(!holds_calls(&plan), "{sql}\n{}", plan.display_indent());
+        assert_eq!(plan.schema().fields(), unoptimized.schema().fields(), "{sql}");
+    }
+}
+
+fn reads(names: &[&str]) -> units::Reads {
+    names.iter().map(|name| Column::from_name(*name)).collect()
+}
+
+#[test]
+fn only_what_is_tested_in_two_units_is_separable() {
+    let (one, two) = (|| col("k").eq(lit(1)), || col("k").in_list(vec![lit(2), lit(3)], false));
+    let k = || [reads(&["k"])].into();
+    let none = Default::default;
+    for (expr, expected) in [
+        (one().or(two()), none()),
+        (one().and(two()), k()),
+        (not(one()).and(not(two())), none()),
+        (not(one()).or(not(two())), k()),
+        (not(not(one()).and(not(two()))).or(two()), none()),
+        (one().or(col("j").eq(lit(1))), none()),
+        (one().or(col("j").eq(lit(1))).or(two()), k()),
+        (one().and(col("j").eq(lit(1))), none()),
+        // In a test's operand.
+        ((col("k") + lit(0)).in_list(vec![lit(1)], false).and(one()), k()),
+        (one().eq(lit(true)), k()),
+        // Constants are folded, columns are compared row by row.
+        (lit(1).eq(lit(2)).and(lit(1).in_list(vec![lit(2)], true)), none()),
+        (col("k").eq(col("j")).and(one()), none()),
+    ] {
+        assert_eq!(units::separable(&expr).unwrap(), expected, "{expr}");
+    }
+}
+
+#[test]
+fn separating_and_rejoining_changes_nothing() {
+    let expr = col("k").eq(lit(1)).and(not(col("k").eq(lit(2)))).or(col("k").in_list(vec![col("j")], true).is_null());
+    let separated = units::separate(expr.clone()).unwrap().data;
+    let mut calls = 0;
+    separated
+        .apply(|nested| {
+            calls += usize::from(apart::is_call(nested));
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .unwrap();
+    assert_eq!(calls, 3, "{separated}");
+    assert_eq!(apart::rejoin(separated).unwrap().data, expr);
+}
