@@ -1,4 +1,4 @@
-//! Gives each query its [`QueryContext`] before it is planned physically.
+//! Gives each query its [`QueryContext`] before it is planned physically, and sees to it that its joins can be stopped.
 //!
 //! DataFusion's `TaskContext` carries no identity of a query, and `TableProvider::scan` is called once per mention of a
 //! table. A query planner is called exactly once per query, by our own session and by a bare `SessionContext` alike, so
@@ -13,19 +13,22 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
+use thermocline_hardware::Clock;
 
+use crate::interruption::interruptible;
 use crate::query::QueryContext;
 
 /// Wraps another planner; plans with a fresh [`QueryContext`] unless the session already has one.
 #[derive(Debug)]
 pub(crate) struct CachingQueryPlanner {
     inner: Arc<dyn QueryPlanner + Send + Sync>,
+    clock: Arc<dyn Clock>,
 }
 
 impl CachingQueryPlanner {
     /// Plans through `inner`.
-    pub(crate) fn new(inner: Arc<dyn QueryPlanner + Send + Sync>) -> Self {
-        Self { inner }
+    pub(crate) fn new(inner: Arc<dyn QueryPlanner + Send + Sync>, clock: Arc<dyn Clock>) -> Self {
+        Self { inner, clock }
     }
 }
 
@@ -33,13 +36,13 @@ impl CachingQueryPlanner {
 impl QueryPlanner for CachingQueryPlanner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         if session.config().get_extension::<QueryContext>().is_some() {
-            return self.inner.create_physical_plan(plan, session).await;
+            return interruptible(self.inner.create_physical_plan(plan, session).await?, &self.clock);
         }
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return internal_err!("a caching query planner needs DataFusion's own SessionState");
         };
         let mut state = state.clone();
         state.config_mut().set_extension(Arc::new(QueryContext::default()));
-        self.inner.create_physical_plan(plan, &state).await
+        interruptible(self.inner.create_physical_plan(plan, &state).await?, &self.clock)
     }
 }

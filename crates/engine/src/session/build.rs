@@ -55,7 +55,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     let handle = SessionHandle::default();
     let catalogs: Arc<dyn CatalogProviderList> =
         Arc::new(FileCatalogList::new(Arc::clone(state.catalog_list()), Arc::clone(database), handle.clone()));
-    let planner = Arc::new(CachingQueryPlanner::new(Arc::clone(state.query_planner())));
+    let planner = Arc::new(CachingQueryPlanner::new(Arc::clone(state.query_planner()), Arc::clone(database.clock())));
     let mut optimizer_rules = state.optimizers().to_vec();
     if optimizer_rules.is_empty() {
         optimizer_rules = Optimizer::new().rules;

@@ -1,6 +1,7 @@
 //! Queries that end early, and files that change while they are read.
 
 use std::fs::OpenOptions;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::harness::{self, FIRST, Folder, integer, numbered_ndjson};
@@ -70,4 +71,56 @@ async fn a_file_replaced_by_rename_during_its_scan_is_read_to_its_end() {
     }
     assert_eq!(count, 400_000);
     assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{}' WHERE value > 0", path.display())).await, 10);
+}
+
+/// Joins that would take minutes: all pairs of a million rows, put out or thrown away.
+const LONG_JOINS: [&str; 6] = [
+    "SELECT sum(a.value + b.value) FROM range(0, 1000000) a CROSS JOIN range(0, 1000000) b",
+    "SELECT count(*) FROM range(0, 1000000) a JOIN range(0, 1000000) b ON a.value + b.value < 0",
+    "SELECT count(*) FROM range(0, 1000000) a LEFT JOIN range(0, 1000000) b ON a.value < b.value AND a.value > b.value",
+    "SELECT count(*) FROM range(0, 1000000) a WHERE EXISTS (SELECT 1 FROM range(0, 1000000) b WHERE a.value + b.value < 0)",
+    "SELECT count(*) FROM range(0, 1000000) a JOIN range(0, 1000000) b \
+     ON a.value % 3 = b.value % 3 AND a.value + b.value < 0",
+    "SELECT a.value % 7 AS k, sum(b.value) FROM range(0, 1000000) a JOIN range(0, 1000000) b ON a.value > b.value GROUP BY k",
+];
+
+/// How long the workers of a cancelled query may go on: fifty times what it takes, a fraction of what it would take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_cancelled_join_frees_its_workers() {
+    for sql in LONG_JOINS {
+        for drops_result in [false, true] {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            let session = harness::session();
+            // Whoever waits on workers must not be one.
+            let query = runtime.spawn({
+                let session = session.clone();
+                async move {
+                    let mut result = session.sql(sql).await.unwrap();
+                    if drops_result {
+                        let waited = tokio::time::timeout(Duration::from_millis(100), result.next()).await;
+                        drop(result);
+                        assert!(waited.is_err(), "{sql}\nhas ended");
+                    } else {
+                        result.next().await;
+                    }
+                }
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            query.abort();
+            let (sender, answer) = mpsc::channel();
+            runtime.spawn(async move { sender.send(integer(&session, "SELECT 1").await) });
+            assert_eq!(answer.recv_timeout(PATIENCE), Ok(1), "{sql}");
+            let mut waits = 0;
+            while runtime.metrics().num_alive_tasks() > 0 {
+                assert!(waits < PATIENCE.as_millis() / 10, "{sql}\ngoes on");
+                std::thread::sleep(Duration::from_millis(10));
+                waits += 1;
+            }
+            let cancelled = runtime.block_on(query).is_err_and(|error| error.is_cancelled());
+            assert!(cancelled != drops_result, "{sql}");
+            runtime.shutdown_background();
+        }
+    }
 }
