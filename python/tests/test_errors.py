@@ -19,7 +19,7 @@ def test_exceptions_are_what_python_users_catch():
 
 @pytest.mark.parametrize("sql", ["SELEC 1", "SELECT 'open", "SELECT 1 1 1", "SELECT (1"])
 def test_a_syntax_error_is_raised_by_sql_itself(db, sql):
-    with pytest.raises(thermocline.InputError):
+    with pytest.raises(thermocline.InputError, match="^syntax error"):
         db.sql(sql)
 
 

@@ -8,6 +8,8 @@ use thermocline_budget::BudgetError;
 use thermocline_medium::MediumError;
 use thermocline_raw::RawError;
 
+use crate::sql::syntax_error;
+
 /// What the caller should do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,6 +87,7 @@ impl From<DataFusionError> for Error {
         // The root says what happened; DataFusion's prefixes around it ("Execution error: External error: …") do not help.
         let message = match root {
             DataFusionError::External(source) => source.to_string(),
+            DataFusionError::SQL(error, detail) => syntax_error::sentence(error, detail.as_deref()),
             other => other.strip_backtrace(),
         };
         Self { kind, message, source: Some(Box::new(error)) }

@@ -4,6 +4,7 @@
 //! that users of other engines know ([`settings_names`]).
 
 pub(crate) mod settings_names;
+pub(crate) mod syntax_error;
 
 use std::collections::VecDeque;
 
@@ -66,7 +67,8 @@ pub(crate) fn parse(text: &str, dialect: &dyn Dialect, recursion_limit: usize) -
         if next.token != Token::SemiColon && next.token != Token::EOF {
             return Err(DataFusionError::SQL(
                 Box::new(datafusion::sql::sqlparser::parser::ParserError::ParserError(format!(
-                    "Expected: end of statement, found: {next}"
+                    "Expected: end of statement, found: {next}{}",
+                    next.span.start
                 ))),
                 None,
             ));
