@@ -6,6 +6,7 @@
 //! refused (the optimizer trusts them), and settings obey the lock.
 
 mod build;
+mod column_names;
 mod memory_table;
 mod result;
 
@@ -144,7 +145,7 @@ impl Session {
     }
 
     async fn plan(&self, statement: &Statement) -> Result<LogicalPlan> {
-        Ok(self.context.state().statement_to_plan(statement.clone()).await?)
+        Ok(column_names::shortened(self.context.state().statement_to_plan(statement.clone()).await?)?)
     }
 
     /// Optimises and plans a query under a fresh [`QueryContext`].
@@ -187,7 +188,7 @@ impl Session {
             LogicalPlan::Statement(PlanStatement::Execute(_)) => {
                 let frame = self.context.execute_logical_plan(plan).await?;
                 let (_, plan) = frame.into_parts();
-                self.query(plan).await
+                self.query(column_names::shortened(plan)?).await
             }
             LogicalPlan::Statement(_) => {
                 self.context.execute_logical_plan(plan).await?;

@@ -91,3 +91,28 @@ async fn paths_that_are_no_tables_say_why() {
     let message = harness::error(&session, &format!("SELECT * FROM '{}'", path.display())).await;
     assert!(message.contains("STORED AS"), "{message}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_of_a_struct_is_called_by_its_own_name_unless_another_column_is() {
+    let folder = Folder::new();
+    let path = folder.file("t.ndjson", "{\"id\":1,\"o\":{\"id\":2,\"x\":{\"y\":3}},\"l\":[{\"n\":4}]}\n");
+    let session = session();
+    for (columns, names) in [
+        ("i.n, t.o.x.y, t.o['x']", ["n", "y", "x"].as_slice()),
+        ("t.o.id, t.id", &["t.o[id]", "id"]),
+        ("t.o.id, i.n AS id", &["t.o[id]", "id"]),
+        ("t.o.x.y + 1, i.n AS m", &["t.o[x][y] + Int64(1)", "m"]),
+    ] {
+        let sql = format!("SELECT {columns} FROM '{}' AS t, UNNEST(t.l) AS i", path.display());
+        for sql in [format!("{sql} ORDER BY i.n LIMIT 3"), sql] {
+            let result = session.sql(&sql).await.unwrap();
+            let found: Vec<String> = result.schema().fields().iter().map(|field| field.name().clone()).collect();
+            assert_eq!(found, names, "{sql}");
+            assert_eq!(result.collect().await.unwrap()[0].schema().field(0).name(), names[0], "{sql}");
+        }
+    }
+    let distinct = format!("SELECT DISTINCT i.n FROM '{}' AS t, UNNEST(t.l) AS i", path.display());
+    assert_eq!(session.sql(&distinct).await.unwrap().schema().field(0).name(), "n");
+    let grouped = format!("SELECT t.o.x.y, count(*) FROM '{}' AS t GROUP BY t.o.x.y", path.display());
+    assert_eq!(session.sql(&grouped).await.unwrap().schema().field(0).name(), "y");
+}
