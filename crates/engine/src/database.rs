@@ -16,9 +16,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, Machine, SystemClock};
 use thermocline_operator_cache::{CacheOptions, OperatorCache};
-use thermocline_placement::operator_cache::EvictionPolicy;
-use thermocline_placement::operator_cache::lru::Lru;
-use thermocline_placement::operator_cache::recache::ReCache;
+pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory_pool::BudgetPool;
@@ -30,16 +28,6 @@ use crate::settings::{SharedSettings, ThermoclineConfig};
 /// The catalog and schema that unqualified names live in.
 pub(crate) const DEFAULT_CATALOG: &str = "main";
 pub(crate) const DEFAULT_SCHEMA: &str = "public";
-
-/// Which cached items make room for others when memory is short.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Eviction {
-    /// Those that save least query time for their bytes (ReCache, Algorithm 1, corrected).
-    #[default]
-    ReCache,
-    /// Those not used for longest.
-    LeastRecentlyUsed,
-}
 
 /// How to open a [`Database`].
 #[derive(Debug, Clone, Default)]
@@ -89,10 +77,7 @@ impl Database {
         if let Some(probe) = options.allocated_bytes {
             budget.observe_allocated(probe);
         }
-        let policy: Box<dyn EvictionPolicy> = match options.eviction {
-            Eviction::ReCache => Box::new(ReCache),
-            Eviction::LeastRecentlyUsed => Box::new(Lru),
-        };
+        let policy = options.eviction.policy();
         let cache = OperatorCache::new(CacheOptions { policy, ..CacheOptions::default() }, &budget, Arc::clone(&clock));
         let footers = FooterCache::new(&budget, Arc::clone(&clock));
         let settings = Arc::new(SharedSettings::new(budget.clone(), &machine));

@@ -122,7 +122,12 @@ fn main() {
         let request = |predicate: Conjunction, wanted: &[usize]| {
             let predicate = Arc::new(predicate);
             SelectRequest {
-                source: SourceKey { path: Arc::clone(&version.path), options: "".into(), unnest: None },
+                source: SourceKey {
+                    path: Arc::clone(&version.path),
+                    kind: SourceKind::Json,
+                    options: "".into(),
+                    unnest: None,
+                },
                 columns: wanted.iter().map(|index| columns[*index].clone()).collect(),
                 predicate: Arc::clone(&predicate),
                 retain_predicate: predicate,

@@ -89,6 +89,7 @@ impl OperatorCache {
             let mut catalog = self.catalog();
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
+                kind: scan.source.kind,
                 use_count: 1 + base_uses + catalog.remembered(&scan.source, &scan.spec.predicate),
                 execute_ns: base_ns.saturating_add(progress.whole_ns(execute_ns).unwrap_or(execute_ns)),
                 cache_ns: progress.whole_ns(cache_ns).unwrap_or(cache_ns),
@@ -96,13 +97,14 @@ impl OperatorCache {
                 lookup_ns: 0,
                 size_bytes,
                 baseline: 0.0,
-                last_use: 0,
+                last_use: self.tick(),
             };
+            let state = self.policy_state(&catalog);
             let items = catalog.evictable();
             // What the scan and its base hold already is room for its item.
             let held_bytes = kept_bytes.saturating_sub(incoming_bytes).saturating_add(base_bytes);
             let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
-            match admit(self.policy(), catalog.policy_state, &items, &newcomer, free_bytes, self.limit_bytes()) {
+            match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
                     evicted = self.carry_out(&mut catalog, &eviction, &items, "room for a running scan");
                     Ok(())
@@ -255,7 +257,7 @@ impl ReclaimableCache for OperatorCache {
     fn marginal_benefit(&self, bytes: u64) -> f64 {
         let catalog = self.catalog();
         let items = catalog.evictable();
-        let benefit = marginal_benefit(self.policy(), &catalog.policy_state, &items, bytes);
+        let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
         if benefit.is_finite() {
             return benefit;
         }
@@ -274,7 +276,7 @@ impl ReclaimableCache for OperatorCache {
         let (evicted, scans) = {
             let mut catalog = self.catalog();
             let items = catalog.evictable();
-            let eviction = self.policy().choose(catalog.policy_state, &items, bytes);
+            let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes);
             let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");
             let scans: Vec<Arc<SharedScan>> = catalog.scans().cloned().collect();
             (evicted, scans)

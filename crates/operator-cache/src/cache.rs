@@ -9,8 +9,8 @@ use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
 use thermocline_hardware::Clock;
 use thermocline_medium::FileVersion;
-use thermocline_placement::operator_cache::EvictionPolicy;
 use thermocline_placement::operator_cache::recache::ReCache;
+use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
 use thermocline_predicate::Conjunction;
 
 use crate::catalog::{Catalog, Plan};
@@ -34,7 +34,7 @@ const PLAN_ATTEMPTS: usize = 8;
 #[derive(Debug)]
 pub struct CacheOptions {
     /// Decides what goes when room is needed.
-    pub policy: Box<dyn EvictionPolicy>,
+    pub policy: &'static dyn EvictionPolicy,
     /// Decisions remembered.
     pub decision_count: usize,
 }
@@ -42,13 +42,13 @@ pub struct CacheOptions {
 impl Default for CacheOptions {
     /// ReCache's policy, 4096 decisions.
     fn default() -> Self {
-        Self { policy: Box::new(ReCache), decision_count: 4096 }
+        Self { policy: &ReCache, decision_count: 4096 }
     }
 }
 
 /// The results of select operators over single raw files, in memory. See the crate's documentation.
 pub struct OperatorCache {
-    policy: Box<dyn EvictionPolicy>,
+    policy: &'static dyn EvictionPolicy,
     budget: Budget,
     account: Account,
     clock: Arc<dyn Clock>,
@@ -202,6 +202,7 @@ impl OperatorCache {
                     let participant = Participant::join(&scan, &request.predicate);
                     drop(catalog);
                     let Some(participant) = participant else { continue };
+                    self.next_tick();
                     let (scanned_bytes, total_bytes) = participant.progress();
                     let numbers = vec![("scanned_bytes", scanned_bytes as f64), ("total_bytes", total_bytes as f64)];
                     self.record_scan(DecisionKind::Join, &scan, numbers, "a scan that runs computes it");
@@ -222,6 +223,7 @@ impl OperatorCache {
                     (spec, Some(item))
                 }
                 Plan::Miss(reason) => {
+                    self.next_tick();
                     let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
                     (scan_spec(request, pinned, retain), None)
@@ -353,7 +355,7 @@ impl OperatorCache {
             cache_ns: measured.cache_ns,
             reuse_scan_ns: item.meters.reuse_scan_ns().unwrap_or(0),
             lookup_ns: measured.lookup_ns,
-            benefit_s: self.policy.worth_s(&catalog.policy_state, &measured),
+            benefit_s: self.policy.worth_s(&self.policy_state(catalog), &measured),
             score: self.policy.score(&measured),
         }
     }
@@ -443,7 +445,7 @@ impl OperatorCache {
     }
 
     pub(crate) fn policy(&self) -> &dyn EvictionPolicy {
-        &*self.policy
+        self.policy
     }
 
     pub(crate) fn budget(&self) -> &Budget {
@@ -463,7 +465,17 @@ impl OperatorCache {
         self.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Logical time of a use.
+    /// What the policy remembers, at the present time.
+    pub(crate) fn policy_state(&self, catalog: &Catalog) -> PolicyState {
+        PolicyState { now: self.tick(), ..catalog.policy_state }
+    }
+
+    /// The logical time: requests so far, about.
+    pub(crate) fn tick(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Logical time of a use or another request, which is now.
     pub(crate) fn next_tick(&self) -> u64 {
         self.ticks.fetch_add(1, Ordering::Relaxed) + 1
     }

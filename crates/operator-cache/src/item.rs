@@ -168,6 +168,7 @@ impl Item {
     pub(crate) fn measurements(&self) -> ItemMeasurements {
         ItemMeasurements {
             id: self.id.0,
+            kind: self.source.kind,
             use_count: self.meters.use_count.load(Ordering::Relaxed),
             execute_ns: self.meters.execute_ns.load(Ordering::Relaxed),
             cache_ns: self.meters.cache_ns.load(Ordering::Relaxed),

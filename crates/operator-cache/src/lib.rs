@@ -51,3 +51,4 @@ pub use request::{ColumnSpec, SelectRequest};
 pub use rows::{ColumnRoute, Rows};
 pub use scan::{Participant, RowStream};
 pub use source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
+pub use thermocline_placement::operator_cache::SourceKind;

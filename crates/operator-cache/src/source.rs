@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use thermocline_medium::BlockHashes;
+use thermocline_placement::operator_cache::SourceKind;
 use thermocline_predicate::{Conjunction, FieldPath};
 
 use crate::error::SourceError;
@@ -21,6 +22,8 @@ use crate::rows::Rows;
 pub struct SourceKey {
     /// Canonical path or URL, as in [`FileVersion::path`](thermocline_medium::FileVersion).
     pub path: Arc<str>,
+    /// The kind of text it is. Part of `options` too; policies know it from here.
+    pub kind: SourceKind,
     /// Canonical text of format, options and table schema: two tables share items only when it is equal.
     pub options: Arc<str>,
     /// The list that is flattened to one row per element, if any.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use datafusion::common::{Result, plan_err};
 use thermocline_medium::Compression;
+use thermocline_operator_cache::SourceKind;
 use thermocline_raw::OnError;
 
 use crate::settings::{self, Append, ThermoclineConfig};
@@ -52,6 +53,14 @@ impl FileFormat {
             Self::Ndjson => "ndjson",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
+        }
+    }
+
+    /// The kind of text, for the cache's policies. Parquet is not cached as rows of text, and never asks.
+    pub(crate) fn source_kind(self) -> SourceKind {
+        match self {
+            Self::Csv => SourceKind::Csv,
+            Self::Ndjson | Self::Parquet => SourceKind::Json,
         }
     }
 }

@@ -112,7 +112,12 @@ impl Scan {
             false => Arc::clone(&self.predicate),
         };
         SelectRequest {
-            source: SourceKey { path: Arc::clone(file.path()), options: options.into(), unnest: self.unnest.clone() },
+            source: SourceKey {
+                path: Arc::clone(file.path()),
+                kind: self.format.source_kind(),
+                options: options.into(),
+                unnest: self.unnest.clone(),
+            },
             columns,
             predicate: Arc::clone(&self.predicate),
             retain_predicate: retain,

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use arrow::datatypes::{DataType, Field, Fields};
 use thermocline_budget::{Account, Budget, Purpose};
+use thermocline_placement::operator_cache::SourceKind;
 use thermocline_predicate::Scalar;
 
 use super::bounds::Digest;
@@ -92,7 +93,7 @@ fn column(name: &str) -> ColumnSpec {
 fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnSpec>) -> Arc<Item> {
     Arc::new(Item {
         id: ItemId(id),
-        source: SourceKey { path: "f".into(), options: "".into(), unnest: None },
+        source: SourceKey { path: "f".into(), kind: SourceKind::Json, options: "".into(), unnest: None },
         generation: id,
         end_bytes: 1,
         growable: true,

@@ -239,7 +239,7 @@ pub(super) fn between(low: i64, high: i64) -> Arc<Conjunction> {
 }
 
 pub(super) fn source(name: &str) -> SourceKey {
-    SourceKey { path: Arc::from(name), options: Arc::from("fake"), unnest: None }
+    SourceKey { path: Arc::from(name), kind: SourceKind::Json, options: Arc::from("fake"), unnest: None }
 }
 
 pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {

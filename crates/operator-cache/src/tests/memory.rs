@@ -25,7 +25,7 @@ fn fake() -> Arc<Fake> {
 fn whatever_the_limit_answers_are_right_and_the_limit_holds() {
     // A whole item has about 320 kB.
     for limit_bytes in [0, 100, 3_000, 50_000, 200_000, 400_000, 1 << 20] {
-        for policy in [CacheOptions::default(), CacheOptions { policy: Box::new(Lru), ..CacheOptions::default() }] {
+        for policy in [CacheOptions::default(), CacheOptions { policy: &Lru, ..CacheOptions::default() }] {
             let budget = Budget::new(1 << 30, Some(limit_bytes));
             let cache = OperatorCache::new(policy, &budget, Arc::new(ManualClock::new(0)));
             let fake = fake();

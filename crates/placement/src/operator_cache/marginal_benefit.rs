@@ -42,12 +42,14 @@ pub(super) fn victims_worth_s(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator_cache::SourceKind;
     use crate::operator_cache::lru::Lru;
     use crate::operator_cache::recache::ReCache;
 
     fn item(id: u64, size_bytes: u64, execute_ns: u64) -> ItemMeasurements {
         ItemMeasurements {
             id,
+            kind: SourceKind::Json,
             use_count: 2,
             execute_ns,
             cache_ns: 0,
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn items_that_have_lost_their_worth_are_free_to_take() {
-        let aged = PolicyState { baseline: 100.0 };
+        let aged = PolicyState { baseline: 100.0, now: 0 };
         assert_eq!(marginal_benefit(&ReCache, &aged, &[item(1, 1000, SECOND_NS)], 500), 0.0);
     }
 }

@@ -1,8 +1,8 @@
 //! Which cached operator results to admit, keep, widen and use.
 //!
-//! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`]. Around them lie
-//! the decisions that go with every policy: [`admission`], [`widening`], [`choose_item`], and the models they
-//! need: [`extrapolate`], [`marginal_benefit`].
+//! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
+//! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`],
+//! [`choose_item`], and the models they need: [`extrapolate`], [`marginal_benefit`].
 //!
 //! Paper: ReCache (PVLDB 2017) §5; each module lists its deviations.
 
@@ -11,7 +11,12 @@ pub mod choose_item;
 pub mod extrapolate;
 pub mod lru;
 mod marginal_benefit;
+pub mod monetdb;
+mod policy_name;
+pub mod proteus;
 pub mod recache;
+pub mod recache_as_printed;
+pub mod vectorwise;
 pub mod widening;
 
 #[cfg(test)]
@@ -21,12 +26,24 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 
 pub use marginal_benefit::marginal_benefit;
+pub use policy_name::{PolicyName, UnknownPolicy};
+
+/// What an item was parsed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SourceKind {
+    /// Delimited text.
+    Csv,
+    /// JSON, one record a line.
+    Json,
+}
 
 /// What is measured of one cached item, and the two marks the policies leave on it at each use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ItemMeasurements {
     /// The cache's name for the item; unique among the items of one decision.
     pub id: u64,
+    /// The text it was parsed from.
+    pub kind: SourceKind,
     /// `n`: queries the item has answered, the one that built it included. Zero is read as one.
     pub use_count: u64,
     /// `t`: executing the operator on the source, parsing included, without caching its result.
@@ -53,6 +70,11 @@ impl ItemMeasurements {
         (rebuild_ns - reuse_ns).max(0.0) * 1e-9
     }
 
+    /// Seconds to have the item again once it is gone: `t + c`.
+    pub fn rebuild_s(&self) -> f64 {
+        (self.execute_ns as f64 + self.cache_ns as f64) * 1e-9
+    }
+
     /// Seconds saved if the item is used as often again as it was: `n · (t + c - s - l)`.
     pub fn history_s(&self) -> f64 {
         self.use_count.max(1) as f64 * self.saving_s()
@@ -65,6 +87,9 @@ pub struct PolicyState {
     /// `L` of the greedy-dual family, in seconds per log₂ byte: how much an item must have been worth when it was
     /// last used to be still worth anything. Never falls.
     pub baseline: f64,
+    /// Logical time of the decision, on the scale of [`ItemMeasurements::last_use`]; who asks sets it. Policies that
+    /// forget by time use it, and none changes it.
+    pub now: u64,
 }
 
 /// One item to evict.
@@ -122,4 +147,24 @@ pub fn bytes_to_free(held_bytes: u64, incoming_bytes: u64, limit_bytes: u64) -> 
 /// Orders items for eviction: by score, then the least recently used, then by id.
 fn eviction_order(a: (f64, &ItemMeasurements), b: (f64, &ItemMeasurements)) -> Ordering {
     a.0.total_cmp(&b.0).then(a.1.last_use.cmp(&b.1.last_use)).then(a.1.id.cmp(&b.1.id))
+}
+
+/// Evicts in `eviction_order` of the policy's scores until enough is free. Leaves the state as it is.
+fn lowest_first(
+    policy: &dyn EvictionPolicy,
+    state: PolicyState,
+    items: &[ItemMeasurements],
+    bytes_to_free: u64,
+) -> Eviction {
+    let mut order: Vec<(f64, &ItemMeasurements)> = items.iter().map(|item| (policy.score(item), item)).collect();
+    order.sort_unstable_by(|a, b| eviction_order(*a, *b));
+    let mut eviction = Eviction { state, ..Eviction::default() };
+    for (score, item) in order {
+        if eviction.freed_bytes >= bytes_to_free {
+            break;
+        }
+        eviction.freed_bytes = eviction.freed_bytes.saturating_add(item.size_bytes);
+        eviction.victims.push(Victim { id: item.id, score, size_bytes: item.size_bytes });
+    }
+    eviction
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::admission::{Admission, admit};
 use super::lru::Lru;
 use super::recache::ReCache;
-use super::{Eviction, EvictionPolicy, ItemMeasurements, PolicyState, bytes_to_free};
+use super::{Eviction, EvictionPolicy, ItemMeasurements, PolicyState, SourceKind, bytes_to_free};
 
 /// A xorshift generator; tests print its seed when they fail.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ impl Random {
     pub(crate) fn item(&mut self, id: u64) -> ItemMeasurements {
         ItemMeasurements {
             id,
+            kind: if self.below(2) == 0 { SourceKind::Csv } else { SourceKind::Json },
             use_count: self.below(6),
             execute_ns: self.magnitude(1e3, 1e10),
             cache_ns: self.magnitude(1e3, 1e8),
@@ -166,6 +167,7 @@ fn replay(trace: &Trace, policy: &dyn EvictionPolicy, limit_bytes: u64, weigh: b
         spent_ns += source.execute_ns;
         let mut newcomer = ItemMeasurements {
             id: request as u64,
+            kind: SourceKind::Json,
             use_count: 1,
             execute_ns: source.execute_ns,
             cache_ns: source.cache_ns,

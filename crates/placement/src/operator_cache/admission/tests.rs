@@ -1,6 +1,7 @@
 //! Each reason to refuse, and that neither scans nor history have the last word.
 
 use super::*;
+use crate::operator_cache::SourceKind;
 use crate::operator_cache::lru::Lru;
 use crate::operator_cache::recache::ReCache;
 
@@ -9,6 +10,7 @@ const MIB: u64 = 1 << 20;
 fn item(id: u64, size_bytes: u64, use_count: u64) -> ItemMeasurements {
     ItemMeasurements {
         id,
+        kind: SourceKind::Json,
         use_count,
         execute_ns: 2_000_000_000,
         cache_ns: 100_000_000,
@@ -23,7 +25,7 @@ fn item(id: u64, size_bytes: u64, use_count: u64) -> ItemMeasurements {
 #[test]
 fn an_item_larger_than_the_limit_is_refused_even_by_an_empty_cache() {
     let reason = Refusal::LargerThanLimit { size_bytes: 5 * MIB, limit_bytes: 4 * MIB };
-    let state = PolicyState { baseline: 1.5 };
+    let state = PolicyState { baseline: 1.5, now: 0 };
     for policy in [&ReCache as &dyn EvictionPolicy, &Lru] {
         let decision = admit(policy, state, &[], &item(1, 5 * MIB, 100), 4 * MIB, 4 * MIB);
         assert_eq!(decision, Admission::Refuse { reason, state });

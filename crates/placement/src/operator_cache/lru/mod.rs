@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Eviction, EvictionPolicy, ItemMeasurements, PolicyState, Victim, eviction_order};
+use super::{Eviction, EvictionPolicy, ItemMeasurements, PolicyState, lowest_first};
 
 /// Evicts the least recently used items until enough is free.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,18 +27,8 @@ impl EvictionPolicy for Lru {
     }
 
     fn choose(&self, state: PolicyState, items: &[ItemMeasurements], bytes_to_free: u64) -> Eviction {
-        let mut order: Vec<&ItemMeasurements> = items.iter().collect();
-        // Not by score alone: above 2^53 neighbouring times are one float, and `eviction_order` tells them apart.
-        order.sort_unstable_by(|a, b| eviction_order((self.score(a), a), (self.score(b), b)));
-        let mut eviction = Eviction { state, ..Eviction::default() };
-        for item in order {
-            if eviction.freed_bytes >= bytes_to_free {
-                break;
-            }
-            eviction.freed_bytes = eviction.freed_bytes.saturating_add(item.size_bytes);
-            eviction.victims.push(Victim { id: item.id, score: self.score(item), size_bytes: item.size_bytes });
-        }
-        eviction
+        // Above 2^53 neighbouring times are one score; the order of eviction then looks at the times themselves.
+        lowest_first(self, state, items, bytes_to_free)
     }
 
     fn worth_s(&self, _state: &PolicyState, item: &ItemMeasurements) -> f64 {

@@ -10,7 +10,7 @@ fn the_least_recently_used_go_first_until_enough_is_free() {
         let items: Vec<ItemMeasurements> = (0..random.below(30)).map(|id| random.item(id)).collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
         let bytes_to_free = random.below(total_bytes + 2);
-        let state = PolicyState { baseline: 0.5 };
+        let state = PolicyState { baseline: 0.5, now: 0 };
         let eviction = Lru.choose(state, &items, bytes_to_free);
         let context = format!("seed {seed}, {bytes_to_free} bytes of {items:?}");
         check_eviction(&items, bytes_to_free, &eviction, &context);

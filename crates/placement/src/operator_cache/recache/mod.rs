@@ -59,7 +59,7 @@ impl EvictionPolicy for ReCache {
         let victims = few_large(candidates, bytes_to_free);
         let baseline = victims.iter().map(|victim| victim.score).fold(state.baseline, f64::max);
         let freed_bytes = victims.iter().map(|victim| victim.size_bytes).sum();
-        Eviction { victims, state: PolicyState { baseline }, freed_bytes }
+        Eviction { victims, state: PolicyState { baseline, ..state }, freed_bytes }
     }
 
     /// What is left of the benefit, the size's weight taken out again: `(H(p) - L) · log B`. Right after a use that is
@@ -69,7 +69,7 @@ impl EvictionPolicy for ReCache {
     }
 
     fn after_refusal(&self, state: PolicyState, newcomer: &ItemMeasurements) -> Option<PolicyState> {
-        Some(PolicyState { baseline: state.baseline + benefit(newcomer) })
+        Some(PolicyState { baseline: state.baseline + benefit(newcomer), ..state })
     }
 }
 

@@ -1,12 +1,14 @@
 //! Algorithm 1 against a naive restatement, and each deviation from the print by itself.
 
 use super::*;
+use crate::operator_cache::SourceKind;
 use crate::operator_cache::trace::{Random, check_eviction, check_none_superfluous};
 
 /// An item whose benefit is `benefit_s` when it was used once: its saving is scaled by its log size.
 fn item(id: u64, size_bytes: u64, benefit_s: f64) -> ItemMeasurements {
     ItemMeasurements {
         id,
+        kind: SourceKind::Json,
         use_count: 1,
         execute_ns: (benefit_s * log_size(size_bytes) * 1e9) as u64,
         cache_ns: 0,
@@ -87,7 +89,7 @@ fn decisions_equal_those_of_a_naive_restatement_of_algorithm_1() {
         let items: Vec<ItemMeasurements> = (0..count).map(|id| random.item(id)).collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
         let bytes_to_free = random.below(total_bytes + 2).min(random.magnitude(1.0, 1e10));
-        let state = PolicyState { baseline: 0.5 };
+        let state = PolicyState { baseline: 0.5, now: 0 };
         let eviction = ReCache.choose(state, &items, bytes_to_free);
         let context = format!("seed {seed}, {bytes_to_free} bytes of {items:?}");
         check_eviction(&items, bytes_to_free, &eviction, &context);
@@ -126,13 +128,13 @@ fn eviction_stops_as_soon_as_enough_is_free() {
 fn the_baseline_rises_to_the_victims_keys_and_not_to_those_spared() {
     let items = [item(1, 800, 1.0), item(2, 100, 2.0), item(3, 250, 1.5)];
     // All but the last are candidates for 1000 bytes; 800 and 250 are enough.
-    let eviction = ReCache.choose(PolicyState { baseline: 0.25 }, &items, 1000);
+    let eviction = ReCache.choose(PolicyState { baseline: 0.25, now: 0 }, &items, 1000);
     assert_eq!(eviction.victims.iter().map(|victim| victim.id).collect::<Vec<_>>(), [1, 3]);
     assert!((eviction.state.baseline - 1.5).abs() < 1e-6);
     // 900, of key 1, frees enough by itself; 100, of key 0.5, and with it the next, are spared.
     let spared = [item(1, 100, 0.5), item(2, 900, 1.0), item(3, 50, 9.0)];
     assert!((ReCache.choose(PolicyState::default(), &spared, 900).state.baseline - 1.0).abs() < 1e-6);
-    let idle = ReCache.choose(PolicyState { baseline: 7.0 }, &items, 1000);
+    let idle = ReCache.choose(PolicyState { baseline: 7.0, now: 0 }, &items, 1000);
     assert_eq!(idle.state.baseline, 7.0);
 }
 
@@ -156,7 +158,7 @@ fn among_equals_the_smaller_is_worth_more_per_byte_and_stays() {
 
 #[test]
 fn an_item_that_is_used_again_outlives_one_that_is_not() {
-    let state = PolicyState { baseline: 5.0 };
+    let state = PolicyState { baseline: 5.0, now: 0 };
     let idle = item(1, 1000, 2.0);
     let used = ItemMeasurements { baseline: ReCache.baseline_on_use(&state), ..item(2, 1000, 1.0) };
     assert_eq!(ReCache.choose(state, &[used, idle], 1).victims[0].id, 1);
