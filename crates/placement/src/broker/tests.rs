@@ -1,7 +1,7 @@
 //! Division against every possible division, and the order of shrinking.
 
 use super::*;
-use crate::operator_cache::trace::Random;
+use crate::operator_cache::trace::random::Random;
 
 /// The best that any division of whole bytes achieves.
 fn best_of_all(total_bytes: u64, curves: &[BenefitCurve]) -> f64 {

@@ -2,7 +2,8 @@
 //!
 //! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
 //! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`],
-//! [`choose_item`], and the models they need: [`extrapolate`], [`marginal_benefit`].
+//! [`choose_item`], and the models they need: [`extrapolate`], [`marginal_benefit`]. What a policy would have done with
+//! a recorded [`trace`] is found by [`replay`], beside what could have been done by who had known the future ([`offline`]).
 //!
 //! Paper: ReCache (PVLDB 2017) §5; each module lists its deviations.
 
@@ -12,15 +13,15 @@ pub mod extrapolate;
 pub mod lru;
 mod marginal_benefit;
 pub mod monetdb;
+pub mod offline;
 mod policy_name;
 pub mod proteus;
 pub mod recache;
 pub mod recache_as_printed;
+pub mod replay;
+pub mod trace;
 pub mod vectorwise;
 pub mod widening;
-
-#[cfg(test)]
-pub(crate) mod trace;
 
 use std::cmp::Ordering;
 use std::fmt::Debug;

@@ -1,7 +1,7 @@
 //! The order of eviction, and where it stops.
 
 use super::*;
-use crate::operator_cache::trace::{Random, check_eviction};
+use crate::operator_cache::trace::random::{Random, check_eviction};
 
 #[test]
 fn the_least_recently_used_go_first_until_enough_is_free() {

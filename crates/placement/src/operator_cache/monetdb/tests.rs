@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::operator_cache::SourceKind;
-use crate::operator_cache::trace::{Random, check_eviction, check_none_superfluous};
+use crate::operator_cache::trace::random::{Random, check_eviction, check_none_superfluous};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

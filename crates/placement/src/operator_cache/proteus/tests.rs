@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::operator_cache::lru::Lru;
-use crate::operator_cache::trace::{Random, check_eviction};
+use crate::operator_cache::trace::random::{Random, check_eviction};
 
 fn victims(policy: &dyn EvictionPolicy, items: &[ItemMeasurements], bytes_to_free: u64) -> Vec<u64> {
     let eviction = policy.choose(PolicyState::default(), items, bytes_to_free);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::operator_cache::SourceKind;
-use crate::operator_cache::trace::{Random, check_eviction, check_none_superfluous};
+use crate::operator_cache::trace::random::{Random, check_eviction, check_none_superfluous};
 
 /// An item whose benefit is `benefit_s` when it was used once: its saving is scaled by its log size.
 fn item(id: u64, size_bytes: u64, benefit_s: f64) -> ItemMeasurements {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::operator_cache::SourceKind;
 use crate::operator_cache::recache::ReCache;
-use crate::operator_cache::trace::{Random, check_eviction};
+use crate::operator_cache::trace::random::{Random, check_eviction};
 
 /// An item that was reused once, with this benefit.
 fn item(id: u64, size_bytes: u64, benefit_s: f64) -> ItemMeasurements {

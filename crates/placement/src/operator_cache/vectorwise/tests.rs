@@ -3,7 +3,7 @@
 use super::*;
 use crate::operator_cache::SourceKind;
 use crate::operator_cache::admission::{Admission, admit};
-use crate::operator_cache::trace::{Random, check_eviction};
+use crate::operator_cache::trace::random::{Random, check_eviction};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
