@@ -1,9 +1,11 @@
-//! The `lab` command: experiments around the engine. Generates data sets now; see `lab --help`.
+//! The `lab` command: experiments around the engine. Generates data sets, replays cache traces; see `lab --help`.
 //!
 //! Owns what is needed to measure Thermocline and is not shipped with it. Owns no engine code; the data sets come from
 //! `thermocline-tpch`, which the shipped command uses too.
 #![allow(clippy::print_stdout, reason = "a command reports on standard output")]
 #![allow(clippy::disallowed_methods, reason = "the lab measures, so it reads real clocks")]
+
+mod replay;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -28,6 +30,8 @@ enum Experiment {
     /// Write a data set.
     #[command(subcommand)]
     Generate(Generate),
+    /// What other eviction policies, or more or less memory, would have made of a recorded cache trace.
+    Replay(replay::ReplayArguments),
 }
 
 #[derive(Subcommand)]
@@ -69,7 +73,16 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), String> {
-    let Experiment::Generate(generate) = command.experiment;
+    match command.experiment {
+        Experiment::Generate(generate) => write_data(generate),
+        Experiment::Replay(arguments) => {
+            println!("{}", replay::run(&arguments)?);
+            Ok(())
+        }
+    }
+}
+
+fn write_data(generate: Generate) -> Result<(), String> {
     match generate {
         Generate::Tpch { scale, format, out } => {
             let data = data_set(scale)?;
