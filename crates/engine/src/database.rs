@@ -15,7 +15,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, Machine, SystemClock};
-use thermocline_operator_cache::{CacheOptions, OperatorCache};
+use thermocline_operator_cache::{CacheOptions, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -24,6 +24,7 @@ use crate::parquet_table::FooterCache;
 use crate::raw_table::schema_cache::SchemaCache;
 use crate::session::Session;
 use crate::settings::{SharedSettings, ThermoclineConfig};
+use crate::trace_file::TraceFile;
 
 /// The catalog and schema that unqualified names live in.
 pub(crate) const DEFAULT_CATALOG: &str = "main";
@@ -77,10 +78,15 @@ impl Database {
         if let Some(probe) = options.allocated_bytes {
             budget.observe_allocated(probe);
         }
-        let policy = options.eviction.policy();
-        let cache = OperatorCache::new(CacheOptions { policy, ..CacheOptions::default() }, &budget, Arc::clone(&clock));
+        let trace = Arc::new(TraceFile::default());
+        let cache_options = CacheOptions {
+            policy: options.eviction.policy(),
+            recorder: Some(Arc::clone(&trace) as Arc<dyn Recorder>),
+            ..CacheOptions::default()
+        };
+        let cache = OperatorCache::new(cache_options, &budget, Arc::clone(&clock));
         let footers = FooterCache::new(&budget, Arc::clone(&clock));
-        let settings = Arc::new(SharedSettings::new(budget.clone(), &machine));
+        let settings = Arc::new(SharedSettings::new(budget.clone(), &machine, options.eviction, trace));
         // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are
         // checked by file version. A limit of zero turns theirs off.
         let caches = CacheManagerConfig::default()

@@ -27,6 +27,7 @@ mod session;
 mod settings;
 mod simplification;
 mod sql;
+mod trace_file;
 mod unnest;
 mod verify;
 

@@ -10,6 +10,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +21,9 @@ use thermocline_budget::{Budget, format_bytes, parse_bytes};
 use thermocline_hardware::Machine;
 use thermocline_medium::Access;
 use thermocline_raw::OnError;
+
+use crate::database::Eviction;
+use crate::trace_file::TraceFile;
 
 /// How a file that grew since it was last read is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub enum Append {
 pub struct SharedSettings {
     budget: Budget,
     ram_bytes: u64,
+    eviction: Eviction,
+    trace: Arc<TraceFile>,
     /// The setting as the user wrote it, and what it means.
     access: RwLock<(String, Arc<Access>)>,
     locked: AtomicBool,
@@ -42,10 +48,12 @@ pub struct SharedSettings {
 
 impl SharedSettings {
     /// Settings over `budget`, with every directory allowed and nothing locked.
-    pub fn new(budget: Budget, machine: &Machine) -> Self {
+    pub(crate) fn new(budget: Budget, machine: &Machine, eviction: Eviction, trace: Arc<TraceFile>) -> Self {
         Self {
             budget,
             ram_bytes: machine.ram_bytes,
+            eviction,
+            trace,
             access: RwLock::new((String::new(), Arc::new(Access::everything()))),
             locked: AtomicBool::new(false),
         }
@@ -185,6 +193,17 @@ impl ExtensionOptions for ThermoclineConfig {
                 };
                 self.shared.budget.set_cache_limit(limit);
             }
+            "eviction" => {
+                return config_err!("{name} cannot be changed: the policy is chosen when the database is opened");
+            }
+            "trace" => match value.trim() {
+                "" | "none" => self.shared.trace.close(),
+                path => {
+                    let refused = |error| DataFusionError::Configuration(format!("{name}: {error}"));
+                    self.shared.access().check(Path::new(path)).map_err(|error| refused(error.to_string()))?;
+                    self.shared.trace.open(Path::new(path)).map_err(refused)?;
+                }
+            },
             "allowed_directories" => {
                 let directories: Vec<&str> = value
                     .trim()
@@ -232,6 +251,12 @@ impl ExtensionOptions for ThermoclineConfig {
                 "cache_memory",
                 self.shared.budget.cache_limit_bytes().map_or("none".to_string(), format_bytes),
                 "a cap on the caches alone, within thermocline.memory",
+            ),
+            entry("eviction", self.shared.eviction.to_string(), "which cached items make room for others"),
+            entry(
+                "trace",
+                self.shared.trace.describe(),
+                "the file that requests of the cache are recorded in, or none",
             ),
             entry("cache", switch(self.cache), "whether raw scans use the operator cache"),
             entry("verify", switch(self.verify), "run each query with and without caches and compare"),

@@ -117,6 +117,7 @@ impl OperatorCache {
         };
         drop(evicted);
         let Err((refusal, use_count)) = verdict else { return true };
+        scan.meters.item_bytes.fetch_max(size_bytes, Ordering::Relaxed);
         self.catalog().remember(&scan.source, &scan.spec.predicate, use_count);
         let (mut numbers, reason) = explain_refusal(refusal);
         numbers.push(("estimated_bytes", size_bytes as f64));
@@ -179,6 +180,7 @@ impl OperatorCache {
             meters: Meters::default(),
             _structure: structure,
         };
+        scan.meters.item_bytes.store(item.size_bytes, Ordering::Relaxed);
         let base_measured = base.map(|base| base.measurements());
         *item.meters.execute_ns.get_mut() =
             harvest.execute_ns + base_measured.map_or(0, |measured| measured.execute_ns);

@@ -19,6 +19,7 @@ use crate::error::CacheError;
 use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
 use crate::item::{Item, ItemId, ItemSummary};
 use crate::matching::Match;
+use crate::recording::Recorder;
 use crate::request::SelectRequest;
 use crate::rows::ColumnRoute;
 use crate::scan::{Participant, SharedScan};
@@ -37,18 +38,21 @@ pub struct CacheOptions {
     pub policy: &'static dyn EvictionPolicy,
     /// Decisions remembered.
     pub decision_count: usize,
+    /// Is told what the cache is asked for.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 impl Default for CacheOptions {
-    /// ReCache's policy, 4096 decisions.
+    /// ReCache's policy, 4096 decisions, nobody who records.
     fn default() -> Self {
-        Self { policy: &ReCache, decision_count: 4096 }
+        Self { policy: &ReCache, decision_count: 4096, recorder: None }
     }
 }
 
 /// The results of select operators over single raw files, in memory. See the crate's documentation.
 pub struct OperatorCache {
     policy: &'static dyn EvictionPolicy,
+    recorder: Option<Arc<dyn Recorder>>,
     budget: Budget,
     account: Account,
     clock: Arc<dyn Clock>,
@@ -126,6 +130,7 @@ impl OperatorCache {
     pub fn new(options: CacheOptions, budget: &Budget, clock: Arc<dyn Clock>) -> Arc<Self> {
         let cache = Arc::new(Self {
             policy: options.policy,
+            recorder: options.recorder,
             budget: budget.clone(),
             account: budget.account("operator cache", Purpose::Cache),
             clock,
@@ -196,6 +201,7 @@ impl OperatorCache {
                     if !found.exact {
                         pinned.note_bet_won();
                     }
+                    self.record_hit(request, &found.item, found.exact, lookup_ns);
                     return self.hit(request, found, lookup_ns);
                 }
                 Plan::Join(scan) => {
@@ -203,6 +209,7 @@ impl OperatorCache {
                     drop(catalog);
                     let Some(participant) = participant else { continue };
                     self.next_tick();
+                    self.expect_record(request, &scan, lookup_ns);
                     let (scanned_bytes, total_bytes) = participant.progress();
                     let numbers = vec![("scanned_bytes", scanned_bytes as f64), ("total_bytes", total_bytes as f64)];
                     self.record_scan(DecisionKind::Join, &scan, numbers, "a scan that runs computes it");
@@ -236,6 +243,7 @@ impl OperatorCache {
             let scan = SharedScan::new(self, &request.source, pinned, spec, base, factory, keeps);
             let participant = Participant::first(&scan, &request.predicate);
             if keeps {
+                self.expect_record(request, &scan, lookup_ns);
                 catalog.add_scan(scan);
             }
             return Start::Scan(participant);
@@ -446,6 +454,10 @@ impl OperatorCache {
 
     pub(crate) fn policy(&self) -> &dyn EvictionPolicy {
         self.policy
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&dyn Recorder> {
+        self.recorder.as_deref()
     }
 
     pub(crate) fn budget(&self) -> &Budget {

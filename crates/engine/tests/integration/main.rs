@@ -13,3 +13,4 @@ mod membership;
 mod security;
 mod slt;
 mod staleness;
+mod tracing;

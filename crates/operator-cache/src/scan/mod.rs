@@ -36,6 +36,7 @@ use crate::cache::OperatorCache;
 use crate::error::{CacheError, SourceError};
 use crate::file_record::PinnedSource;
 use crate::item::{Chunk, Item};
+use crate::recording::estimated_bytes;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
 use morsel_set::MorselSet;
@@ -51,6 +52,8 @@ pub(crate) struct SharedScan {
     /// The item that this scan extends by what its file grew.
     pub(crate) base: Option<Arc<Item>>,
     factory: SourceFactory,
+    /// Who takes part, if that is recorded: fingerprints of what was asked for, with the time to find the scan.
+    pub(crate) askers: Mutex<Vec<(u64, u64)>>,
     /// Morsels that this scan's only reader has seen elsewhere.
     skip: MorselSet,
     opened: Mutex<Option<Arc<dyn MorselSource>>>,
@@ -66,6 +69,9 @@ pub(crate) struct ScanMeters {
     pub(crate) scanned_bytes: AtomicU64,
     pub(crate) total_bytes: AtomicU64,
     pub(crate) kept_bytes: AtomicU64,
+    /// Bytes of the item that the scan made, or as far as could be told of the one it would have made; the base's among
+    /// them. 0 while the scan keeps its rows.
+    pub(crate) item_bytes: AtomicU64,
     /// Bytes of the file whose rows were decoded.
     pub(crate) decoded_bytes: AtomicU64,
     /// Whether the cache has looked at a sample.
@@ -108,6 +114,7 @@ impl SharedScan {
             spec,
             base,
             factory,
+            askers: Mutex::default(),
             skip: MorselSet::default(),
             opened: Mutex::new(None),
             state: Mutex::new(State::new(if keeps { Sharing::Kept } else { Sharing::Solo })),
@@ -163,7 +170,12 @@ impl SharedScan {
                 return false;
             }
             state.sharing = Sharing::Solo;
-            self.meters.kept_bytes.store(0, Ordering::Relaxed);
+            let kept_bytes = self.meters.kept_bytes.swap(0, Ordering::Relaxed);
+            let decoded_bytes = self.meters.decoded_bytes.load(Ordering::Relaxed);
+            let total_bytes = self.meters.total_bytes.load(Ordering::Relaxed);
+            let base_bytes = self.base.as_ref().map_or(0, |base| base.size_bytes);
+            let item_bytes = base_bytes + estimated_bytes(kept_bytes, decoded_bytes, total_bytes);
+            self.meters.item_bytes.fetch_max(item_bytes, Ordering::Relaxed);
             for slot in &mut state.slots {
                 if matches!(slot, Slot::Kept { .. } | Slot::Within { .. }) {
                     dropped.push(std::mem::replace(slot, Slot::Gone));
@@ -204,6 +216,7 @@ impl SharedScan {
             spec: self.spec.clone(),
             base: self.base.clone(),
             factory: Arc::clone(&self.factory),
+            askers: Mutex::default(),
             skip: seen,
             opened: Mutex::new(None),
             state: Mutex::new(state),
@@ -473,6 +486,9 @@ impl SharedScan {
             } else {
                 self.cache.forget_scan(self, "an earlier scan of the same version read other content");
             }
+        }
+        if sound {
+            self.cache.record_askers(self);
         }
     }
 

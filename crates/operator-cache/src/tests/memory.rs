@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thermocline_budget::{Budget, Purpose};
 use thermocline_hardware::ManualClock;
-use thermocline_placement::operator_cache::lru::Lru;
+use thermocline_placement::operator_cache::PolicyName;
 
 use super::fake::*;
 use crate::*;
@@ -25,9 +25,10 @@ fn fake() -> Arc<Fake> {
 fn whatever_the_limit_answers_are_right_and_the_limit_holds() {
     // A whole item has about 320 kB.
     for limit_bytes in [0, 100, 3_000, 50_000, 200_000, 400_000, 1 << 20] {
-        for policy in [CacheOptions::default(), CacheOptions { policy: &Lru, ..CacheOptions::default() }] {
+        for policy in PolicyName::ALL {
             let budget = Budget::new(1 << 30, Some(limit_bytes));
-            let cache = OperatorCache::new(policy, &budget, Arc::new(ManualClock::new(0)));
+            let options = CacheOptions { policy: policy.policy(), ..CacheOptions::default() };
+            let cache = OperatorCache::new(options, &budget, Arc::new(ManualClock::new(0)));
             let fake = fake();
             let mut random = Random::new(limit_bytes + 1);
             for _ in 0..60 {

@@ -5,5 +5,6 @@ mod fake;
 mod files;
 mod memory;
 mod queries;
+mod recording;
 mod schedules;
 mod threads;
