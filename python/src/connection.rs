@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use pyo3::prelude::*;
-use thermocline::{SessionBuilder, SqlStatement};
+use thermocline::{Eviction, SessionBuilder, SqlStatement};
 
 use crate::errors::{InputError, exception};
 use crate::of_process::OfProcess;
@@ -37,20 +37,23 @@ impl Amount {
 ///
 /// `memory` is the one number to think about: what caches and running queries may use together, such as "4GB", "512MiB",
 /// "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches alone. `threads`
-/// is how many parts a query runs in, one per core when absent. `database` is None or ":memory:": nothing is kept on disk.
+/// is how many parts a query runs in, one per core when absent. `eviction` names the policy by which cached results make
+/// room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb". `database`
+/// is None or ":memory:": nothing is kept on disk.
 ///
 /// >>> import thermocline
 /// >>> db = thermocline.connect(memory="1GB")
 /// >>> db.sql("SELECT 1 + 1 AS two").fetchall()
 /// [(2,)]
 #[pyfunction]
-#[pyo3(signature = (database = None, memory = None, cache_memory = None, threads = None))]
+#[pyo3(signature = (database = None, memory = None, cache_memory = None, threads = None, eviction = None))]
 pub(crate) fn connect(
     py: Python<'_>,
     database: Option<PathBuf>,
     memory: Option<Amount>,
     cache_memory: Option<Amount>,
     threads: Option<usize>,
+    eviction: Option<&str>,
 ) -> PyResult<Connection> {
     if let Some(folder) = database.filter(|folder| folder.as_os_str() != ":memory:") {
         return Err(InputError::new_err(format!(
@@ -62,8 +65,12 @@ pub(crate) fn connect(
     if threads == Some(0) {
         return Err(InputError::new_err("threads=0: expected at least 1"));
     }
+    let eviction: Eviction = match eviction {
+        Some(name) => name.parse().map_err(|error| InputError::new_err(format!("eviction='{name}': {error}")))?,
+        None => Eviction::default(),
+    };
     let build = || {
-        let mut builder = SessionBuilder::new().allocated_bytes(allocator::allocated_bytes);
+        let mut builder = SessionBuilder::new().allocated_bytes(allocator::allocated_bytes).eviction(eviction);
         if let Some(memory) = memory {
             builder = builder.memory(&memory.into_text())?;
         }

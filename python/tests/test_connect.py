@@ -28,6 +28,13 @@ def test_threads_set_how_many_parts_a_query_runs_in():
         thermocline.connect(threads=0)
 
 
+def test_the_eviction_policy_is_chosen_by_name():
+    assert setting(thermocline.connect(), "thermocline.eviction") == "recache"
+    assert setting(thermocline.connect(eviction="LRU"), "thermocline.eviction") == "lru"
+    with pytest.raises(thermocline.InputError, match="'mru'.*vectorwise"):
+        thermocline.connect(eviction="mru")
+
+
 @pytest.mark.parametrize("memory", ["4 XB", "lots", "1e9GB"])
 def test_an_amount_that_cannot_be_read_is_refused(memory):
     with pytest.raises(thermocline.InputError, match=f"'{memory}'"):

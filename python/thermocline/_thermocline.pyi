@@ -22,12 +22,15 @@ def connect(
     memory: str | int | None = None,
     cache_memory: str | int | None = None,
     threads: int | None = None,
+    eviction: str | None = None,
 ) -> Connection:
     """Opens a database in this process and returns a connection to it.
 
     `memory` is the one number to think about: what caches and running queries may use together, such as "4GB", "512MiB",
     "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches alone. `threads`
-    is how many parts a query runs in, one per core when absent. `database` is None or ":memory:": nothing is kept on disk.
+    is how many parts a query runs in, one per core when absent. `eviction` names the policy by which cached results make
+    room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb".
+    `database` is None or ":memory:": nothing is kept on disk.
     """
 
 @final

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use thermocline_budget::parse_bytes;
+use thermocline_engine::Eviction;
 use thermocline_hardware::Machine;
 
 use crate::output::Format;
@@ -75,6 +76,9 @@ pub(crate) struct DatabaseArguments {
     /// Threads of a query; one for each core by default
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
+    /// Which cached results make room for others: recache, recache-as-printed, lru, proteus, vectorwise or monetdb
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub(crate) eviction: Eviction,
 }
 
 /// What else than SQL can be asked of the command.
@@ -185,11 +189,15 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_units_and_threads_are_not_zero() {
+    fn sizes_have_units_threads_are_not_zero_and_policies_have_names() {
         let (arguments, _) = read(&["--memory", "4GB", "--cache-memory", "512MiB", "--threads", "3"]).unwrap();
         assert_eq!(arguments.database.memory, Some(4_000_000_000));
         assert_eq!(arguments.database.cache_memory, Some(512 << 20));
         assert_eq!(arguments.database.threads, NonZeroUsize::new(3));
+        assert_eq!(arguments.database.eviction, Eviction::ReCache);
+        assert_eq!(read(&["--eviction", "lru"]).unwrap().0.database.eviction, Eviction::LeastRecentlyUsed);
+        let unknown = read(&["--eviction", "mru"]).unwrap_err();
+        assert!(unknown.exit_code() == 2 && unknown.to_string().contains("lru, proteus"), "{unknown}");
         assert_eq!(read(&["--memory", "4"]).unwrap_err().exit_code(), 2);
         assert_eq!(read(&["--threads", "0"]).unwrap_err().exit_code(), 2);
     }

@@ -116,6 +116,7 @@ fn open(arguments: &DatabaseArguments, clock: &Arc<dyn Clock>) -> Result<Arc<Dat
         memory_bytes: arguments.memory,
         cache_memory_bytes: arguments.cache_memory,
         threads: arguments.threads.map(usize::from),
+        eviction: arguments.eviction,
         allocated_bytes: Some(allocator::allocated_bytes),
         clock: Some(Arc::clone(clock)),
         ..DatabaseOptions::default()

@@ -140,16 +140,20 @@ fn the_memory_budget_of_the_command_line_is_the_one_in_force() {
             "300MB",
             "--cache-memory",
             "100MB",
+            "--eviction",
+            "monetdb",
             "--format",
             "csv",
             "-c",
             "SHOW thermocline.memory",
             "-c",
             "SHOW thermocline.cache_memory",
+            "-c",
+            "SHOW thermocline.eviction",
         ],
     )
     .ok();
-    assert!(text.contains("300 MB") && text.contains("100 MB"), "{text}");
+    assert!(text.contains("300 MB") && text.contains("100 MB") && text.contains("monetdb"), "{text}");
 }
 
 #[test]
