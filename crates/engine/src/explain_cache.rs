@@ -90,6 +90,15 @@ fn row(path: String, predicate: String, columns: String, explanation: Explanatio
             residual.to_string(),
             format!("the file grew: {new_bytes} bytes to scan; {}", held(&item)),
         ),
+        Explanation::TopUp { item, residual, missing } => {
+            let missing: Vec<String> = missing.iter().map(|column| column.path.to_string()).collect();
+            (
+                "top up",
+                item_text(&item),
+                residual.to_string(),
+                format!("it lacks {}, which is scanned; {}", missing.join(", "), held(&item)),
+            )
+        }
         Explanation::InFlight { predicate, residual } => {
             ("join", String::new(), residual.to_string(), format!("a running scan of {predicate} computes it"))
         }

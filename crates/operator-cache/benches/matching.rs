@@ -131,6 +131,7 @@ fn main() {
                 columns: wanted.iter().map(|index| columns[*index].clone()).collect(),
                 predicate: Arc::clone(&predicate),
                 retain_predicate: predicate,
+                may_skip: false,
             }
         };
         let mut random = Random(0x9e37_79b9_7f4a_7c15);

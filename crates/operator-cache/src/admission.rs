@@ -77,9 +77,10 @@ impl OperatorCache {
     /// Whether the scan's item, as far as it can be foretold, is worth the room it needs; if so that room is made.
     fn judge(&self, scan: &Arc<SharedScan>, kept_bytes: u64, incoming_bytes: u64, progress: Progress) -> bool {
         let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
-        let (base_bytes, base_uses, base_ns) = scan.base.as_ref().map_or((0, 0, 0), |base| {
-            let measured = base.measurements();
-            (base.size_bytes, measured.use_count, measured.execute_ns + measured.cache_ns)
+        let base_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
+        let (base_uses, base_ns) = scan.replaced().map_or((0, 0), |replaced| {
+            let measured = replaced.measurements();
+            (measured.use_count, measured.execute_ns + measured.cache_ns)
         });
         let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
         let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
@@ -157,7 +158,7 @@ impl OperatorCache {
         let base = scan.base.as_ref();
         let mut chunks = base.map(|base| base.chunks.clone()).unwrap_or_default();
         chunks.extend(harvest.chunks);
-        let structure_bytes = structure_bytes(scan, chunks.len());
+        let structure_bytes = structure_bytes(scan, chunks.len(), harvest.morsel_ends.len());
         let Some(structure) = self.reserve_for(scan, structure_bytes, 0) else {
             return self.forget_scan(scan, "no room for the item's structure");
         };
@@ -177,11 +178,12 @@ impl OperatorCache {
             skipped_count: harvest.skipped_count + sum_base(Item::skipped_count),
             size_bytes: structure_bytes + chunks.iter().map(|chunk| chunk.size_bytes()).sum::<u64>(),
             chunks,
+            morsel_ends: base.is_none().then_some(harvest.morsel_ends),
             meters: Meters::default(),
             _structure: structure,
         };
         scan.meters.item_bytes.store(item.size_bytes, Ordering::Relaxed);
-        let base_measured = base.map(|base| base.measurements());
+        let base_measured = scan.replaced().map(|replaced| replaced.measurements());
         *item.meters.execute_ns.get_mut() =
             harvest.execute_ns + base_measured.map_or(0, |measured| measured.execute_ns);
         *item.meters.cache_ns.get_mut() = harvest.cache_ns + base_measured.map_or(0, |measured| measured.cache_ns);
@@ -302,13 +304,14 @@ impl ReclaimableCache for OperatorCache {
 }
 
 /// The item, its list of chunks, its predicate and columns, and its places in the indexes, about.
-fn structure_bytes(scan: &SharedScan, chunk_count: usize) -> u64 {
+fn structure_bytes(scan: &SharedScan, chunk_count: usize, morsel_count: usize) -> u64 {
     let columns_bytes: usize =
         scan.spec.columns.iter().map(|column| column.path.heap_bytes() + column.data_type.size()).sum();
     // The predicate is a key of the index too, and a tree's node holds an entry and, shared, those above it.
     const PLACES_BYTES: usize = 512;
     (size_of::<Item>()
         + chunk_count * (size_of::<Arc<crate::item::Chunk>>() + size_of::<crate::item::Chunk>())
+        + morsel_count * size_of::<u64>()
         + scan.spec.predicate.heap_bytes()
         + columns_bytes
         + PLACES_BYTES) as u64

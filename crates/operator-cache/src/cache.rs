@@ -20,9 +20,9 @@ use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSo
 use crate::item::{Item, ItemId, ItemSummary};
 use crate::matching::Match;
 use crate::recording::Recorder;
-use crate::request::SelectRequest;
+use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
-use crate::scan::{Participant, SharedScan};
+use crate::scan::{Participant, ScanStart, SharedScan};
 use crate::source::{ScanSpec, SourceFactory};
 
 /// File records beyond which those without items are dropped.
@@ -111,6 +111,15 @@ pub enum Explanation {
         /// Bytes to scan.
         new_bytes: u64,
     },
+    /// Scan the columns that an item lacks.
+    TopUp {
+        /// Which.
+        item: ItemSummary,
+        /// The filter on the rows.
+        residual: Conjunction,
+        /// The columns to scan.
+        missing: Arc<[ColumnSpec]>,
+    },
     /// Take part in a scan that runs already.
     InFlight {
         /// The scan's predicate.
@@ -193,7 +202,7 @@ impl OperatorCache {
             let mut catalog = self.catalog.lock();
             let plan = catalog.plan(request, pinned);
             let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
-            let (spec, base) = match plan {
+            let (spec, start) = match plan {
                 Plan::Hit(found) => {
                     let baseline = self.policy.baseline_on_use(&catalog.policy_state);
                     drop(catalog);
@@ -227,20 +236,39 @@ impl OperatorCache {
                     let new_bytes = spec.end_bytes - spec.start_bytes;
                     let numbers = vec![("new_bytes", new_bytes as f64), ("lookup_ns", lookup_ns as f64)];
                     self.record_item(DecisionKind::Extend, &item, numbers, "the file grew");
-                    (spec, Some(item))
+                    (spec, ScanStart { base: Some(item), completed: None, factory: Arc::clone(&factory) })
+                }
+                Plan::TopUp(top_up) => {
+                    let item = &top_up.base;
+                    let spec = ScanSpec {
+                        start_bytes: 0,
+                        end_bytes: pinned.end_bytes(),
+                        columns: Arc::clone(&top_up.columns),
+                        predicate: Arc::clone(&item.predicate),
+                        hashes: pinned.hashes.clone(),
+                    };
+                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
+                    let (missing, wanted) = (top_up.missing.len(), request.columns.len());
+                    let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
+                    self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");
+                    let factory = top_up.factory(Arc::clone(&factory));
+                    (spec, ScanStart { base: None, completed: Some(top_up.base), factory })
                 }
                 Plan::Miss(reason) => {
                     self.next_tick();
                     let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
-                    (scan_spec(request, pinned, retain), None)
+                    (scan_spec(request, pinned, retain), ScanStart::anew(Arc::clone(&factory)))
                 }
             };
             let keeps = retain && pinned.is_current();
-            if keeps && base.is_none() && request.retain_predicate != request.predicate {
+            if keeps && start.completed.is_some() {
+                pinned.note_bet_won();
+            }
+            if keeps && start.base.is_none() && request.retain_predicate != request.predicate {
                 pinned.note_bet();
             }
-            let scan = SharedScan::new(self, &request.source, pinned, spec, base, factory, keeps);
+            let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
             let participant = Participant::first(&scan, &request.predicate);
             if keeps {
                 self.expect_record(request, &scan, lookup_ns);
@@ -259,7 +287,7 @@ impl OperatorCache {
         factory: SourceFactory,
     ) -> Arc<Participant> {
         let spec = scan_spec(request, pinned, false);
-        let scan = SharedScan::new(self, &request.source, pinned, spec, None, factory, false);
+        let scan = SharedScan::new(self, &request.source, pinned, spec, ScanStart::anew(factory), false);
         Participant::first(&scan, &request.predicate)
     }
 
@@ -284,6 +312,11 @@ impl OperatorCache {
                 item: summary(&item),
                 residual: item.predicate.residual(&request.predicate),
                 new_bytes: pinned.end_bytes() - item.end_bytes,
+            },
+            Plan::TopUp(top_up) => Explanation::TopUp {
+                item: summary(&top_up.base),
+                residual: top_up.base.predicate.residual(&request.predicate),
+                missing: top_up.missing,
             },
             Plan::Miss(reason) => Explanation::Miss { reason },
         }

@@ -15,6 +15,7 @@ use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
 use crate::request::SelectRequest;
 use crate::scan::SharedScan;
 use crate::source::SourceKey;
+use crate::top_up::TopUp;
 
 /// Selects whose use is remembered after their items are gone.
 const REMEMBERED: usize = 4096;
@@ -47,6 +48,7 @@ pub(crate) enum Plan {
     Hit(Match),
     Join(Arc<SharedScan>),
     Extend(Arc<Item>),
+    TopUp(TopUp),
     Miss(&'static str),
 }
 
@@ -59,7 +61,8 @@ impl Catalog {
         let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
         let end_bytes = pinned.end_bytes();
         let of_generation = |facts: &Facts| facts.generation == pinned.generation;
-        let complete = source.items.find(wanted, |facts| of_generation(facts) && facts.end_bytes == end_bytes);
+        let of_generation_at_end = |facts: &Facts| of_generation(facts) && facts.end_bytes == end_bytes;
+        let complete = source.items.find(wanted, of_generation_at_end);
         if let Some(hit) = complete {
             return Plan::Hit(hit);
         }
@@ -76,6 +79,10 @@ impl Catalog {
             source.items.find(wanted, |facts| of_generation(facts) && facts.growable && facts.end_bytes < end_bytes);
         if let Some(hit) = shorter {
             return Plan::Extend(hit.item);
+        }
+        let completed = source.items.completed_by(request, of_generation_at_end);
+        if let Some(top_up) = completed {
+            return Plan::TopUp(top_up);
         }
         Plan::Miss(if source.items.is_empty() {
             "nothing is kept of this file, read with these options"

@@ -26,6 +26,8 @@ pub enum DecisionKind {
     Subsume,
     /// An item is extended by what its file grew.
     Extend,
+    /// Columns that an item lacks are scanned and laid beside its own.
+    TopUp,
     /// A query takes part in a scan that another one began.
     Join,
     /// The file is scanned.
@@ -48,6 +50,7 @@ impl DecisionKind {
             Self::Hit => "hit",
             Self::Subsume => "subsume",
             Self::Extend => "extend",
+            Self::TopUp => "top_up",
             Self::Join => "join",
             Self::Miss => "miss",
             Self::Invalidate => "invalidate",

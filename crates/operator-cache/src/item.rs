@@ -95,6 +95,8 @@ pub struct Item {
     pub(crate) predicate: Arc<Conjunction>,
     pub(crate) columns: Arc<[ColumnSpec]>,
     pub(crate) chunks: Vec<Arc<Chunk>>,
+    /// Rows up to the end of each morsel of the scan that made it; None when several scans did.
+    pub(crate) morsel_ends: Option<Arc<[u64]>>,
     pub(crate) row_count: u64,
     pub(crate) record_count: u64,
     pub(crate) skipped_count: u64,

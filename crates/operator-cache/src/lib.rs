@@ -40,6 +40,7 @@ mod request;
 mod rows;
 mod scan;
 mod source;
+mod top_up;
 #[cfg(test)]
 mod tests;
 

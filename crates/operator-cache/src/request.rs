@@ -30,4 +30,6 @@ pub struct SelectRequest {
     /// The rows worth keeping when the file must be scanned: as wide as `predicate` or wider. Where it is wider in a
     /// field that is not among `columns`, or not wider at all, `predicate` is kept instead.
     pub retain_predicate: Arc<Conjunction>,
+    /// Whether bad records are left out: which ones are bad then depends on the columns that are read.
+    pub may_skip: bool,
 }

@@ -30,6 +30,12 @@ impl Rows {
         (arrays + size_of::<Self>() + self.columns.capacity() * size_of::<ArrayRef>()) as u64
     }
 
+    /// Rows `[first, first + count)`, sharing the arrays' buffers; they stand for no records of their own.
+    pub fn slice(&self, first: usize, count: usize) -> Self {
+        let columns = self.columns.iter().map(|column| column.slice(first, count)).collect();
+        Self { columns, row_count: count, record_count: 0, skipped_count: 0 }
+    }
+
     /// The same rows in buffers of their own, so that keeping them does not pin a larger allocation. Columns whose
     /// buffers are already about as small as their content are shared, not copied.
     pub(crate) fn into_owned(mut self) -> Self {

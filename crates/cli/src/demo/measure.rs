@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) path: String,
-    /// `hit`, `extend`, `join`, `miss` or `scan`.
+    /// `hit`, `extend`, `top up`, `join`, `miss` or `scan`.
     pub(super) decision: String,
     /// The item and its predicate, if one answers.
     pub(super) item: String,

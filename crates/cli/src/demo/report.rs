@@ -77,10 +77,10 @@ fn reasons(name: &str, asking: &Asking, paint: Paint) -> Vec<String> {
 fn origin_texts(origin: &Origin, paint: Paint) -> Vec<String> {
     let file = format!("{:<14}", origin.path);
     if !origin.is_memory() {
-        let part = if origin.decision == "extend" {
-            "the new part parsed, the rest from memory"
-        } else {
-            "parsed from the file"
+        let part = match origin.decision.as_str() {
+            "extend" => "the new part parsed, the rest from memory",
+            "top up" => "missing columns parsed, the rest from memory",
+            _ => "parsed from the file",
         };
         return vec![format!("{file}{}", paint.yellow(part))];
     }
@@ -107,6 +107,7 @@ fn decision_text(decision: &Decision) -> Option<String> {
         "refuse" => "not kept:",
         "evict" => "dropped",
         "extend" => "extended",
+        "top_up" => "completed",
         "invalidate" => "out of date, dropped",
         "abort" => "no longer kept:",
         _ => return None,

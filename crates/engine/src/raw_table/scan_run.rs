@@ -21,7 +21,7 @@ use thermocline_operator_cache::{
     SourceFactory, SourceKey, Start,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
-use thermocline_raw::Source;
+use thermocline_raw::{OnError, Source};
 use thermocline_raw::csv::CsvFormat;
 use tokio::sync::OnceCell;
 
@@ -121,6 +121,7 @@ impl Scan {
             columns,
             predicate: Arc::clone(&self.predicate),
             retain_predicate: retain,
+            may_skip: self.options.on_error(&self.config) == OnError::Skip,
         }
     }
 
@@ -395,13 +396,7 @@ impl ItemRun {
         let _timer = baseline.elapsed_compute().timer();
         let clock = run.scan.database.clock();
         let began_ns = clock.monotonic_ns();
-        let whole = self.item.chunks()[chunk].rows();
-        let rows = Rows {
-            columns: whole.columns.iter().map(|column| column.slice(start, length)).collect(),
-            row_count: length,
-            record_count: 0,
-            skipped_count: 0,
-        };
+        let rows = self.item.chunks()[chunk].rows().slice(start, length);
         let batch = self.cut.apply(&rows, &run.schema)?;
         self.spent_ns.fetch_add(clock.monotonic_ns().saturating_sub(began_ns), Ordering::Relaxed);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {

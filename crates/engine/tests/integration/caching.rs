@@ -27,6 +27,39 @@ async fn a_second_different_query_is_answered_from_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn columns_that_an_item_lacks_are_scanned_alone() {
+    let folder = Folder::new();
+    let ndjson = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 60_000));
+    let csv = folder.settled_file("t.csv", numbered_csv(FIRST, 60_000));
+    for path in [ndjson, csv] {
+        let session = harness::session();
+        let first = format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN 100 AND 900", path.display());
+        rows(&session, &first).await;
+        let second =
+            format!("SELECT count(*), sum(value), sum(id) FROM '{}' WHERE value BETWEEN 200 AND 950", path.display());
+        let explained = rows(&session, &format!("EXPLAIN CACHE {second}")).await;
+        assert!(explained[0].contains("|top up|") && explained[0].contains("it lacks id"), "{explained:?}");
+        let answer = rows(&session, &second).await;
+        assert_eq!(decisions(&session, "top_up").await, 1);
+        assert_eq!(rows(&session, "SELECT columns FROM thermocline.cache_items").await, ["id, value"]);
+        assert_eq!(rows(&session, &second).await, answer);
+        assert_eq!(decisions(&session, "miss").await, 1, "the completed item answers");
+        rows(&session, "SET thermocline.cache = 'off'").await;
+        assert_eq!(rows(&session, &second).await, answer);
+        rows(&session, "SET thermocline.cache = 'on'").await;
+        let skipping = format!(
+            "CREATE EXTERNAL TABLE s STORED AS {} LOCATION '{}' OPTIONS (on_error 'skip')",
+            path.extension().unwrap().display(),
+            path.display()
+        );
+        rows(&session, &skipping).await;
+        rows(&session, "SELECT sum(value) FROM s WHERE value > 300").await;
+        let explained = rows(&session, "EXPLAIN CACHE SELECT sum(value), sum(id) FROM s WHERE value > 300").await;
+        assert!(explained[0].contains("|miss|"), "which records are bad depends on the columns: {explained:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unnested_scan_is_cached_as_flat_rows_and_reused() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));

@@ -31,8 +31,9 @@ use thermocline_placement::operator_cache::choose_item::{CoveringItem, choose_it
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use crate::item::{Item, ItemId};
-use crate::request::ColumnSpec;
+use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
+use crate::top_up::TopUp;
 use bounds::Bounds;
 use column_set::{ColumnNumbers, ColumnSet};
 use field_index::FieldIndex;
@@ -191,6 +192,18 @@ impl ItemIndex {
         }))?;
         let item = Arc::clone(&self.at(Place::try_from(chosen.id).ok()?)?.item);
         Some(Match { item, exact })
+    }
+
+    /// How the item that lacks the fewest of the requested columns is completed: one of the request's predicate, or of
+    /// TRUE if rows beyond the request's are worth keeping.
+    pub(crate) fn completed_by(&self, request: &SelectRequest, admissible: impl Fn(&Facts) -> bool) -> Option<TopUp> {
+        let same = self.exact.get(&request.predicate).into_iter().flatten().rev().take(EXAMINED);
+        let all = self.unconstrained.iter().rev().take(if request.retain_predicate.is_all() { EXAMINED } else { 0 });
+        let candidates = same.chain(all).filter_map(|&place| self.at(place));
+        candidates
+            .filter(|candidate| admissible(&candidate.facts))
+            .filter_map(|candidate| TopUp::of(&candidate.item, request))
+            .min_by_key(|top_up| (top_up.missing.len(), top_up.base.row_count, top_up.base.id))
     }
 
     /// The items that [`Self::find`] chooses from, and whether their predicate is the wanted one.

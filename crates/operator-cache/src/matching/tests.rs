@@ -105,6 +105,7 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         skipped_count: 0,
         size_bytes: 1,
         meters: Meters::default(),
+        morsel_ends: None,
         _structure: account.try_reserve(1).unwrap(),
     })
 }

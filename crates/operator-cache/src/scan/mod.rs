@@ -39,6 +39,7 @@ use crate::item::{Chunk, Item};
 use crate::recording::estimated_bytes;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
+use crate::top_up::Differs;
 use morsel_set::MorselSet;
 use state::{FetchedMorsel, Phase, Post, Seat, SharedFetch, Sharing, Slot, State, Step};
 
@@ -51,6 +52,8 @@ pub(crate) struct SharedScan {
     pub(crate) spec: ScanSpec,
     /// The item that this scan extends by what its file grew.
     pub(crate) base: Option<Arc<Item>>,
+    /// The item whose columns this scan completes.
+    pub(crate) completed: Option<Arc<Item>>,
     factory: SourceFactory,
     /// Who takes part, if that is recorded: fingerprints of what was asked for, with the time to find the scan.
     pub(crate) askers: Mutex<Vec<(u64, u64)>>,
@@ -86,9 +89,27 @@ impl std::fmt::Debug for SharedScan {
     }
 }
 
+/// What a scan begins with, beside the file.
+pub(crate) struct ScanStart {
+    /// The item that the scan extends by what its file grew.
+    pub(crate) base: Option<Arc<Item>>,
+    /// The item whose columns the scan completes.
+    pub(crate) completed: Option<Arc<Item>>,
+    pub(crate) factory: SourceFactory,
+}
+
+impl ScanStart {
+    /// A scan of the file alone.
+    pub(crate) fn anew(factory: SourceFactory) -> Self {
+        Self { base: None, completed: None, factory }
+    }
+}
+
 /// A scan's results once it ended well, in file order.
 pub(crate) struct Harvest {
     pub(crate) chunks: Vec<Arc<Chunk>>,
+    /// Rows up to the end of each morsel.
+    pub(crate) morsel_ends: Arc<[u64]>,
     pub(crate) record_count: u64,
     pub(crate) skipped_count: u64,
     pub(crate) execute_ns: u64,
@@ -102,10 +123,10 @@ impl SharedScan {
         source: &SourceKey,
         pinned: &PinnedSource,
         spec: ScanSpec,
-        base: Option<Arc<Item>>,
-        factory: SourceFactory,
+        start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
+        let ScanStart { base, completed, factory } = start;
         Arc::new(Self {
             id: cache.next_number(),
             cache: Arc::clone(cache),
@@ -113,6 +134,7 @@ impl SharedScan {
             pinned: pinned.clone(),
             spec,
             base,
+            completed,
             factory,
             askers: Mutex::default(),
             skip: MorselSet::default(),
@@ -120,6 +142,11 @@ impl SharedScan {
             state: Mutex::new(State::new(if keeps { Sharing::Kept } else { Sharing::Solo })),
             meters: ScanMeters::default(),
         })
+    }
+
+    /// The item that this scan's item will make superfluous.
+    pub(crate) fn replaced(&self) -> Option<&Arc<Item>> {
+        self.base.as_ref().or(self.completed.as_ref())
     }
 
     /// Whether results are kept, and others may join.
@@ -215,6 +242,7 @@ impl SharedScan {
             pinned: self.pinned.clone(),
             spec: self.spec.clone(),
             base: self.base.clone(),
+            completed: self.completed.clone(),
             factory: Arc::clone(&self.factory),
             askers: Mutex::default(),
             skip: seen,
@@ -384,7 +412,14 @@ impl SharedScan {
                 let what = format!("a morsel has {} columns, expected {}", rows.columns.len(), self.spec.columns.len());
                 Err(CacheError::Contract { path: Arc::clone(&self.source.path), what })
             }
-            Err(error) => Err(CacheError::source(error)),
+            Err(error) => {
+                if error.is::<Differs>() {
+                    let reason = "a scan of the same version read other rows";
+                    let generation = self.pinned.generation;
+                    self.cache.drop_stale(&self.source.path, reason, |of, _| of <= generation);
+                }
+                Err(CacheError::source(error))
+            }
         };
         let rows = match checked {
             Ok(rows) => rows,
@@ -434,6 +469,7 @@ impl SharedScan {
             if index < state.slots.len() {
                 match chunk {
                     Some(chunk) if state.sharing == Sharing::Kept => {
+                        state.note_row_count(index, rows.row_count);
                         self.meters.kept_bytes.fetch_add(chunk.size_bytes(), Ordering::Relaxed);
                         state.slots[index] = Slot::Kept { chunk, through: index };
                         for (_, seat) in state.seats.iter_mut().filter(|(id, _)| **id != me) {
@@ -496,16 +532,17 @@ impl SharedScan {
     pub(crate) fn harvest(&self) -> Harvest {
         let began_ns = self.cache.clock().monotonic_ns();
         // The slots stay as they are: until there is an item, others may join and take them.
-        let chunks: Vec<Arc<Chunk>> = {
+        let (chunks, morsel_ends): (Vec<Arc<Chunk>>, Arc<[u64]>) = {
             let state = self.state.lock();
-            state
+            let chunks = state
                 .slots
                 .iter()
                 .filter_map(|slot| match slot {
                     Slot::Kept { chunk, .. } => Some(Arc::clone(chunk)),
                     _ => None,
                 })
-                .collect()
+                .collect();
+            (chunks, state.morsel_ends())
         };
         let record_count = chunks.iter().map(|chunk| chunk.rows().record_count).sum();
         let skipped_count = chunks.iter().map(|chunk| chunk.rows().skipped_count).sum();
@@ -513,6 +550,7 @@ impl SharedScan {
         let cache_ns = self.cache.clock().monotonic_ns().saturating_sub(began_ns);
         Harvest {
             chunks,
+            morsel_ends,
             record_count,
             skipped_count,
             execute_ns: self.meters.execute_ns.load(Ordering::Relaxed),

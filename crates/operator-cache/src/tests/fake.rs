@@ -248,6 +248,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         columns: columns(names),
         predicate: Arc::clone(predicate),
         retain_predicate: Arc::clone(predicate),
+        may_skip: false,
     }
 }
 

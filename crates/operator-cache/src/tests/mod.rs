@@ -8,3 +8,4 @@ mod queries;
 mod recording;
 mod schedules;
 mod threads;
+mod top_up;

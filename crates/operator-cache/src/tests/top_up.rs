@@ -1,0 +1,156 @@
+//! Items that lack columns are completed by scanning only these.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use thermocline_predicate::Conjunction;
+
+use super::fake::*;
+use crate::*;
+
+const RECORDS: u64 = 1000;
+
+fn ask(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest) -> Vec<i64> {
+    let pinned = pin(cache, &object("f", "1", RECORDS));
+    answer(cache.begin(request, &pinned, true, fake.factory()), 3).unwrap()
+}
+
+fn kinds(cache: &OperatorCache) -> Vec<DecisionKind> {
+    cache.decisions().iter().map(|decision| decision.kind).collect()
+}
+
+/// The columns that the `index`th scan was asked for.
+fn scanned(fake: &Fake, index: usize) -> Vec<String> {
+    fake.specs.lock()[index].columns.iter().map(|column| column.path.to_string()).collect()
+}
+
+fn widened(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
+    SelectRequest { retain_predicate: Arc::default(), ..request(names, predicate) }
+}
+
+#[test]
+fn only_the_missing_columns_are_scanned_and_the_completed_item_takes_the_place_of_the_old_one() {
+    for morsel_records in [1, 7, 16, 5000] {
+        let (cache, budget) = cache(64 << 20);
+        let fake = Arc::new(Fake { morsel_records, ..Fake::default() });
+        let (first, second) = (between(100, 300), between(250, 700));
+        ask(&cache, &fake, &widened(&["a", "b"], &first));
+        assert_eq!(ask(&cache, &fake, &widened(&["a", "b", "s.z"], &second)), expected(RECORDS, &second));
+        assert_eq!(scanned(&fake, 1), ["s.z"]);
+        let expected_kinds = [DecisionKind::Miss, DecisionKind::Admit, DecisionKind::TopUp, DecisionKind::Admit];
+        assert_eq!(kinds(&cache)[..4], expected_kinds);
+        let items = cache.items();
+        assert_eq!(items.len(), 1);
+        assert_eq!((items[0].columns.len(), items[0].row_count, items[0].use_count), (3, RECORDS, 3));
+        // What the completed item holds is what a scan of all columns gives.
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let narrow = between(260, 270);
+        let Start::Hit { item, residual, .. } =
+            cache.begin(&request(&["a", "b", "s.z"], &narrow), &pinned, true, fake.factory())
+        else {
+            panic!("expected a hit");
+        };
+        assert_eq!(read(&item, &residual), expected(RECORDS, &narrow));
+        let route = ColumnRoute::find(item.columns(), &path("s.z")).unwrap();
+        for chunk in item.chunks() {
+            let z = route.extract(chunk.rows()).unwrap();
+            let a = ColumnRoute::find(item.columns(), &path("a")).unwrap().extract(chunk.rows()).unwrap();
+            for row in 0..chunk.rows().row_count {
+                let a = a.as_any().downcast_ref::<arrow::array::Int64Array>().unwrap().value(row);
+                assert_eq!(arrow::array::Array::is_null(&z, row), a % 7 == 0 || a % 11 == 0);
+            }
+        }
+        drop(item);
+        cache.clear();
+        assert!(budget.reserved_bytes() < 10_000, "{} bytes left", budget.reserved_bytes());
+    }
+}
+
+#[test]
+fn an_item_of_the_same_range_is_completed_within_it() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let range = between(100, 300);
+    ask(&cache, &fake, &request(&["a", "b"], &range));
+    assert_eq!(ask(&cache, &fake, &request(&["a", "b", "s"], &range)), expected(RECORDS, &range));
+    assert_eq!(scanned(&fake, 1), ["s"]);
+    assert_eq!(fake.specs.lock()[1].predicate, range);
+    let Explanation::TopUp { item, missing, .. } =
+        cache.explain(&request(&["b", "w"], &range), &pin(&cache, &object("f", "1", RECORDS)))
+    else {
+        panic!("expected a top-up");
+    };
+    assert_eq!((item.columns.len(), missing.len(), missing[0].path.to_string()), (3, 1, "w".to_owned()));
+}
+
+#[test]
+fn nothing_is_completed_that_cannot_be_aligned_or_would_keep_more_than_is_wanted() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    ask(&cache, &fake, &widened(&["a", "b"], &between(100, 300)));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let is_miss = |request: &SelectRequest| matches!(cache.explain(request, &pinned), Explanation::Miss { .. });
+    let wanted = widened(&["a", "b", "s"], &between(1, 5));
+    assert!(matches!(cache.explain(&wanted, &pinned), Explanation::TopUp { .. }));
+    assert!(is_miss(&SelectRequest { may_skip: true, ..wanted.clone() }), "records may be bad for one column only");
+    assert!(is_miss(&request(&["a", "b", "s"], &between(1, 5))), "only the range is worth keeping");
+    assert!(is_miss(&widened(&["s"], &between(1, 5))), "nothing that is kept is wanted");
+    let other_type = ColumnSpec { path: path("b"), data_type: arrow::datatypes::DataType::Utf8 };
+    let columns: Vec<ColumnSpec> = columns(&["a"]).iter().cloned().chain([other_type]).collect();
+    assert!(is_miss(&SelectRequest { columns: columns.into(), ..wanted.clone() }), "two types of one path");
+    let grown = pin(&cache, &object("f", "1", RECORDS + 100));
+    assert!(matches!(cache.explain(&wanted, &grown), Explanation::Miss { .. }), "of another version");
+}
+
+#[test]
+fn a_scan_that_finds_other_rows_fails_and_what_was_kept_is_dropped() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let range = between(100, 300);
+    ask(&cache, &fake, &request(&["a", "b"], &range));
+    // The same version, but records are cut into morsels in another way: as if the content had moved.
+    let moved = Arc::new(Fake { morsel_records: 24, ..Fake::default() });
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let wanted = request(&["a", "b", "s"], &range);
+    let error = answer(cache.begin(&wanted, &pinned, true, moved.factory()), 2).unwrap_err().to_string();
+    assert!(error.contains("is not what was read before"), "{error}");
+    assert!(cache.items().is_empty());
+    assert_eq!(ask(&cache, &fake, &wanted), expected(RECORDS, &range));
+}
+
+#[test]
+fn a_top_up_that_finds_no_room_answers_and_leaves_the_item_as_it_was() {
+    let (cache, budget) = cache(60_000);
+    let fake = Arc::new(Fake::default());
+    let range = between(0, 999);
+    ask(&cache, &fake, &request(&["a", "b"], &range));
+    assert_eq!(cache.items().len(), 1, "{:?}", kinds(&cache));
+    // The texts of 1,000 bytes each fit nowhere.
+    assert_eq!(ask(&cache, &fake, &request(&["a", "b", "w"], &range)), expected(RECORDS, &range));
+    assert_eq!(cache.items()[0].columns.len(), 2);
+    assert!(budget.reserved_bytes() <= 60_000);
+    assert_eq!(fake.open_count.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn random_requests_with_top_ups_are_answered_like_scans() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let limit_bytes = [8_000, 40_000, 200_000, 64 << 20][seed as usize % 4];
+        let (cache, budget) = cache(limit_bytes);
+        let fake = Arc::new(Fake { morsel_records: 1 + random.below(90), ..Fake::default() });
+        for _ in 0..30 {
+            let mut names = vec!["a", "b"];
+            for name in ["s", "s.z", "w"] {
+                if random.chance(3) {
+                    names.push(name);
+                }
+            }
+            let low = random.below(900) as i64;
+            let range = between(low, low + random.below(200) as i64);
+            let request = if random.chance(2) { widened(&names, &range) } else { request(&names, &range) };
+            assert_eq!(ask(&cache, &fake, &request), expected(RECORDS, &range), "seed {seed}");
+            assert!(budget.reserved_bytes() <= limit_bytes);
+        }
+    }
+}

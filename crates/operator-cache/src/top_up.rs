@@ -1,0 +1,169 @@
+//! Columns for an item that lacks them: only these are parsed, and the kept ones are laid beside them.
+//!
+//! **Owns**: which items can be topped up for a request, and the source that joins kept and fresh columns. The scan that
+//! runs over this source is like any other: shared, bounded by memory, and its result is an item that makes the old one
+//! superfluous.
+//!
+//! **Invariants**: morsels are numbered by file and range alone ([`MorselSource`]), and which rows of one pass depends on
+//! the predicate alone. So morsel `i` of the fresh columns has exactly the rows of morsel `i` of the kept ones; a source
+//! that says otherwise read another content, which is an error. That is not so where bad records are left out, since a
+//! record may be bad for one column and good for another: requests say whether they leave any out
+//! ([`SelectRequest::may_skip`]).
+//!
+//! **Paper**: beyond ReCache, which fetches the tuples that an item lacks anew from the raw file.
+
+use std::sync::Arc;
+
+use crate::error::SourceError;
+use crate::item::Item;
+use crate::request::{ColumnSpec, SelectRequest};
+use crate::rows::{ColumnRoute, Rows};
+use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory};
+
+/// What a top-up scans and delivers.
+#[derive(Debug, Clone)]
+pub(crate) struct TopUp {
+    /// The item that has the other columns.
+    pub(crate) base: Arc<Item>,
+    /// All columns, the kept ones among them, sorted by path.
+    pub(crate) columns: Arc<[ColumnSpec]>,
+    /// The columns that the item lacks.
+    pub(crate) missing: Arc<[ColumnSpec]>,
+}
+
+impl TopUp {
+    /// How `base` is completed for `request`, whose rows it holds. None when there is nothing in it for the request, or
+    /// no way to align what is added.
+    pub(crate) fn of(base: &Arc<Item>, request: &SelectRequest) -> Option<Self> {
+        if request.may_skip || base.row_count == 0 || base.morsel_ends.is_none() {
+            return None;
+        }
+        let missing: Vec<ColumnSpec> = request
+            .columns
+            .iter()
+            .filter(|column| ColumnRoute::find_typed(&base.columns, column).is_none())
+            .cloned()
+            .collect();
+        // Two columns of one path and different types could not be told apart by path.
+        let is_ambiguous = missing.iter().any(|column| base.columns.iter().any(|kept| kept.path == column.path));
+        if is_ambiguous || missing.is_empty() || missing.len() == request.columns.len() {
+            return None;
+        }
+        let mut columns: Vec<ColumnSpec> = base.columns.iter().chain(&missing).cloned().collect();
+        columns.sort_by(|left, right| left.path.cmp(&right.path));
+        let residual = base.predicate.residual(&request.predicate);
+        let can_filter = residual.fields().all(|(path, _)| ColumnRoute::find(&columns, path).is_some());
+        can_filter.then(|| Self { base: Arc::clone(base), columns: columns.into(), missing: missing.into() })
+    }
+
+    /// Opens sources that deliver all columns, given the factory for those that are missing.
+    pub(crate) fn factory(&self, fresh: SourceFactory) -> SourceFactory {
+        let top_up = self.clone();
+        Arc::new(move |spec| {
+            let spec = ScanSpec { columns: Arc::clone(&top_up.missing), ..spec.clone() };
+            Ok(Arc::new(TopUpSource::new(&top_up, fresh(&spec)?)))
+        })
+    }
+}
+
+/// A scan read other rows than those that were kept: what is kept of the file is not to be trusted any more.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: its content is not what was read before, though nothing else tells that it changed; ask again")]
+pub(crate) struct Differs {
+    path: Arc<str>,
+}
+
+/// Where a column of the result comes from.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Kept(usize),
+    Fresh(usize),
+}
+
+struct TopUpSource {
+    fresh: Arc<dyn MorselSource>,
+    base: Arc<Item>,
+    /// Rows of the item before each of its chunks.
+    chunk_starts: Vec<u64>,
+    places: Vec<Place>,
+}
+
+impl TopUpSource {
+    fn new(top_up: &TopUp, fresh: Arc<dyn MorselSource>) -> Self {
+        let position = |columns: &[ColumnSpec], wanted: &ColumnSpec| columns.iter().position(|column| column == wanted);
+        let places = top_up
+            .columns
+            .iter()
+            .filter_map(|column| {
+                let kept = position(&top_up.base.columns, column).map(Place::Kept);
+                kept.or_else(|| position(&top_up.missing, column).map(Place::Fresh))
+            })
+            .collect();
+        let mut row_count = 0;
+        let chunk_starts = top_up.base.chunks.iter().map(|chunk| {
+            let start = row_count;
+            row_count += chunk.rows().row_count as u64;
+            start
+        });
+        Self { fresh, chunk_starts: chunk_starts.collect(), base: Arc::clone(&top_up.base), places }
+    }
+
+    /// The kept rows of a morsel.
+    fn kept(&self, index: u64) -> Result<Rows, SourceError> {
+        let ends = self.base.morsel_ends.as_deref().unwrap_or_default();
+        let at = usize::try_from(index)?;
+        let Some(&end) = ends.get(at) else { return Err(self.differs()) };
+        let mut start = at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+        let mut parts = Vec::new();
+        while start < end {
+            let chunk_at = self.chunk_starts.partition_point(|&first| first <= start) - 1;
+            let rows = self.base.chunks[chunk_at].rows();
+            let first = (start - self.chunk_starts[chunk_at]) as usize;
+            let count = (rows.row_count - first).min((end - start) as usize);
+            parts.push(Arc::new(rows.slice(first, count)));
+            start += count as u64;
+        }
+        match parts.as_slice() {
+            [] => self.base.chunks.first().map(|chunk| chunk.rows().slice(0, 0)).ok_or_else(|| self.differs()),
+            [single] => Ok(single.as_ref().clone()),
+            // Chunks are whole morsels, so this is not met; it would only be slower.
+            several => Ok(Rows::concat(several)?),
+        }
+    }
+
+    fn differs(&self) -> SourceError {
+        Box::new(Differs { path: Arc::clone(&self.base.source.path) })
+    }
+}
+
+impl MorselSource for TopUpSource {
+    fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
+        self.fresh.next_morsel()
+    }
+
+    fn fetch(self: Arc<Self>, morsel: Morsel) -> Fetch {
+        Arc::clone(&self.fresh).fetch(morsel)
+    }
+
+    fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
+        let index = morsel.index;
+        let fresh = self.fresh.decode(morsel)?;
+        let kept = self.kept(index)?;
+        if kept.row_count != fresh.row_count {
+            return Err(self.differs());
+        }
+        let columns = self.places.iter().filter_map(|place| match *place {
+            Place::Kept(column) => kept.columns.get(column).cloned(),
+            Place::Fresh(column) => fresh.columns.get(column).cloned(),
+        });
+        Ok(Rows { columns: columns.collect(), ..fresh })
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.fresh.total_bytes()
+    }
+
+    fn finish(&self) -> Result<SourceEnd, SourceError> {
+        self.fresh.finish()
+    }
+}
