@@ -40,9 +40,9 @@ mod request;
 mod rows;
 mod scan;
 mod source;
-mod top_up;
 #[cfg(test)]
 mod tests;
+mod top_up;
 
 pub use cache::{CacheOptions, Explanation, MatchKind, OperatorCache, Start};
 pub use decisions::{Decision, DecisionKind};

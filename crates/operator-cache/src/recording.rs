@@ -17,7 +17,7 @@ use thermocline_predicate::Conjunction;
 
 use crate::cache::OperatorCache;
 use crate::item::{Item, predicted_scan_ns};
-use crate::request::{ColumnSpec, SelectRequest};
+use crate::request::SelectRequest;
 use crate::scan::SharedScan;
 use crate::source::SourceKey;
 
@@ -30,10 +30,11 @@ pub trait Recorder: Debug + Send + Sync {
     fn record(&self, request: &Request);
 }
 
-/// Equal for equal selects over the same content; for others too with a chance of 2⁻⁶⁴.
-pub(crate) fn fingerprint(source: &SourceKey, generation: u64, predicate: &Conjunction, columns: &[ColumnSpec]) -> u64 {
+/// Equal for equal predicates over the same content, whatever the columns: an item that lacks some is topped up, and is
+/// the same item then. For others equal too with a chance of 2⁻⁶⁴.
+fn fingerprint(source: &SourceKey, generation: u64, predicate: &Conjunction) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (source, generation, predicate, columns).hash(&mut hasher);
+    (source, generation, predicate).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -53,8 +54,8 @@ impl OperatorCache {
             answered: if is_exact { Answered::Hit } else { Answered::Subsumed },
             source: request.source.path.clone(),
             kind: measured.kind,
-            item: fingerprint(&item.source, item.generation, &item.predicate, &item.columns),
-            asked: fingerprint(&request.source, item.generation, &request.predicate, &request.columns),
+            item: fingerprint(&item.source, item.generation, &item.predicate),
+            asked: fingerprint(&request.source, item.generation, &request.predicate),
             size_bytes: measured.size_bytes,
             execute_ns: measured.execute_ns,
             cache_ns: measured.cache_ns,
@@ -67,7 +68,7 @@ impl OperatorCache {
     pub(crate) fn expect_record(&self, request: &SelectRequest, scan: &SharedScan, lookup_ns: u64) {
         if self.is_recording() {
             let generation = scan.pinned.generation;
-            let asked = fingerprint(&request.source, generation, &request.predicate, &request.columns);
+            let asked = fingerprint(&request.source, generation, &request.predicate);
             scan.askers.lock().push((asked, lookup_ns));
         }
     }
@@ -80,7 +81,7 @@ impl OperatorCache {
         }
         let meters = &scan.meters;
         let scanned_ns = meters.execute_ns.load(Ordering::Relaxed);
-        let base = scan.base.as_ref().map(|base| base.measurements());
+        let base = scan.replaced().map(|base| base.measurements());
         let sum = |own: u64, of_base: Option<u64>| own.saturating_add(of_base.unwrap_or(0));
         let size_bytes = meters.item_bytes.load(Ordering::Relaxed);
         let reuse_scan_ns = predicted_scan_ns(size_bytes);
@@ -92,12 +93,12 @@ impl OperatorCache {
                 answered,
                 source: scan.source.path.clone(),
                 kind: scan.source.kind,
-                item: fingerprint(&scan.source, scan.pinned.generation, &scan.spec.predicate, &scan.spec.columns),
+                item: fingerprint(&scan.source, scan.pinned.generation, &scan.spec.predicate),
                 asked,
                 size_bytes,
                 execute_ns: sum(scanned_ns, base.map(|base| base.execute_ns)),
                 cache_ns: sum(meters.cache_ns.load(Ordering::Relaxed), base.map(|base| base.cache_ns)),
-                // With the item at hand, what the file had grown by was to be scanned all the same.
+                // With the item at hand, what it lacked was to be scanned all the same.
                 reuse_scan_ns: reuse_scan_ns.saturating_add(if base.is_some() { scanned_ns } else { 0 }),
                 lookup_ns,
             });

@@ -71,6 +71,20 @@ fn a_miss_a_hit_and_a_narrower_hit_name_the_item_that_answered() {
 }
 
 #[test]
+fn an_item_that_is_given_columns_stays_the_same_item_and_grows() {
+    let (cache, notes) = recorded_cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let predicate = between(100, 500);
+    for names in [&["a", "b"][..], &["a", "b", "s.z"], &["b", "s.z"]] {
+        answer(begin(&cache, &fake, &request(names, &predicate), "1"), 2).unwrap();
+    }
+    assert_eq!(notes.answers(), [Answered::Missed, Answered::Extended, Answered::Hit]);
+    let requests = notes.requests.lock();
+    assert!(requests.iter().all(|request| (request.item, request.asked) == (requests[0].item, requests[0].item)));
+    assert!(requests[0].size_bytes < requests[1].size_bytes && requests[1].size_bytes == requests[2].size_bytes);
+}
+
+#[test]
 fn those_who_join_a_scan_are_recorded_when_it_ends_and_after_who_began_it() {
     let (cache, notes) = recorded_cache(64 << 20);
     let fake = Arc::new(Fake::default());

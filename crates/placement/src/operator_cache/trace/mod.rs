@@ -25,7 +25,7 @@ pub enum Answered {
     Subsumed,
     /// By a scan that ran already for another query.
     Joined,
-    /// From an item and a scan of what its file had grown by.
+    /// From an item and a scan of what it lacked: columns, or what its file had grown by.
     Extended,
     /// By a scan of the file.
     Missed,
@@ -42,9 +42,10 @@ pub struct Request {
     pub source: Arc<str>,
     /// The text that the file holds.
     pub kind: SourceKind,
-    /// The item that answered, or that the scan would have made. Equal for the same rows and columns of the same content.
+    /// The item that answered, or that the scan would have made. Equal for the same rows of the same content, whatever
+    /// the columns.
     pub item: u64,
-    /// What was asked for; `item` if that is an item of just this select, another number if the item is wider.
+    /// What was asked for; `item` if that is an item of just these rows, another number if the item is wider.
     pub asked: u64,
     /// `B`: bytes of the item, an estimate if it was refused.
     pub size_bytes: u64,
@@ -52,7 +53,7 @@ pub struct Request {
     pub execute_ns: u64,
     /// `c`: caching the item.
     pub cache_ns: u64,
-    /// `s`: answering the request from the item; for an extended one that includes scanning what the file grew by.
+    /// `s`: answering the request from the item; for an extended one that includes scanning what it lacked.
     pub reuse_scan_ns: u64,
     /// `l`: finding the item.
     pub lookup_ns: u64,
