@@ -11,8 +11,7 @@
 //!   which the root of the plan knows ([`run`]). If the pairs take it long, it also frees the runtime's worker: whoever
 //!   drops the stream may need one ([`hand_over`]).
 //!
-//! What remains: a semi join by equality returns only after all pairs of one batch, and sort-merge joins (off by default)
-//! are left as they are. Answers, order and partitions are those of the plan as it was.
+//! Sort-merge joins (off by default) are left as they are. Answers, order and partitions are those of the plan as it was.
 //!
 //! Concurrency: the only shared state is two atomics a query.
 
@@ -24,6 +23,7 @@ mod stop_check;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
+use datafusion::common::JoinType::{Full, Inner, Left, Right};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::expressions::lit;
@@ -49,10 +49,12 @@ pub(crate) fn interruptible(plan: Arc<dyn ExecutionPlan>, clock: &Arc<dyn Clock>
                 NestedLoopJoinExecBuilder::from(join).with_filter(Some(StopCheck::before(&filter, &run))).build()?;
             with_probe_side(Arc::new(join))?
         } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-            match join.filter() {
+            // One that only tells whether there is a match may find many of them without putting anything out.
+            let only_tells = !matches!(join.join_type, Inner | Left | Right | Full);
+            match join.filter().cloned().or_else(|| only_tells.then(always)) {
                 Some(filter) => {
                     is_checked = true;
-                    let filter = StopCheck::before(filter, &run);
+                    let filter = StopCheck::before(&filter, &run);
                     with_probe_side(join.builder().with_filter(Some(filter)).build_exec()?)?
                 }
                 None => with_probe_side(Arc::clone(&node))?,

@@ -52,6 +52,7 @@ async fn only_conditions_on_pairs_of_rows_need_to_know_of_the_reader() {
         ("SELECT a.x, b.y FROM a JOIN b ON a.k = b.k", false),
         ("SELECT a.x, b.y FROM a JOIN b ON a.k = b.k AND a.x < b.y", true),
         ("SELECT a.x, b.y FROM a JOIN b ON a.x < b.y", true),
+        ("SELECT a.x FROM a WHERE a.k IN (SELECT k FROM b)", true),
     ] {
         let changed = shown(&changed(&plan(&context, sql).await));
         assert_eq!(changed.starts_with("RunExec"), is_checked, "{changed}");
@@ -72,6 +73,11 @@ async fn answers_stay() {
         "SELECT a.x FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.y > 100)",
         "SELECT a.x FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.y > a.x + 3)",
         "SELECT a.x FROM a WHERE a.x NOT IN (SELECT y FROM b)",
+        "SELECT a.x FROM a WHERE a.k IN (SELECT k FROM b)",
+        "SELECT a.x FROM a WHERE a.k NOT IN (SELECT nullif(k, 2) FROM b)",
+        "SELECT a.x FROM a WHERE nullif(a.k, 1) NOT IN (SELECT k FROM b)",
+        "SELECT a.x FROM a WHERE a.k IN (SELECT k FROM b) OR a.x = 9",
+        "SELECT b.y FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE a.k = b.k + 2 AND a.x > b.y)",
         "SELECT a.k, sum(b.y) FROM a JOIN b ON a.x <> b.y JOIN a c ON b.k = c.k AND c.x <> a.x GROUP BY a.k",
         "SELECT x, (SELECT max(y) FROM b WHERE b.k = a.k) FROM a",
     ] {

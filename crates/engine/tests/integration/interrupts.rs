@@ -74,13 +74,14 @@ async fn a_file_replaced_by_rename_during_its_scan_is_read_to_its_end() {
 }
 
 /// Joins that would take minutes: all pairs of a million rows, put out or thrown away.
-const LONG_JOINS: [&str; 6] = [
+const LONG_JOINS: [&str; 7] = [
     "SELECT sum(a.value + b.value) FROM range(0, 1000000) a CROSS JOIN range(0, 1000000) b",
     "SELECT count(*) FROM range(0, 1000000) a JOIN range(0, 1000000) b ON a.value + b.value < 0",
     "SELECT count(*) FROM range(0, 1000000) a LEFT JOIN range(0, 1000000) b ON a.value < b.value AND a.value > b.value",
     "SELECT count(*) FROM range(0, 1000000) a WHERE EXISTS (SELECT 1 FROM range(0, 1000000) b WHERE a.value + b.value < 0)",
     "SELECT count(*) FROM range(0, 1000000) a JOIN range(0, 1000000) b \
      ON a.value % 3 = b.value % 3 AND a.value + b.value < 0",
+    "SELECT count(*) FROM range(0, 1000000) a WHERE a.value % 3 IN (SELECT b.value % 3 FROM range(0, 3000000) b)",
     "SELECT a.value % 7 AS k, sum(b.value) FROM range(0, 1000000) a JOIN range(0, 1000000) b ON a.value > b.value GROUP BY k",
 ];
 
