@@ -70,7 +70,10 @@ pub(crate) fn connect(
         None => Eviction::default(),
     };
     let build = || {
-        let mut builder = SessionBuilder::new().allocated_bytes(allocator::allocated_bytes).eviction(eviction);
+        let mut builder = SessionBuilder::new()
+            .allocated_bytes(allocator::allocated_bytes)
+            .on_scarcity(allocator::heed_scarcity)
+            .eviction(eviction);
         if let Some(memory) = memory {
             builder = builder.memory(&memory.into_text())?;
         }

@@ -33,7 +33,6 @@ use pyo3::prelude::*;
 /// The compiled part of the `thermocline` package; import `thermocline` instead.
 #[pymodule]
 fn _thermocline(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    allocator::give_back_early();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<connection::Connection>()?;
     module.add_class::<result::LazyResult>()?;

@@ -128,6 +128,13 @@ impl Budget {
         self.state.ledger.observe_allocated(probe);
     }
 
+    /// Tells `hook` when more than half of the limit is used (`true`), and when that is over. Below a half, an allocator may
+    /// keep what is freed for the next batch, since all that was in use lately fits beside what is in use now; above it,
+    /// freed memory should go back to the system at once. The first hook that is set stays.
+    pub fn observe_scarcity(&self, hook: fn(bool)) {
+        self.state.ledger.observe_scarcity(hook);
+    }
+
     /// All accounts that are open, in the order they were opened.
     pub fn accounts(&self) -> Vec<AccountSnapshot> {
         self.state.live_accounts().iter().map(|account| account.snapshot()).collect()

@@ -1,7 +1,7 @@
 //! The arithmetic of the budget: two totals under two limits, without locks.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::Purpose;
 
@@ -19,6 +19,9 @@ pub(crate) struct Ledger {
     /// What queries that are short of room ask for just now: not free for caches, or they would take what was released.
     wanted_bytes: AtomicU64,
     allocated: OnceLock<fn() -> u64>,
+    /// Told when memory becomes scarce, and when it no longer is.
+    on_scarcity: OnceLock<fn(bool)>,
+    is_scarce: AtomicBool,
 }
 
 /// Why a reservation does not fit, in numbers of that moment.
@@ -38,6 +41,8 @@ impl Ledger {
             cache_reserved_bytes: AtomicU64::new(0),
             wanted_bytes: AtomicU64::new(0),
             allocated: OnceLock::new(),
+            on_scarcity: OnceLock::new(),
+            is_scarce: AtomicBool::new(false),
         }
     }
 
@@ -47,6 +52,7 @@ impl Ledger {
 
     pub(crate) fn set_limit_bytes(&self, bytes: u64) {
         self.limit_bytes.store(bytes, Ordering::Relaxed);
+        self.note_level();
     }
 
     pub(crate) fn cache_limit_bytes(&self) -> Option<u64> {
@@ -93,6 +99,27 @@ impl Ledger {
         let _ = self.allocated.set(probe);
     }
 
+    /// The first hook that is set stays.
+    pub(crate) fn observe_scarcity(&self, hook: fn(bool)) {
+        let _ = self.on_scarcity.set(hook);
+        self.note_level();
+    }
+
+    /// Tells the hook when more than half of the limit is used, and when less than two fifths are again: the distance
+    /// keeps it from being told all the time.
+    pub(crate) fn note_level(&self) {
+        let Some(hook) = self.on_scarcity.get() else { return };
+        let (used_bytes, limit_bytes) = (self.used_bytes(), self.limit_bytes());
+        let was_scarce = self.is_scarce.load(Ordering::Relaxed);
+        let is_scarce =
+            if was_scarce { used_bytes >= limit_bytes / 5 * 2 } else { used_bytes > limit_bytes / 2 };
+        let swapped = is_scarce != was_scarce
+            && self.is_scarce.compare_exchange(was_scarce, is_scarce, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if swapped {
+            hook(is_scarce);
+        }
+    }
+
     /// What the probe tells, 0 without one.
     pub(crate) fn allocated_bytes(&self) -> u64 {
         self.allocated.get().map_or(0, |probe| probe())
@@ -124,6 +151,7 @@ impl Ledger {
         if added.is_err() && purpose == Purpose::Cache {
             self.cache_reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
+        self.note_level();
         added
     }
 
@@ -133,6 +161,7 @@ impl Ledger {
             self.cache_reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.note_level();
     }
 
     pub(crate) fn give_back(&self, purpose: Purpose, bytes: u64) {
@@ -140,6 +169,7 @@ impl Ledger {
         if purpose == Purpose::Cache {
             self.cache_reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
+        self.note_level();
     }
 }
 
@@ -220,6 +250,28 @@ mod tests {
         assert_eq!(ledger.try_add(Purpose::Cache, 69), Ok(()));
         drop(ledger.want(u64::MAX));
         assert_eq!((ledger.cache_room_bytes(), ledger.unreclaimable_bytes()), (0, 31));
+    }
+
+    #[test]
+    fn scarcity_is_told_above_a_half_and_its_end_below_two_fifths() {
+        static TOLD: std::sync::Mutex<Vec<bool>> = std::sync::Mutex::new(Vec::new());
+        let told = || TOLD.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let ledger = Ledger::new(100, None);
+        ledger.observe_scarcity(|is_scarce| {
+            TOLD.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(is_scarce);
+        });
+        assert_eq!(ledger.try_add(Purpose::Query, 50), Ok(()));
+        assert_eq!(told(), []);
+        ledger.add(Purpose::Cache, 1);
+        assert_eq!(told(), [true]);
+        ledger.give_back(Purpose::Query, 11);
+        assert_eq!(told(), [true], "40 of 100 is between");
+        ledger.give_back(Purpose::Query, 1);
+        assert_eq!(told(), [true, false]);
+        assert_eq!(ledger.try_add(Purpose::Query, 20), Ok(()));
+        assert_eq!(told(), [true, false, true]);
+        ledger.set_limit_bytes(1000);
+        assert_eq!(told(), [true, false, true, false]);
     }
 
     #[test]

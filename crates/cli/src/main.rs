@@ -39,7 +39,6 @@ use crate::terminal::Terminal;
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
-    allocator::give_back_early();
     let (arguments, sources) = match Arguments::read(std::env::args_os()) {
         Ok(read) => read,
         Err(error) => {
@@ -118,6 +117,7 @@ fn open(arguments: &DatabaseArguments, clock: &Arc<dyn Clock>) -> Result<Arc<Dat
         threads: arguments.threads.map(usize::from),
         eviction: arguments.eviction,
         allocated_bytes: Some(allocator::allocated_bytes),
+        on_scarcity: Some(allocator::heed_scarcity),
         clock: Some(Arc::clone(clock)),
         ..DatabaseOptions::default()
     };

@@ -45,6 +45,9 @@ pub struct DatabaseOptions {
     pub eviction: Eviction,
     /// Figure of a counting allocator, if the process has one: bytes allocated now.
     pub allocated_bytes: Option<fn() -> u64>,
+    /// Told when memory becomes scarce and when it no longer is, so that the process's allocator gives back early
+    /// ([`Budget::observe_scarcity`]).
+    pub on_scarcity: Option<fn(bool)>,
     /// Time; the system's when absent. Tests pass their own.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -77,6 +80,9 @@ impl Database {
         let budget = Budget::new(memory_bytes, options.cache_memory_bytes);
         if let Some(probe) = options.allocated_bytes {
             budget.observe_allocated(probe);
+        }
+        if let Some(hook) = options.on_scarcity {
+            budget.observe_scarcity(hook);
         }
         let trace = Arc::new(TraceFile::default());
         let cache_options = CacheOptions {

@@ -65,6 +65,14 @@ impl SessionBuilder {
         self
     }
 
+    /// A function that is told (`true`) when more than half of the budget is in use, and (`false`) when that is over: above a
+    /// half, the process's allocator should give freed memory back to the system at once rather than keep it.
+    #[must_use]
+    pub fn on_scarcity(mut self, hook: fn(bool)) -> Self {
+        self.options.on_scarcity = Some(hook);
+        self
+    }
+
     /// Opens the database and a session; further sessions come from [`Database::session`].
     ///
     /// # Errors
