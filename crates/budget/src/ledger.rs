@@ -111,8 +111,7 @@ impl Ledger {
         let Some(hook) = self.on_scarcity.get() else { return };
         let (used_bytes, limit_bytes) = (self.used_bytes(), self.limit_bytes());
         let was_scarce = self.is_scarce.load(Ordering::Relaxed);
-        let is_scarce =
-            if was_scarce { used_bytes >= limit_bytes / 5 * 2 } else { used_bytes > limit_bytes / 2 };
+        let is_scarce = if was_scarce { used_bytes >= limit_bytes / 5 * 2 } else { used_bytes > limit_bytes / 2 };
         let swapped = is_scarce != was_scarce
             && self.is_scarce.compare_exchange(was_scarce, is_scarce, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if swapped {

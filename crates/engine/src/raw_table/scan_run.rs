@@ -21,8 +21,8 @@ use thermocline_operator_cache::{
     SourceFactory, SourceKey, Start,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
-use thermocline_raw::{OnError, Source};
 use thermocline_raw::csv::CsvFormat;
+use thermocline_raw::{OnError, Source};
 use tokio::sync::OnceCell;
 
 use super::estimates::{self, worth_widening};

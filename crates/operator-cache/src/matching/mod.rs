@@ -28,6 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use thermocline_placement::operator_cache::choose_item::{CoveringItem, choose_item};
+use thermocline_placement::operator_cache::top_up::is_worth_completing;
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use crate::item::{Item, ItemId};
@@ -195,14 +196,20 @@ impl ItemIndex {
     }
 
     /// How the item that lacks the fewest of the requested columns is completed: one of the request's predicate, or of
-    /// TRUE if rows beyond the request's are worth keeping.
+    /// TRUE where keeping more rows than the request's is worth it.
     pub(crate) fn completed_by(&self, request: &SelectRequest, admissible: impl Fn(&Facts) -> bool) -> Option<TopUp> {
         let same = self.exact.get(&request.predicate).into_iter().flatten().rev().take(EXAMINED);
-        let all = self.unconstrained.iter().rev().take(if request.retain_predicate.is_all() { EXAMINED } else { 0 });
+        let all = self.unconstrained.iter().rev().take(EXAMINED);
         let candidates = same.chain(all).filter_map(|&place| self.at(place));
+        let is_worth_it = |top_up: &TopUp| {
+            let (missing, wanted) = (top_up.missing.len(), request.columns.len());
+            top_up.base.predicate == request.predicate
+                || is_worth_completing(missing, wanted, request.retain_predicate.is_all())
+        };
         candidates
             .filter(|candidate| admissible(&candidate.facts))
             .filter_map(|candidate| TopUp::of(&candidate.item, request))
+            .filter(is_worth_it)
             .min_by_key(|top_up| (top_up.missing.len(), top_up.base.row_count, top_up.base.id))
     }
 

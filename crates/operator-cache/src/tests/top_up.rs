@@ -93,7 +93,9 @@ fn nothing_is_completed_that_cannot_be_aligned_or_would_keep_more_than_is_wanted
     let wanted = widened(&["a", "b", "s"], &between(1, 5));
     assert!(matches!(cache.explain(&wanted, &pinned), Explanation::TopUp { .. }));
     assert!(is_miss(&SelectRequest { may_skip: true, ..wanted.clone() }), "records may be bad for one column only");
-    assert!(is_miss(&request(&["a", "b", "s"], &between(1, 5))), "only the range is worth keeping");
+    assert!(!is_miss(&request(&["a", "b", "s"], &between(1, 5))), "one of three is missing");
+    assert!(is_miss(&request(&["a", "s", "w"], &between(1, 5))), "two of three are missing for a narrow range");
+    assert!(!is_miss(&widened(&["a", "s", "w"], &between(1, 5))));
     assert!(is_miss(&widened(&["s"], &between(1, 5))), "nothing that is kept is wanted");
     let other_type = ColumnSpec { path: path("b"), data_type: arrow::datatypes::DataType::Utf8 };
     let columns: Vec<ColumnSpec> = columns(&["a"]).iter().cloned().chain([other_type]).collect();

@@ -1,7 +1,7 @@
 //! Which cached operator results to admit, keep, widen and use.
 //!
 //! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
-//! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`],
+//! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`], [`top_up`],
 //! [`choose_item`], and the models they need: [`extrapolate`], [`marginal_benefit`]. What a policy would have done with
 //! a recorded [`trace`] is found by [`replay`], beside what could have been done by who had known the future ([`offline`]).
 //!
@@ -19,6 +19,7 @@ pub mod proteus;
 pub mod recache;
 pub mod recache_as_printed;
 pub mod replay;
+pub mod top_up;
 pub mod trace;
 pub mod vectorwise;
 pub mod widening;
