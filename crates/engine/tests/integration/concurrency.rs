@@ -1,11 +1,12 @@
 //! Many sessions on one database.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thermocline_engine::datafusion::physical_plan::metrics::MetricValue;
 use thermocline_engine::datafusion::physical_plan::{ExecutionPlan, collect};
 use thermocline_engine::{Database, DatabaseOptions};
+use thermocline_hardware::{Clock, SystemClock};
 
 use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows};
 
@@ -44,15 +45,15 @@ async fn sessions_under_a_starved_budget_answer_right_and_end() {
     let files = Arc::new(files);
     let database = harness::database(64 * MIB);
     rows(&database.session(), "SET thermocline.cache_memory = '700KiB'").await;
-    let (began, long_mode) = (Instant::now(), harness::long_mode());
+    let (clock, long_mode_ns) = (Arc::new(SystemClock::new()), harness::long_mode().as_nanos() as u64);
     let tasks: Vec<_> = (0..8)
         .map(|seed| {
             let session = database.session();
-            let files = Arc::clone(&files);
+            let (files, clock) = (Arc::clone(&files), Arc::clone(&clock));
             tokio::spawn(async move {
                 let mut random = Random::new(seed + 100);
                 let mut asked = 0;
-                while asked < 25 || began.elapsed() < long_mode {
+                while asked < 25 || clock.monotonic_ns() < long_mode_ns {
                     asked += 1;
                     let index = random.below(6) as usize;
                     let offset = (index % 3) as u64 * 1000;
@@ -76,7 +77,7 @@ async fn sessions_under_a_starved_budget_answer_right_and_end() {
         })
         .collect();
     for task in tasks {
-        let limit = Duration::from_secs(240) + long_mode;
+        let limit = Duration::from_secs(240) + harness::long_mode();
         tokio::time::timeout(limit, task).await.expect("a session hangs").unwrap();
     }
 }
@@ -91,10 +92,15 @@ async fn the_partitions_of_a_scan_run_side_by_side() {
         rows(&session, &format!("SET thermocline.cache = '{cache}'")).await;
         let sql = format!("SELECT sum(value), count(*) FROM '{}' WHERE value > {low}", path.display());
         let state = session.context().state();
-        let logical = state.create_logical_plan(&sql).await.unwrap();
-        let plan = state.create_physical_plan(&logical).await.unwrap();
-        collect(Arc::clone(&plan), state.task_ctx()).await.unwrap();
-        assert_eq!(busy_partitions(&plan), 2, "{sql}, cache {cache}");
+        let mut busy_most = 0;
+        // On a busy machine the second thread may get no processor before the first is done; not twenty times in a row.
+        for _ in 0..20 {
+            let logical = state.create_logical_plan(&sql).await.unwrap();
+            let plan = state.create_physical_plan(&logical).await.unwrap();
+            collect(Arc::clone(&plan), state.task_ctx()).await.unwrap();
+            busy_most = busy_most.max(busy_partitions(&plan));
+        }
+        assert_eq!(busy_most, 2, "{sql}, cache {cache}");
     }
 }
 
