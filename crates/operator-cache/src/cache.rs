@@ -208,7 +208,7 @@ impl OperatorCache {
                     drop(catalog);
                     found.item.record_use(self.next_tick(), lookup_ns, baseline);
                     if !found.exact {
-                        pinned.note_bet_won();
+                        pinned.note_bet_won(request.source.unnest.as_ref());
                     }
                     self.record_hit(request, &found.item, found.exact, lookup_ns);
                     return self.hit(request, found, lookup_ns);
@@ -263,10 +263,10 @@ impl OperatorCache {
             };
             let keeps = retain && pinned.is_current();
             if keeps && start.completed.is_some() {
-                pinned.note_bet_won();
+                pinned.note_bet_won(request.source.unnest.as_ref());
             }
             if keeps && start.base.is_none() && request.retain_predicate != request.predicate {
-                pinned.note_bet();
+                pinned.note_bet(request.source.unnest.as_ref());
             }
             let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
             let participant = Participant::first(&scan, &request.predicate);

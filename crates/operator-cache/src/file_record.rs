@@ -13,11 +13,12 @@
 //! the pin did (so a burst of pins costs two checks at most, and none is answered from a look before its time).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_budget::Reservation;
 use thermocline_medium::{BlockHashes, FileVersion, PinnedFile, Stamp};
+use thermocline_predicate::FieldPath;
 
 use crate::error::CacheError;
 
@@ -48,6 +49,12 @@ impl<'a> OpenedFile<'a> {
         }
     }
 }
+
+/// Lists of one file whose lost bets are counted apart.
+const COUNTED_LISTS: usize = 8;
+
+/// Heap bytes of a path of a name or two.
+const TYPICAL_PATH_BYTES: usize = 64;
 
 /// One file as one query sees it: made by [`OperatorCache::pin`](crate::OperatorCache::pin), once per query and file.
 #[derive(Debug, Clone)]
@@ -80,23 +87,23 @@ impl PinnedSource {
         self.record.as_ref().is_some_and(|record| record.is_current(self.generation))
     }
 
-    /// Scans of this file that kept more than was asked for, since a kept superset was last of use.
-    pub fn lost_bets(&self) -> u32 {
-        self.record.as_ref().map_or(0, |record| record.lost_bets.load(Ordering::Relaxed))
+    /// Scans of this file, its list `unnest` flattened, that kept more than was asked for since a kept superset was last of
+    /// use. Each list is asked for in its own way, so each has its own count.
+    pub fn lost_bets(&self, unnest: Option<&FieldPath>) -> u32 {
+        self.record.as_ref().map_or(0, |record| record.with_lost_bets(unnest, |lost| *lost))
     }
 
     /// A scan keeps more than was asked for.
-    pub(crate) fn note_bet(&self) {
+    pub(crate) fn note_bet(&self, unnest: Option<&FieldPath>) {
         if let Some(record) = &self.record {
-            let count = |lost: u32| Some(lost.saturating_add(1));
-            let _ = record.lost_bets.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
+            record.with_lost_bets(unnest, |lost| *lost = lost.saturating_add(1));
         }
     }
 
     /// A query was answered from more than it asked for.
-    pub(crate) fn note_bet_won(&self) {
+    pub(crate) fn note_bet_won(&self, unnest: Option<&FieldPath>) {
         if let Some(record) = &self.record {
-            record.lost_bets.store(0, Ordering::Relaxed);
+            record.with_lost_bets(unnest, |lost| *lost = 0);
         }
     }
 
@@ -112,7 +119,8 @@ pub(crate) struct FileRecord {
     /// Held while the content is checked.
     checking: Mutex<()>,
     known: Mutex<Option<Known>>,
-    lost_bets: AtomicU32,
+    /// By the list that is flattened; the last entry is shared by all beyond [`COUNTED_LISTS`].
+    lost_bets: Mutex<Vec<(Option<FieldPath>, u32)>>,
     _reservation: Reservation,
 }
 
@@ -169,14 +177,27 @@ impl FileRecord {
         Self {
             checking: Mutex::new(()),
             known: Mutex::new(None),
-            lost_bets: AtomicU32::new(0),
+            lost_bets: Mutex::default(),
             _reservation: reservation,
         }
     }
 
     /// Bytes that a record of a file with this version takes, its place in the table included.
     pub(crate) fn size_bytes(version: &FileVersion) -> u64 {
-        (2 * size_of::<Self>() + 2 * version.heap_bytes()) as u64
+        let bets_bytes = COUNTED_LISTS * (size_of::<(Option<FieldPath>, u32)>() + TYPICAL_PATH_BYTES);
+        (2 * size_of::<Self>() + 2 * version.heap_bytes() + bets_bytes) as u64
+    }
+
+    fn with_lost_bets<T>(&self, unnest: Option<&FieldPath>, change: impl FnOnce(&mut u32) -> T) -> T {
+        let mut counts = self.lost_bets.lock();
+        let known = counts.iter().position(|(of, _)| of.as_ref() == unnest);
+        let at = known.unwrap_or_else(|| {
+            if counts.len() < COUNTED_LISTS {
+                counts.push((unnest.cloned(), 0));
+            }
+            counts.len() - 1
+        });
+        change(&mut counts[at].1)
     }
 
     /// Finds the generation of the file as it was opened. May read the file's old prefix.

@@ -258,7 +258,7 @@ impl ScanRun {
         let scan = &self.scan;
         let file = &scan.files[index];
         let pinned = scan.pin(file).await?;
-        let request = scan.request(file, &self.outputs, pinned.lost_bets());
+        let request = scan.request(file, &self.outputs, pinned.lost_bets(scan.unnest.as_ref()));
         let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
         let cache = scan.database.cache();
         let start = if scan.config.cache {

@@ -232,7 +232,7 @@ fn decisions_are_bounded_and_numbered() {
 fn scans_that_kept_more_than_was_asked_count_as_lost_until_that_was_of_use() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());
-    let lost_bets = || pin(&cache, &object("f", "1", RECORDS)).lost_bets();
+    let lost_bets = || pin(&cache, &object("f", "1", RECORDS)).lost_bets(None);
     let widened = |names: &[&str], predicate: &Arc<Conjunction>| SelectRequest {
         retain_predicate: Arc::default(),
         ..request(names, predicate)
@@ -243,6 +243,7 @@ fn scans_that_kept_more_than_was_asked_count_as_lost_until_that_was_of_use() {
     assert_eq!(lost_bets(), 1);
     ask(&cache, &fake, &SelectRequest { may_skip: true, ..widened(&["a", "b"], &between(3, 4)) });
     assert_eq!(lost_bets(), 2, "other columns: the first item was of no use");
+    assert_eq!(pin(&cache, &object("f", "1", RECORDS)).lost_bets(Some(&path("list"))), 0, "each list has its own");
     assert_eq!(ask(&cache, &fake, &widened(&["a", "b"], &between(700, 800))), expected(RECORDS, &between(700, 800)));
     assert_eq!(lost_bets(), 0);
 }

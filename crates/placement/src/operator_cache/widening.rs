@@ -10,7 +10,7 @@
 //! the cost of the one query after which nobody asks again, and gains without bound where somebody does.
 //!
 //! Bets that are lost one after the other must not add up. After each one that no later query made use of, the next on the
-//! same file may cost half as much: a file that is always asked for something new loses two scans in all, however often it
+//! same file (with the same list flattened) may cost half as much: a file that is always asked for something new loses two scans in all, however often it
 //! is asked. A bet that pays off restores the credit.
 //!
 //! Memory is the other price. A widened item is a bet without history, so it must not displace anything: it is weighed
