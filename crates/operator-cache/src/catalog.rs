@@ -80,8 +80,9 @@ impl Catalog {
         if let Some(hit) = shorter {
             return Plan::Extend(hit.item);
         }
-        let completed = source.items.completed_by(request, of_generation_at_end);
-        if let Some(top_up) = completed {
+        if pinned.can_compare_content()
+            && let Some(top_up) = source.items.completed_by(request, of_generation_at_end)
+        {
             return Plan::TopUp(top_up);
         }
         Plan::Miss(if source.items.is_empty() {

@@ -87,6 +87,15 @@ impl PinnedSource {
         self.record.as_ref().is_some_and(|record| record.is_current(self.generation))
     }
 
+    /// Whether a scan of it can tell that it reads the very content that an item was made of: by the hashes of all of it,
+    /// or because each read of an object is of one version.
+    pub(crate) fn can_compare_content(&self) -> bool {
+        match self.version.stamp {
+            Stamp::Object { .. } => true,
+            Stamp::Local { .. } => self.hashes.as_ref().is_some_and(|hashes| hashes.size_bytes() == self.end_bytes()),
+        }
+    }
+
     /// Scans of this file, its list `unnest` flattened, that kept more than was asked for since a kept superset was last of
     /// use. Each list is asked for in its own way, so each has its own count.
     pub fn lost_bets(&self, unnest: Option<&FieldPath>) -> u32 {

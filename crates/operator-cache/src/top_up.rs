@@ -6,7 +6,8 @@
 //!
 //! **Invariants**: morsels are numbered by file and range alone ([`MorselSource`]), and which rows of one pass depends on
 //! the predicate alone. So morsel `i` of the fresh columns has exactly the rows of morsel `i` of the kept ones; a source
-//! that says otherwise read another content, which is an error. That is not so where bad records are left out, since a
+//! that says otherwise read another content, which is an error; so are hashes of the content that are not those of the
+//! scan that made the item, compared when the scan ends. That is not so where bad records are left out, since a
 //! record may be bad for one column and good for another: requests say whether they leave any out
 //! ([`SelectRequest::may_skip`]).
 //!
@@ -70,7 +71,7 @@ impl TopUp {
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: its content is not what was read before, though nothing else tells that it changed; ask again")]
 pub(crate) struct Differs {
-    path: Arc<str>,
+    pub(crate) path: Arc<str>,
 }
 
 /// Where a column of the result comes from.

@@ -412,14 +412,7 @@ impl SharedScan {
                 let what = format!("a morsel has {} columns, expected {}", rows.columns.len(), self.spec.columns.len());
                 Err(CacheError::Contract { path: Arc::clone(&self.source.path), what })
             }
-            Err(error) => {
-                if error.is::<Differs>() {
-                    let reason = "a scan of the same version read other rows";
-                    let generation = self.pinned.generation;
-                    self.cache.drop_stale(&self.source.path, reason, |of, _| of <= generation);
-                }
-                Err(CacheError::source(error))
-            }
+            Err(error) => Err(self.failure(error)),
         };
         let rows = match checked {
             Ok(rows) => rows,
@@ -495,9 +488,9 @@ impl SharedScan {
     /// After the last morsel: the file must still be the one that was opened. Then the results may become an item.
     fn finish(self: &Arc<Self>) {
         let guard = FailOnUnwind(self);
-        let finished = self.open().and_then(|source| source.finish());
+        let finished = self.open().and_then(|source| source.finish()).and_then(|end| self.check_completed(end));
         match finished {
-            Err(error) => self.fail(CacheError::source(error)),
+            Err(error) => self.fail(self.failure(error)),
             Ok(end) => {
                 let (kept, wakers) = {
                     let mut state = self.state.lock();
@@ -509,6 +502,25 @@ impl SharedScan {
             }
         }
         guard.disarm();
+    }
+
+    /// Columns that were laid beside kept ones must be of the same content. The file may have been rewritten after it was
+    /// pinned and before it was read, which its source takes for one consistent content; so it is, but not the item's.
+    /// (A source that hands out no hashes, having not read all of it, has seen the file unchanged since it was pinned.)
+    fn check_completed(&self, end: SourceEnd) -> Result<SourceEnd, SourceError> {
+        let is_other = self.completed.is_some()
+            && matches!((&self.pinned.hashes, &end.hashes), (Some(kept), Some(read)) if kept.as_ref() != read);
+        if is_other { Err(Box::new(Differs { path: Arc::clone(&self.source.path) })) } else { Ok(end) }
+    }
+
+    /// The error of a source; what is kept of the file goes if it was found to be of other content.
+    fn failure(&self, error: SourceError) -> CacheError {
+        if error.is::<Differs>() {
+            let reason = "a scan of the same version read other content";
+            let generation = self.pinned.generation;
+            self.cache.drop_stale(&self.source.path, reason, |of, _| of <= generation);
+        }
+        CacheError::source(error)
     }
 
     fn settle(self: &Arc<Self>, kept: bool, mut end: SourceEnd) {

@@ -134,11 +134,21 @@ impl Session {
     }
 
     fn begin(&self, file: &Arc<PinnedFile>, pinned: &PinnedSource, predicate: &Arc<Conjunction>) -> Start {
+        self.begin_columns(file, pinned, predicate, &["a"])
+    }
+
+    fn begin_columns(
+        &self,
+        file: &Arc<PinnedFile>,
+        pinned: &PinnedSource,
+        predicate: &Arc<Conjunction>,
+        names: &[&str],
+    ) -> Start {
         let (file, specs) = (Arc::clone(file), Arc::clone(&self.specs));
         let (hashes, terminated) = (self.hashes, self.terminated);
         let mut request = request(&[], predicate);
         request.source.path = Arc::clone(file.path());
-        request.columns = columns(&["a"]);
+        request.columns = columns(names);
         let factory: SourceFactory = Arc::new(move |spec| {
             specs.lock().push(spec.clone());
             let (file, spec) = (Arc::clone(&file), spec.clone());
@@ -376,6 +386,39 @@ fn two_scans_of_one_version_that_read_different_content_leave_nothing() {
     session.hashes = Hashes::Recorded;
     assert_eq!(session.ask(), Some(0));
     assert_eq!(session.ask(), None);
+}
+
+#[test]
+fn columns_of_other_content_are_never_laid_beside_kept_ones() {
+    let mut session = Session::new();
+    session.write(0..5000);
+    session.ask();
+    let (file, pinned) = session.open();
+    // As if the file had been rewritten in place since then, its records of the same length, and passed for one content.
+    session.hashes = Hashes::Wrong;
+    let Start::Scan(participant) = session.begin_columns(&file, &pinned, &between(0, 999), &["a", "b"]) else {
+        panic!("expected a scan");
+    };
+    let outcome: Result<Vec<_>, _> = futures::executor::block_on_stream(participant.stream()).collect();
+    let error = outcome.unwrap_err().to_string();
+    assert!(error.contains("is not what was read before"), "{error}");
+    assert!(session.specs.lock().last().unwrap().columns.iter().all(|column| column.path == path("b")), "no top-up");
+    assert!(session.cache.items().is_empty());
+    session.hashes = Hashes::Recorded;
+    assert_eq!(session.ask(), Some(0));
+}
+
+#[test]
+fn without_hashes_of_the_content_nothing_is_laid_beside_kept_columns() {
+    let session = Session { hashes: Hashes::None, ..Session::new() };
+    session.write(0..5000);
+    session.ask();
+    let (file, pinned) = session.open();
+    let Start::Scan(_participant) = session.begin_columns(&file, &pinned, &between(0, 999), &["a", "b"]) else {
+        panic!("expected a scan");
+    };
+    let is_top_up = |decision: &Decision| decision.kind == DecisionKind::TopUp;
+    assert!(!session.cache.decisions().iter().any(is_top_up));
 }
 
 #[test]
