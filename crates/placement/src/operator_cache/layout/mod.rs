@@ -1,0 +1,183 @@
+//! Which layout an item should have: from what queries did with it to the layout that would serve them best.
+//!
+//! **Owns** the layouts by name, what is observed of a query's reading of an item ([`LayoutObservation`]), what is fixed for
+//! the item ([`ItemShape`]), and the rules that choose. **Does not own** any row, nor the conversion, nor the clock.
+//!
+//! **Invariants**: the rules are plain data and arithmetic. Each keeps a bounded number of numbers for an item, whatever
+//! number of queries it has seen. None proposes the layout that the item has.
+//!
+//! **Concurrency**: a window belongs to its item and changes under the item's lock.
+//!
+//! Paper: ReCache §4. [`as_printed`] chooses between [striped](Layout::Striped) and [flat](Layout::Flat) by equations 1 to 5
+//! (§4.2).
+//!
+//! Deviation: what the paper calls Parquet is called striped here, and its relational columnar layout flat. Arrow's nested
+//! arrays are a layout that the paper doesn't have.
+
+pub mod as_printed;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How an item's rows lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layout {
+    /// Record columns once, elements once, and list offsets: Arrow's nested arrays.
+    Nested,
+    /// One row for each innermost element, column after column: the paper's relational columnar layout.
+    Flat,
+    /// Each column's values once, with repetition and definition levels: Dremel's, and the paper's Parquet.
+    Striped,
+    /// One row for each innermost element, row after row.
+    RowWise,
+}
+
+impl Layout {
+    /// Every layout, in the order of [`Layout::index`].
+    pub const ALL: [Self; 4] = [Self::Nested, Self::Flat, Self::Striped, Self::RowWise];
+
+    /// Its position in [`Layout::ALL`], and in whatever has a place for each layout.
+    pub fn index(self) -> usize {
+        match self {
+            Self::Nested => 0,
+            Self::Flat => 1,
+            Self::Striped => 2,
+            Self::RowWise => 3,
+        }
+    }
+
+    /// The name users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nested => "nested",
+            Self::Flat => "flat",
+            Self::Striped => "striped",
+            Self::RowWise => "row",
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No layout has the name. Its text lists those there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownLayout {
+    /// The name as it was given.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Layout::ALL.map(Layout::name).join(", ");
+        write!(f, "there is no layout '{}'; the layouts are {known}", self.name)
+    }
+}
+
+impl std::error::Error for UnknownLayout {}
+
+/// By the name that [`Layout::name`] gives, in any case.
+impl FromStr for Layout {
+    type Err = UnknownLayout;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLayout> {
+        let wanted = text.trim();
+        Self::ALL
+            .into_iter()
+            .find(|layout| layout.name().eq_ignore_ascii_case(wanted))
+            .ok_or_else(|| UnknownLayout { name: text.to_string() })
+    }
+}
+
+/// One query's reading of an item: `Q_i` of the paper. The counts are properties of the query, the same in every layout;
+/// only the times belong to the layout it was read in. Two clock readings around the scan are enough: where loading and
+/// computing are not told apart, all is `data_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutObservation {
+    /// The layout that the item had.
+    pub layout: Layout,
+    /// `D_i`: loading values from the item.
+    pub data_ns: u64,
+    /// `C_i`: everything else, such as branching on levels and putting records together.
+    pub compute_ns: u64,
+    /// Whether the query's rows are innermost elements; else they are records.
+    pub reads_elements: bool,
+    /// Columns read that have one value for each record, those of the residual filter included.
+    pub record_columns_read: u32,
+    /// Columns read that have one value for each innermost element.
+    pub element_columns_read: u32,
+    /// Rows that the residual filter let through, elements or records as `reads_elements` says.
+    pub selected_rows: u64,
+}
+
+impl LayoutObservation {
+    /// `c_i`: columns read.
+    pub fn columns_read(&self) -> u32 {
+        self.record_columns_read.saturating_add(self.element_columns_read)
+    }
+
+    /// `r_i`: the rows that the query needs to look at, whatever number of them the layout stores.
+    pub fn rows_read(&self, shape: &ItemShape) -> u64 {
+        if self.reads_elements { shape.flat_row_count } else { shape.record_count }
+    }
+
+    /// `D_i + C_i`.
+    pub fn total_ns(&self) -> u64 {
+        self.data_ns.saturating_add(self.compute_ns)
+    }
+}
+
+/// What is fixed for an item while no rows or columns are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemShape {
+    /// Records it holds, each of them at least one row in the flat layout.
+    pub record_count: u64,
+    /// `R`: rows it has in the flat layout.
+    pub flat_row_count: u64,
+    /// Columns that have one value for each record.
+    pub record_columns: u32,
+    /// Columns that have one value for each innermost element.
+    pub element_columns: u32,
+    /// Its size in each layout, by [`Layout::index`]: of the present one as counted, of the others as predicted.
+    pub size_bytes: [u64; 4],
+}
+
+impl ItemShape {
+    /// Its size in a layout.
+    pub fn size_bytes(&self, layout: Layout) -> u64 {
+        self.size_bytes[layout.index()]
+    }
+}
+
+/// To give an item another layout, with the numbers that say so. A decision, not yet done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Switch {
+    /// The layout it should have.
+    pub to: Layout,
+    /// What the window's queries cost in the present layout.
+    pub present_cost: f64,
+    /// What they would have cost in the other one.
+    pub other_cost: f64,
+    /// `T`: what converting the item costs. All three in the rule's own unit: nanoseconds, or cache misses.
+    pub conversion_cost: f64,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_layout_is_found_by_its_own_name_alone_and_has_its_own_place() {
+        for (index, layout) in Layout::ALL.into_iter().enumerate() {
+            assert_eq!(layout.index(), index);
+            assert_eq!(layout.to_string().to_uppercase().parse(), Ok(layout));
+            assert_eq!(Layout::ALL.iter().filter(|other| other.name() == layout.name()).count(), 1);
+        }
+        let message = "columnar".parse::<Layout>().unwrap_err().to_string();
+        assert_eq!(message, "there is no layout 'columnar'; the layouts are nested, flat, striped, row");
+    }
+}
