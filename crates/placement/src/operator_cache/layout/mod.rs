@@ -9,12 +9,13 @@
 //! **Concurrency**: a window belongs to its item and changes under the item's lock.
 //!
 //! Paper: ReCache §4. [`as_printed`] chooses between [striped](Layout::Striped) and [flat](Layout::Flat) by equations 1 to 5
-//! (§4.2).
+//! (§4.2), [`row_or_column`] between flat and [row](Layout::RowWise) by cache misses (§4.3).
 //!
 //! Deviation: what the paper calls Parquet is called striped here, and its relational columnar layout flat. Arrow's nested
 //! arrays are a layout that the paper doesn't have.
 
 pub mod as_printed;
+pub mod row_or_column;
 
 use std::fmt;
 use std::str::FromStr;
