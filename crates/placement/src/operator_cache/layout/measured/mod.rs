@@ -1,0 +1,129 @@
+//! Which of all four layouts: the rule of our own.
+//!
+//! A [model](UnitCosts) predicts what each query costs in each layout, and a [correction](Correction) makes it agree with what
+//! the item has been measured to cost. For each other layout the rule keeps what the window's queries cost in the present
+//! layout (as measured) and would have cost in the other (as predicted). The item is converted when the difference exceeds
+//! the cost of converting it, `T`; of several layouts to the one with the most left over.
+//!
+//! The rule, derived: staying and converting is as renting and buying skis. When the regret reaches `T`, at most `T` was lost
+//! by staying, and whoever had known the future would have paid `T` too if it was to go on so. A window that reached back to
+//! the last switch for ever, as the paper's does, would break that: after a thousand queries on elements the layout for
+//! elements has a credit, and queries on records have to work it off before the regret even begins. So each other layout has
+//! a window of its own, which begins anew whenever that layout has been no better over it: its sums are those of the run of
+//! queries over which it gained most.
+//!
+//! Considered: to ask for the cost of the way there and back again, as a work function does (Borodin, Linial and Saks, JACM
+//! 1992), which loses less where the workload turns just when a conversion has paid; on the workloads of the paper's Figure 9
+//! it loses more by being late.
+//!
+//! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into what is
+//! free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
+//!
+//! **Owns** the windows and the correction: some thirty numbers an item, whatever it is asked. **Does not own** the
+//! conversion, nor the order in which items are converted. Pure.
+//!
+//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned. Deviations: all of the above;
+//! equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
+
+mod correction;
+mod unit_costs;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+
+pub use correction::{Correction, GREATEST_RATIO, SMOOTHING};
+pub use unit_costs::UnitCosts;
+
+use super::{ItemShape, Layout, LayoutObservation, Switch};
+
+/// One other layout against the present one, over the run of queries in which it gained most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Rival {
+    /// What the queries cost, as measured.
+    present_ns: f64,
+    /// What they would have cost in the other layout, as predicted and corrected.
+    other_ns: f64,
+}
+
+/// What the rule remembers of an item. Starts at its default, which is an item that nobody has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MeasuredWindow {
+    /// By [`Layout::index`]; the present layout's place is not used.
+    rivals: [Rival; 4],
+    /// Of the window's last query.
+    present: Option<Layout>,
+    correction: Correction,
+}
+
+impl MeasuredWindow {
+    /// Takes a query into the window. `shape` is that of the item when it was read. An item without rows is nothing to learn
+    /// from.
+    pub fn observe(&mut self, costs: &UnitCosts, shape: &ItemShape, observation: &LayoutObservation) {
+        if shape.flat_row_count == 0 {
+            return;
+        }
+        let present = observation.layout;
+        if self.present != Some(present) {
+            self.restart(present);
+        }
+        let measured_ns = observation.total_ns() as f64;
+        let predicted_ns = costs.query_ns(present, shape, observation);
+        self.correction.observe_query(present, observation.reads_elements, predicted_ns, measured_ns);
+        for layout in Layout::ALL.into_iter().filter(|layout| *layout != present) {
+            let other_ns = self.predict_ns(costs, shape, layout, observation);
+            let rival = &mut self.rivals[layout.index()];
+            rival.present_ns += measured_ns;
+            rival.other_ns += other_ns;
+            if rival.other_ns >= rival.present_ns {
+                *rival = Rival::default();
+            }
+        }
+    }
+
+    /// What the observed query would cost in `layout`, in nanoseconds, corrected by what the item has shown so far.
+    pub fn predict_ns(
+        &self,
+        costs: &UnitCosts,
+        shape: &ItemShape,
+        layout: Layout,
+        observation: &LayoutObservation,
+    ) -> f64 {
+        let ratio = self.correction.of_query(layout, observation.layout, observation.reads_elements);
+        costs.query_ns(layout, shape, observation) * ratio
+    }
+
+    /// Whether to convert, and into what, when `free_bytes` are there for the taking beside the item; costs are nanoseconds.
+    pub fn decide(&self, costs: &UnitCosts, shape: &ItemShape, free_bytes: u64) -> Option<Switch> {
+        let present = self.present?;
+        let left_over = |switch: &Switch| switch.present_cost - switch.other_cost - switch.conversion_cost;
+        let others = Layout::ALL.into_iter().filter(|layout| *layout != present);
+        others
+            .filter(|layout| shape.size_bytes(*layout) <= free_bytes)
+            .map(|to| {
+                let Rival { present_ns, other_ns } = self.rivals[to.index()];
+                let conversion_cost = costs.conversion_ns(shape, present, to) * self.correction.of_conversion();
+                Switch { to, present_cost: present_ns, other_cost: other_ns, conversion_cost }
+            })
+            .filter(|switch| left_over(switch) > 0.0)
+            // The first of equals is kept: more left over, then fewer bytes, then the order of layouts.
+            .min_by(|a, b| {
+                let by_bytes = shape.size_bytes(a.to).cmp(&shape.size_bytes(b.to));
+                left_over(b).total_cmp(&left_over(a)).then(by_bytes)
+            })
+    }
+
+    /// Begins new windows: the item, of which `shape` is the present one, has been converted in `conversion_ns`. What is known
+    /// of the layouts stays.
+    pub fn switched(&mut self, costs: &UnitCosts, shape: &ItemShape, to: Layout, conversion_ns: u64) {
+        if let Some(from) = self.present {
+            self.correction.observe_conversion(costs.conversion_ns(shape, from, to), conversion_ns as f64);
+        }
+        self.restart(to);
+    }
+
+    fn restart(&mut self, present: Layout) {
+        self.rivals = Default::default();
+        self.present = Some(present);
+    }
+}

@@ -1,0 +1,310 @@
+//! The workloads of ReCache's Figure 9, played through the rules against a truth that none of them knows.
+//!
+//! The truth is that of the paper, not that of our model: every query goes through all rows that its layout has for it; a row
+//! costs a visit, a value a load, and a striped value twice its load on top for its levels (§4.1: about 2.8 times as slow); a
+//! flat item has four rows for each record whatever is asked; each query is off by up to a tenth, at random. Converting
+//! costs reading and writing every value. The model's unit costs are told nothing of this.
+//!
+//! What comes out is how much closer the rule's total, conversions included, is to the optimum than a fixed layout's:
+//! `(fixed − rule) / (fixed − optimum)`, where the optimum is the sum of each query's cheapest layout and converts for nothing.
+//! Means of twenty seeds in per cent, from a striped item on; negative is worse than fixed:
+//!
+//! ```text
+//!                             as printed        measured, two       measured, four     the paper
+//!                          striped    flat     striped    flat      striped   flat    striped   flat
+//! converting costs one scan
+//!   a  all, then records      70       -6         87       56          86      68        53      43
+//!   b  in turns of 100        70       -6         79       27          83      61        68      57
+//!   c  at random, by half     70       -6         64      -26          82      59         -       -
+//! converting costs the whole item
+//!   a  all, then records      65      -23         74       10          78      50
+//!   b  in turns of 100        65      -23         34     -129          78      50
+//!   c  at random, by half     65      -23         60      -40          78      50
+//! ```
+//!
+//! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries on
+//! elements leave flat a credit that three hundred queries on records don't use up, which the paper's Figure 9a doesn't show.
+//! Ours follows the workload, and pays for that where turning is no gain: a hundred queries on records gain about what it
+//! costs to stripe the item and to flatten it again. Its first conversion waits for as much regret as it costs, which is what
+//! it loses to a flat item from the beginning where flat is best throughout. Free to choose it goes to nested and stays there.
+//!
+//! Shares of the measured rule's predictions within 10 % and 30 % (Figure 7; the paper has 90 % and 98 %), against a truth
+//! whose noise alone is 10 %, and in which filtered rows cost as much as others, which the model denies:
+//!
+//! ```text
+//!        for the other layout    for the present one
+//!   a         46    83                41    81
+//!   b         52    90                35    76
+//!   c         60    94                28    69
+//! ```
+
+use super::as_printed::LayoutWindow;
+use super::measured::{MeasuredWindow, UnitCosts};
+use super::prediction_error::ErrorSummary;
+use super::{ItemShape, Layout, LayoutObservation};
+use crate::operator_cache::trace::random::Random;
+
+/// TPC-H's orders with their lineitems.
+const ORDERS: ItemShape = ItemShape {
+    record_count: 100_000,
+    flat_row_count: 400_000,
+    record_columns: 9,
+    element_columns: 16,
+    size_bytes: [60 << 20, 80 << 20, 65 << 20, 80 << 20],
+};
+
+/// Room for a flat or a striped item; the other two are declared too large where the paper's two compete alone.
+const TWO_LAYOUTS: ItemShape = ItemShape { size_bytes: [u64::MAX, 80 << 20, 65 << 20, u64::MAX], ..ORDERS };
+
+const FREE_BYTES: u64 = 1 << 30;
+
+/// Nanoseconds that the truth takes for a row, and for a value.
+const VISIT_NS: f64 = 1.0;
+const LOAD_NS: f64 = 1.0;
+
+/// What a query costs in a layout: loading and computing.
+fn truth_ns(layout: Layout, query: &LayoutObservation) -> (f64, f64) {
+    let rows = query.rows_read(&ORDERS) as f64;
+    let flat_rows = ORDERS.flat_row_count as f64;
+    let (records, elements) = (f64::from(query.record_columns_read), f64::from(query.element_columns_read));
+    let columns = records + elements;
+    match layout {
+        Layout::Flat => (flat_rows * (VISIT_NS + columns * LOAD_NS), 0.0),
+        Layout::Striped => (rows * columns * LOAD_NS, rows * (VISIT_NS + columns * 2.0 * LOAD_NS)),
+        Layout::Nested => {
+            let gathers = if query.reads_elements { 2.0 } else { 1.0 };
+            (rows * (VISIT_NS + (elements + records * gathers) * LOAD_NS), 0.0)
+        }
+        Layout::RowWise => (flat_rows * (VISIT_NS + 3.0 * LOAD_NS + columns * LOAD_NS), 0.0),
+    }
+}
+
+/// What a conversion is in truth.
+#[derive(Clone, Copy, Debug)]
+enum Conversion {
+    /// One scan of all rows for as many columns as the greatest query had: the paper's equation 3.
+    OneScan,
+    /// Every column read and every value written.
+    WholeItem,
+}
+
+impl Conversion {
+    fn cost_ns(self, from: Layout) -> f64 {
+        let (records, elements) = match self {
+            Self::OneScan => (0, 5),
+            Self::WholeItem => (ORDERS.record_columns, ORDERS.element_columns),
+        };
+        let (data_ns, compute_ns) = truth_ns(from, &query(true, records, elements, 1.0));
+        let written_ns = match self {
+            Self::OneScan => 0.0,
+            Self::WholeItem => ORDERS.flat_row_count as f64 * f64::from(records + elements) * LOAD_NS,
+        };
+        data_ns + compute_ns + written_ns
+    }
+}
+
+fn query(reads_elements: bool, records: u32, elements: u32, selectivity: f64) -> LayoutObservation {
+    let rows = if reads_elements { ORDERS.flat_row_count } else { ORDERS.record_count };
+    LayoutObservation {
+        layout: Layout::Striped,
+        data_ns: 0,
+        compute_ns: 0,
+        reads_elements,
+        record_columns_read: records,
+        element_columns_read: elements,
+        selected_rows: (rows as f64 * selectivity) as u64,
+    }
+}
+
+/// A query for one to five attributes, of all or of those that aren't nested.
+fn random_query(random: &mut Random, of_all: bool) -> LayoutObservation {
+    let (mut records, mut elements) = (0, 0);
+    for _ in 0..=random.below(5) {
+        let attribute = random.below(if of_all { 25 } else { 9 });
+        *(if attribute < 9 { &mut records } else { &mut elements }) += 1;
+    }
+    query(elements > 0, records, elements, random.unit())
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Workload {
+    AllThenRecords,
+    TurnsOfHundred,
+    AtRandom,
+}
+
+impl Workload {
+    fn queries(self, random: &mut Random) -> Vec<LayoutObservation> {
+        (0..600)
+            .map(|number| {
+                let of_all = match self {
+                    Self::AllThenRecords => number < 300,
+                    Self::TurnsOfHundred => number / 100 % 2 == 0,
+                    Self::AtRandom => random.below(2) == 0,
+                };
+                random_query(random, of_all)
+            })
+            .collect()
+    }
+}
+
+/// A rule that is played: what it decides after it has seen a query.
+trait Rule {
+    fn asked(&mut self, observation: &LayoutObservation) -> Option<Layout>;
+    fn converted(&mut self, to: Layout, conversion_ns: f64);
+}
+
+impl Rule for LayoutWindow {
+    fn asked(&mut self, observation: &LayoutObservation) -> Option<Layout> {
+        self.observe(&ORDERS, observation);
+        self.decide(&ORDERS).map(|switch| switch.to)
+    }
+
+    fn converted(&mut self, _: Layout, _: f64) {
+        self.switched();
+    }
+}
+
+struct Measured {
+    window: MeasuredWindow,
+    shape: ItemShape,
+}
+
+impl Rule for Measured {
+    fn asked(&mut self, observation: &LayoutObservation) -> Option<Layout> {
+        self.window.observe(&UnitCosts::default(), &self.shape, observation);
+        self.window.decide(&UnitCosts::default(), &self.shape, FREE_BYTES).map(|switch| switch.to)
+    }
+
+    fn converted(&mut self, to: Layout, conversion_ns: f64) {
+        self.window.switched(&UnitCosts::default(), &ORDERS, to, conversion_ns as u64);
+    }
+}
+
+/// Total time of a workload and the number of conversions, from a striped item on.
+fn play(rule: &mut dyn Rule, queries: &[LayoutObservation], conversion: Conversion, noise: &mut Random) -> (f64, u32) {
+    let (mut layout, mut total_ns, mut conversions) = (Layout::Striped, 0.0, 0);
+    for query in queries {
+        let (data_ns, compute_ns) = truth_ns(layout, query);
+        let off = 0.9 + 0.2 * noise.unit();
+        total_ns += (data_ns + compute_ns) * off;
+        let (data_ns, compute_ns) = ((data_ns * off) as u64, (compute_ns * off) as u64);
+        if let Some(to) = rule.asked(&LayoutObservation { layout, data_ns, compute_ns, ..*query }) {
+            let conversion_ns = conversion.cost_ns(layout);
+            total_ns += conversion_ns;
+            rule.converted(to, conversion_ns);
+            layout = to;
+            conversions += 1;
+        }
+    }
+    (total_ns, conversions)
+}
+
+fn fixed_ns(layout: Layout, queries: &[LayoutObservation]) -> f64 {
+    queries.iter().map(|query| truth_ns(layout, query)).map(|(data_ns, compute_ns)| data_ns + compute_ns).sum()
+}
+
+fn optimum_ns(layouts: &[Layout], queries: &[LayoutObservation]) -> f64 {
+    let cost = |layout: &Layout, query| truth_ns(*layout, query).0 + truth_ns(*layout, query).1;
+    queries.iter().map(|query| layouts.iter().map(|layout| cost(layout, query)).fold(f64::INFINITY, f64::min)).sum()
+}
+
+const SEEDS: u64 = 20;
+
+/// Closeness in per cent, to striped and to flat, and conversions; means over the seeds.
+fn closeness(
+    workload: Workload,
+    conversion: Conversion,
+    layouts: &[Layout],
+    rule: impl Fn() -> Box<dyn Rule>,
+) -> [f64; 3] {
+    let mut sums = [0.0; 3];
+    for seed in 0..SEEDS {
+        let queries = workload.queries(&mut Random::new(seed));
+        let (rule_ns, conversions) = play(&mut *rule(), &queries, conversion, &mut Random::new(seed + 1000));
+        let optimum_ns = optimum_ns(layouts, &queries);
+        for (sum, layout) in sums.iter_mut().zip([Layout::Striped, Layout::Flat]) {
+            let fixed_ns = fixed_ns(layout, &queries);
+            *sum += (fixed_ns - rule_ns) / (fixed_ns - optimum_ns) * 100.0 / SEEDS as f64;
+        }
+        sums[2] += f64::from(conversions) / SEEDS as f64;
+    }
+    sums
+}
+
+/// Predictions for each query's cost in the other of the paper's two layouts, and in its own before it was measured, while
+/// the rule is played.
+fn errors(workload: Workload) -> [ErrorSummary; 2] {
+    let (mut others, mut own) = (ErrorSummary::default(), ErrorSummary::default());
+    for seed in 0..SEEDS {
+        let mut rule = Measured { window: MeasuredWindow::default(), shape: TWO_LAYOUTS };
+        let mut noise = Random::new(seed + 1000);
+        let mut layout = Layout::Striped;
+        for query in workload.queries(&mut Random::new(seed)) {
+            let predicted =
+                |layout, observed| rule.window.predict_ns(&UnitCosts::default(), &ORDERS, layout, &observed);
+            let measured = |layout, off: f64| {
+                let (data_ns, compute_ns) = truth_ns(layout, &query);
+                let (data_ns, compute_ns) = ((data_ns * off) as u64, (compute_ns * off) as u64);
+                LayoutObservation { layout, data_ns, compute_ns, ..query }
+            };
+            let observation = measured(layout, 0.9 + 0.2 * noise.unit());
+            let other = if layout == Layout::Flat { Layout::Striped } else { Layout::Flat };
+            own.add(predicted(layout, observation), observation.total_ns() as f64);
+            others.add(predicted(other, observation), measured(other, 0.9 + 0.2 * noise.unit()).total_ns() as f64);
+            if let Some(to) = rule.asked(&observation) {
+                rule.converted(to, Conversion::WholeItem.cost_ns(layout));
+                layout = to;
+            }
+        }
+    }
+    [others, own]
+}
+
+#[test]
+fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
+    let two = [Layout::Striped, Layout::Flat];
+    let table = [
+        (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [87, 56], [86, 68]),
+        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [79, 27], [83, 61]),
+        (Workload::AtRandom, Conversion::OneScan, [70, -6], [64, -26], [82, 59]),
+        (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [74, 10], [78, 50]),
+        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [34, -129], [78, 50]),
+        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [60, -40], [78, 50]),
+    ];
+    for (workload, conversion, printed, of_two, of_four) in table {
+        let measured = |shape| move || Box::new(Measured { window: MeasuredWindow::default(), shape }) as Box<dyn Rule>;
+        let played = [
+            (printed, closeness(workload, conversion, &two, || Box::new(LayoutWindow::default()))),
+            (of_two, closeness(workload, conversion, &two, measured(TWO_LAYOUTS))),
+            (of_four, closeness(workload, conversion, &Layout::ALL, measured(ORDERS))),
+        ];
+        for (stated, came_out) in played {
+            for (stated, came_out) in stated.into_iter().zip(came_out) {
+                // Rounded, and one more for another machine's logarithms.
+                let is_as_stated = (f64::from(stated) - came_out).abs() < 1.5;
+                assert!(is_as_stated, "{workload:?}, {conversion:?}: {stated} stated, {played:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn most_predictions_are_within_the_bounds_that_the_module_states() {
+    let table = [
+        (Workload::AllThenRecords, [(46, 83), (41, 81)]),
+        (Workload::TurnsOfHundred, [(52, 90), (35, 76)]),
+        (Workload::AtRandom, [(60, 94), (28, 69)]),
+    ];
+    for (workload, stated) in table {
+        let shares = errors(workload).map(|errors| {
+            assert_eq!(errors.prediction_count, 600 * SEEDS);
+            (errors.share_within_10_percent() * 100.0, errors.share_within_30_percent() * 100.0)
+        });
+        for (stated, share) in stated.into_iter().zip(shares) {
+            let is_as_stated =
+                (f64::from(stated.0) - share.0).abs() < 1.5 && (f64::from(stated.1) - share.1).abs() < 1.5;
+            assert!(is_as_stated, "{workload:?}: {stated:?} stated, {shares:?}");
+        }
+    }
+}
