@@ -78,7 +78,7 @@ fn and(mut plan: ScanPlan, path: &str, domain: Domain) -> ScanPlan {
 }
 
 fn unnested(columns: Vec<Column>) -> ScanPlan {
-    let unnest = Some(Unnest { path: FieldPath::root("lineitems") });
+    let unnest = Some(Unnest { path: FieldPath::root("lineitems"), keeps_empty: false });
     ScanPlan { unnest, predicate: Conjunction::all(), ..ScanPlan::all_rows(columns) }
 }
 

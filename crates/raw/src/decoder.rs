@@ -9,14 +9,18 @@
 //! **Concurrency**: a decoder belongs to one thread at a time; each thread of a scan has its own.
 
 use arrow::array::ArrayRef;
+use arrow::buffer::OffsetBuffer;
 
 use crate::RawError;
 
 /// What a decoder made of the records it was given.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// One array for each column of the plan, each of `row_count` rows; exactly sized, owning their buffers.
+    /// One array for each column of the plan, each of `row_count` values; exactly sized, owning their buffers. Where a list
+    /// is unnested, columns of the record have a value for each record that is kept instead.
     pub columns: Vec<ArrayRef>,
+    /// Where a list is unnested: the rows of record `i` are those from number `i` up to number `i + 1`.
+    pub element_offsets: Option<OffsetBuffer<i32>>,
     /// Rows that passed the predicate.
     pub row_count: usize,
     /// Well-formed records seen, whether they gave rows or not.

@@ -491,6 +491,7 @@ impl Decoder for CsvDecoder {
             });
         }
         Ok(Rows {
+            element_offsets: None,
             columns: self.output.iter().filter_map(|&at| arrays[at].clone()).collect(),
             row_count: std::mem::take(&mut self.row_count),
             record_count: std::mem::take(&mut self.record_count),

@@ -85,7 +85,7 @@ fn drain(scan: &FileScan) -> Result<Outcome, RawError> {
         expected_index += 1;
         let morsel = block_on(scan.fetch(morsel))?;
         let rows = scan.decode(morsel)?;
-        outcome.rows.extend(cells(&rows));
+        outcome.rows.extend(cells(&rows, &scan.plan));
         outcome.records += rows.record_count;
         outcome.skipped += rows.skipped_count;
     }
@@ -99,7 +99,7 @@ fn whole(bytes: &[u8], format: &Format, plan: &ScanPlan) -> Result<Outcome, RawE
     };
     decoder.decode(bytes, 0)?;
     let rows = decoder.finish()?;
-    Ok(Outcome { rows: cells(&rows), records: rows.record_count, skipped: rows.skipped_count })
+    Ok(Outcome { rows: cells(&rows, plan), records: rows.record_count, skipped: rows.skipped_count })
 }
 
 fn random_ndjson(random: &mut Random) -> (Fields, String) {
@@ -191,7 +191,7 @@ fn a_scan_between_two_record_borders_reads_exactly_those_records() {
         let mut decoder = NdjsonDecoder::new(&plan, Arc::from("f")).unwrap();
         // Not at the file's start, so that no byte order mark is looked for.
         decoder.decode(&text.as_bytes()[start..end], start as u64).unwrap();
-        let expected = cells(&decoder.finish().unwrap());
+        let expected = cells(&decoder.finish().unwrap(), &plan);
         let file = file_of(text.as_bytes());
         for source in [Source::Local(Arc::clone(&file.pinned)), Source::Remote(remote_of(text.as_bytes()))] {
             let (range, grain) = (start as u64..end as u64, tiny(random));
@@ -323,7 +323,7 @@ fn threads_share_a_scan_without_losing_or_doubling_records() {
                 let mut pieces = Vec::new();
                 while let Some(morsel) = scan.next_morsel().unwrap() {
                     let index = morsel.index;
-                    pieces.push((index, cells(&scan.decode(morsel).unwrap())));
+                    pieces.push((index, cells(&scan.decode(morsel).unwrap(), &scan.plan)));
                 }
                 pieces
             };
@@ -360,7 +360,7 @@ fn remote_pieces_can_be_fetched_in_any_order() {
     for morsel in morsels {
         let index = morsel.index;
         let fetched = block_on(scan.fetch(morsel)).unwrap();
-        pieces.push((index, cells(&scan.decode(fetched).unwrap())));
+        pieces.push((index, cells(&scan.decode(fetched).unwrap(), &scan.plan)));
     }
     pieces.sort_by_key(|piece| piece.0);
     let rows: Vec<Vec<Cell>> = pieces.into_iter().flat_map(|piece| piece.1).collect();

@@ -137,34 +137,6 @@ impl LeafBuilder {
         }
     }
 
-    /// Appends `count` more copies of the last row, if there is one.
-    ///
-    /// # Errors
-    /// [`Mismatch::ColumnFull`]; nothing was appended.
-    pub fn repeat_last(&mut self, count: usize) -> Result<(), Mismatch> {
-        let len = self.len();
-        if len == 0 {
-            return Ok(());
-        }
-        let is_null = self.is_last_null();
-        self.values.repeat_last(count)?;
-        if is_null && !matches!(self.values, Values::Null(_)) {
-            (len..len + count).for_each(|row| self.nulls.push(row));
-        }
-        Ok(())
-    }
-
-    /// Appends copies of rows `start..end`, which exist.
-    ///
-    /// # Errors
-    /// [`Mismatch::ColumnFull`]; nothing was appended.
-    pub fn copy_range(&mut self, start: usize, end: usize) -> Result<(), Mismatch> {
-        let len = self.len();
-        self.values.copy_range(start, end)?;
-        self.nulls.copy_range(start, end, len);
-        Ok(())
-    }
-
     /// Whether the last row is NULL.
     #[inline]
     pub fn is_last_null(&self) -> bool {

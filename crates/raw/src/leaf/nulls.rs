@@ -31,17 +31,6 @@ impl Nulls {
         }
     }
 
-    /// Marks copies of the NULLs in `start..end` as they stand when those rows are appended at `len`.
-    pub(crate) fn copy_range(&mut self, start: usize, end: usize, len: usize) {
-        let first = self.positions.partition_point(|&row| (row as usize) < start);
-        let last = self.positions.partition_point(|&row| (row as usize) < end);
-        for at in first..last {
-            if let Some(&row) = self.positions.get(at) {
-                self.positions.push((row as usize - start + len) as u32);
-            }
-        }
-    }
-
     /// The validity bitmap of a column of `len` rows, None without NULLs; starts anew.
     pub(crate) fn finish(&mut self, len: usize) -> Option<NullBuffer> {
         if self.positions.is_empty() {

@@ -106,7 +106,7 @@ fn truncation_repetition_and_copies_agree_with_a_vector_of_options() {
         let mut ints = LeafBuilder::new(&DataType::Int64).unwrap();
         let mut expected: Vec<Option<i64>> = Vec::new();
         for _ in 0..60 {
-            match next(6) {
+            match next(4) {
                 0 => {
                     strings.append_null();
                     ints.append_null();
@@ -117,22 +117,6 @@ fn truncation_repetition_and_copies_agree_with_a_vector_of_options() {
                     strings.truncate(len);
                     ints.truncate(len);
                     expected.truncate(len);
-                }
-                2 if !expected.is_empty() => {
-                    let count = next(4) as usize;
-                    strings.repeat_last(count).unwrap();
-                    ints.repeat_last(count).unwrap();
-                    let last = *expected.last().unwrap();
-                    expected.extend(std::iter::repeat_n(last, count));
-                }
-                3 => {
-                    let end = next(expected.len() as u64 + 1) as usize;
-                    let start = next(end as u64 + 1) as usize;
-                    if expected.len() < 2000 {
-                        strings.copy_range(start, end).unwrap();
-                        ints.copy_range(start, end).unwrap();
-                        expected.extend_from_within(start..end);
-                    }
                 }
                 _ => {
                     let value = next(100_000) as i64 - 50_000;

@@ -179,46 +179,6 @@ impl Values {
         });
     }
 
-    /// Appends `count` more copies of the last row, which exists.
-    pub(super) fn repeat_last(&mut self, count: usize) -> Result<(), Mismatch> {
-        with_vector!(self, values => {
-            if let Some(&last) = values.last() {
-                values.resize(values.len() + count, last);
-            }
-        }, Null(rows) => *rows += count,
-        Utf8(ends, text) => {
-            let to = text.len();
-            let from = ends.len().checked_sub(2).and_then(|row| ends.get(row)).map_or(0, |&end| end as usize);
-            let end = (to - from).checked_mul(count).and_then(|added| to.checked_add(added));
-            if end.is_none_or(|end| i32::try_from(end).is_err()) {
-                return Err(Mismatch::ColumnFull);
-            }
-            for _ in 0..count {
-                text.extend_from_within(from..to);
-                ends.push(text.len() as i32);
-            }
-        });
-        Ok(())
-    }
-
-    /// Appends copies of rows `start..end`.
-    pub(super) fn copy_range(&mut self, start: usize, end: usize) -> Result<(), Mismatch> {
-        with_vector!(self, values => values.extend_from_within(start..end), Null(count) => *count += end - start,
-        Utf8(ends, text) => {
-            let from = start.checked_sub(1).and_then(|row| ends.get(row)).map_or(0, |&at| at as usize);
-            let to = end.checked_sub(1).and_then(|row| ends.get(row)).map_or(0, |&at| at as usize);
-            let shift = text.len() - from;
-            i32::try_from(to + shift).map_err(|_| Mismatch::ColumnFull)?;
-            text.extend_from_within(from..to);
-            for row in start..end {
-                if let Some(&at) = ends.get(row) {
-                    ends.push(at + shift as i32);
-                }
-            }
-        });
-        Ok(())
-    }
-
     /// Whether the last row, not NULL, lies in `domain`.
     #[inline]
     pub(super) fn test_last(&self, domain: &Domain) -> bool {

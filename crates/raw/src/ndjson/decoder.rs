@@ -175,18 +175,20 @@ impl Decoder for NdjsonDecoder {
     }
 
     fn row_count(&self) -> usize {
-        self.record.row_count()
+        self.record.list.as_ref().map_or(self.record.row_count(), |list| list.elements.row_count())
     }
 
     fn finish(&mut self) -> Result<Rows, RawError> {
-        let row_count = self.record.row_count();
+        let row_count = Decoder::row_count(self);
         let arrow = |source| RawError::Arrow { file: Arc::clone(&self.file), source };
         let mut records = Vec::with_capacity(self.record.slots.len());
         for slot in &mut self.record.slots {
             records.push(slot.builder.finish().map_err(arrow)?);
         }
         let mut elements = Vec::new();
+        let mut element_offsets = None;
         if let Some(list) = &mut self.record.list {
+            element_offsets = Some(list.take_offsets());
             for slot in &mut list.elements.slots {
                 elements.push(slot.builder.finish().map_err(arrow)?);
             }
@@ -202,6 +204,7 @@ impl Decoder for NdjsonDecoder {
             .collect();
         Ok(Rows {
             columns,
+            element_offsets,
             row_count,
             record_count: std::mem::take(&mut self.record_count),
             skipped_count: std::mem::take(&mut self.skipped_count),

@@ -65,7 +65,8 @@ impl Program {
             let column = Arc::from(element.base.to_string());
             let (path, depth) = (element.base.clone(), element.depth);
             record.tree.at(path.parts()).is_list = true;
-            Box::new(ListTarget::new(element.finish(None, false), depth - 1, column))
+            let keeps_empty = plan.unnest.as_ref().is_some_and(|unnest| unnest.keeps_empty);
+            Box::new(ListTarget::new(element.finish(None, false), depth - 1, column, keeps_empty))
         });
         Ok(Self { record: record.finish(list, true), outputs })
     }

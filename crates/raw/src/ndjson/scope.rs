@@ -6,13 +6,15 @@
 //! **Does not own**: how the plan becomes targets (`program`), where records begin and end (`decoder`).
 //!
 //! **Invariants**
-//! - Between rows every output slot holds exactly `row_count` rows, slots that only test hold none.
+//! - Between rows every output slot holds exactly `row_count` rows, slots that only test hold none. Records are rows once,
+//!   however many elements their list has: the list tells where each record's elements end.
 //! - A field met while predicates are open is only remembered by position: a row that fails costs no parsing beyond its
 //!   predicate fields, and what would be wrong in its other fields is not noticed.
 //! - Nothing is allocated per row except by growing columns.
 
 use std::sync::Arc;
 
+use arrow::buffer::OffsetBuffer;
 use thermocline_predicate::Domain;
 
 use super::bad::{Bad, What};
@@ -74,14 +76,32 @@ pub(super) struct ListTarget {
     /// How many objects and lists are open around the list.
     pub(super) depth: u32,
     pub(super) column: Arc<str>,
+    /// Whether records none of whose elements pass are kept.
+    keeps_empty: bool,
     put_off: Option<usize>,
     /// Rows of the elements before this record.
     rows_before: usize,
+    /// Rows of the elements up to the end of each record that is kept.
+    ends: Vec<i32>,
 }
 
 impl ListTarget {
-    pub(super) fn new(elements: Scope, depth: u32, column: Arc<str>) -> Self {
-        Self { elements, depth, column, put_off: None, rows_before: 0 }
+    pub(super) fn new(elements: Scope, depth: u32, column: Arc<str>, keeps_empty: bool) -> Self {
+        Self { elements, depth, column, keeps_empty, put_off: None, rows_before: 0, ends: Vec::new() }
+    }
+
+    /// Whether the present record has no element that passed, and is not kept without.
+    fn lacks_elements(&self) -> bool {
+        !self.keeps_empty && self.elements.row_count == self.rows_before
+    }
+
+    /// Rows of the elements before and after each record, which are handed over.
+    pub(super) fn take_offsets(&mut self) -> OffsetBuffer<i32> {
+        let mut offsets = Vec::with_capacity(self.ends.len() + 1);
+        offsets.push(0);
+        offsets.append(&mut self.ends);
+        // They ascend from zero: each is a number of rows, taken when there were no fewer than before.
+        OffsetBuffer::new(offsets.into())
     }
 }
 
@@ -225,7 +245,7 @@ impl Scope {
         }
         let end = list.read(walk, pos)?;
         // No element, no row: what follows in the record is of no interest.
-        if list.elements.row_count == list.rows_before { Err(Bad::rejected(end)) } else { Ok(end) }
+        if list.lacks_elements() { Err(Bad::rejected(end)) } else { Ok(end) }
     }
 
     /// Everything that was seen has been taken: tests what is missing and reads what was put off.
@@ -245,7 +265,7 @@ impl Scope {
             if let Some(pos) = list.put_off.take() {
                 list.read(walk, pos)?;
             }
-            if list.elements.row_count == list.rows_before {
+            if list.lacks_elements() {
                 return Err(Bad::rejected(end));
             }
         }
@@ -261,22 +281,16 @@ impl Scope {
         Ok(())
     }
 
-    /// Keeps the row, once for each row of its elements.
+    /// Keeps the row, and how many rows its elements gave.
     #[inline]
     fn keep(&mut self, walk: &mut Walk<'_>, pos: usize) -> Result<(), Bad> {
-        let count = match &self.list {
-            None => 1,
-            Some(list) => list.elements.row_count - list.rows_before,
-        };
-        if count > 1 {
-            for slot in &mut self.slots {
-                if slot.is_output && slot.builder.repeat_last(count - 1).is_err() {
-                    let column = Arc::clone(slot.builder.column());
-                    return Err(walk.blame(pos, What::ColumnFull, &column, "fewer rows".to_owned()));
-                }
-            }
+        if let Some(list) = &mut self.list {
+            let Ok(end) = i32::try_from(list.elements.row_count) else {
+                return Err(walk.blame(pos, What::ColumnFull, &list.column, "fewer rows".to_owned()));
+            };
+            list.ends.push(end);
         }
-        self.row_count += count;
+        self.row_count += 1;
         Ok(())
     }
 
@@ -302,6 +316,7 @@ impl Scope {
         self.row_count = 0;
         if let Some(list) = &mut self.list {
             list.elements.clear();
+            list.ends.clear();
         }
     }
 }

@@ -135,11 +135,6 @@ impl ValueBuilder {
         Ok(Self { column: Arc::from(path.to_string()), depth, kind })
     }
 
-    /// The column's path.
-    pub(super) fn column(&self) -> &Arc<str> {
-        &self.column
-    }
-
     #[inline]
     pub(super) fn len(&self) -> usize {
         match &self.kind {
@@ -213,39 +208,6 @@ impl ValueBuilder {
                 builder.ends.truncate(len);
                 builder.nulls.truncate(len);
                 builder.child.truncate(builder.end() as usize);
-            }
-        }
-    }
-
-    /// Appends `count` more copies of the last row.
-    pub(super) fn repeat_last(&mut self, count: usize) -> Result<(), Mismatch> {
-        if let Kind::Leaf(leaf) = &mut self.kind {
-            return leaf.builder.repeat_last(count);
-        }
-        let len = self.len();
-        (0..count).try_for_each(|_| self.copy_range(len - 1, len))
-    }
-
-    fn copy_range(&mut self, start: usize, end: usize) -> Result<(), Mismatch> {
-        match &mut self.kind {
-            Kind::Leaf(leaf) => leaf.builder.copy_range(start, end),
-            Kind::Struct(builder) => {
-                builder.children.iter_mut().try_for_each(|child| child.copy_range(start, end))?;
-                builder.nulls.copy_range(start, end, builder.len);
-                builder.len += end - start;
-                Ok(())
-            }
-            Kind::List(builder) => {
-                let from = start.checked_sub(1).map_or(0, |row| builder.ends[row]);
-                let to = end.checked_sub(1).map_or(0, |row| builder.ends[row]);
-                let shift = builder.end() - from;
-                to.checked_add(shift).ok_or(Mismatch::ColumnFull)?;
-                builder.child.copy_range(from as usize, to as usize)?;
-                builder.nulls.copy_range(start, end, builder.ends.len());
-                for row in start..end {
-                    builder.ends.push(builder.ends[row] + shift);
-                }
-                Ok(())
             }
         }
     }

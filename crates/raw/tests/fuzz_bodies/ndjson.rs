@@ -58,7 +58,7 @@ fn nest(choices: &mut Choices<'_>, path: &FieldPath, field: &Field, plan: &mut S
             }
         }
         DataType::List(element) if plan.unnest.is_none() && choices.one_in(2) => {
-            plan.unnest = Some(Unnest { path: path.clone() });
+            plan.unnest = Some(Unnest { path: path.clone(), keeps_empty: choices.one_in(2) });
             // The list itself can no longer be a column beside its elements.
             plan.columns.retain(|column| !column.path.starts_with(path));
             plan.columns.push(Column { path: path.clone(), data_type: element.data_type().clone() });

@@ -176,7 +176,7 @@ fn plans_and_formats_that_cannot_hold_are_refused() {
     let nested = Column { path: FieldPath::root("n").child("m"), data_type: DataType::Int64 };
     assert!(refuse(&ScanPlan::all_rows(vec![nested]), &format).contains("nested"));
     assert!(refuse(&plan(&[("n", DataType::Time64(TimeUnit::Microsecond))]), &format).contains("Time64"));
-    let unnest = ScanPlan { unnest: Some(Unnest { path: FieldPath::root("n") }), ..all() };
+    let unnest = ScanPlan { unnest: Some(Unnest { path: FieldPath::root("n"), keeps_empty: false }), ..all() };
     assert!(refuse(&unnest, &format).contains("unnest"));
     let untyped = ScanPlan {
         predicate: Conjunction::all().and(FieldPath::root("n"), Domain::not_null()),

@@ -26,7 +26,12 @@ fn text(random: &mut Random, fields: &arrow::datatypes::Fields, records: usize) 
 }
 
 /// Decodes in pieces of random numbers of lines, finishing now and then.
-fn decode(random: &mut Random, decoder: &mut NdjsonDecoder, text: &str) -> (Vec<Vec<super::oracle::Cell>>, u64, u64) {
+fn decode(
+    random: &mut Random,
+    decoder: &mut NdjsonDecoder,
+    plan: &ScanPlan,
+    text: &str,
+) -> (Vec<Vec<super::oracle::Cell>>, u64, u64) {
     let mut rows = Vec::new();
     let (mut records, mut skipped) = (0, 0);
     let mut start = 0;
@@ -39,7 +44,7 @@ fn decode(random: &mut Random, decoder: &mut NdjsonDecoder, text: &str) -> (Vec<
         start = end;
         if random.one_in(3) || start >= text.len() {
             let piece = decoder.finish().unwrap();
-            rows.extend(cells(&piece));
+            rows.extend(cells(&piece, plan));
             records += piece.record_count;
             skipped += piece.skipped_count;
         }
@@ -59,7 +64,7 @@ fn random_plans_over_random_records_give_the_oracles_rows() {
         for _ in 0..4 {
             let plan = plan(random, &fields);
             let mut decoder = NdjsonDecoder::new(&plan, Arc::from("f")).unwrap();
-            let found = decode(random, &mut decoder, &text);
+            let found = decode(random, &mut decoder, &plan, &text);
             kept += found.0.len();
             assert_eq!(found, expected(&lines, &plan), "seed {seed}\nplan {plan:#?}\n{text}");
         }
@@ -79,7 +84,7 @@ fn whole_records_as_nested_columns_give_the_oracles_rows() {
         });
         let plan = ScanPlan::all_rows(columns.collect());
         let mut decoder = NdjsonDecoder::new(&plan, Arc::from("f")).unwrap();
-        let found = decode(random, &mut decoder, &text);
+        let found = decode(random, &mut decoder, &plan, &text);
         let lines: Vec<&str> = text.split('\n').collect();
         assert_eq!(found, expected(&lines, &plan), "seed {seed}\n{text}");
     }
@@ -100,7 +105,7 @@ fn inferred_schemas_decode_every_sampled_record() {
         });
         let plan = ScanPlan::all_rows(columns.collect());
         let mut decoder = NdjsonDecoder::new(&plan, Arc::from("f")).unwrap();
-        let found = decode(random, &mut decoder, &all);
+        let found = decode(random, &mut decoder, &plan, &all);
         let lines: Vec<&str> = all.split('\n').collect();
         assert_eq!(found, expected(&lines, &plan), "seed {seed}\n{all}");
     }
@@ -147,7 +152,7 @@ fn skipping_bad_records_keeps_exactly_the_good_ones() {
             plan.strict = true;
             plan.on_error = OnError::Skip;
             let mut decoder = NdjsonDecoder::new(&plan, Arc::from("f")).unwrap();
-            let (rows, records, bad) = decode(random, &mut decoder, &text);
+            let (rows, records, bad) = decode(random, &mut decoder, &plan, &text);
             let (expected_rows, expected_records, expected_bad) = expected(&lines, &plan);
             skipped += bad;
             assert_eq!(rows, expected_rows, "seed {seed}\nplan {plan:#?}\n{text}");
@@ -176,14 +181,14 @@ fn no_line_makes_the_decoder_run_away() {
         plan.on_error = OnError::Skip;
         let mut decoder = NdjsonDecoder::new(&plan, Arc::from("f")).unwrap();
         decoder.decode(text.as_bytes(), 0).unwrap();
-        let lenient = cells(&decoder.finish().unwrap());
+        let lenient = cells(&decoder.finish().unwrap(), &plan);
         plan.strict = true;
         let mut decoder = NdjsonDecoder::new(&plan, Arc::from("f")).unwrap();
         decoder.decode(text.as_bytes(), 0).unwrap();
         let strict = decoder.finish().unwrap();
         let lines: Vec<&str> = text.split('\n').collect();
         assert_eq!(
-            (cells(&strict), strict.record_count, strict.skipped_count),
+            (cells(&strict, &plan), strict.record_count, strict.skipped_count),
             expected(&lines, &plan),
             "seed {seed} {text:?}"
         );

@@ -177,14 +177,14 @@ fn after_an_error_the_rows_before_it_can_be_had() {
 }
 
 #[test]
-fn unnesting_repeats_outer_columns_and_drops_records_without_elements() {
+fn unnesting_tells_each_records_elements_and_drops_records_without() {
     let mut plan = ScanPlan::all_rows(vec![
         column("id", DataType::Int64),
         column("items.q", DataType::Float64),
         column("note", DataType::Utf8),
         column("items.part", DataType::Struct(vec![Field::new("n", DataType::Int64, true)].into())),
     ]);
-    plan.unnest = Some(Unnest { path: FieldPath::root("items") });
+    plan.unnest = Some(Unnest { path: FieldPath::root("items"), keeps_empty: false });
     plan.predicate = Conjunction::all()
         .and(
             FieldPath::root("items").child("q"),
@@ -201,12 +201,24 @@ fn unnesting_repeats_outer_columns_and_drops_records_without_elements() {
 "#;
     let rows = run(&plan, text, 0).unwrap();
     assert_eq!(rows.record_count, 6);
-    assert_eq!(rows.columns[0].as_primitive::<Int64Type>().values(), &[1, 1, 6]);
+    assert_eq!(rows.row_count, 3);
+    assert_eq!(rows.element_offsets.as_ref().unwrap().as_ref(), &[0, 2, 3]);
+    assert_eq!(rows.columns[0].as_primitive::<Int64Type>().values(), &[1, 6]);
     assert_eq!(rows.columns[1].as_primitive::<Float64Type>().values(), &[2.0, 3.5, 9.0]);
     let notes: Vec<Option<&str>> = rows.columns[2].as_string::<i32>().iter().collect();
-    assert_eq!(notes, [Some("n1"), Some("n1"), None]);
+    assert_eq!(notes, [Some("n1"), None]);
     let parts = rows.columns[3].as_struct();
     assert_eq!((parts.is_null(0), parts.is_null(1), parts.is_null(2)), (false, false, true));
+
+    plan.unnest = Some(Unnest { path: FieldPath::root("items"), keeps_empty: true });
+    let rows = run(&plan, text, 0).unwrap();
+    assert_eq!(rows.row_count, 3);
+    assert_eq!(
+        rows.element_offsets.as_ref().unwrap().as_ref(),
+        &[0, 2, 2, 2, 2, 3],
+        "record 2 fails, 3 to 5 have no element"
+    );
+    assert_eq!(rows.columns[0].as_primitive::<Int64Type>().values(), &[1, 3, 4, 5, 6]);
 }
 
 #[test]

@@ -299,6 +299,6 @@ pub(crate) fn plan(random: &mut Random, fields: &Fields) -> ScanPlan {
         predicate = predicate.and(path.clone(), domain);
         predicate_types.push(Column { path, data_type });
     }
-    let unnest = unnest.map(|(path, _)| Unnest { path });
+    let unnest = unnest.map(|(path, _)| Unnest { path, keeps_empty: random.one_in(2) });
     ScanPlan { columns, predicate, predicate_types, unnest, on_error: OnError::Fail, strict: random.one_in(3) }
 }

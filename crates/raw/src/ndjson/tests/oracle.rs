@@ -1,6 +1,7 @@
 //! What a plan gives on parsed records, value by value.
 
 use arrow::array::{Array, AsArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float64Type, Int16Type, Int64Type, TimestampMillisecondType,
 };
@@ -21,6 +22,8 @@ pub(crate) enum Cell {
     Text(String),
     List(Vec<Cell>),
     Struct(Vec<Cell>),
+    /// A column of elements where a record is kept without any.
+    NoElement,
 }
 
 /// The value of a node as `data_type`; None where it is of another type.
@@ -85,12 +88,12 @@ fn admits(plan: &ScanPlan, path: &FieldPath, cell: &Cell) -> bool {
         Cell::Float(bits) => Scalar::Float(f64::from_bits(*bits)),
         Cell::Text(text) => Scalar::Utf8(Arc::from(text.as_str())),
         // Of these only NULL and not NULL are asked.
-        Cell::List(_) | Cell::Struct(_) => return !domain.intervals().is_empty(),
+        Cell::List(_) | Cell::Struct(_) | Cell::NoElement => return !domain.intervals().is_empty(),
     };
     domain.contains(Some(&scalar))
 }
 
-/// The rows of one record; None when a wanted value is of the wrong type.
+/// The rows of one record, or one without elements if it is kept without; None when a wanted value is of the wrong type.
 fn rows_of(record: &Node, plan: &ScanPlan) -> Option<Vec<Vec<Cell>>> {
     let absent;
     let (list, elements): (Option<&FieldPath>, &[Node]) = match &plan.unnest {
@@ -119,6 +122,19 @@ fn rows_of(record: &Node, plan: &ScanPlan) -> Option<Vec<Vec<Cell>>> {
         if passes {
             rows.push(row);
         }
+    }
+    if rows.is_empty() && plan.unnest.as_ref().is_some_and(|unnest| unnest.keeps_empty) {
+        let of_record = |path: &FieldPath| !list.is_some_and(|list| path.starts_with(list));
+        for (path, _) in plan.predicate.fields().filter(|(path, _)| of_record(path)) {
+            if !admits(plan, path, &cell(at(record, path.parts()).ok()?, plan.type_of(path)?)?) {
+                return Some(rows);
+            }
+        }
+        let row = plan.columns.iter().map(|column| match of_record(&column.path) {
+            true => cell(at(record, column.path.parts()).ok()?, &column.data_type),
+            false => Some(Cell::NoElement),
+        });
+        rows.push(row.collect::<Option<_>>()?);
     }
     Some(rows)
 }
@@ -168,11 +184,28 @@ fn cell_of(array: &dyn Array, row: usize) -> Cell {
     }
 }
 
-/// The rows of a result.
-pub(crate) fn cells(rows: &Rows) -> Vec<Vec<Cell>> {
-    for column in &rows.columns {
-        assert_eq!(column.len(), rows.row_count);
-        column.to_data().validate_full().unwrap();
+/// The rows of a result; of a record without elements one without.
+pub(crate) fn cells(rows: &Rows, plan: &ScanPlan) -> Vec<Vec<Cell>> {
+    let list = plan.unnest.as_ref().map(|unnest| &unnest.path);
+    let is_element = |path: &FieldPath| list.is_none_or(|list| path.starts_with(list));
+    let offsets = rows.element_offsets.clone().unwrap_or_else(|| OffsetBuffer::from_repeated_length(1, rows.row_count));
+    assert_eq!(offsets.last().copied(), Some(rows.row_count as i32));
+    for (column, array) in plan.columns.iter().zip(&rows.columns) {
+        assert_eq!(array.len(), if is_element(&column.path) { rows.row_count } else { offsets.len() - 1 });
+        array.to_data().validate_full().unwrap();
     }
-    (0..rows.row_count).map(|row| rows.columns.iter().map(|column| cell_of(column, row)).collect()).collect()
+    let mut found = Vec::new();
+    for (record, range) in offsets.windows(2).enumerate() {
+        let elements = (range[0]..range[1]).map(|element| Some(element as usize));
+        let none = (range[0] == range[1]).then_some(None);
+        for element in elements.chain(none) {
+            let row = plan.columns.iter().zip(&rows.columns).map(|(column, array)| match element {
+                _ if !is_element(&column.path) => cell_of(array, record),
+                Some(element) => cell_of(array, element),
+                None => Cell::NoElement,
+            });
+            found.push(row.collect());
+        }
+    }
+    found
 }
