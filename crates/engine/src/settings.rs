@@ -20,6 +20,7 @@ use parking_lot::RwLock;
 use thermocline_budget::{Budget, format_bytes, parse_bytes};
 use thermocline_hardware::Machine;
 use thermocline_medium::Access;
+use thermocline_operator_cache::OperatorCache;
 use thermocline_raw::OnError;
 
 use crate::database::Eviction;
@@ -38,6 +39,7 @@ pub enum Append {
 #[derive(Debug)]
 pub struct SharedSettings {
     budget: Budget,
+    cache: Arc<OperatorCache>,
     ram_bytes: u64,
     eviction: Eviction,
     trace: Arc<TraceFile>,
@@ -48,9 +50,16 @@ pub struct SharedSettings {
 
 impl SharedSettings {
     /// Settings over `budget`, with every directory allowed and nothing locked.
-    pub(crate) fn new(budget: Budget, machine: &Machine, eviction: Eviction, trace: Arc<TraceFile>) -> Self {
+    pub(crate) fn new(
+        budget: Budget,
+        cache: Arc<OperatorCache>,
+        machine: &Machine,
+        eviction: Eviction,
+        trace: Arc<TraceFile>,
+    ) -> Self {
         Self {
             budget,
+            cache,
             ram_bytes: machine.ram_bytes,
             eviction,
             trace,
@@ -196,6 +205,10 @@ impl ExtensionOptions for ThermoclineConfig {
             "eviction" => {
                 return config_err!("{name} cannot be changed: the policy is chosen when the database is opened");
             }
+            "layout" => {
+                let rule = value.parse().map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?;
+                self.shared.cache.set_layout_rule(rule);
+            }
             "trace" => match value.trim() {
                 "" | "none" => self.shared.trace.close(),
                 path => {
@@ -253,6 +266,7 @@ impl ExtensionOptions for ThermoclineConfig {
                 "a cap on the caches alone, within thermocline.memory",
             ),
             entry("eviction", self.shared.eviction.to_string(), "which cached items make room for others"),
+            entry("layout", self.shared.cache.layout_rule().to_string(), "how cached rows lie in memory, or what decides it"),
             entry(
                 "trace",
                 self.shared.trace.describe(),

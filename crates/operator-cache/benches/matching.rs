@@ -40,7 +40,8 @@ impl MorselSource for OneRow {
 
     fn decode(&self, _: Morsel) -> Result<Rows, SourceError> {
         let one: ArrayRef = Arc::new(Int64Array::from(vec![1]));
-        Ok(Rows { columns: vec![one; self.column_count], row_count: 1, record_count: 1, skipped_count: 0 })
+        let columns = vec![one; self.column_count];
+        Ok(Rows { columns, elements: None, row_count: 1, record_count: 1, skipped_count: 0 })
     }
 
     fn total_bytes(&self) -> u64 {

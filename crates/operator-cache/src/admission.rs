@@ -8,8 +8,9 @@
 //! - The policy is asked under the catalog's lock, on numbers alone; reservations are given back after it is released.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use thermocline_budget::{ReclaimableCache, Reservation};
 use thermocline_medium::BlockHashes;
 use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit};
@@ -18,8 +19,10 @@ use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal
 
 use crate::cache::OperatorCache;
 use crate::catalog::Catalog;
+use crate::conversion::shape_of;
 use crate::decisions::DecisionKind;
 use crate::item::{Item, ItemId, Meters, predicted_scan_ns};
+use crate::rows::element_columns;
 use crate::scan::SharedScan;
 use crate::source::SourceEnd;
 
@@ -156,8 +159,21 @@ impl OperatorCache {
         }
         let harvest = scan.harvest();
         let base = scan.base.as_ref();
+        let has_list = scan.source.unnest.is_some();
+        let is_element = match &scan.source.unnest {
+            Some(list) => element_columns(&scan.spec.columns, list),
+            None => scan.spec.columns.iter().map(|_| false).collect(),
+        };
+        let (shape, widths_bytes) = shape_of(&harvest.chunks, &is_element, base.map(AsRef::as_ref));
         let mut chunks = base.map(|base| base.chunks.clone()).unwrap_or_default();
         chunks.extend(harvest.chunks);
+        let began_ns = self.clock().monotonic_ns();
+        let initial = self.layout_rule().initial(has_list);
+        // Where there is no room for that, rows stay as the scan delivered them.
+        if let Ok(Some(converted)) = self.converted(&chunks, initial) {
+            chunks = converted;
+        }
+        let layout_ns = self.clock().monotonic_ns().saturating_sub(began_ns);
         let structure_bytes = structure_bytes(scan, chunks.len(), harvest.morsel_ends.len());
         let Some(structure) = self.reserve_for(scan, structure_bytes, 0) else {
             return self.forget_scan(scan, "no room for the item's structure");
@@ -171,22 +187,29 @@ impl OperatorCache {
             generation: scan.pinned.generation,
             end_bytes,
             growable: end.covered_end_bytes == Some(end_bytes),
+            keeps_empty: scan.spec.keeps_empty,
             predicate: Arc::clone(&scan.spec.predicate),
             columns: Arc::clone(&scan.spec.columns),
-            row_count: chunks.iter().map(|chunk| chunk.rows().row_count as u64).sum(),
+            layout: chunks.first().map_or(initial, |chunk| chunk.content().layout()),
+            row_count: chunks.iter().map(|chunk| chunk.content().row_count() as u64).sum(),
             record_count: harvest.record_count + sum_base(Item::record_count),
             skipped_count: harvest.skipped_count + sum_base(Item::skipped_count),
             size_bytes: structure_bytes + chunks.iter().map(|chunk| chunk.size_bytes()).sum::<u64>(),
             chunks,
             morsel_ends: base.is_none().then_some(harvest.morsel_ends),
             meters: Meters::default(),
-            _structure: structure,
+            shape,
+            widths_bytes,
+            layouts: Mutex::default(),
+            is_converting: AtomicBool::new(false),
+            structure,
         };
         scan.meters.item_bytes.store(item.size_bytes, Ordering::Relaxed);
         let base_measured = scan.replaced().map(|replaced| replaced.measurements());
         *item.meters.execute_ns.get_mut() =
             harvest.execute_ns + base_measured.map_or(0, |measured| measured.execute_ns);
-        *item.meters.cache_ns.get_mut() = harvest.cache_ns + base_measured.map_or(0, |measured| measured.cache_ns);
+        *item.meters.cache_ns.get_mut() =
+            harvest.cache_ns + layout_ns + base_measured.map_or(0, |measured| measured.cache_ns);
         *item.meters.used_tick.get_mut() = self.next_tick();
         let removed = {
             let mut catalog = self.catalog();

@@ -9,11 +9,13 @@ use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
 use thermocline_hardware::Clock;
 use thermocline_medium::FileVersion;
+use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
-use thermocline_predicate::Conjunction;
+use thermocline_predicate::{Conjunction, FieldPath};
 
 use crate::catalog::{Catalog, Plan};
+use crate::cut::View;
 use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry};
 use crate::error::CacheError;
 use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
@@ -57,6 +59,7 @@ pub struct OperatorCache {
     account: Account,
     clock: Arc<dyn Clock>,
     enabled: AtomicBool,
+    pub(crate) layout_rule: Mutex<LayoutRule>,
     files: Mutex<HashMap<Arc<str>, Arc<FileRecord>>>,
     catalog: Mutex<Catalog>,
     decisions: DecisionRing,
@@ -68,12 +71,15 @@ pub struct OperatorCache {
 /// How a request is answered.
 #[derive(Debug)]
 pub enum Start {
-    /// By an item. Hold it while its rows are read, and tell it how long that took ([`Item::record_reuse`]).
+    /// By an item. Hold it while its rows are read, and tell the cache how long that took
+    /// ([`OperatorCache::finish_reading`]).
     Hit {
         /// Covers the request.
         item: Arc<Item>,
         /// What must still be checked on each row.
         residual: Conjunction,
+        /// What the request takes for a row.
+        view: View,
         /// Whether the item's predicate is the request's.
         kind: MatchKind,
     },
@@ -144,6 +150,7 @@ impl OperatorCache {
             account: budget.account("operator cache", Purpose::Cache),
             clock,
             enabled: AtomicBool::new(true),
+            layout_rule: Mutex::default(),
             files: Mutex::new(HashMap::new()),
             catalog: Mutex::new(Catalog::default()),
             decisions: DecisionRing::new(options.decision_count),
@@ -230,6 +237,7 @@ impl OperatorCache {
                         end_bytes: pinned.end_bytes(),
                         columns: Arc::clone(&item.columns),
                         predicate: Arc::clone(&item.predicate),
+                        keeps_empty: item.keeps_empty,
                         hashes: pinned.hashes.clone(),
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
@@ -245,13 +253,14 @@ impl OperatorCache {
                         end_bytes: pinned.end_bytes(),
                         columns: Arc::clone(&top_up.columns),
                         predicate: Arc::clone(&item.predicate),
+                        keeps_empty: item.keeps_empty,
                         hashes: pinned.hashes.clone(),
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let (missing, wanted) = (top_up.missing.len(), request.columns.len());
                     let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
                     self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");
-                    let factory = top_up.factory(Arc::clone(&factory));
+                    let factory = top_up.factory(Arc::clone(&factory), Arc::clone(&self.clock));
                     (spec, ScanStart { base: None, completed: Some(top_up.base), factory })
                 }
                 Plan::Miss(reason) => {
@@ -377,7 +386,8 @@ impl OperatorCache {
             ("lookup_ns", lookup_ns as f64),
         ];
         self.record_item(decision, &found.item, numbers, reason);
-        Start::Hit { item: found.item, residual, kind }
+        let view = if request.source.unnest == found.item.source.unnest { View::Elements } else { View::Records };
+        Start::Hit { item: found.item, residual, view, kind }
     }
 
     fn summary(&self, catalog: &Catalog, item: &Item) -> ItemSummary {
@@ -389,6 +399,7 @@ impl OperatorCache {
             columns: Arc::clone(&item.columns),
             end_bytes: item.end_bytes,
             row_count: item.row_count,
+            layout: item.layout,
             chunk_count: item.chunks.len() as u64,
             size_bytes: item.size_bytes,
             use_count: measured.use_count,
@@ -535,11 +546,14 @@ fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool) -> Sc
             .residual(&request.predicate)
             .fields()
             .all(|(path, _)| ColumnRoute::find(&request.columns, path).is_some());
+    let predicate = if is_usable { wide } else { &request.predicate };
+    let is_of_records = |list: &FieldPath| !predicate.fields().any(|(path, _)| path.starts_with(list));
     ScanSpec {
         start_bytes: 0,
         end_bytes: pinned.end_bytes(),
         columns: Arc::clone(&request.columns),
-        predicate: Arc::clone(if is_usable { wide } else { &request.predicate }),
+        predicate: Arc::clone(predicate),
+        keeps_empty: retain && request.source.unnest.as_ref().is_some_and(is_of_records),
         hashes: pinned.hashes.clone(),
     }
 }

@@ -55,17 +55,19 @@ pub(crate) enum Plan {
 impl Catalog {
     /// How `request` is answered, as things stand.
     pub(crate) fn plan(&self, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
-        let Some(source) = self.sources.get(&request.source) else {
-            return Plan::Miss("nothing is kept of this file, read with these options");
-        };
         let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
         let end_bytes = pinned.end_bytes();
         let of_generation = |facts: &Facts| facts.generation == pinned.generation;
         let of_generation_at_end = |facts: &Facts| of_generation(facts) && facts.end_bytes == end_bytes;
-        let complete = source.items.find(wanted, of_generation_at_end);
-        if let Some(hit) = complete {
+        let source = self.sources.get(&request.source);
+        let complete = source.and_then(|source| source.items.find(wanted, of_generation_at_end));
+        let of_records = || self.find_records(request, |facts| of_generation_at_end(facts) && facts.keeps_empty);
+        if let Some(hit) = complete.or_else(of_records) {
             return Plan::Hit(hit);
         }
+        let Some(source) = source else {
+            return Plan::Miss("nothing is kept of this file, read with these options");
+        };
         let running = source.scans.iter().rev().take(EXAMINED_SCANS).find(|scan| {
             scan.pinned.generation == pinned.generation
                 && scan.spec.end_bytes == end_bytes
@@ -97,6 +99,22 @@ impl Catalog {
     pub(crate) fn add_scan(&mut self, scan: Arc<SharedScan>) {
         self.list(&scan.source);
         self.sources.entry(scan.source.clone()).or_default().scans.push(scan);
+    }
+
+    /// An item that answers a request for records although its rows are the elements of one of their lists.
+    fn find_records(&self, request: &SelectRequest, admissible: impl Fn(&Facts) -> bool) -> Option<Match> {
+        // Where bad records are left out, those with a bad list are missing among the records too.
+        if request.source.unnest.is_some() || request.may_skip {
+            return None;
+        }
+        let keys = self.keys_by_path.get(&request.source.path)?.iter();
+        let siblings = keys.filter_map(|key| Some((key.unnest.as_ref()?, key))).filter(|(list, key)| {
+            // The list itself is not among the columns of an item that unnests it.
+            key.options == request.source.options && !request.columns.iter().any(|column| column.path.starts_with(list))
+        });
+        let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
+        let mut found = siblings.filter_map(|(_, key)| self.sources.get(key)?.items.find(wanted, &admissible));
+        found.next()
     }
 
     /// The scan, if it was still listed.
@@ -195,6 +213,11 @@ impl Catalog {
 
     pub(crate) fn scans(&self) -> impl Iterator<Item = &Arc<SharedScan>> {
         self.sources.values().flat_map(|source| &source.scans)
+    }
+
+    /// Whether the item is still there.
+    pub(crate) fn holds(&self, item: &Item) -> bool {
+        self.keys_by_item.contains_key(&item.id)
     }
 
     pub(crate) fn has_path(&self, path: &str) -> bool {

@@ -36,6 +36,10 @@ pub enum DecisionKind {
     Invalidate,
     /// A scan that kept its rows no longer does, or ended early.
     Abort,
+    /// An item was given another layout.
+    SwitchLayout,
+    /// An item that should have another layout could not be given it.
+    KeepLayout,
     /// Everything was dropped at the user's wish.
     Clear,
 }
@@ -55,6 +59,8 @@ impl DecisionKind {
             Self::Miss => "miss",
             Self::Invalidate => "invalidate",
             Self::Abort => "abort",
+            Self::SwitchLayout => "switch_layout",
+            Self::KeepLayout => "keep_layout",
             Self::Clear => "clear",
         }
     }

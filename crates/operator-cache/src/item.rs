@@ -2,19 +2,26 @@
 //!
 //! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. Both go with
 //! the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
-//! Arrays taken out of a chunk share its buffers, so who keeps an array must keep the item until the array is gone
+//! Arrays cut out of it may share its buffers, so who keeps an array must keep the item until the array is gone
 //! (or account for it, as the operators above a scan do).
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arrow::array::ArrayRef;
+use arrow::error::ArrowError;
+use parking_lot::Mutex;
 use thermocline_budget::Reservation;
+use thermocline_hardware::Clock;
 use thermocline_placement::operator_cache::ItemMeasurements;
+use thermocline_placement::operator_cache::layout::rule::LayoutHistory;
+use thermocline_placement::operator_cache::layout::{ItemShape, Layout};
 use thermocline_predicate::{Conjunction, FieldPath};
 
+use crate::cut::{Cut, CutRows, View};
+use crate::layout::{Content, ReadTimes};
 use crate::request::ColumnSpec;
-use crate::rows::{ColumnRoute, Rows};
+use crate::rows::Rows;
 use crate::source::SourceKey;
 
 /// Number of an item, unique in its cache.
@@ -23,26 +30,38 @@ pub struct ItemId(pub u64);
 
 /// Kept rows with the reservation of their memory.
 #[derive(Debug)]
-pub struct Chunk {
-    rows: Arc<Rows>,
+pub(crate) struct Chunk {
+    content: Content,
     size_bytes: u64,
     _reservation: Reservation,
 }
 
 impl Chunk {
-    pub(crate) fn new(rows: Arc<Rows>, size_bytes: u64, reservation: Reservation) -> Self {
-        Self { rows, size_bytes, _reservation: reservation }
+    pub(crate) fn new(content: Content, size_bytes: u64, reservation: Reservation) -> Self {
+        Self { content, size_bytes, _reservation: reservation }
     }
 
-    /// The rows.
-    pub fn rows(&self) -> &Arc<Rows> {
-        &self.rows
+    /// The rows in their layout.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The rows of a chunk that a running scan keeps.
+    pub(crate) fn scanned(&self) -> &Arc<Rows> {
+        self.content.as_arrays().expect("other layouts are given to finished items alone")
     }
 
     /// Reserved bytes.
-    pub fn size_bytes(&self) -> u64 {
+    pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
+}
+
+/// A part of an item that is read at once.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    chunk: usize,
+    range: Range<usize>,
 }
 
 /// Time to scan an item of this size before anybody did: at 4 GB/s, what one thread filters at about.
@@ -71,6 +90,21 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
+    /// The same as of now. How long a reuse takes is not known of another layout.
+    fn snapshot(&self) -> Self {
+        let copy = |meter: &AtomicU64| AtomicU64::new(meter.load(Ordering::Relaxed));
+        Self {
+            execute_ns: copy(&self.execute_ns),
+            cache_ns: copy(&self.cache_ns),
+            use_count: copy(&self.use_count),
+            lookup_total_ns: copy(&self.lookup_total_ns),
+            reuse_total_ns: AtomicU64::default(),
+            reuse_report_count: AtomicU64::default(),
+            used_tick: copy(&self.used_tick),
+            baseline_bits: copy(&self.baseline_bits),
+        }
+    }
+
     /// Mean lookup time of a reuse, nanoseconds.
     pub(crate) fn lookup_ns(&self) -> u64 {
         let reuse_count = self.use_count.load(Ordering::Relaxed).saturating_sub(1);
@@ -92,20 +126,72 @@ pub struct Item {
     pub(crate) generation: u64,
     pub(crate) end_bytes: u64,
     pub(crate) growable: bool,
+    /// Whether records without elements are among its entries, so that all that can be asked of records is there.
+    pub(crate) keeps_empty: bool,
     pub(crate) predicate: Arc<Conjunction>,
     pub(crate) columns: Arc<[ColumnSpec]>,
     pub(crate) chunks: Vec<Arc<Chunk>>,
-    /// Rows up to the end of each morsel of the scan that made it; None when several scans did.
+    pub(crate) layout: Layout,
+    /// Entries up to the end of each morsel of the scan that made it; None when several scans did.
     pub(crate) morsel_ends: Option<Arc<[u64]>>,
     pub(crate) row_count: u64,
     pub(crate) record_count: u64,
     pub(crate) skipped_count: u64,
     pub(crate) size_bytes: u64,
     pub(crate) meters: Meters,
-    pub(crate) _structure: Reservation,
+    /// What the layout rules are told of it.
+    pub(crate) shape: ItemShape,
+    /// Of a value of each column.
+    pub(crate) widths_bytes: Arc<[u32]>,
+    pub(crate) layouts: Mutex<LayoutHistory>,
+    pub(crate) is_converting: AtomicBool,
+    pub(crate) structure: Reservation,
 }
 
 impl Item {
+    /// Bytes of its structure if it had so many chunks.
+    pub(crate) fn structure_bytes(&self, chunk_count: usize) -> u64 {
+        let per_chunk = (size_of::<Arc<Chunk>>() + size_of::<Chunk>()) as u64;
+        (self.structure.size_bytes() + chunk_count as u64 * per_chunk)
+            .saturating_sub(self.chunks.len() as u64 * per_chunk)
+    }
+
+    /// The same item in another layout.
+    pub(crate) fn with_layout(
+        &self,
+        id: ItemId,
+        chunks: Vec<Arc<Chunk>>,
+        structure: Reservation,
+        layout: Layout,
+    ) -> Self {
+        let chunks_bytes: u64 = chunks.iter().map(|chunk| chunk.size_bytes()).sum();
+        let mut shape = self.shape;
+        shape.size_bytes[layout.index()] = chunks_bytes;
+        Self {
+            id,
+            source: self.source.clone(),
+            generation: self.generation,
+            end_bytes: self.end_bytes,
+            growable: self.growable,
+            keeps_empty: self.keeps_empty,
+            predicate: Arc::clone(&self.predicate),
+            columns: Arc::clone(&self.columns),
+            size_bytes: structure.size_bytes() + chunks_bytes,
+            chunks,
+            layout,
+            morsel_ends: self.morsel_ends.clone(),
+            row_count: self.row_count,
+            record_count: self.record_count,
+            skipped_count: self.skipped_count,
+            meters: self.meters.snapshot(),
+            shape,
+            widths_bytes: Arc::clone(&self.widths_bytes),
+            layouts: Mutex::new(self.layouts.lock().clone()),
+            is_converting: AtomicBool::new(false),
+            structure,
+        }
+    }
+
     /// Its number.
     pub fn id(&self) -> ItemId {
         self.id
@@ -136,9 +222,32 @@ impl Item {
         &self.columns
     }
 
-    /// The rows, in file order.
-    pub fn chunks(&self) -> &[Arc<Chunk>] {
-        &self.chunks
+    /// How the rows lie in memory: as most of its chunks have them.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// All that it holds, in file order.
+    pub fn pieces(&self) -> Vec<Piece> {
+        let pieces_of =
+            |(chunk, content): (usize, &Content)| content.pieces().into_iter().map(move |range| Piece { chunk, range });
+        self.chunks.iter().map(|chunk| chunk.content()).enumerate().flat_map(pieces_of).collect()
+    }
+
+    /// Cuts what a query wants out of a piece, and adds what that took.
+    ///
+    /// # Errors
+    /// A piece or a cut of another item; Arrow's limits.
+    pub fn read(
+        &self,
+        piece: &Piece,
+        cut: &Cut,
+        clock: &dyn Clock,
+        times: &mut ReadTimes,
+    ) -> Result<CutRows, ArrowError> {
+        let other = || ArrowError::InvalidArgumentError("a piece of another item".to_owned());
+        let chunk = self.chunks.get(piece.chunk).ok_or_else(other)?;
+        cut.read(chunk.content(), piece.range.clone(), clock, times)
     }
 
     /// Rows in all chunks.
@@ -161,10 +270,9 @@ impl Item {
         self.size_bytes
     }
 
-    /// A column of a chunk by path, through structs where needed. None when the item lacks it or the chunk does not
-    /// exist. To read many chunks, find the [`ColumnRoute`] once.
-    pub fn column(&self, chunk: usize, path: &FieldPath) -> Option<ArrayRef> {
-        ColumnRoute::find(&self.columns, path)?.extract(&self.chunks.get(chunk)?.rows)
+    /// How the columns at `outputs` are cut out of its chunks' rows, of those that pass `residual`. None when it lacks one.
+    pub fn cut(&self, view: View, residual: &Conjunction, outputs: &[FieldPath]) -> Option<Cut> {
+        Cut::new(&self.columns, self.source.unnest.as_ref(), view, residual, outputs)
     }
 
     pub(crate) fn measurements(&self) -> ItemMeasurements {
@@ -189,8 +297,8 @@ impl Item {
         self.meters.baseline_bits.store(baseline.to_bits(), Ordering::Relaxed);
     }
 
-    /// Told by a reader that was answered from the item: the time it took to scan it all, nanoseconds over all threads.
-    pub fn record_reuse(&self, reuse_scan_ns: u64) {
+    /// Notes the time it took to scan it all, nanoseconds over all threads.
+    pub(crate) fn record_reuse(&self, reuse_scan_ns: u64) {
         self.meters.reuse_total_ns.fetch_add(reuse_scan_ns, Ordering::Relaxed);
         self.meters.reuse_report_count.fetch_add(1, Ordering::Relaxed);
     }
@@ -211,6 +319,8 @@ pub struct ItemSummary {
     pub end_bytes: u64,
     /// Rows held.
     pub row_count: u64,
+    /// How its rows lie in memory.
+    pub layout: Layout,
     /// Chunks held.
     pub chunk_count: u64,
     /// Reserved bytes.

@@ -1,8 +1,10 @@
 //! Decoded rows, and how a column is found in them by path.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, MutableArrayData, StructArray, make_array};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
@@ -11,10 +13,16 @@ use thermocline_predicate::FieldPath;
 use crate::request::ColumnSpec;
 
 /// Rows of one file in file order. Cheap to clone: the arrays are shared.
+///
+/// Where a list is unnested, its elements are the rows, and what stands beside the list in a record is held once for each
+/// record: such rows are sliced, and aligned with others, by record.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// One array per column of the scan, each of `row_count` values.
+    /// One array per column of the scan, each of `row_count` values, but for columns of records where there are elements:
+    /// those have [`entry_count`](Self::entry_count) values.
     pub columns: Vec<ArrayRef>,
+    /// Which rows belong to which record, where a list is unnested.
+    pub elements: Option<Elements>,
     /// Rows that passed the scan's predicate.
     pub row_count: usize,
     /// Records that were read to find them.
@@ -23,17 +31,76 @@ pub struct Rows {
     pub skipped_count: u64,
 }
 
+/// How the rows that are elements of a list belong to records.
+#[derive(Debug, Clone)]
+pub struct Elements {
+    /// The rows of record `i` begin at number `offsets[i] - offsets[0]` and end before `offsets[i + 1] - offsets[0]`.
+    pub offsets: OffsetBuffer<i32>,
+    /// By column: whether it holds a value for each element rather than for each record.
+    pub is_element: Arc<[bool]>,
+}
+
+impl Elements {
+    /// Records with and without elements.
+    pub fn record_count(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The rows of record `record`, by number.
+    pub fn rows_of(&self, record: usize) -> Range<usize> {
+        let first = self.offsets[0];
+        (self.offsets[record] - first) as usize..(self.offsets[record + 1] - first) as usize
+    }
+
+    /// Records `[first, first + count)`.
+    fn slice(&self, first: usize, count: usize) -> Self {
+        Self { offsets: self.offsets.slice(first, count), is_element: Arc::clone(&self.is_element) }
+    }
+
+    /// Whether the records have as many elements each as those of `other`.
+    pub(crate) fn is_same_shape(&self, other: &Self) -> bool {
+        let shift = other.offsets[0] - self.offsets[0];
+        self.offsets.len() == other.offsets.len()
+            && self.offsets.iter().zip(other.offsets.iter()).all(|(own, other)| own + shift == *other)
+    }
+}
+
+/// By column: whether it belongs to the elements of `list`.
+pub fn element_columns(columns: &[ColumnSpec], list: &FieldPath) -> Arc<[bool]> {
+    columns.iter().map(|column| column.path.starts_with(list)).collect()
+}
+
 impl Rows {
+    /// What is sliced and counted alike in all that is laid beside these rows: records where there are elements, else rows.
+    pub fn entry_count(&self) -> usize {
+        self.elements.as_ref().map_or(self.row_count, Elements::record_count)
+    }
+
+    /// Whether column `index` has a value for each entry; otherwise it has one for each of an entry's elements.
+    pub(crate) fn is_of_entry(&self, index: usize) -> bool {
+        self.elements.as_ref().is_none_or(|elements| !elements.is_element[index])
+    }
+
     /// Bytes the arrays hold: the capacity of every buffer and the arrays' own structures.
     pub fn size_bytes(&self) -> u64 {
         let arrays: usize = self.columns.iter().map(|column| column.get_array_memory_size()).sum();
-        (arrays + size_of::<Self>() + self.columns.capacity() * size_of::<ArrayRef>()) as u64
+        let offsets = self.elements.as_ref().map_or(0, |elements| elements.offsets.inner().inner().capacity());
+        (arrays + offsets + size_of::<Self>() + self.columns.capacity() * size_of::<ArrayRef>()) as u64
     }
 
-    /// Rows `[first, first + count)`, sharing the arrays' buffers; they stand for no records of their own.
+    /// Entries `[first, first + count)`, sharing the arrays' buffers; they stand for no records that were read.
     pub fn slice(&self, first: usize, count: usize) -> Self {
-        let columns = self.columns.iter().map(|column| column.slice(first, count)).collect();
-        Self { columns, row_count: count, record_count: 0, skipped_count: 0 }
+        let elements = self.elements.as_ref().map(|elements| elements.slice(first, count));
+        let rows = match &self.elements {
+            None => first..first + count,
+            Some(_) if count == 0 => 0..0,
+            Some(elements) => elements.rows_of(first).start..elements.rows_of(first + count - 1).end,
+        };
+        let columns = self.columns.iter().enumerate().map(|(index, column)| match self.is_of_entry(index) {
+            true => column.slice(first, count),
+            false => column.slice(rows.start, rows.len()),
+        });
+        Self { columns: columns.collect(), elements, row_count: rows.len(), record_count: 0, skipped_count: 0 }
     }
 
     /// The same rows in buffers of their own, so that keeping them does not pin a larger allocation. Columns whose
@@ -66,8 +133,21 @@ impl Rows {
             column_shrink(&mut merged);
             columns.push(merged);
         }
+        let is_element =
+            parts.first().and_then(|rows| rows.elements.as_ref()).map(|first| Arc::clone(&first.is_element));
+        let elements = match is_element {
+            None => None,
+            Some(is_element) => {
+                let shapes = parts.iter().filter_map(|rows| rows.elements.as_ref());
+                let lengths: Vec<usize> = shapes.flat_map(|elements| elements.offsets.lengths()).collect();
+                let total: usize = lengths.iter().sum();
+                i32::try_from(total).map_err(|_| ArrowError::OffsetOverflowError(total))?;
+                Some(Elements { offsets: OffsetBuffer::from_lengths(lengths), is_element })
+            }
+        };
         Ok(Rows {
             columns,
+            elements,
             row_count: parts.iter().map(|rows| rows.row_count).sum(),
             record_count: parts.iter().map(|rows| rows.record_count).sum(),
             skipped_count: parts.iter().map(|rows| rows.skipped_count).sum(),
@@ -90,6 +170,11 @@ pub struct ColumnRoute {
 }
 
 impl ColumnRoute {
+    /// The column that the way begins at.
+    pub(crate) fn column(&self) -> usize {
+        self.column
+    }
+
     /// The route to `path` among `columns`: itself, or through the deepest struct that is a column. None when neither
     /// is there. Lists are not descended into.
     pub fn find(columns: &[ColumnSpec], path: &FieldPath) -> Option<Self> {
@@ -132,7 +217,12 @@ impl ColumnRoute {
     /// The column's values. A child of a NULL struct is NULL. None when the rows are not of the columns that the
     /// route was found in.
     pub fn extract(&self, rows: &Rows) -> Option<ArrayRef> {
-        let mut array = Arc::clone(rows.columns.get(self.column)?);
+        self.follow(rows.columns.get(self.column)?)
+    }
+
+    /// The wanted values out of the column that the way begins at.
+    pub(crate) fn follow(&self, column: &ArrayRef) -> Option<ArrayRef> {
+        let mut array = Arc::clone(column);
         for &child in &self.children {
             let parent = array.as_any().downcast_ref::<StructArray>()?;
             let values = Arc::clone(parent.columns().get(child)?);

@@ -41,6 +41,9 @@ pub struct ScanSpec {
     pub columns: Arc<[ColumnSpec]>,
     /// Only rows that satisfy it are delivered, and all of those.
     pub predicate: Arc<Conjunction>,
+    /// Where a list is unnested: whether records without elements are delivered too, as records without rows. The predicate
+    /// is then about records alone.
+    pub keeps_empty: bool,
     /// Hashes of the content `[0, hashes.size_bytes())` when the file was scanned before: a recorder may start from them.
     pub hashes: Option<Arc<BlockHashes>>,
 }

@@ -5,7 +5,8 @@
 //! superfluous.
 //!
 //! **Invariants**: morsels are numbered by file and range alone ([`MorselSource`]), and which rows of one pass depends on
-//! the predicate alone. So morsel `i` of the fresh columns has exactly the rows of morsel `i` of the kept ones; a source
+//! the predicate alone. So morsel `i` of the fresh columns has exactly the rows of morsel `i` of the kept ones, in the same
+//! records; a source
 //! that says otherwise read another content, which is an error; so are hashes of the content that are not those of the
 //! scan that made the item, compared when the scan ends. That is not so where bad records are left out, since a
 //! record may be bad for one column and good for another: requests say whether they leave any out
@@ -15,10 +16,12 @@
 
 use std::sync::Arc;
 
+use thermocline_hardware::Clock;
+
 use crate::error::SourceError;
 use crate::item::Item;
 use crate::request::{ColumnSpec, SelectRequest};
-use crate::rows::{ColumnRoute, Rows};
+use crate::rows::{ColumnRoute, Elements, Rows, element_columns};
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory};
 
 /// What a top-up scans and delivers.
@@ -36,7 +39,7 @@ impl TopUp {
     /// How `base` is completed for `request`, whose rows it holds. None when there is nothing in it for the request, or
     /// no way to align what is added.
     pub(crate) fn of(base: &Arc<Item>, request: &SelectRequest) -> Option<Self> {
-        if request.may_skip || base.row_count == 0 || base.morsel_ends.is_none() {
+        if request.may_skip || base.chunks.is_empty() || base.morsel_ends.is_none() {
             return None;
         }
         let missing: Vec<ColumnSpec> = request
@@ -58,11 +61,11 @@ impl TopUp {
     }
 
     /// Opens sources that deliver all columns, given the factory for those that are missing.
-    pub(crate) fn factory(&self, fresh: SourceFactory) -> SourceFactory {
+    pub(crate) fn factory(&self, fresh: SourceFactory, clock: Arc<dyn Clock>) -> SourceFactory {
         let top_up = self.clone();
         Arc::new(move |spec| {
             let spec = ScanSpec { columns: Arc::clone(&top_up.missing), ..spec.clone() };
-            Ok(Arc::new(TopUpSource::new(&top_up, fresh(&spec)?)))
+            Ok(Arc::new(TopUpSource::new(&top_up, fresh(&spec)?, Arc::clone(&clock))))
         })
     }
 }
@@ -84,13 +87,16 @@ enum Place {
 struct TopUpSource {
     fresh: Arc<dyn MorselSource>,
     base: Arc<Item>,
-    /// Rows of the item before each of its chunks.
+    /// Entries of the item before each of its chunks.
     chunk_starts: Vec<u64>,
     places: Vec<Place>,
+    /// By column of the result, where a list is unnested: whether it belongs to the elements.
+    is_element: Option<Arc<[bool]>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl TopUpSource {
-    fn new(top_up: &TopUp, fresh: Arc<dyn MorselSource>) -> Self {
+    fn new(top_up: &TopUp, fresh: Arc<dyn MorselSource>, clock: Arc<dyn Clock>) -> Self {
         let position = |columns: &[ColumnSpec], wanted: &ColumnSpec| columns.iter().position(|column| column == wanted);
         let places = top_up
             .columns
@@ -100,13 +106,15 @@ impl TopUpSource {
                 kept.or_else(|| position(&top_up.missing, column).map(Place::Fresh))
             })
             .collect();
-        let mut row_count = 0;
+        let mut entry_count = 0;
         let chunk_starts = top_up.base.chunks.iter().map(|chunk| {
-            let start = row_count;
-            row_count += chunk.rows().row_count as u64;
+            let start = entry_count;
+            entry_count += chunk.content().entry_count() as u64;
             start
         });
-        Self { fresh, chunk_starts: chunk_starts.collect(), base: Arc::clone(&top_up.base), places }
+        let list = top_up.base.source.unnest.as_ref();
+        let is_element = list.map(|list| element_columns(&top_up.columns, list));
+        Self { fresh, chunk_starts: chunk_starts.collect(), base: Arc::clone(&top_up.base), places, is_element, clock }
     }
 
     /// The kept rows of a morsel.
@@ -118,14 +126,17 @@ impl TopUpSource {
         let mut parts = Vec::new();
         while start < end {
             let chunk_at = self.chunk_starts.partition_point(|&first| first <= start) - 1;
-            let rows = self.base.chunks[chunk_at].rows();
+            let content = self.base.chunks[chunk_at].content();
             let first = (start - self.chunk_starts[chunk_at]) as usize;
-            let count = (rows.row_count - first).min((end - start) as usize);
-            parts.push(Arc::new(rows.slice(first, count)));
+            let count = (content.entry_count() - first).min((end - start) as usize);
+            parts.push(Arc::new(content.to_rows(first, count, &*self.clock)?));
             start += count as u64;
         }
         match parts.as_slice() {
-            [] => self.base.chunks.first().map(|chunk| chunk.rows().slice(0, 0)).ok_or_else(|| self.differs()),
+            [] => match self.base.chunks.first() {
+                Some(chunk) => Ok(chunk.content().to_rows(0, 0, &*self.clock)?),
+                None => Err(self.differs()),
+            },
             [single] => Ok(single.as_ref().clone()),
             // Chunks are whole morsels, so this is not met; it would only be slower.
             several => Ok(Rows::concat(several)?),
@@ -150,14 +161,24 @@ impl MorselSource for TopUpSource {
         let index = morsel.index;
         let fresh = self.fresh.decode(morsel)?;
         let kept = self.kept(index)?;
-        if kept.row_count != fresh.row_count {
+        let is_aligned = match (&kept.elements, &fresh.elements) {
+            (Some(kept), Some(fresh)) => kept.is_same_shape(fresh),
+            (None, None) => kept.row_count == fresh.row_count,
+            _ => false,
+        };
+        if !is_aligned {
             return Err(self.differs());
         }
+        let elements = fresh
+            .elements
+            .as_ref()
+            .zip(self.is_element.as_ref())
+            .map(|(fresh, is_element)| Elements { offsets: fresh.offsets.clone(), is_element: Arc::clone(is_element) });
         let columns = self.places.iter().filter_map(|place| match *place {
             Place::Kept(column) => kept.columns.get(column).cloned(),
             Place::Fresh(column) => fresh.columns.get(column).cloned(),
         });
-        Ok(Rows { columns: columns.collect(), ..fresh })
+        Ok(Rows { columns: columns.collect(), elements, ..fresh })
     }
 
     fn total_bytes(&self) -> u64 {

@@ -122,6 +122,7 @@ fn cache_items(database: &Database) -> Result<RecordBatch> {
                 Some(item.columns.iter().map(|column| column.path.to_string()).collect::<Vec<_>>().join(", "))
             }),
         )
+        .text("layout", items.iter().map(|item| Some(item.layout.name())))
         .integer("row_count", items.iter().map(|item| item.row_count))
         .integer("size_bytes", items.iter().map(|item| item.size_bytes))
         .integer("end_bytes", items.iter().map(|item| item.end_bytes))

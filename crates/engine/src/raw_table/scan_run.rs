@@ -10,15 +10,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::filter;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::{Stream, StreamExt};
 use thermocline_operator_cache::{
-    AppendPolicy, ColumnRoute, ColumnSpec, Item, OpenedFile, Participant, PinnedSource, RowStream, Rows, SelectRequest,
-    SourceFactory, SourceKey, Start,
+    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, ReadTimes,
+    RowStream, SelectRequest, SourceFactory, SourceKey, Start,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::csv::CsvFormat;
@@ -32,9 +31,6 @@ use super::source;
 use crate::database::Database;
 use crate::query::QueryContext;
 use crate::settings::{Append, ThermoclineConfig};
-
-/// Rows read from a cached item at once: the columns of a typical query then fit the second-level cache.
-const SLICE_ROWS: usize = 16 * 1024;
 
 /// What a query reads of a raw table.
 #[derive(Debug)]
@@ -179,57 +175,20 @@ enum FileRun {
 
 struct ItemRun {
     item: Arc<Item>,
-    /// `(chunk, first row, row count)` of each piece.
-    pieces: Vec<(usize, usize, usize)>,
+    pieces: Vec<Piece>,
     next: AtomicUsize,
-    /// Pieces not yet filtered; who finishes the last one reports the time.
+    /// Pieces not yet read; who finishes the last one reports the times.
     left: AtomicUsize,
-    spent_ns: AtomicU64,
+    data_ns: AtomicU64,
+    compute_ns: AtomicU64,
+    selected_rows: AtomicU64,
     cut: Cut,
 }
 
-/// How wanted rows and columns are cut out of rows that may hold more.
-struct Cut {
-    columns: Arc<[ColumnSpec]>,
-    residual: Conjunction,
-    outputs: Vec<ColumnRoute>,
-}
-
-impl Cut {
-    fn new(columns: &Arc<[ColumnSpec]>, residual: Conjunction, outputs: &[(FieldPath, DataType)]) -> Result<Self> {
-        let outputs = outputs
-            .iter()
-            .map(|(path, _)| {
-                ColumnRoute::find(columns, path)
-                    .ok_or_else(|| DataFusionError::Internal(format!("column {path} is not among the scanned ones")))
-            })
-            .collect::<Result<_>>()?;
-        Ok(Self { columns: Arc::clone(columns), residual, outputs })
-    }
-
-    fn apply(&self, rows: &Rows, schema: &SchemaRef) -> Result<RecordBatch> {
-        let mask: Option<BooleanArray> = self
-            .residual
-            .evaluate(rows.row_count, &|path| ColumnRoute::find(&self.columns, path)?.extract(rows))
-            .map_err(external)?;
-        let row_count = mask.as_ref().map_or(rows.row_count, BooleanArray::true_count);
-        let mask = mask.filter(|_| row_count < rows.row_count);
-        let columns = self
-            .outputs
-            .iter()
-            .map(|route| {
-                let column = route
-                    .extract(rows)
-                    .ok_or_else(|| DataFusionError::Internal("a scanned column is not in the rows".to_string()))?;
-                match &mask {
-                    Some(mask) => Ok(filter(&column, mask)?),
-                    None => Ok(column),
-                }
-            })
-            .collect::<Result<Vec<ArrayRef>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(row_count));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
-    }
+/// What was cut out as a batch.
+fn batch(cut: CutRows, schema: &SchemaRef) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(cut.row_count));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), cut.columns, &options)?)
 }
 
 impl ScanRun {
@@ -253,6 +212,10 @@ impl ScanRun {
         }
     }
 
+    fn output_paths(&self) -> Vec<FieldPath> {
+        self.outputs.iter().map(|(path, _)| path.clone()).collect()
+    }
+
     /// Decides how file `index` is read.
     async fn start(&self, index: usize) -> Result<FileRun> {
         let scan = &self.scan;
@@ -267,21 +230,23 @@ impl ScanRun {
             Start::Scan(cache.scan_alone(&request, &pinned, factory))
         };
         Ok(match start {
-            Start::Hit { item, residual, .. } => {
+            Start::Hit { item, residual, view, .. } => {
                 self.hits.add(1);
-                let pieces = pieces(&item);
+                let pieces = item.pieces();
                 FileRun::Item(ItemRun {
-                    cut: Cut::new(item.columns(), residual, &self.outputs)?,
+                    cut: item.cut(view, &residual, &self.output_paths()).ok_or_else(lacks_column)?,
                     next: AtomicUsize::new(0),
                     left: AtomicUsize::new(pieces.len()),
-                    spent_ns: AtomicU64::new(0),
+                    data_ns: AtomicU64::new(0),
+                    compute_ns: AtomicU64::new(0),
+                    selected_rows: AtomicU64::new(0),
                     pieces,
                     item,
                 })
             }
             Start::Scan(participant) => {
                 self.misses.add(1);
-                let cut = Cut::new(participant.columns(), participant.residual().clone(), &self.outputs)?;
+                let cut = participant.cut(&self.output_paths()).ok_or_else(lacks_column)?;
                 FileRun::Scan { participant, cut }
             }
         })
@@ -303,19 +268,8 @@ impl ScanRun {
     }
 }
 
-/// The pieces an item is read in.
-fn pieces(item: &Item) -> Vec<(usize, usize, usize)> {
-    let mut pieces = Vec::new();
-    for (index, chunk) in item.chunks().iter().enumerate() {
-        let row_count = chunk.rows().row_count;
-        let mut start = 0;
-        while start < row_count {
-            let length = SLICE_ROWS.min(row_count - start);
-            pieces.push((index, start, length));
-            start += length;
-        }
-    }
-    pieces
+fn lacks_column() -> DataFusionError {
+    DataFusionError::Internal("what answers a scan lacks one of its columns".to_string())
 }
 
 struct PartitionState {
@@ -356,7 +310,7 @@ impl PartitionState {
                             let rows = rows.map_err(external)?;
                             run.skipped_records.add(rows.skipped_count as usize);
                             let _timer = self.baseline.elapsed_compute().timer();
-                            Some(cut.apply(&rows, &run.schema)?)
+                            Some(batch(cut.apply(&rows)?, &run.schema)?)
                         }
                         None => None,
                     }
@@ -392,16 +346,33 @@ impl ItemRun {
     /// The next piece, filtered; `None` when all were taken.
     fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(&(chunk, start, length)) = self.pieces.get(index) else { return Ok(None) };
+        let Some(piece) = self.pieces.get(index) else { return Ok(None) };
         let _timer = baseline.elapsed_compute().timer();
-        let clock = run.scan.database.clock();
-        let began_ns = clock.monotonic_ns();
-        let rows = self.item.chunks()[chunk].rows().slice(start, length);
-        let batch = self.cut.apply(&rows, &run.schema)?;
-        self.spent_ns.fetch_add(clock.monotonic_ns().saturating_sub(began_ns), Ordering::Relaxed);
+        let mut times = ReadTimes::default();
+        let cut = self.item.read(piece, &self.cut, &**run.scan.database.clock(), &mut times)?;
+        let row_count = cut.row_count;
+        let batch = batch(cut, &run.schema)?;
+        self.data_ns.fetch_add(times.data_ns, Ordering::Relaxed);
+        self.compute_ns.fetch_add(times.compute_ns, Ordering::Relaxed);
+        self.selected_rows.fetch_add(row_count as u64, Ordering::Relaxed);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.item.record_reuse(self.spent_ns.load(Ordering::Relaxed));
+            self.finish(run);
         }
         Ok(Some(batch))
+    }
+
+    /// Tells the cache how reading went, and has the item converted if another layout serves its queries better.
+    fn finish(&self, run: &ScanRun) {
+        let times = ReadTimes {
+            data_ns: self.data_ns.load(Ordering::Relaxed),
+            compute_ns: self.compute_ns.load(Ordering::Relaxed),
+        };
+        let cache = run.scan.database.cache();
+        let selected_rows = self.selected_rows.load(Ordering::Relaxed);
+        if let Some(conversion) = cache.finish_reading(&self.item, &self.cut, times, selected_rows) {
+            let cache = Arc::clone(cache);
+            // Nobody waits for it; queries read the item as it is until it is there.
+            drop(tokio::task::spawn_blocking(move || cache.convert(conversion)));
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use thermocline_medium::{Change, HashRecorder};
 use thermocline_operator_cache::{
-    ColumnSpec, Fetch, Morsel, MorselSource, Rows, ScanSpec, SourceEnd, SourceError, SourceFactory,
+    ColumnSpec, Elements, Fetch, Morsel, MorselSource, Rows, ScanSpec, SourceEnd, SourceError, SourceFactory,
+    element_columns,
 };
 use thermocline_raw::{Column, FileScan, Format, ScanPlan, Source, Unnest};
 
@@ -25,6 +26,8 @@ struct RawSource {
     file: Arc<QueryFile>,
     recorder: Option<Arc<HashRecorder>>,
     end_bytes: u64,
+    /// By column, where a list is unnested: whether it belongs to the elements.
+    is_element: Option<Arc<[bool]>>,
     progress: Arc<Progress>,
 }
 
@@ -38,7 +41,7 @@ impl RawSource {
                 .iter()
                 .map(|(path, data_type)| Column { path: path.clone(), data_type: data_type.clone() })
                 .collect(),
-            unnest: scan.unnest.clone().map(|path| Unnest { path }),
+            unnest: scan.unnest.clone().map(|path| Unnest { path, keeps_empty: spec.keeps_empty }),
             on_error: scan.options.on_error(&scan.config),
             strict: scan.options.strict,
         };
@@ -66,7 +69,8 @@ impl RawSource {
         )?;
         let progress = Arc::clone(scan.context.progress());
         progress.add_total(file_scan.total_bytes());
-        Ok(Self { scan: file_scan, file: Arc::clone(file), recorder, end_bytes: spec.end_bytes, progress })
+        let is_element = scan.unnest.as_ref().map(|list| element_columns(&spec.columns, list));
+        Ok(Self { scan: file_scan, file: Arc::clone(file), recorder, end_bytes: spec.end_bytes, is_element, progress })
     }
 }
 
@@ -102,8 +106,10 @@ impl MorselSource for RawSource {
         let read_bytes = morsel.end_bytes - morsel.start_bytes;
         let rows = self.scan.decode(unpack(morsel.payload)?)?;
         self.progress.add_done(read_bytes);
+        let shape = rows.element_offsets.zip(self.is_element.clone());
         Ok(Rows {
             columns: rows.columns,
+            elements: shape.map(|(offsets, is_element)| Elements { offsets, is_element }),
             row_count: rows.row_count,
             record_count: rows.record_count,
             skipped_count: rows.skipped_count,

@@ -85,6 +85,8 @@ pub(crate) struct Facts {
     pub(crate) generation: u64,
     pub(crate) end_bytes: u64,
     pub(crate) growable: bool,
+    /// Whether questions about records alone can be answered too, where a list is unnested.
+    pub(crate) keeps_empty: bool,
     row_count: u64,
 }
 
@@ -148,6 +150,7 @@ impl ItemIndex {
             generation: item.generation,
             end_bytes: item.end_bytes,
             growable: item.growable,
+            keeps_empty: item.keeps_empty,
             row_count: item.row_count,
         };
         if let Some(free) = self.indexed.get_mut(place as usize) {

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use arrow::datatypes::{DataType, Field, Fields};
 use thermocline_budget::{Account, Budget, Purpose};
 use thermocline_placement::operator_cache::SourceKind;
+use thermocline_placement::operator_cache::layout::{ItemShape, Layout};
 use thermocline_predicate::Scalar;
 
 use super::bounds::Digest;
@@ -97,6 +98,7 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         generation: id,
         end_bytes: 1,
         growable: true,
+        keeps_empty: false,
         predicate: Arc::new(predicate),
         columns: columns.into(),
         chunks: Vec::new(),
@@ -106,7 +108,18 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         size_bytes: 1,
         meters: Meters::default(),
         morsel_ends: None,
-        _structure: account.try_reserve(1).unwrap(),
+        layout: Layout::Flat,
+        shape: ItemShape {
+            record_count: 0,
+            flat_row_count: 0,
+            record_columns: 0,
+            element_columns: 0,
+            size_bytes: [0; 4],
+        },
+        widths_bytes: Arc::from([]),
+        layouts: Default::default(),
+        is_converting: Default::default(),
+        structure: account.try_reserve(1).unwrap(),
     })
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::SharedScan;
 use super::state::{Phase, Sharing, Slot, State};
 use crate::item::Chunk;
+use crate::layout::Content;
 use crate::rows::Rows;
 
 /// Chunks below this are merged with their neighbours.
@@ -56,8 +57,8 @@ impl SharedScan {
         let mut merged = Vec::new();
         let mut run: Vec<Arc<Chunk>> = Vec::new();
         let (mut row_count, mut size_bytes) = (0, 0);
-        for chunk in chunks.into_iter().filter(|chunk| chunk.rows().row_count > 0) {
-            let is_full = row_count + chunk.rows().row_count > LARGE_ROW_COUNT
+        for chunk in chunks.into_iter().filter(|chunk| chunk.scanned().entry_count() > 0) {
+            let is_full = row_count + chunk.scanned().row_count > LARGE_ROW_COUNT
                 || size_bytes + chunk.size_bytes() > LARGE_SIZE_BYTES
                 || row_count >= RUN_ROW_COUNT;
             if is_full || !is_small(&chunk) {
@@ -65,7 +66,7 @@ impl SharedScan {
                 (row_count, size_bytes) = (0, 0);
             }
             if is_small(&chunk) {
-                row_count += chunk.rows().row_count;
+                row_count += chunk.scanned().row_count;
                 size_bytes += chunk.size_bytes();
                 run.push(chunk);
             } else {
@@ -91,16 +92,16 @@ impl SharedScan {
     fn merge(&self, chunks: &[Arc<Chunk>]) -> Option<Arc<Chunk>> {
         let parts_bytes = chunks.iter().map(|chunk| chunk.size_bytes()).sum();
         let reservation = self.cache.reserve_if_free(parts_bytes)?;
-        let parts: Vec<Arc<Rows>> = chunks.iter().map(|chunk| Arc::clone(chunk.rows())).collect();
+        let parts: Vec<Arc<Rows>> = chunks.iter().map(|chunk| Arc::clone(chunk.scanned())).collect();
         let rows = Rows::concat(&parts).ok()?;
         let size_bytes = rows.size_bytes();
         reservation.resize(size_bytes).ok()?;
-        Some(Arc::new(Chunk::new(Arc::new(rows), size_bytes, reservation)))
+        Some(Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), size_bytes, reservation)))
     }
 }
 
 fn is_small(chunk: &Chunk) -> bool {
-    chunk.rows().row_count < SMALL_ROW_COUNT && chunk.size_bytes() < LARGE_SIZE_BYTES
+    chunk.scanned().row_count < SMALL_ROW_COUNT && chunk.size_bytes() < LARGE_SIZE_BYTES
 }
 
 /// A run of small chunks around `index` that is worth merging and that every participant has seen.
@@ -110,11 +111,11 @@ fn find_run(state: &State, index: usize) -> Option<Run> {
     let mut take = |first: usize| {
         let Some(Slot::Kept { chunk, through }) = state.slots.get(first) else { return None };
         let fits = is_small(chunk)
-            && row_count + chunk.rows().row_count <= LARGE_ROW_COUNT
+            && row_count + chunk.scanned().row_count <= LARGE_ROW_COUNT
             && size_bytes + chunk.size_bytes() <= LARGE_SIZE_BYTES
             && state.seats.values().all(|seat| seat.consumed.contains(first));
         fits.then(|| {
-            row_count += chunk.rows().row_count;
+            row_count += chunk.scanned().row_count;
             size_bytes += chunk.size_bytes();
             (Arc::clone(chunk), *through)
         })
@@ -181,8 +182,8 @@ mod tests {
 
     fn chunk(row_count: usize) -> Arc<Chunk> {
         let account = Budget::new(100, None).account("chunks", Purpose::Cache);
-        let rows = Rows { columns: Vec::new(), row_count, record_count: 0, skipped_count: 0 };
-        Arc::new(Chunk::new(Arc::new(rows), 1, account.try_reserve(1).unwrap()))
+        let rows = Rows { columns: Vec::new(), elements: None, row_count, record_count: 0, skipped_count: 0 };
+        Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), 1, account.try_reserve(1).unwrap()))
     }
 
     /// A state of two kept morsels and one seat per list of morsels seen.

@@ -36,6 +36,7 @@ use crate::cache::OperatorCache;
 use crate::error::{CacheError, SourceError};
 use crate::file_record::PinnedSource;
 use crate::item::{Chunk, Item};
+use crate::layout::Content;
 use crate::recording::estimated_bytes;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
@@ -108,7 +109,7 @@ impl ScanStart {
 /// A scan's results once it ended well, in file order.
 pub(crate) struct Harvest {
     pub(crate) chunks: Vec<Arc<Chunk>>,
-    /// Rows up to the end of each morsel.
+    /// Entries up to the end of each morsel.
     pub(crate) morsel_ends: Arc<[u64]>,
     pub(crate) record_count: u64,
     pub(crate) skipped_count: u64,
@@ -442,7 +443,7 @@ impl SharedScan {
         let chunk = self
             .cache
             .reserve_for(self, size_bytes, source_bytes)
-            .map(|reservation| Arc::new(Chunk::new(Arc::clone(&rows), size_bytes, reservation)));
+            .map(|reservation| Arc::new(Chunk::new(Content::Arrays(Arc::clone(&rows)), size_bytes, reservation)));
         if chunk.is_none() && self.stop_keeping() {
             self.cache.forget_scan(self, "no memory for its results");
         }
@@ -462,7 +463,7 @@ impl SharedScan {
             if index < state.slots.len() {
                 match chunk {
                     Some(chunk) if state.sharing == Sharing::Kept => {
-                        state.note_row_count(index, rows.row_count);
+                        state.note_entry_count(index, rows.entry_count());
                         self.meters.kept_bytes.fetch_add(chunk.size_bytes(), Ordering::Relaxed);
                         state.slots[index] = Slot::Kept { chunk, through: index };
                         for (_, seat) in state.seats.iter_mut().filter(|(id, _)| **id != me) {
@@ -556,8 +557,8 @@ impl SharedScan {
                 .collect();
             (chunks, state.morsel_ends())
         };
-        let record_count = chunks.iter().map(|chunk| chunk.rows().record_count).sum();
-        let skipped_count = chunks.iter().map(|chunk| chunk.rows().skipped_count).sum();
+        let record_count = chunks.iter().map(|chunk| chunk.scanned().record_count).sum();
+        let skipped_count = chunks.iter().map(|chunk| chunk.scanned().skipped_count).sum();
         let chunks = self.merge_small(chunks);
         let cache_ns = self.cache.clock().monotonic_ns().saturating_sub(began_ns);
         Harvest {

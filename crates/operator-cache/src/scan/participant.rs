@@ -7,10 +7,11 @@ use std::task::{Context, Poll};
 
 use futures::{FutureExt, Stream};
 use parking_lot::Mutex;
-use thermocline_predicate::Conjunction;
+use thermocline_predicate::{Conjunction, FieldPath};
 
 use super::state::{Post, SharedFetch, Step};
 use super::{Claimed, SharedScan};
+use crate::cut::{Cut, View};
 use crate::error::CacheError;
 use crate::item::Item;
 use crate::request::ColumnSpec;
@@ -30,6 +31,7 @@ pub struct Participant {
     base: Option<Arc<Item>>,
     base_next: AtomicUsize,
     columns: Arc<[ColumnSpec]>,
+    list: Option<FieldPath>,
     predicate: Arc<Conjunction>,
     residual: Conjunction,
 }
@@ -56,6 +58,7 @@ impl Participant {
             base: scan.base.clone(),
             base_next: AtomicUsize::new(0),
             columns: Arc::clone(&scan.spec.columns),
+            list: scan.source.unnest.clone(),
             predicate: Arc::clone(&scan.spec.predicate),
             residual: scan.spec.predicate.residual(wanted),
         })
@@ -74,6 +77,11 @@ impl Participant {
     /// What the query must still check on each row.
     pub fn residual(&self) -> &Conjunction {
         &self.residual
+    }
+
+    /// How the columns at `outputs` are cut out of the rows that it delivers. None when one is not among them.
+    pub fn cut(&self, outputs: &[FieldPath]) -> Option<Cut> {
+        Cut::new(&self.columns, self.list.as_ref(), View::Elements, &self.residual, outputs)
     }
 
     /// Bytes of the file that were claimed so far by all who take part, and bytes in all (0 until the source is open).
@@ -112,7 +120,7 @@ impl Stream for RowStream {
             return Poll::Ready(None);
         }
         if let Some(rows) = self.next_of_base() {
-            return Poll::Ready(Some(Ok(rows)));
+            return self.deliver(rows);
         }
         let me = self.participant.id;
         let mut fruitless_count = 0;
@@ -170,9 +178,15 @@ impl RowStream {
         Poll::Ready(Some(decoded))
     }
 
-    fn next_of_base(&self) -> Option<Arc<Rows>> {
+    fn next_of_base(&self) -> Option<Result<Arc<Rows>, CacheError>> {
         let base = self.participant.base.as_ref()?;
         let index = self.participant.base_next.fetch_add(1, Ordering::Relaxed);
-        base.chunks.get(index).map(|chunk| Arc::clone(chunk.rows()))
+        let content = base.chunks.get(index)?.content();
+        if let Some(rows) = content.as_arrays() {
+            return Some(Ok(Arc::clone(rows)));
+        }
+        let clock = Arc::clone(&self.participant.post.lock());
+        let rows = content.to_rows(0, content.entry_count(), clock.cache.clock());
+        Some(rows.map(Arc::new).map_err(|error| CacheError::source(Box::new(error))))
     }
 }

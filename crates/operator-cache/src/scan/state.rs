@@ -123,8 +123,8 @@ pub(crate) struct State {
     pub(crate) sharing: Sharing,
     pub(crate) phase: Phase,
     pub(crate) slots: Vec<Slot>,
-    /// Rows of each morsel, once it was decoded.
-    pub(crate) row_counts: Vec<u32>,
+    /// Entries of each morsel, once it was decoded.
+    pub(crate) entry_counts: Vec<u32>,
     pub(crate) seats: HashMap<u64, Seat>,
     pub(crate) fetching: BTreeMap<usize, SharedFetch>,
     /// Calls of `next_morsel` under way.
@@ -144,7 +144,7 @@ impl State {
             sharing,
             phase: Phase::Running,
             slots: Vec::new(),
-            row_counts: Vec::new(),
+            entry_counts: Vec::new(),
             seats: HashMap::new(),
             fetching: BTreeMap::new(),
             claiming_count: 0,
@@ -187,7 +187,7 @@ impl State {
                 for part in first..=*through {
                     seat.consumed.insert(part);
                 }
-                return Step::Deliver(Arc::clone(chunk.rows()));
+                return Step::Deliver(Arc::clone(chunk.scanned()));
             }
         }
         if is_fetching {
@@ -238,18 +238,18 @@ impl State {
         true
     }
 
-    /// Notes the rows of a kept morsel.
-    pub(crate) fn note_row_count(&mut self, index: usize, row_count: usize) {
-        if self.row_counts.len() <= index {
-            self.row_counts.resize(index + 1, 0);
+    /// Notes the entries of a kept morsel.
+    pub(crate) fn note_entry_count(&mut self, index: usize, entry_count: usize) {
+        if self.entry_counts.len() <= index {
+            self.entry_counts.resize(index + 1, 0);
         }
         // Arrays of more than 2^31 rows are not made.
-        self.row_counts[index] = u32::try_from(row_count).unwrap_or(u32::MAX);
+        self.entry_counts[index] = u32::try_from(entry_count).unwrap_or(u32::MAX);
     }
 
-    /// Rows up to the end of each morsel.
+    /// Entries up to the end of each morsel.
     pub(crate) fn morsel_ends(&self) -> Arc<[u64]> {
-        let counts = self.row_counts.iter().copied().chain(std::iter::repeat(0)).take(self.slots.len());
+        let counts = self.entry_counts.iter().copied().chain(std::iter::repeat(0)).take(self.slots.len());
         counts
             .scan(0, |end, count| {
                 *end += u64::from(count);

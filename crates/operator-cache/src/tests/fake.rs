@@ -1,5 +1,6 @@
 //! A file that exists in the test alone: row `i` has `b = i`, `a` a hash of it below 1000, and a struct `s` with a
-//! nullable child `z` (NULL where `a` is a multiple of 7; the struct itself is NULL where it is one of 11).
+//! nullable child `z` (NULL where `a` is a multiple of 7; the struct itself is NULL where it is one of 11). Where its list `l`
+//! is unnested, record `i` has `i % 4` elements, whose `e` is ten times `i` plus their number.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 
 use arrow::array::{Array, ArrayRef, Int64Array, StructArray};
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::filter;
 use arrow::datatypes::{DataType, Field, Fields};
 use futures::FutureExt;
@@ -56,6 +57,8 @@ pub(super) struct Fake {
     pub(super) number_gap_at: Option<u64>,
     pub(super) finish_fails: AtomicBool,
     pub(super) growable: bool,
+    /// Whether the list is unnested.
+    pub(super) unnests: bool,
     pub(super) decode_counts: Mutex<HashMap<u64, u64>>,
     pub(super) open_count: AtomicU64,
     pub(super) specs: Mutex<Vec<ScanSpec>>,
@@ -83,6 +86,7 @@ impl Default for Fake {
             number_gap_at: None,
             finish_fails: AtomicBool::new(false),
             growable: true,
+            unnests: false,
             decode_counts: Mutex::default(),
             open_count: AtomicU64::new(0),
             specs: Mutex::default(),
@@ -166,6 +170,9 @@ impl MorselSource for FakeSource {
         assert_ne!(self.fake.panic_at, Some(morsel.index), "told to");
         let rows = morsel.start_bytes / RECORD_BYTES..morsel.end_bytes / RECORD_BYTES;
         let record_count = rows.end - rows.start;
+        if self.fake.unnests {
+            return Ok(self.decode_elements(rows));
+        }
         let columns: Vec<ArrayRef> = self.spec.columns.iter().map(|spec| column(rows.clone(), &spec.path)).collect();
         let fields: HashMap<FieldPath, ArrayRef> =
             self.spec.predicate.fields().map(|(path, _)| (path.clone(), column(rows.clone(), path))).collect();
@@ -177,7 +184,7 @@ impl MorselSource for FakeSource {
                 (kept, passing.true_count())
             }
         };
-        Ok(Rows { columns, row_count, record_count, skipped_count: 1 })
+        Ok(Rows { columns, elements: None, row_count, record_count, skipped_count: 1 })
     }
 
     fn total_bytes(&self) -> u64 {
@@ -191,6 +198,46 @@ impl MorselSource for FakeSource {
         }
         Ok(SourceEnd { covered_end_bytes: self.fake.growable.then_some(self.spec.end_bytes), hashes: None })
     }
+}
+
+impl FakeSource {
+    /// The records `range` with their elements, those that pass.
+    fn decode_elements(&self, range: std::ops::Range<u64>) -> Rows {
+        let (record_count, list) = (range.end - range.start, path("l"));
+        let passes = |path: &FieldPath, value: i64| {
+            self.spec.predicate.domain(path).is_none_or(|domain| domain.contains_int(value.into()))
+        };
+        let (mut records, mut elements, mut offsets) = (Vec::new(), Vec::new(), vec![0]);
+        for record in range.filter(|&record| passes(&path("a"), a_of(record))) {
+            let before = elements.len();
+            elements.extend(elements_of(record).filter(|&element| passes(&path("l.e"), element)));
+            if elements.len() > before || self.spec.keeps_empty {
+                records.push(record);
+                offsets.push(elements.len() as i32);
+            }
+        }
+        let is_element = element_columns(&self.spec.columns, &list);
+        let columns = self.spec.columns.iter().map(|spec| match spec.path.starts_with(&list) {
+            true => Arc::new(Int64Array::from(elements.clone())) as ArrayRef,
+            false => {
+                let parts: Vec<ArrayRef> =
+                    records.iter().map(|&record| column(record..record + 1, &spec.path)).collect();
+                let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+                if parts.is_empty() { column(0..0, &spec.path) } else { arrow::compute::concat(&parts).unwrap() }
+            }
+        });
+        Rows {
+            columns: columns.collect(),
+            elements: Some(Elements { offsets: OffsetBuffer::new(offsets.into()), is_element }),
+            row_count: elements.len(),
+            record_count,
+            skipped_count: 0,
+        }
+    }
+}
+
+pub(super) fn elements_of(record: u64) -> impl Iterator<Item = i64> {
+    (0..record % 4).map(move |element| (record * 10 + element) as i64)
 }
 
 fn column(rows: std::ops::Range<u64>, path: &FieldPath) -> ArrayRef {
@@ -290,7 +337,14 @@ pub(super) fn expected(record_count: u64, predicate: &Conjunction) -> Vec<i64> {
 
 /// What a hit delivers, in file order.
 pub(super) fn read(item: &Item, residual: &Conjunction) -> Vec<i64> {
-    item.chunks().iter().flat_map(|chunk| surviving(chunk.rows(), item.columns(), residual)).collect()
+    let cut = item.cut(View::Elements, residual, &[path("b")]).unwrap();
+    let (clock, mut times) = (ManualClock::new(0), ReadTimes::default());
+    let pieces = item.pieces().into_iter();
+    let b = pieces.flat_map(|piece| {
+        let cut = item.read(&piece, &cut, &clock, &mut times).unwrap();
+        cut.columns[0].as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
+    });
+    b.collect()
 }
 
 /// Runs a request to its end on this thread, with as many streams; sorted.

@@ -72,7 +72,7 @@ impl MorselSource for Records {
             a = filter(&a, &passing)?;
         }
         let row_count = a.len();
-        Ok(Rows { columns: vec![a], row_count, record_count: record_count as u64, skipped_count: 0 })
+        Ok(Rows { columns: vec![a], elements: None, row_count, record_count: record_count as u64, skipped_count: 0 })
     }
 
     fn total_bytes(&self) -> u64 {
@@ -212,7 +212,7 @@ fn values(start: Start) -> Vec<i64> {
     };
     match start {
         Start::Hit { item, residual, .. } => {
-            item.chunks().iter().flat_map(|chunk| of(chunk.rows(), item.columns(), &residual)).collect()
+            item.chunks.iter().flat_map(|chunk| of(chunk.scanned(), item.columns(), &residual)).collect()
         }
         Start::Scan(participant) => futures::executor::block_on_stream(participant.stream())
             .flat_map(|rows| of(rows.unwrap().as_ref(), participant.columns(), participant.residual()))

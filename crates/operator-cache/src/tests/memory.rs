@@ -53,7 +53,7 @@ fn reservations_cover_the_buffers_that_are_kept() {
     ask(&cache, &fake, &request);
     let pinned = pin(&cache, &object("f", "1", RECORDS));
     let Start::Hit { item, .. } = cache.begin(&request, &pinned, true, fake.factory()) else { panic!("no hit") };
-    let buffer_bytes: u64 = item.chunks().iter().map(|chunk| chunk.rows().size_bytes()).sum();
+    let buffer_bytes: u64 = item.chunks.iter().map(|chunk| chunk.scanned().size_bytes()).sum();
     assert!(item.size_bytes() >= buffer_bytes);
     assert!(item.size_bytes() < buffer_bytes + buffer_bytes / 10 + 4096, "{} for {buffer_bytes}", item.size_bytes());
     assert!(cache.reserved_bytes() >= item.size_bytes());
@@ -184,7 +184,8 @@ fn a_scan_too_large_for_the_cache_is_given_up_after_a_sample() {
 #[test]
 fn rows_that_share_a_large_buffer_are_copied_before_they_are_kept() {
     let large: arrow::array::ArrayRef = Arc::new((0..100_000).collect::<arrow::array::Int64Array>());
-    let rows = Rows { columns: vec![large.slice(500, 1000)], row_count: 1000, record_count: 0, skipped_count: 0 };
+    let columns = vec![large.slice(500, 1000)];
+    let rows = Rows { columns, elements: None, row_count: 1000, record_count: 0, skipped_count: 0 };
     assert!(rows.size_bytes() > 800_000);
     let owned = rows.clone().into_owned();
     assert!(owned.size_bytes() < 10_000, "{}", owned.size_bytes());

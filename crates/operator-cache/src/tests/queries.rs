@@ -38,7 +38,7 @@ fn a_narrower_range_is_answered_from_a_wider_item_with_a_residual_filter() {
     ask(&cache, &fake, &request(&["a", "b"], &between(100, 500)));
     let narrow = between(200, 300);
     let pinned = pin(&cache, &object("f", "1", RECORDS));
-    let Start::Hit { item, residual, kind } = cache.begin(&request(&["b"], &narrow), &pinned, true, fake.factory())
+    let Start::Hit { item, residual, kind, .. } = cache.begin(&request(&["b"], &narrow), &pinned, true, fake.factory())
     else {
         panic!("expected a hit");
     };
@@ -108,7 +108,8 @@ fn a_struct_column_supplies_its_children_with_the_nulls_of_both() {
     let kept = |row: &u64| a_of(*row) % 7 != 0 && a_of(*row) % 11 != 0;
     let rows: Vec<i64> = (0..RECORDS).filter(kept).map(|row| row as i64).collect();
     assert_eq!(read(&item, &residual), rows);
-    let z = item.column(0, &path("s.z")).unwrap();
+    let route = ColumnRoute::find(item.columns(), &path("s.z")).unwrap();
+    let z = route.extract(item.chunks[0].scanned()).unwrap();
     let z = z.as_any().downcast_ref::<Int64Array>().unwrap();
     for row in 0..RECORDS {
         let expected = kept(&row).then(|| a_of(row) * 2);
@@ -189,7 +190,7 @@ fn records_read_and_left_out_are_remembered_of_rows_that_matched_nothing_too() {
     let pinned = pin(&cache, &object("f", "1", RECORDS));
     let Start::Hit { item, .. } = cache.begin(&request, &pinned, true, fake.factory()) else { panic!("no hit") };
     assert_eq!((item.row_count(), item.record_count(), item.skipped_count()), (0, RECORDS, RECORDS.div_ceil(16)));
-    assert!(item.chunks().is_empty());
+    assert!(item.pieces().is_empty());
 }
 
 #[test]

@@ -299,7 +299,7 @@ fn a_late_joiner_gets_merged_chunks_once() {
     let Start::Hit { item, .. } = cache.begin(&request, &pin(&cache, &version), true, fake.factory()) else {
         panic!("expected a hit");
     };
-    let sizes: Vec<usize> = item.chunks().iter().map(|chunk| chunk.rows().row_count).collect();
+    let sizes: Vec<usize> = item.chunks.iter().map(|chunk| chunk.scanned().row_count).collect();
     assert!(sizes.iter().rev().skip(1).all(|size| (4_000..=34_000).contains(size)), "{sizes:?}");
     assert_eq!(read(&item, &thermocline_predicate::Conjunction::all()), expected(80_000, &request.predicate));
 }

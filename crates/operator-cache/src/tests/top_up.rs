@@ -52,10 +52,10 @@ fn only_the_missing_columns_are_scanned_and_the_completed_item_takes_the_place_o
         };
         assert_eq!(read(&item, &residual), expected(RECORDS, &narrow));
         let route = ColumnRoute::find(item.columns(), &path("s.z")).unwrap();
-        for chunk in item.chunks() {
-            let z = route.extract(chunk.rows()).unwrap();
-            let a = ColumnRoute::find(item.columns(), &path("a")).unwrap().extract(chunk.rows()).unwrap();
-            for row in 0..chunk.rows().row_count {
+        for chunk in &item.chunks {
+            let z = route.extract(chunk.scanned()).unwrap();
+            let a = ColumnRoute::find(item.columns(), &path("a")).unwrap().extract(chunk.scanned()).unwrap();
+            for row in 0..chunk.scanned().row_count {
                 let a = a.as_any().downcast_ref::<arrow::array::Int64Array>().unwrap().value(row);
                 assert_eq!(arrow::array::Array::is_null(&z, row), a % 7 == 0 || a % 11 == 0);
             }

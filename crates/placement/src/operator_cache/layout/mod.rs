@@ -19,6 +19,7 @@ pub mod as_printed;
 pub mod measured;
 pub mod prediction_error;
 pub mod row_or_column;
+pub mod rule;
 #[cfg(test)]
 mod simulation;
 

@@ -1,0 +1,261 @@
+//! The rows of a chunk in whichever layout they have.
+//!
+//! **Owns**: the way from rows as scans deliver them to each layout, and back; how a chunk is cut into pieces for its
+//! readers. **Does not own**: which layout an item should have (`placement`), when it is converted (the cache), what a query
+//! takes out of rows (`cut`).
+//!
+//! **Invariant**: whatever the layout, the rows and records that went in come out, in their order.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray, new_empty_array};
+use arrow::datatypes::{DataType, Field};
+use arrow::error::ArrowError;
+use thermocline_hardware::Clock;
+use thermocline_placement::operator_cache::layout::Layout;
+
+use super::ReadTimes;
+use super::flat::{FlatRecords, FlatRows};
+use super::row_wise::RowBlock;
+use super::striped::StripedColumn;
+use crate::cut::View;
+use crate::rows::{Elements, Rows};
+
+/// Rows read at once: the columns of a typical query then fit the second-level cache.
+pub(crate) const PIECE_ROWS: usize = 16 * 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// As scans deliver them: Arrow's arrays, each record once.
+    Arrays(Arc<Rows>),
+    /// One row for each element.
+    Flat(FlatRows),
+    /// Values with levels.
+    Striped(StripedRows),
+    /// Flat rows, one after the other.
+    RowWise(RowWiseRows),
+}
+
+/// Dremel's layout of records.
+#[derive(Debug)]
+pub(crate) struct StripedRows {
+    /// Columns of elements are lists, one for each record.
+    columns: Vec<StripedColumn>,
+    /// The list alone, where it is unnested and no column is its elements'.
+    bare_list: Option<StripedColumn>,
+    /// By column, where a list is unnested: whether it belongs to the elements.
+    is_element: Option<Arc<[bool]>>,
+    record_count: usize,
+    row_count: usize,
+}
+
+/// Flat rows whose values lie row after row.
+#[derive(Debug)]
+pub(crate) struct RowWiseRows {
+    pub(crate) block: RowBlock,
+    column_count: usize,
+    pub(crate) records: Option<FlatRecords>,
+    entry_count: usize,
+}
+
+impl Content {
+    /// Rows in a layout.
+    ///
+    /// # Errors
+    /// Arrow's limits, types that a layout does not know.
+    pub(crate) fn of(rows: &Arc<Rows>, layout: Layout) -> Result<Self, ArrowError> {
+        Ok(match layout {
+            Layout::Nested => Self::Arrays(Arc::clone(rows)),
+            // Without a list there is nothing to flatten.
+            Layout::Flat if rows.elements.is_none() => Self::Arrays(Arc::clone(rows)),
+            Layout::Flat => Self::Flat(FlatRows::of(rows)?),
+            Layout::Striped => Self::Striped(StripedRows::of(rows)?),
+            Layout::RowWise => {
+                let flat = FlatRows::of(rows)?;
+                Self::RowWise(RowWiseRows {
+                    block: RowBlock::from_columns(&flat.columns, flat.row_count)?,
+                    column_count: flat.columns.len(),
+                    entry_count: rows.entry_count(),
+                    records: flat.records,
+                })
+            }
+        })
+    }
+
+    /// The rows, if they are as scans deliver them.
+    pub(crate) fn as_arrays(&self) -> Option<&Arc<Rows>> {
+        if let Self::Arrays(rows) = self { Some(rows) } else { None }
+    }
+
+    /// The layout. Rows of records without a list are flat as they are.
+    pub(crate) fn layout(&self) -> Layout {
+        match self {
+            Self::Arrays(rows) if rows.elements.is_some() => Layout::Nested,
+            Self::Arrays(_) | Self::Flat(_) => Layout::Flat,
+            Self::Striped(_) => Layout::Striped,
+            Self::RowWise(_) => Layout::RowWise,
+        }
+    }
+
+    /// Records, where a list is unnested; else rows.
+    pub(crate) fn entry_count(&self) -> usize {
+        match self {
+            Self::Arrays(rows) => rows.entry_count(),
+            Self::Flat(flat) => flat.entry_count(),
+            Self::Striped(striped) => striped.record_count,
+            Self::RowWise(rows) => rows.entry_count,
+        }
+    }
+
+    /// Elements, where a list is unnested; else rows.
+    pub(crate) fn row_count(&self) -> usize {
+        match self {
+            Self::Arrays(rows) => rows.row_count,
+            Self::Flat(flat) => flat.element_count(),
+            Self::Striped(striped) => striped.row_count,
+            Self::RowWise(rows) => rows.records.as_ref().map_or(rows.entry_count, |records| {
+                records.is_element.as_ref().map_or(rows.block.row_count(), |is_element| is_element.count_set_bits())
+            }),
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        let body = match self {
+            Self::Arrays(rows) => rows.size_bytes(),
+            Self::Flat(flat) => {
+                let arrays: usize = flat.columns.iter().map(|column| column.get_array_memory_size()).sum();
+                arrays as u64 + flat.records.as_ref().map_or(0, FlatRecords::size_bytes)
+            }
+            Self::Striped(striped) => {
+                striped.columns.iter().chain(&striped.bare_list).map(StripedColumn::size_bytes).sum()
+            }
+            Self::RowWise(rows) => rows.block.size_bytes() + rows.records.as_ref().map_or(0, FlatRecords::size_bytes),
+        };
+        body + size_of::<Self>() as u64
+    }
+
+    /// How it is read: ranges of entries of arrays, of flat rows, or all.
+    pub(crate) fn pieces(&self) -> Vec<Range<usize>> {
+        let (count, step) = match self {
+            Self::Arrays(rows) => {
+                let (entry_count, row_count) = (rows.entry_count(), rows.row_count.max(rows.entry_count()));
+                (entry_count, PIECE_ROWS * entry_count / row_count.max(1))
+            }
+            Self::Flat(flat) => (flat.row_count, PIECE_ROWS),
+            Self::Striped(striped) => (striped.record_count, striped.record_count),
+            Self::RowWise(rows) => (rows.block.row_count(), rows.block.row_count()),
+        };
+        (0..count).step_by(step.max(1)).map(|start| start..(start + step.max(1)).min(count)).collect()
+    }
+
+    /// Entries `[first, first + count)` as scans deliver them.
+    ///
+    /// # Errors
+    /// Arrow's limits.
+    pub(crate) fn to_rows(&self, first: usize, count: usize, clock: &dyn Clock) -> Result<Rows, ArrowError> {
+        match self {
+            Self::Arrays(rows) => Ok(rows.slice(first, count)),
+            Self::Flat(flat) => flat.slice(flat.rows_of_entries(first, count)).to_rows(),
+            Self::Striped(striped) => {
+                let every_column = vec![true; striped.columns.len()];
+                let rows = striped.to_rows(&every_column, View::Elements, clock, &mut ReadTimes::default())?;
+                Ok(rows.slice(first, count))
+            }
+            Self::RowWise(rows) => {
+                let columns = (0..rows.column_count).map(|index| rows.block.column(index, None));
+                let flat = FlatRows {
+                    columns: columns.collect::<Result<_, _>>()?,
+                    row_count: rows.block.row_count(),
+                    records: rows.records.clone(),
+                };
+                flat.slice(flat.rows_of_entries(first, count)).to_rows()
+            }
+        }
+    }
+}
+
+impl StripedRows {
+    fn of(rows: &Rows) -> Result<Self, ArrowError> {
+        let as_list = |elements: &Elements, values: &ArrayRef| -> Result<ArrayRef, ArrowError> {
+            let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+            // Offsets count from the first, as the values do.
+            let offsets = arrow::buffer::OffsetBuffer::from_lengths(elements.offsets.lengths());
+            Ok(Arc::new(ListArray::try_new(field, offsets, Arc::clone(values), None)?))
+        };
+        let columns = rows.columns.iter().enumerate().map(|(index, column)| match &rows.elements {
+            Some(elements) if elements.is_element[index] => StripedColumn::shred(&as_list(elements, column)?),
+            _ => StripedColumn::shred(column),
+        });
+        let columns = columns.collect::<Result<_, _>>()?;
+        let bare_list = match &rows.elements {
+            Some(elements) if !elements.is_element.contains(&true) => {
+                let marks: ArrayRef = Arc::new(BooleanArray::from(vec![true; rows.row_count]));
+                Some(StripedColumn::shred(&as_list(elements, &marks)?)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            columns,
+            bare_list,
+            is_element: rows.elements.as_ref().map(|elements| Arc::clone(&elements.is_element)),
+            record_count: rows.entry_count(),
+            row_count: rows.row_count,
+        })
+    }
+
+    /// The rows with the `wanted` columns; in the place of others stand empty arrays. Seen as records they have no elements.
+    ///
+    /// # Errors
+    /// Arrow's limits.
+    pub(crate) fn to_rows(
+        &self,
+        wanted: &[bool],
+        view: View,
+        clock: &dyn Clock,
+        times: &mut ReadTimes,
+    ) -> Result<Rows, ArrowError> {
+        let mut offsets = None;
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for (index, striped) in self.columns.iter().enumerate() {
+            if !wanted[index] {
+                columns.push(new_empty_array(&DataType::Null));
+                continue;
+            }
+            let column = striped.assemble(clock, times)?;
+            if !self.is_element.as_ref().is_some_and(|is_element| is_element[index]) {
+                columns.push(column);
+                continue;
+            }
+            let list = column.as_list::<i32>();
+            columns.push(Arc::clone(list.values()));
+            offsets.get_or_insert_with(|| list.offsets().clone());
+        }
+        let elements = match &self.is_element {
+            Some(is_element) if view == View::Elements => {
+                let offsets = match offsets {
+                    Some(offsets) => offsets,
+                    None => self.offsets(clock, times)?,
+                };
+                Some(Elements { offsets, is_element: Arc::clone(is_element) })
+            }
+            _ => None,
+        };
+        let row_count = if elements.is_some() { self.row_count } else { self.record_count };
+        Ok(Rows { columns, elements, row_count, record_count: 0, skipped_count: 0 })
+    }
+
+    /// Where the records' elements begin and end, told by the first column that knows.
+    fn offsets(
+        &self,
+        clock: &dyn Clock,
+        times: &mut ReadTimes,
+    ) -> Result<arrow::buffer::OffsetBuffer<i32>, ArrowError> {
+        let first_of_elements = self.is_element.as_ref().and_then(|is_element| is_element.iter().position(|is| *is));
+        let column = self.bare_list.as_ref().or_else(|| self.columns.get(first_of_elements?));
+        let missing = || ArrowError::InvalidArgumentError("no column tells where records end".to_owned());
+        Ok(column.ok_or_else(missing)?.assemble(clock, times)?.as_list::<i32>().offsets().clone())
+    }
+}

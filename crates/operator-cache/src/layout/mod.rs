@@ -1,0 +1,32 @@
+//! The layouts that cached rows can lie in.
+//!
+//! **Owns**: rows as scans deliver them (Arrow's arrays, each record once), the flat layout ([`flat`]), the striped layout
+//! ([`striped`], nested records as leaf columns with levels) and the row layout ([`row_wise`], rows of a fixed stride); the
+//! ways between them ([`content`]).
+//! **Does not own**: which layout an item gets (`placement` decides, from measured cost) and the memory they take.
+//!
+//! **Invariants**: a layout gives back the values it was made of; NULLs, NULL structs, NULL lists and empty lists
+//! included. What lies under a NULL struct or list is not kept.
+//!
+//! **Concurrency**: layouts never change once built and are shared between threads.
+//!
+//! **Paper**: ReCache (PVLDB 2017), §4.
+
+mod content;
+mod flat;
+#[cfg(test)]
+mod random_arrays;
+mod row_wise;
+mod striped;
+
+pub(crate) use content::{Content, PIECE_ROWS, RowWiseRows};
+pub(crate) use flat::{FlatRecords, FlatRows};
+
+/// What reading rows took: the paper's D and C (§4.2), added up over the reads it is passed to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ReadTimes {
+    /// Nanoseconds of moving values to their places: the data access cost D.
+    pub data_ns: u64,
+    /// Nanoseconds of finding where the places are, from levels: the computational cost C.
+    pub compute_ns: u64,
+}

@@ -1,0 +1,251 @@
+//! Rows that are elements of a list, kept with their records.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use arrow::array::{Array, Int64Array};
+use thermocline_placement::operator_cache::layout::Layout;
+use thermocline_placement::operator_cache::layout::rule::LayoutRule;
+use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
+
+use super::fake::*;
+use crate::*;
+
+const RECORDS: u64 = 1000;
+
+/// Rows as plain numbers, NULL as None; the rows in any order.
+type Table = Vec<Vec<Option<i64>>>;
+
+fn elements(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
+    let source = SourceKey { unnest: Some(path("l")), ..source("f") };
+    SelectRequest { source, ..request(names, predicate) }
+}
+
+fn e_between(low: i64, high: i64) -> (FieldPath, Domain) {
+    let bound = |value: i64| Bound::Included(Scalar::Int(value.into()));
+    (path("l.e"), Domain::interval(bound(low), bound(high)))
+}
+
+/// `a` and `l.e` in ranges.
+fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
+    let (path, domain) = e_between(e.0, e.1);
+    Arc::new(between(a.0, a.1).as_ref().clone().and(path, domain))
+}
+
+fn push(table: &mut Table, rows: CutRows) {
+    let CutRows { columns, row_count } = rows;
+    let columns: Vec<&Int64Array> = columns.iter().map(|column| column.as_any().downcast_ref().unwrap()).collect();
+    for row in 0..row_count {
+        table.push(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect());
+    }
+}
+
+/// The columns `names` of what a request gives, sorted.
+fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest, names: &[&str]) -> (Table, bool) {
+    let outputs: Vec<FieldPath> = names.iter().map(|name| path(name)).collect();
+    let pinned = pin(cache, &object("f", "1", RECORDS));
+    let mut table = Table::new();
+    let is_hit = match cache.begin(request, &pinned, true, fake.factory()) {
+        Start::Hit { item, residual, view, .. } => {
+            let cut = item.cut(view, &residual, &outputs).unwrap();
+            let mut times = ReadTimes::default();
+            for piece in item.pieces() {
+                push(&mut table, item.read(&piece, &cut, cache.clock(), &mut times).unwrap());
+            }
+            let row_count = table.len() as u64;
+            if let Some(conversion) = cache.finish_reading(&item, &cut, times, row_count) {
+                drop(item);
+                cache.convert(conversion);
+            }
+            true
+        }
+        Start::Scan(participant) => {
+            let cut = participant.cut(&outputs).unwrap();
+            for rows in futures::executor::block_on_stream(participant.stream()) {
+                push(&mut table, cut.apply(&rows.unwrap()).unwrap());
+            }
+            false
+        }
+    };
+    table.sort_unstable();
+    (table, is_hit)
+}
+
+/// One row for each element whose record and self pass, made the slow way.
+fn expected_elements(predicate: &Conjunction, names: &[&str]) -> Table {
+    let passes =
+        |name: &str, value: i64| predicate.domain(&path(name)).is_none_or(|domain| domain.contains_int(value.into()));
+    let mut table = Table::new();
+    for record in (0..RECORDS).filter(|&record| passes("a", a_of(record))) {
+        for element in elements_of(record).filter(|&element| passes("l.e", element)) {
+            table.push(names.iter().map(|name| value(name, record, element)).collect());
+        }
+    }
+    table.sort_unstable();
+    table
+}
+
+fn value(name: &str, record: u64, element: i64) -> Option<i64> {
+    match name {
+        "a" => Some(a_of(record)),
+        "b" => Some(record as i64),
+        "s.z" => (a_of(record) % 7 != 0 && a_of(record) % 11 != 0).then(|| a_of(record) * 2),
+        _ => Some(element),
+    }
+}
+
+fn nested(morsel_records: u64) -> Arc<Fake> {
+    Arc::new(Fake { morsel_records, unnests: true, ..Fake::default() })
+}
+
+/// Every rule; under the last each item has another layout after each reading.
+fn rules() -> Vec<LayoutRule> {
+    let fixed = Layout::ALL.into_iter().map(LayoutRule::Fixed);
+    [LayoutRule::Measured, LayoutRule::AsPrinted].into_iter().chain(fixed).collect()
+}
+
+#[test]
+fn random_cuts_of_scans_and_items_give_the_elements_that_pass() {
+    for rule in rules() {
+        for morsel_records in [1, 7, 16, 5000] {
+            random_cuts(morsel_records, |_| rule);
+        }
+    }
+    random_cuts(16, |round| LayoutRule::Fixed(Layout::ALL[round % 4]));
+}
+
+fn random_cuts(morsel_records: u64, rule: impl Fn(usize) -> LayoutRule) {
+    let mut random = Random::new(7);
+    {
+        let (cache, budget) = cache(64 << 20);
+        let fake = nested(morsel_records);
+        let mut hit_count = 0;
+        for round in 0..60 {
+            let rule = rule(round);
+            cache.set_layout_rule(rule);
+            let range = |random: &mut Random, bound: u64| {
+                let low = random.below(bound) as i64;
+                (low, low + random.below(bound) as i64)
+            };
+            let predicate = match random.below(4) {
+                0 => between(range(&mut random, 1000).0, 1000),
+                1 => both_between(range(&mut random, 1000), (i64::MIN, i64::MAX)),
+                2 => both_between((0, 1000), range(&mut random, 10 * RECORDS)),
+                _ => both_between(range(&mut random, 1000), range(&mut random, 10 * RECORDS)),
+            };
+            let names: &[&str] =
+                [&["a", "l.e"][..], &["b", "a", "l.e"], &["l.e", "s.z", "a"]][random.below(3) as usize];
+            let asked = elements(names, &predicate);
+            let asked =
+                if random.chance(3) { SelectRequest { retain_predicate: Arc::default(), ..asked } } else { asked };
+            let (found, is_hit) = answer(&cache, &fake, &asked, names);
+            assert_eq!(
+                found,
+                expected_elements(&predicate, names),
+                "round {round}, morsels of {morsel_records}, {rule}"
+            );
+            hit_count += usize::from(is_hit);
+        }
+        assert!(hit_count > 20, "next to nothing was answered from items: {hit_count}");
+        cache.clear();
+        assert!(budget.reserved_bytes() < 10_000, "{} bytes left", budget.reserved_bytes());
+    }
+}
+
+#[test]
+fn elements_kept_with_all_their_records_answer_questions_about_the_records() {
+    for (rule, morsel_records) in rules().into_iter().flat_map(|rule| [(rule, 1), (rule, 16), (rule, 5000)]) {
+        let (cache, _budget) = cache(64 << 20);
+        cache.set_layout_rule(rule);
+        let fake = nested(morsel_records);
+        let names = ["a", "b", "l.e"];
+        answer(&cache, &fake, &elements(&names, &between(0, 600)), &names);
+        let records = request(&["a", "b"], &between(100, 500));
+        let (found, is_hit) = answer(&cache, &fake, &records, &["b"]);
+        assert!(is_hit, "every fourth record has no element, but is there");
+        let expected: Table = expected(RECORDS, &between(100, 500)).into_iter().map(|b| vec![Some(b)]).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn elements_chosen_by_themselves_or_read_past_bad_records_answer_no_questions_about_records() {
+    let (cache, _budget) = cache(64 << 20);
+    let (lists, plain) = (nested(16), Arc::new(Fake::default()));
+    let names = ["a", "b", "l.e"];
+    answer(&cache, &lists, &elements(&names, &both_between((0, 600), (0, 3000))), &names);
+    let records = request(&["a", "b"], &between(100, 500));
+    assert!(!answer(&cache, &plain, &records, &["b"]).1);
+    cache.clear();
+    answer(&cache, &lists, &elements(&names, &between(0, 600)), &names);
+    assert!(!answer(&cache, &plain, &SelectRequest { may_skip: true, ..records.clone() }, &["b"]).1);
+    cache.clear();
+    answer(&cache, &lists, &elements(&names, &between(0, 600)), &names);
+    assert!(!answer(&cache, &plain, &request(&["a", "s.z", "b"], &between(100, 500)), &["b"]).1, "no such column");
+}
+
+#[test]
+fn columns_of_records_and_of_elements_are_laid_beside_kept_ones() {
+    for (first, added) in [(["a", "l.e"], "b"), (["a", "b"], "l.e")] {
+        for (rule, morsel_records) in rules().into_iter().flat_map(|rule| [(rule, 1), (rule, 7), (rule, 5000)]) {
+            let (cache, _budget) = cache(64 << 20);
+            cache.set_layout_rule(rule);
+            let fake = nested(morsel_records);
+            let wide = |names: &[&str], predicate: &Arc<Conjunction>| SelectRequest {
+                retain_predicate: Arc::default(),
+                ..elements(names, predicate)
+            };
+            answer(&cache, &fake, &wide(&first, &between(0, 400)), &first);
+            let names = [first[0], first[1], added];
+            let (found, _) = answer(&cache, &fake, &wide(&names, &between(300, 700)), &names);
+            assert_eq!(found, expected_elements(&between(300, 700), &names));
+            let scanned = fake.specs.lock()[1].columns.iter().map(|column| column.path.clone()).collect::<Vec<_>>();
+            assert_eq!(scanned, [path(added)]);
+            let (found, is_hit) = answer(&cache, &fake, &wide(&names, &between(600, 900)), &names);
+            assert!(is_hit);
+            assert_eq!(found, expected_elements(&between(600, 900), &names));
+        }
+    }
+}
+
+#[test]
+fn an_item_that_is_read_as_its_layout_is_bad_for_is_converted_while_others_read_it() {
+    let (cache, budget) = cache(64 << 20);
+    cache.set_layout_rule(LayoutRule::Fixed(Layout::Striped));
+    let (fake, names) = (nested(16), ["a", "l.e"]);
+    let asked = elements(&names, &between(0, 600));
+    answer(&cache, &fake, &asked, &names);
+    let before = cache.items();
+    assert_eq!((before.len(), before[0].layout), (1, Layout::Striped));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let Start::Hit { item: reader, .. } = cache.begin(&asked, &pinned, true, fake.factory()) else {
+        panic!("expected a hit");
+    };
+    cache.set_layout_rule(LayoutRule::Fixed(Layout::Flat));
+    assert_eq!(answer(&cache, &fake, &asked, &names).0, expected_elements(&between(0, 600), &names));
+    let after = cache.items();
+    assert_eq!((after.len(), after[0].layout), (1, Layout::Flat));
+    assert_ne!(after[0].id, before[0].id);
+    assert_eq!(after[0].use_count, 3, "it keeps its history");
+    assert!(cache.decisions().iter().any(|decision| decision.kind == DecisionKind::SwitchLayout));
+    assert_eq!(reader.layout(), Layout::Striped);
+    assert_eq!(reader.row_count(), after[0].row_count);
+    drop(reader);
+    cache.clear();
+    assert!(budget.reserved_bytes() < 10_000, "{} bytes left", budget.reserved_bytes());
+}
+
+#[test]
+fn without_room_for_both_forms_an_item_stays_as_it_is() {
+    let (cache, budget) = cache(64 << 20);
+    let (fake, names) = (nested(16), ["a", "l.e"]);
+    let asked = elements(&names, &between(0, 1000));
+    answer(&cache, &fake, &asked, &names);
+    budget.set_limit(budget.reserved_bytes() + 100);
+    cache.set_layout_rule(LayoutRule::Fixed(Layout::RowWise));
+    let (found, is_hit) = answer(&cache, &fake, &asked, &names);
+    assert!(is_hit);
+    assert_eq!(found, expected_elements(&between(0, 1000), &names));
+    assert_eq!(cache.items()[0].layout, Layout::Nested);
+    assert!(cache.decisions().iter().any(|decision| decision.kind == DecisionKind::KeepLayout));
+}
