@@ -14,7 +14,7 @@ use std::thread;
 ///
 /// # Errors
 /// The first error of `out`; what was written before it stays.
-pub(super) fn write_parts(
+pub fn write_parts(
     out: &mut impl Write,
     part_count: usize,
     thread_count: usize,

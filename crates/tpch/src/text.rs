@@ -29,7 +29,8 @@ static DATES: LazyLock<Vec<[u8; 10]>> = LazyLock::new(|| {
         .collect()
 });
 
-pub(super) fn push_integer(out: &mut Vec<u8>, value: i64) {
+/// Appends a whole number in decimal.
+pub fn push_integer(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }
@@ -48,8 +49,8 @@ pub(super) fn push_integer(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// A number with two decimals, given in hundredths: 5 is `0.05`.
-pub(super) fn push_hundredths(out: &mut Vec<u8>, value: i64) {
+/// Appends a number with two decimals, given in hundredths: 5 is `0.05`.
+pub fn push_hundredths(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }
@@ -67,8 +68,8 @@ pub(super) fn push_display(out: &mut Vec<u8>, value: impl Display) {
     write!(out, "{value}").expect("a vector takes every byte");
 }
 
-/// A JSON string with its quotes; what JSON forbids in one is escaped.
-pub(super) fn push_json_string(out: &mut Vec<u8>, value: &str) {
+/// Appends a JSON string with its quotes; what JSON forbids in one is escaped.
+pub fn push_json_string(out: &mut Vec<u8>, value: &str) {
     out.push(b'"');
     if value.bytes().any(|b| b < 0x20 || b == b'"' || b == b'\\') {
         for c in value.chars() {
