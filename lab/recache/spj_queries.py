@@ -1,24 +1,41 @@
 #!/usr/bin/env python3
 """Writes random select-project-join queries over TPC-H, one a line: the template of ReCache (PVLDB 2017), §6.
 
-    lab/spj_queries.py [--count 100] [--seed 1] [--scale 1] > queries.sql
+    lab/recache/spj_queries.py [--count 100] [--seed 1] [--scale 1] > queries.sql
 
 Each of the five tables is taken with a probability of one half; draws whose tables are not all linked by keys are made again.
 Of each table taken: one random numeric attribute is aggregated, and a random range of another is asked for, its width and
 place uniform. Tables are joined on their common keys.
 """
-import argparse, random
+
+import argparse
+import random
 
 # Numeric attributes with their least and greatest value at scale factor 1; those that grow with the scale are marked.
 ATTRIBUTES = {
-    "lineitem": [("l_orderkey", 1, 6_000_000, True), ("l_partkey", 1, 200_000, True), ("l_suppkey", 1, 10_000, True),
-                 ("l_linenumber", 1, 7, False), ("l_quantity", 1, 50, False), ("l_extendedprice", 901, 104_950, False),
-                 ("l_discount", 0, 0.1, False), ("l_tax", 0, 0.08, False)],
-    "orders": [("o_orderkey", 1, 6_000_000, True), ("o_custkey", 1, 150_000, True), ("o_totalprice", 857, 555_285, False),
-               ("o_shippriority", 0, 0, False)],
+    "lineitem": [
+        ("l_orderkey", 1, 6_000_000, True),
+        ("l_partkey", 1, 200_000, True),
+        ("l_suppkey", 1, 10_000, True),
+        ("l_linenumber", 1, 7, False),
+        ("l_quantity", 1, 50, False),
+        ("l_extendedprice", 901, 104_950, False),
+        ("l_discount", 0, 0.1, False),
+        ("l_tax", 0, 0.08, False),
+    ],
+    "orders": [
+        ("o_orderkey", 1, 6_000_000, True),
+        ("o_custkey", 1, 150_000, True),
+        ("o_totalprice", 857, 555_285, False),
+        ("o_shippriority", 0, 0, False),
+    ],
     "customer": [("c_custkey", 1, 150_000, True), ("c_nationkey", 0, 24, False), ("c_acctbal", -1000, 10_000, False)],
-    "partsupp": [("ps_partkey", 1, 200_000, True), ("ps_suppkey", 1, 10_000, True), ("ps_availqty", 1, 9_999, False),
-                 ("ps_supplycost", 1, 1_000, False)],
+    "partsupp": [
+        ("ps_partkey", 1, 200_000, True),
+        ("ps_suppkey", 1, 10_000, True),
+        ("ps_availqty", 1, 9_999, False),
+        ("ps_supplycost", 1, 1_000, False),
+    ],
     "part": [("p_partkey", 1, 200_000, True), ("p_size", 1, 50, False), ("p_retailprice", 901, 2_099, False)],
 }
 KEYS = {
@@ -31,7 +48,8 @@ KEYS = {
 AGGREGATES = ["sum", "avg", "min", "max", "count"]
 
 
-def are_linked(tables):
+def are_linked(tables: list[str]) -> bool:
+    """Whether keys lead from any of the tables to all others."""
     reached, todo = set(), [tables[0]]
     while todo:
         table = todo.pop()
@@ -40,7 +58,8 @@ def are_linked(tables):
     return len(reached) == len(tables)
 
 
-def query(draw, scale):
+def query(draw: random.Random, scale: float) -> str:
+    """One query over tables named as in TPC-H, their attributes' ranges those of that scale factor."""
     tables = []
     while not tables or not are_linked(tables):
         tables = [table for table in ATTRIBUTES if draw.random() < 0.5]
@@ -59,7 +78,8 @@ def query(draw, scale):
     return f"SELECT {', '.join(aggregates)} FROM {', '.join(tables)} WHERE {' AND '.join(conditions)}"
 
 
-def main():
+def main() -> None:
+    """Prints queries."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,0 +1,222 @@
+"""Which configurations run which queries for each figure of the ReCache paper (PVLDB 2017).
+
+Owns the configurations and the order of the runs. Names of configurations: `striped` is the paper's Parquet, `flat` its
+relational columnar layout, `recache` its rule for choosing between the two as printed; `auto` is Thermocline's own choice,
+`nested` Arrow's nested arrays. Figures 1 and 7 are drawn from the runs of figure 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import workloads
+from data import LIST_ELEMENTS, TPCH_TABLES
+from dataset import DataSet
+from workloads import Query
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Arguments of `connect` and settings of the session; DuckDB takes none of them."""
+
+    name: str
+    connect: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    engine: str = "thermocline"
+
+
+class Lab(Protocol):
+    """What a figure needs of `run.py`."""
+
+    seed: int
+    tpch_scale: float
+
+    def file(self, name: str) -> str:
+        """The path of a data file."""
+        ...
+
+    def discover(self, table: str, name: str) -> DataSet:
+        """The attributes of a data file."""
+        ...
+
+    def count(self, full: int) -> int:
+        """That many queries, or fewer if a share was asked for."""
+        ...
+
+    def run(
+        self,
+        part: str,
+        configuration: Configuration,
+        tables: dict[str, str],
+        queries: list[Query],
+        *,
+        warm: list[str] | None = None,
+        alone: bool = False,
+        repeat: int = 1,
+        x: float | None = None,
+    ) -> dict[str, Any]:
+        """Measures one configuration in a process of its own; `x` is its place on the figure's axis."""
+        ...
+
+
+def layout(name: str) -> Configuration:
+    """The cache's rows in one layout, or chosen by one rule."""
+    return Configuration(name, settings={"thermocline.layout": name})
+
+
+def admission(name: str) -> Configuration:
+    """New items kept as rows, as offsets, or as it pays."""
+    return Configuration(name, settings={"thermocline.admission": name})
+
+
+OFF = Configuration("off", settings={"thermocline.cache": "off"})
+LAYOUTS = [layout(name) for name in ("striped", "flat", "recache", "auto", "nested")]
+COMPARED = LAYOUTS[:4]
+ADMISSIONS = [admission(name) for name in ("lazy", "eager", "auto")]
+POLICIES = ["recache", "recache-as-printed", "lru", "proteus", "vectorwise", "monetdb"]
+CACHE_SHARES = [1 / 16, 1 / 8, 1 / 4, 1 / 2]
+"""Of what an unlimited cache keeps at most: the paper's steps from 1 to 8 GB."""
+PERCENTS = [0, 20, 40, 60, 80, 100]
+
+
+def figure_5(lab: Lab) -> None:
+    """Full scans of what is cached of lists of one length, seven times each."""
+    for elements in LIST_ELEMENTS:
+        data = lab.discover("lists", f"lists_{elements}.ndjson")
+        query = Query(workloads.everything(data), nested=True)
+        for configuration in LAYOUTS:
+            tables = {"lists": lab.file(f"lists_{elements}.ndjson")}
+            lab.run("scan", configuration, tables, [query] * 7, warm=[query.text] * 2, x=elements)
+
+
+def figure_6(lab: Lab) -> None:
+    """The first query over the same files, which fills the cache, and the same without a cache."""
+    for elements in LIST_ELEMENTS:
+        data = lab.discover("lists", f"lists_{elements}.ndjson")
+        query = Query(workloads.everything(data), nested=True)
+        for configuration in [OFF, *LAYOUTS]:
+            tables = {"lists": lab.file(f"lists_{elements}.ndjson")}
+            lab.run("fill", configuration, tables, [query], alone=True, repeat=5, x=elements)
+
+
+def figure_9(lab: Lab) -> None:
+    """Select-project-aggregate queries over nested orders, the cache filled before."""
+    data = lab.discover("order_lineitems", "order_lineitems.ndjson")
+    tables = {"order_lineitems": lab.file("order_lineitems.ndjson")}
+    for pattern in "abc":
+        queries = workloads.alternating(data, lab.seed, pattern, lab.count(600))
+        for configuration in LAYOUTS:
+            lab.run(pattern, configuration, tables, queries, warm=[workloads.everything(data)] * 2)
+
+
+def figure_10(lab: Lab) -> None:
+    """The same over spam mails, from an empty cache, with few and with many queries of nested attributes."""
+    data = lab.discover("mails", "mails.ndjson")
+    for part, nested_percent in [("a", 10), ("b", 90)]:
+        queries = workloads.nested_share(data, lab.seed, nested_percent, lab.count(2000))
+        for configuration in LAYOUTS:
+            lab.run(part, configuration, {"mails": lab.file("mails.ndjson")}, queries)
+
+
+def figure_11(lab: Lab) -> None:
+    """How the difference grows with the share of queries of nested attributes (a, b) and of the mails (c)."""
+    mails, verdicts, tables = spam_files(lab)
+    count = lab.count(200)
+    for percent in PERCENTS:
+        queries = workloads.spam(mails, verdicts, lab.seed, count, percent, join_percent=10)
+        for configuration in COMPARED:
+            lab.run("a", configuration, tables, queries, x=percent)
+    for percent in PERCENTS:
+        queries = workloads.yelp(lab.seed, count, percent)
+        for configuration in COMPARED:
+            lab.run("b", configuration, yelp_tables(lab), queries, x=percent)
+    for percent in PERCENTS:
+        queries = workloads.spam(mails, verdicts, lab.seed, count, 100, json_percent=percent, nested_from=0.5)
+        for configuration in COMPARED:
+            lab.run("c", configuration, tables, queries, x=percent)
+
+
+def figure_12(lab: Lab) -> None:
+    """What caching adds to each of the joins, asked alone of an empty cache."""
+    queries = workloads.joins(lab.seed, lab.count(100), lab.tpch_scale)
+    for configuration in [OFF, *ADMISSIONS]:
+        lab.run("a", configuration, tpch_tables(lab), queries, alone=True, repeat=3)
+
+
+def figure_13(lab: Lab) -> None:
+    """The same queries one after the other."""
+    queries = workloads.joins(lab.seed, lab.count(100), lab.tpch_scale)
+    for configuration in [OFF, *ADMISSIONS]:
+        lab.run("sequence", configuration, tpch_tables(lab), queries)
+
+
+def figure_14(lab: Lab) -> None:
+    """The same with the lineitems as NDJSON, under every policy and several limits."""
+    queries = workloads.joins(lab.seed, lab.count(100), lab.tpch_scale)
+    tables = {**tpch_tables(lab), "lineitem": lab.file("lineitem.ndjson")}
+    unlimited = lab.run("policies", Configuration("unlimited"), tables, queries)
+    for share in CACHE_SHARES:
+        for policy in POLICIES:
+            limits = {"cache_memory": limit_bytes(unlimited, share), "eviction": policy}
+            lab.run("policies", Configuration(policy, connect=limits), tables, queries, x=share)
+
+
+def figure_15(lab: Lab) -> None:
+    """Long sequences over spam and Yelp's data under a quarter of what an unlimited cache keeps."""
+    mails, verdicts, tables = spam_files(lab)
+    count = lab.count(4000)
+    sequences = [
+        ("a", tables, workloads.spam(mails, verdicts, lab.seed, count, 50, json_percent=50, join_percent=10)),
+        ("b", yelp_tables(lab), workloads.yelp(lab.seed, count, 50)),
+    ]
+    for part, files, queries in sequences:
+        unlimited = lab.run(part, Configuration("unlimited"), files, queries)
+        cap = limit_bytes(unlimited, 1 / 4)
+        for name, policy, chosen in [
+            ("flat, lru", "lru", "flat"),
+            ("flat, greedy", "recache-as-printed", "flat"),
+            ("striped, greedy", "recache-as-printed", "striped"),
+            ("recache", "recache-as-printed", "recache"),
+            ("auto", "recache", "auto"),
+        ]:
+            limited = Configuration(name, {"cache_memory": cap, "eviction": policy}, {"thermocline.layout": chosen})
+            lab.run(part, limited, files, queries)
+
+
+def limit_bytes(unlimited: dict[str, Any], share: float) -> int:
+    """A share of what an unlimited cache kept at most; never less than 1 MiB."""
+    return max(1 << 20, round(unlimited["kept"]["most_bytes"] * share))
+
+
+def spam_files(lab: Lab) -> tuple[DataSet, DataSet, dict[str, str]]:
+    """The mails, what was found out about them, and both as tables."""
+    return (
+        lab.discover("mails", "mails.ndjson"),
+        lab.discover("verdicts", "verdicts.csv"),
+        {"mails": lab.file("mails.ndjson"), "verdicts": lab.file("verdicts.csv")},
+    )
+
+
+def yelp_tables(lab: Lab) -> dict[str, str]:
+    """The three files of Yelp's data."""
+    return {table: lab.file(f"{table}.ndjson") for table in ("business", "user", "review")}
+
+
+def tpch_tables(lab: Lab) -> dict[str, str]:
+    """Five tables of TPC-H as CSV."""
+    return {table: lab.file(f"{table}.csv") for table in TPCH_TABLES}
+
+
+FIGURES: dict[str, Callable[[Lab], None]] = {
+    "5": figure_5,
+    "6": figure_6,
+    "9": figure_9,
+    "10": figure_10,
+    "11": figure_11,
+    "12": figure_12,
+    "13": figure_13,
+    "14": figure_14,
+    "15": figure_15,
+}

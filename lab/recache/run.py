@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Measures a figure of the ReCache paper (PVLDB 2017): each configuration in a fresh process, answers compared between them.
+
+    lab/recache/data.py --data DIR
+    .venv/bin/python lab/recache/run.py 9 --data DIR --out results/9.json
+    .venv/bin/python lab/recache/run.py all --data DIR --out results
+    lab/recache/draw.py results --out docs/results
+
+Needs a Python with `thermocline`. `--peer` adds DuckDB, from the same files, by another Python that has it: a check of the
+answers, and a line to compare with. `--queries-share 0.1` asks a tenth of the queries. Figures 1 and 7 come with 9.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from dataset import DataSet, discover
+from figures import FIGURES, Configuration
+from workloads import Query
+
+HERE = Path(__file__).resolve().parent
+DUCKDB = Configuration("duckdb", engine="duckdb")
+
+
+class Runs:
+    """The runs of one figure. Keeps what was measured, and the first answers of every part to hold the others against."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.data: Path = arguments.data.resolve()
+        self.generated = json.loads((self.data / "data.json").read_text())
+        self.seed: int = arguments.seed
+        self.tpch_scale: float = self.generated["tpch_scale"]
+        self.runs: list[dict[str, Any]] = []
+        self.size_bytes: dict[str, int] = {}
+        self.answers: dict[tuple[str, float | None], list[Any]] = {}
+        self.data_sets: dict[str, DataSet] = {}
+
+    def file(self, name: str) -> str:
+        """The path of a data file; its size goes into the results."""
+        path = self.data / name
+        self.size_bytes[name] = path.stat().st_size
+        return str(path)
+
+    def discover(self, table: str, name: str) -> DataSet:
+        """The file's attributes, sampled once."""
+        if name not in self.data_sets:
+            self.data_sets[name] = discover(table, self.data / name)
+        return self.data_sets[name]
+
+    def count(self, full: int) -> int:
+        """That many queries, or the share asked for."""
+        return max(6, round(full * self.arguments.queries_share))
+
+    def run(
+        self,
+        part: str,
+        configuration: Configuration,
+        tables: dict[str, str],
+        queries: list[Query],
+        *,
+        warm: list[str] | None = None,
+        alone: bool = False,
+        repeat: int = 1,
+        x: float | None = None,
+    ) -> dict[str, Any]:
+        """Measures one configuration, after the peer if this is the first one of its part."""
+        if self.arguments.peer and (part, x) not in self.answers:
+            self.measure(part, DUCKDB, tables, queries, warm=[], alone=False, repeat=1, x=x)
+        return self.measure(part, configuration, tables, queries, warm=warm or [], alone=alone, repeat=repeat, x=x)
+
+    def measure(
+        self, part: str, configuration: Configuration, tables: dict[str, str], queries: list[Query], **how: Any
+    ) -> dict[str, Any]:
+        """One configuration in a fresh process; its answers must be those of the part's first one."""
+        is_peer = configuration.engine == "duckdb"
+        connect = {"threads": self.arguments.threads, "memory": self.arguments.memory, **configuration.connect}
+        plan = {
+            "engine": configuration.engine,
+            "connect": connect,
+            "set": configuration.settings,
+            "tables": tables,
+            "queries": [query.duckdb if is_peer else query.text for query in queries],
+            "warm": how["warm"],
+            "alone": how["alone"],
+            "repeat": how["repeat"],
+        }
+        began = time.monotonic()
+        process = subprocess.run(
+            [self.arguments.peer if is_peer else sys.executable, str(HERE / "session.py")],
+            input=json.dumps(plan),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if process.returncode != 0:
+            raise SystemExit(f"{part}, {configuration.name}: the session ended with {process.returncode}")
+        measured = json.loads(process.stdout)
+        key = (part, how["x"])
+        expected = self.answers.setdefault(key, measured["answers"])
+        for query, answer, wanted in zip(queries, measured.pop("answers"), expected, strict=True):
+            if not same(answer, wanted):
+                raise SystemExit(f"{configuration.name} answers\n{answer}\nwhere before came\n{wanted}\n{query.text}")
+        run = {
+            "part": part,
+            "configuration": configuration.name,
+            "connect": connect,
+            "settings": configuration.settings,
+            "x": how["x"],
+            "warm_queries": len(how["warm"]),
+            "repeat": how["repeat"],
+            "nested": [int(query.nested) for query in queries],
+            **measured,
+        }
+        self.runs.append(run)
+        where = part if how["x"] is None else f"{part} at {how['x']:g}"
+        print(
+            f"{where:16} {configuration.name:20} {sum(run['times_s']):8.2f} s for {len(queries)} queries "
+            f"({time.monotonic() - began:.1f} s in all)",
+            flush=True,
+        )
+        return run
+
+
+def same(left: Any, right: Any) -> bool:
+    """Rows are equal but for the order in which doubles were added."""
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return abs(left - right) <= 1e-9 * max(abs(left), abs(right)) + 1e-7
+    return left == right
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    cpu = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
+    return {
+        "cpu": cpu[0] if cpu else platform.machine(),
+        "core_count": len(os.sched_getaffinity(0)),
+        "memory_bytes": memory_kib * 1024,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def commit() -> str:
+    """The sources' version. The package must have been built from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(HERE), *words], capture_output=True, text=True, check=True).stdout.strip()
+
+    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "-uno") else "")
+
+
+def now() -> str:
+    """The date and time, UTC."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def measure_figure(figure: str, arguments: argparse.Namespace, path: Path) -> None:
+    """Runs one figure and writes its results."""
+    runs = Runs(arguments)
+    options = [f"--seed {arguments.seed}", f"--threads {arguments.threads}"]
+    if arguments.queries_share != 1:
+        options.append(f"--queries-share {arguments.queries_share:g}")
+    if arguments.memory:
+        options.append(f"--memory {arguments.memory}")
+    result = {
+        "figure": figure,
+        "command": f"lab/recache/run.py {figure} {' '.join(options)}",
+        "commit": commit(),
+        "machine": machine(),
+        "began": now(),
+        "seed": arguments.seed,
+        "threads": arguments.threads,
+        "data": runs.generated,
+    }
+    print(f"figure {figure}", flush=True)
+    FIGURES[figure](runs)
+    result |= {"ended": now(), "size_bytes": runs.size_bytes, "runs": runs.runs}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result) + "\n")
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figure", choices=[*FIGURES, "all"])
+    parser.add_argument("--data", type=Path, required=True, help="folder that data.py filled")
+    parser.add_argument("--out", type=Path, required=True, help="file of the results; for `all`, a folder")
+    parser.add_argument("--seed", type=int, default=1, help="of the queries")
+    parser.add_argument("--threads", type=int, default=1, help="of a query; the paper ran on one")
+    parser.add_argument("--memory", help="of the database; half of the machine's when absent")
+    parser.add_argument("--queries-share", type=float, default=1.0)
+    parser.add_argument("--peer", metavar="PYTHON", help="a Python that has duckdb")
+    arguments = parser.parse_args()
+    if arguments.figure == "all":
+        for figure in FIGURES:
+            measure_figure(figure, arguments, arguments.out / f"{figure}.json")
+    else:
+        measure_figure(arguments.figure, arguments, arguments.out)
+
+
+if __name__ == "__main__":
+    main()
