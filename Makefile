@@ -30,6 +30,7 @@ demo: command ## Build the command and run its demonstration
 test: package ## Run all tests (release profile), Rust and Python
 	cargo test --release --locked --workspace
 	$(VENV_PYTHON) -m pytest python/tests
+	$(VENV_PYTHON) -m pytest lab/recache
 
 .PHONY: test-low
 test-low: ## Run the tests of the crates without DataFusion, with debug assertions and overflow checks

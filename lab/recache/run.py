@@ -133,7 +133,7 @@ class Runs:
 
 def same(left: Any, right: Any) -> bool:
     """Rows are equal but for the order in which doubles were added."""
-    if isinstance(left, list) and isinstance(right, list):
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return abs(left - right) <= 1e-9 * max(abs(left), abs(right)) + 1e-7

@@ -122,8 +122,7 @@ def nested_share(data: DataSet, seed: int, nested_percent: float, count: int = 2
 def join(draw: random.Random, mails: DataSet, verdicts: DataSet, nested_percent: float) -> Query:
     """One attribute and one range of either file, joined by the mail's identifier."""
     unnest = draw.choice(list(mails.lists)) if draw.random() * 100 < nested_percent else None
-    pool = [a for a in mails.lists[unnest] if a.is_number] if unnest else mails.flat
-    kept, ranged = draw.choice(pool or mails.flat), draw.choice(mails.flat)
+    kept, ranged = draw.choice(mails.lists[unnest] if unnest else mails.flat), draw.choice(mails.flat)
     columns = [Attribute(f"v.{a.sql.removeprefix(RECORD + '.')}", a.values) for a in verdicts.flat]
     summed, bounded = draw.sample(columns, 2)
     return Query(
