@@ -53,11 +53,22 @@ class Lab(Protocol):
         queries: list[Query],
         *,
         warm: list[str] | None = None,
-        alone: bool = False,
-        repeat: int = 1,
         x: float | None = None,
     ) -> dict[str, Any]:
         """Measures one configuration in a process of its own; `x` is its place on the figure's axis."""
+        ...
+
+    def run_alone(
+        self,
+        part: str,
+        configurations: list[Configuration],
+        tables: dict[str, str],
+        queries: list[Query],
+        *,
+        rounds: int,
+        x: float | None = None,
+    ) -> None:
+        """Measures every query in a database of its own, the configurations in turn."""
         ...
 
 
@@ -96,9 +107,8 @@ def figure_6(lab: Lab) -> None:
     for elements in LIST_ELEMENTS:
         data = lab.discover("lists", f"lists_{elements}.ndjson")
         query = Query(workloads.everything(data), nested=True)
-        for configuration in [OFF, *LAYOUTS]:
-            tables = {"lists": lab.file(f"lists_{elements}.ndjson")}
-            lab.run("fill", configuration, tables, [query], alone=True, repeat=5, x=elements)
+        tables = {"lists": lab.file(f"lists_{elements}.ndjson")}
+        lab.run_alone("fill", [OFF, *LAYOUTS], tables, [query], rounds=5, x=elements)
 
 
 def figure_9(lab: Lab) -> None:
@@ -141,8 +151,7 @@ def figure_11(lab: Lab) -> None:
 def figure_12(lab: Lab) -> None:
     """What caching adds to each of the joins, asked alone of an empty cache."""
     queries = workloads.joins(lab.seed, lab.count(100), lab.tpch_scale)
-    for configuration in [OFF, *ADMISSIONS]:
-        lab.run("a", configuration, tpch_tables(lab), queries, alone=True, repeat=3)
+    lab.run_alone("a", [OFF, *ADMISSIONS], tpch_tables(lab), queries, rounds=3)
 
 
 def figure_13(lab: Lab) -> None:

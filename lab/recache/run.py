@@ -17,9 +17,9 @@ import datetime
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -69,32 +69,59 @@ class Runs:
         queries: list[Query],
         *,
         warm: list[str] | None = None,
-        alone: bool = False,
-        repeat: int = 1,
         x: float | None = None,
     ) -> dict[str, Any]:
         """Measures one configuration, after the peer if this is the first one of its part."""
         if self.arguments.peer and (part, x) not in self.answers:
-            self.measure(part, DUCKDB, tables, queries, warm=[], alone=False, repeat=1, x=x)
-        return self.measure(part, configuration, tables, queries, warm=warm or [], alone=alone, repeat=repeat, x=x)
+            self.keep(part, DUCKDB, x, queries, self.ask(part, DUCKDB, tables, queries, x))
+        return self.keep(part, configuration, x, queries, self.ask(part, configuration, tables, queries, x, warm or []))
 
-    def measure(
-        self, part: str, configuration: Configuration, tables: dict[str, str], queries: list[Query], **how: Any
+    def run_alone(
+        self,
+        part: str,
+        configurations: list[Configuration],
+        tables: dict[str, str],
+        queries: list[Query],
+        *,
+        rounds: int,
+        x: float | None = None,
+    ) -> None:
+        """Measures configurations in turn, several times, and keeps each query's median: they are compared to the percent,
+        and the machine must not have been busier with one than with another."""
+        measured: dict[int, list[dict[str, Any]]] = {}
+        for _ in range(rounds):
+            for at, configuration in enumerate(configurations):
+                measured.setdefault(at, []).append(self.ask(part, configuration, tables, queries, x, alone=True))
+        for at, configuration in enumerate(configurations):
+            all_times_s = zip(*(one["times_s"] for one in measured[at]), strict=True)
+            medians_s = [statistics.median(times_s) for times_s in all_times_s]
+            self.keep(part, configuration, x, queries, {**measured[at][0], "times_s": medians_s, "rounds": rounds})
+
+    def connect(self, configuration: Configuration) -> dict[str, Any]:
+        """The arguments of `connect`."""
+        return {"threads": self.arguments.threads, "memory": self.arguments.memory, **configuration.connect}
+
+    def ask(
+        self,
+        part: str,
+        configuration: Configuration,
+        tables: dict[str, str],
+        queries: list[Query],
+        x: float | None,
+        warm: list[str] | None = None,
+        alone: bool = False,
     ) -> dict[str, Any]:
-        """One configuration in a fresh process; its answers must be those of the part's first one."""
+        """What a fresh process measured; its answers were those of the part's first one."""
         is_peer = configuration.engine == "duckdb"
-        connect = {"threads": self.arguments.threads, "memory": self.arguments.memory, **configuration.connect}
         plan = {
             "engine": configuration.engine,
-            "connect": connect,
+            "connect": self.connect(configuration),
             "set": configuration.settings,
             "tables": tables,
             "queries": [query.duckdb if is_peer else query.text for query in queries],
-            "warm": how["warm"],
-            "alone": how["alone"],
-            "repeat": how["repeat"],
+            "warm": warm or [],
+            "alone": alone,
         }
-        began = time.monotonic()
         process = subprocess.run(
             [self.arguments.peer if is_peer else sys.executable, str(HERE / "session.py")],
             input=json.dumps(plan),
@@ -105,29 +132,28 @@ class Runs:
         if process.returncode != 0:
             raise SystemExit(f"{part}, {configuration.name}: the session ended with {process.returncode}")
         measured = json.loads(process.stdout)
-        key = (part, how["x"])
-        expected = self.answers.setdefault(key, measured["answers"])
+        expected = self.answers.setdefault((part, x), measured["answers"])
         for query, answer, wanted in zip(queries, measured.pop("answers"), expected, strict=True):
             if not same(answer, wanted):
                 raise SystemExit(f"{configuration.name} answers\n{answer}\nwhere before came\n{wanted}\n{query.text}")
+        return measured
+
+    def keep(
+        self, part: str, configuration: Configuration, x: float | None, queries: list[Query], measured: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Adds a run to the results."""
         run = {
             "part": part,
             "configuration": configuration.name,
-            "connect": connect,
+            "connect": self.connect(configuration),
             "settings": configuration.settings,
-            "x": how["x"],
-            "warm_queries": len(how["warm"]),
-            "repeat": how["repeat"],
+            "x": x,
             "nested": [int(query.nested) for query in queries],
             **measured,
         }
         self.runs.append(run)
-        where = part if how["x"] is None else f"{part} at {how['x']:g}"
-        print(
-            f"{where:16} {configuration.name:20} {sum(run['times_s']):8.2f} s for {len(queries)} queries "
-            f"({time.monotonic() - began:.1f} s in all)",
-            flush=True,
-        )
+        where = part if x is None else f"{part} at {x:g}"
+        print(f"{where:16} {configuration.name:20} {sum(run['times_s']):8.2f} s for {len(queries)} queries", flush=True)
         return run
 
 

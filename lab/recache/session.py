@@ -9,7 +9,6 @@ database, inferring the schemas, and the plan's `warm` queries.
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import time
 from typing import Any
@@ -137,19 +136,17 @@ def in_sequence(engine: type[Thermocline] | type[DuckDB], plan: dict[str, Any]) 
 
 
 def each_alone(engine: type[Thermocline] | type[DuckDB], plan: dict[str, Any]) -> dict[str, Any]:
-    """Each query in a database of its own, `repeat` times; the median counts."""
+    """Each query in a database of its own."""
     times_s, answers, cache_ns, counts = [], [], [], {}
     for text in plan["queries"]:
-        runs = []
-        for _ in range(plan["repeat"]):
-            database = engine(plan)
-            runs.append(timed(database, text))
-            cache_ns.append(database.kept()["cache_ns"])
-            for decision in database.new_decisions():
-                counts[decision["decision"]] = counts.get(decision["decision"], 0) + 1
-            database.close()
-        times_s.append(statistics.median(time_s for time_s, _ in runs))
-        answers.append(runs[0][1])
+        database = engine(plan)
+        time_s, rows = timed(database, text)
+        times_s.append(time_s)
+        answers.append(rows)
+        cache_ns.append(database.kept()["cache_ns"])
+        for decision in database.new_decisions():
+            counts[decision["decision"]] = counts.get(decision["decision"], 0) + 1
+        database.close()
     return {"times_s": times_s, "answers": answers, "cache_ns": cache_ns, "decisions": counts}
 
 
