@@ -3,8 +3,8 @@
 //! Owns the command, and how numbered records become a file. Each data set has a file beside this one that writes one record;
 //! TPC-H's come from `thermocline-tpch`.
 //!
-//! Invariants: a record depends on the seed, its number and what its data set says, never on threads or on the number of
-//! other records drawn; memory stays at some parts a thread, however large the file.
+//! Invariants: a record depends on the seed, its number and its data set's options, never on threads or on how many records
+//! are written; memory stays at some parts a thread, however large the file.
 
 mod draws;
 mod json;
@@ -167,11 +167,11 @@ impl DataKind {
         }
     }
 
-    /// Appends record `index` of `record_count`, with its line's end.
-    fn push_record(self, out: &mut Vec<u8>, draws: &mut Draws, index: u64, record_count: u64) {
+    /// Appends record `index`, with its line's end.
+    fn push_record(self, out: &mut Vec<u8>, draws: &mut Draws, index: u64) {
         match self {
             Self::Lists { element_count } => lists::push_order(out, draws, index, element_count),
-            Self::Spam => spam::push_mail(out, draws, index, record_count),
+            Self::Spam => spam::push_mail(out, draws, index),
             Self::SpamCsv { mail_count } => return spam::push_verdict(out, draws, mail_count),
             Self::YelpBusiness => yelp::push_business(out, draws),
             Self::YelpUser => yelp::push_user(out, draws),
@@ -203,7 +203,7 @@ fn write_records(
         let first = part as u64 * part_records;
         for index in first..record_count.min(first + part_records) {
             let mut draws = Draws::new(seed, kind.stream(), index);
-            kind.push_record(buffer, &mut draws, index, record_count);
+            kind.push_record(buffer, &mut draws, index);
         }
     })?;
     Ok(written_bytes)

@@ -29,6 +29,13 @@ fn the_bytes_depend_on_the_seed_and_not_on_the_number_of_threads() {
 }
 
 #[test]
+fn fewer_records_are_the_first_of_more() {
+    for kind in KINDS {
+        assert!(text(kind, 4_000, 1, 2).starts_with(&text(kind, 1_234, 1, 2)), "{kind:?}");
+    }
+}
+
+#[test]
 fn every_line_is_one_well_formed_object() {
     for kind in KINDS.into_iter().filter(|kind| !matches!(kind, DataKind::SpamCsv { .. })) {
         let text = text(kind, 2_000, 5, 2);
