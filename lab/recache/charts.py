@@ -36,6 +36,8 @@ LABELS = {
     "vectorwise": "Vectorwise",
     "monetdb": "MonetDB",
     "recache-as-printed": "ReCache, as printed",
+    "farthest-first": "farthest-first (offline)",
+    "local-ratio": "local ratio (offline)",
     "flat, lru": "columnar, LRU",
     "flat, greedy": "columnar, greedy",
     "striped, greedy": "striped, greedy",
@@ -59,6 +61,8 @@ COLOURS = {
     "proteus": "#4e79a7",
     "vectorwise": "#8d6aa9",
     "monetdb": "#d1605e",
+    "farthest-first": "#6b6b6b",
+    "local-ratio": "#b0b0b0",
 }
 STYLE = {
     "font.size": 9,
@@ -236,20 +240,31 @@ def figure_14(results: All) -> Figure | None:
     """Policies under limits."""
     if "14" not in results:
         return None
-    figure, [axes] = panels(1, width=9)
-    series = results["14"].series("policies")
-    for index, (name, runs) in enumerate(series.items()):
-        places = [at + (index - len(series) / 2 + 0.5) * 0.13 for at in range(len(runs))]
+    figure, axes = panels(2, height=3.4)
+    measured = {name: [run.total_s for run in runs.values()] for name, runs in results["14"].series("policies").items()}
+    replayed = results["14"].fields["replayed"]
+    bars(axes[0], measured, replayed["limits_bytes"], "all queries (s), measured")
+    unlimited = results["14"].part("policies")["unlimited"]
+    axes[0].axhline(unlimited.total_s, color="#555555", linewidth=1, linestyle="--", label=LABELS["unlimited"])
+    bars(axes[1], replayed["seconds"], replayed["limits_bytes"], "requests of the cache (s), replayed")
+    named = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=5, fontsize=8)
+    return figure
+
+
+def bars(axes: Axes, seconds: dict[str, list[float]], limits_bytes: list[int], y: str) -> None:
+    """A group of bars for each limit, one for each policy."""
+    width = 0.84 / len(seconds)
+    for index, (name, values) in enumerate(seconds.items()):
+        places = [at + (index - len(seconds) / 2 + 0.5) * width for at in range(len(values))]
         label = "Thermocline" if name == "recache" else LABELS[name]
         colour = COLOURS["auto"] if name == "recache" else COLOURS[name]
-        axes.bar(places, [run.total_s for run in runs.values()], width=0.12, color=colour, label=label)
-    unlimited = results["14"].part("policies")["unlimited"]
-    axes.axhline(unlimited.total_s, color=COLOURS["unlimited"], linewidth=1, linestyle="--", label=LABELS["unlimited"])
-    limits = [run.fields["connect"]["cache_memory"] for run in next(iter(series.values())).values()]
-    axes.set_xticks(range(len(limits)), [f"{limit / 1e6:.0f}" for limit in limits])
-    finish(axes, "limit of the cache (MB)", "all queries (s)", legend=False)
-    axes.legend(fontsize=8, ncols=2, loc="upper left", bbox_to_anchor=(1, 1))
-    return figure
+        axes.bar(places, values, width=0.9 * width, color=colour, label=label)
+    axes.set_xticks(range(len(limits_bytes)), [f"{limit / 1e6:.0f}" for limit in limits_bytes])
+    finish(axes, "limit of the cache (MB)", y, legend=False)
 
 
 def figure_15(results: All) -> Figure | None:

@@ -71,6 +71,14 @@ class Lab(Protocol):
         """Measures every query in a database of its own, the configurations in turn."""
         ...
 
+    def trace(self) -> str:
+        """A file for the trace of a run; what it held is gone."""
+        ...
+
+    def replay(self, limits_bytes: list[int]) -> None:
+        """Adds what every policy would have made of the trace under these limits."""
+        ...
+
 
 def layout(name: str) -> Configuration:
     """The cache's rows in one layout, or chosen by one rule."""
@@ -162,14 +170,16 @@ def figure_13(lab: Lab) -> None:
 
 
 def figure_14(lab: Lab) -> None:
-    """The same with the lineitems as NDJSON, under every policy and several limits."""
+    """The same with the lineitems as NDJSON, under every policy and several limits; offline policies by replay."""
     queries = workloads.joins(lab.seed, lab.count(100), lab.tpch_scale)
     tables = {**tpch_tables(lab), "lineitem": lab.file("lineitem.ndjson")}
-    unlimited = lab.run("policies", Configuration("unlimited"), tables, queries)
+    unlimited = Configuration("unlimited", settings={"thermocline.trace": lab.trace()})
+    measured = lab.run("policies", unlimited, tables, queries)
     for share in CACHE_SHARES:
         for policy in POLICIES:
-            limits = {"cache_memory": limit_bytes(unlimited, share), "eviction": policy}
+            limits = {"cache_memory": limit_bytes(measured, share), "eviction": policy}
             lab.run("policies", Configuration(policy, connect=limits), tables, queries, x=share)
+    lab.replay([limit_bytes(measured, share) for share in CACHE_SHARES])
 
 
 def figure_15(lab: Lab) -> None:

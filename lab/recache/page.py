@@ -168,7 +168,16 @@ def figure_14(results: All) -> str:
             f"{less(run, series[name][at])} than {LABELS[name]}" for name in ("lru", "monetdb", "recache-as-printed")
         )
         parts.append(f"at {limit / 1e6:.0f} MB {beside}")
-    return f"Thermocline’s policy takes {'; '.join(parts)}."
+    replayed = results["14"].fields["replayed"]["seconds"]
+    offline = [
+        f"{amount(100 * (own / other - 1))} ({LABELS[name]})"
+        for name in ("farthest-first", "local-ratio")
+        for own, other in [(sum(replayed["recache"]), sum(replayed[name]))]
+    ]
+    return (
+        f"Thermocline’s policy takes {'; '.join(parts)}. Replayed on the requests that the unlimited run recorded, over all "
+        f"limits, it takes more than the offline policies by {' and '.join(offline)}; negative: less."
+    )
 
 
 def figure_15(results: All) -> str:

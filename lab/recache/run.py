@@ -25,6 +25,7 @@ from typing import Any
 
 from dataset import DataSet, discover
 from figures import FIGURES, Configuration
+from replayed import replay
 from workloads import Query
 
 HERE = Path(__file__).resolve().parent
@@ -34,12 +35,14 @@ DUCKDB = Configuration("duckdb", engine="duckdb")
 class Runs:
     """The runs of one figure. Keeps what was measured, and the first answers of every part to hold the others against."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    def __init__(self, arguments: argparse.Namespace, trace_path: Path) -> None:
         self.arguments = arguments
         self.data: Path = arguments.data.resolve()
         self.generated = json.loads((self.data / "data.json").read_text())
         self.seed: int = arguments.seed
         self.tpch_scale: float = self.generated["tpch_scale"]
+        self.trace_path = trace_path.resolve()
+        self.replayed: dict[str, Any] | None = None
         self.runs: list[dict[str, Any]] = []
         self.size_bytes: dict[str, int] = {}
         self.answers: dict[tuple[str, float | None], list[Any]] = {}
@@ -96,6 +99,16 @@ class Runs:
             all_times_s = zip(*(one["times_s"] for one in measured[at]), strict=True)
             medians_s = [statistics.median(times_s) for times_s in all_times_s]
             self.keep(part, configuration, x, queries, {**measured[at][0], "times_s": medians_s, "rounds": rounds})
+
+    def trace(self) -> str:
+        """A file for the trace of a run, beside the results; what it held is gone."""
+        self.trace_path.parent.mkdir(parents=True, exist_ok=True)
+        self.trace_path.unlink(missing_ok=True)
+        return str(self.trace_path)
+
+    def replay(self, limits_bytes: list[int]) -> None:
+        """Adds what every policy would have made of the trace under these limits."""
+        self.replayed = {"limits_bytes": limits_bytes, "seconds": replay(self.arguments.lab, self.trace_path, limits_bytes)}
 
     def connect(self, configuration: Configuration) -> dict[str, Any]:
         """The arguments of `connect`."""
@@ -195,7 +208,7 @@ def now() -> str:
 
 def measure_figure(figure: str, arguments: argparse.Namespace, path: Path) -> None:
     """Runs one figure and writes its results."""
-    runs = Runs(arguments)
+    runs = Runs(arguments, path.with_suffix(".trace"))
     options = [f"--seed {arguments.seed}", f"--threads {arguments.threads}"]
     if arguments.queries_share != 1:
         options.append(f"--queries-share {arguments.queries_share:g}")
@@ -213,7 +226,7 @@ def measure_figure(figure: str, arguments: argparse.Namespace, path: Path) -> No
     }
     print(f"figure {figure}", flush=True)
     FIGURES[figure](runs)
-    result |= {"ended": now(), "size_bytes": runs.size_bytes, "runs": runs.runs}
+    result |= {"ended": now(), "size_bytes": runs.size_bytes, "replayed": runs.replayed, "runs": runs.runs}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result) + "\n")
 
@@ -228,6 +241,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="of a query; the paper ran on one")
     parser.add_argument("--memory", help="of the database; half of the machine's when absent")
     parser.add_argument("--queries-share", type=float, default=1.0)
+    parser.add_argument("--lab", type=Path, default=Path("target/release/lab"), help="the lab command, for figure 14")
     parser.add_argument("--peer", metavar="PYTHON", help="a Python that has duckdb")
     arguments = parser.parse_args()
     if arguments.figure == "all":

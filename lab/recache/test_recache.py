@@ -5,6 +5,7 @@ import random
 
 import cost_model
 import pytest
+import replayed
 import results
 import spj_queries
 import workloads
@@ -138,6 +139,11 @@ def scan(data_ns, compute_ns, rows_read):
     """A decision's numbers, as the table tells them: texts."""
     values = {"data_ns": data_ns, "compute_ns": compute_ns, "rows_read": rows_read, "columns_read": 2, "row_count": 400}
     return [{name: str(value) for name, value in values.items()}]
+
+
+def test_a_replay_s_table_is_read_by_policy():
+    table = "3 requests for 2 items\n\nseconds (hits)      60.0 MB      30.0 MB\nlru       5.802 (0)    5.679 (1)\n"
+    assert replayed.seconds(table, 2) == {"lru": [5.802, 5.679]}
 
 
 def test_predictions_follow_the_paper_s_equations():
