@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::error::ArrowError;
-use thermocline_placement::operator_cache::layout::rule::LayoutRule;
+use thermocline_placement::operator_cache::layout::rule::{LayoutHistory, LayoutRule};
 use thermocline_placement::operator_cache::layout::{ItemShape, Layout, LayoutObservation, Switch};
 
 use crate::cache::OperatorCache;
@@ -64,6 +64,9 @@ impl OperatorCache {
         let switch = {
             let mut history = item.layouts.lock();
             history.observe(rule, &item.shape, &observation, &cut.columns_read(&item.widths_bytes));
+            if item.source.unnest.is_some() {
+                self.record_item(DecisionKind::Read, item, reading_numbers(&item.shape, &observation, &history), "read");
+            }
             history.decide(rule, &item.shape, item.layout, self.budget().cache_room_bytes())
         }?;
         if item.is_converting.swap(true, Ordering::Relaxed) {
@@ -145,6 +148,27 @@ impl OperatorCache {
         }
         Ok(Some(converted))
     }
+}
+
+/// What was observed of a reading, and predicted of the same in every layout.
+fn reading_numbers(
+    shape: &ItemShape,
+    observation: &LayoutObservation,
+    history: &LayoutHistory,
+) -> Vec<(&'static str, f64)> {
+    let predicted = |layout| history.predict_ns(shape, layout, observation);
+    vec![
+        ("data_ns", observation.data_ns as f64),
+        ("compute_ns", observation.compute_ns as f64),
+        ("rows_read", observation.rows_read(shape) as f64),
+        ("columns_read", f64::from(observation.columns_read())),
+        ("selected_rows", observation.selected_rows as f64),
+        ("row_count", shape.flat_row_count as f64),
+        ("nested_ns", predicted(Layout::Nested)),
+        ("flat_ns", predicted(Layout::Flat)),
+        ("striped_ns", predicted(Layout::Striped)),
+        ("row_ns", predicted(Layout::RowWise)),
+    ]
 }
 
 fn switch_reason(to: Layout) -> &'static str {

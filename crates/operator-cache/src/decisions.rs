@@ -36,6 +36,8 @@ pub enum DecisionKind {
     Invalidate,
     /// A scan that kept its rows no longer does, or ended early.
     Abort,
+    /// An item was read: what that took, and what it would have taken in other layouts.
+    Read,
     /// An item was given another layout.
     SwitchLayout,
     /// An item that should have another layout could not be given it.
@@ -59,6 +61,7 @@ impl DecisionKind {
             Self::Miss => "miss",
             Self::Invalidate => "invalidate",
             Self::Abort => "abort",
+            Self::Read => "read",
             Self::SwitchLayout => "switch_layout",
             Self::KeepLayout => "keep_layout",
             Self::Clear => "clear",
