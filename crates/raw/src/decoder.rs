@@ -11,7 +11,7 @@
 use arrow::array::ArrayRef;
 use arrow::buffer::OffsetBuffer;
 
-use crate::RawError;
+use crate::{RawError, RecordPositions};
 
 /// What a decoder made of the records it was given.
 #[derive(Debug, Clone)]
@@ -27,6 +27,9 @@ pub struct Rows {
     pub record_count: u64,
     /// Records left out because they could not be read; zero unless the plan says [`OnError::Skip`](crate::OnError).
     pub skipped_count: u64,
+    /// If the plan wants [`positions`](crate::ScanPlan::positions): the offset in the (decompressed) file of the first
+    /// byte of each record that gave at least one row, or is kept without, in file order.
+    pub positions: Option<RecordPositions>,
 }
 
 /// Turns whole records into columns.

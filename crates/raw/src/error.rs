@@ -123,6 +123,16 @@ pub enum RawError {
         /// The size pinned when the scan began.
         expected_bytes: u64,
     },
+    /// A position at which no record can begin: it was noted in another file, or in another version of this one.
+    #[error("{file}, byte {offset_bytes}: {reason}; the file was changed since its records' positions were noted")]
+    Position {
+        /// The file's path or URL.
+        file: Arc<str>,
+        /// The position.
+        offset_bytes: u64,
+        /// What was expected there, and what was found.
+        reason: String,
+    },
     /// A remote morsel was to be decoded before it was fetched: a fault of the caller.
     #[error("{file}, byte {offset_bytes}: to be decoded before it was fetched")]
     NotFetched {

@@ -10,6 +10,7 @@
 //!
 //! **Paper**: ReCache (PVLDB 2017) §3.1: what a query does not need is skipped, not parsed.
 
+mod bit_packing;
 pub mod csv;
 mod decoder;
 mod error;
@@ -17,6 +18,7 @@ mod file_scan;
 mod leaf;
 pub mod ndjson;
 mod plan;
+mod record_positions;
 
 pub use csv::{BigIntegers, Sample};
 pub use decoder::{Decoder, Rows};
@@ -24,3 +26,4 @@ pub use error::{Fault, MAX_DEPTH, MAX_RECORD_BYTES, RawError, SEEN_CHARACTERS, q
 pub use file_scan::{FileScan, Format, Head, Morsel, Source, read_head};
 pub use leaf::{LeafBuilder, Mismatch};
 pub use plan::{Column, OnError, ScanPlan, Unnest};
+pub use record_positions::RecordPositions;

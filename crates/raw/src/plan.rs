@@ -59,6 +59,8 @@ pub struct ScanPlan {
     /// Check every byte of every record against the format's grammar. Otherwise what no column needs is only
     /// checked as far as skipping it takes.
     pub strict: bool,
+    /// Note where the records are that gave rows, in [`Rows::positions`](crate::Rows::positions).
+    pub positions: bool,
 }
 
 impl ScanPlan {
@@ -71,6 +73,7 @@ impl ScanPlan {
             unnest: None,
             on_error: OnError::Fail,
             strict: false,
+            positions: false,
         }
     }
 

@@ -44,6 +44,7 @@ impl RawSource {
             unnest: scan.unnest.clone().map(|path| Unnest { path, keeps_empty: spec.keeps_empty }),
             on_error: scan.options.on_error(&scan.config),
             strict: scan.options.strict,
+            positions: false,
         };
         let format = match (scan.format, &scan.csv) {
             (FileFormat::Csv, Some(csv)) => Format::Csv(Arc::clone(csv)),

@@ -26,7 +26,7 @@ use super::field::{FieldText, read_field};
 use super::index::{RecordFields, RecordIndex};
 use super::marks::Marks;
 use crate::decoder::{Decoder, Rows};
-use crate::{Fault, LeafBuilder, OnError, RawError, ScanPlan};
+use crate::{Fault, LeafBuilder, OnError, RawError, RecordPositions, ScanPlan};
 
 /// Bytes indexed at once: the index of a window and its bytes stay in the L2 cache, and the pieces are long enough that
 /// indexing the cut record at the end twice does not matter.
@@ -58,6 +58,7 @@ pub struct CsvDecoder {
     row_count: usize,
     record_count: u64,
     skipped_count: u64,
+    positions: Option<RecordPositions>,
 }
 
 #[derive(Debug)]
@@ -107,6 +108,7 @@ impl CsvDecoder {
             row_count: 0,
             record_count: 0,
             skipped_count: 0,
+            positions: plan.positions.then(RecordPositions::default),
         };
         for column in &plan.columns {
             let at = decoder.column(&column.path, &column.data_type)?;
@@ -172,7 +174,7 @@ impl CsvDecoder {
         }
         let covered = if is_last { window.len() } else { self.index.covered_bytes() };
         let first = if self.is_header_due { self.read_header(window, offset_bytes)? } else { 0 };
-        if !self.read_quickly(window, first) {
+        if !self.read_quickly(window, first, offset_bytes) {
             self.read_carefully(window, first, offset_bytes)?;
         }
         Ok(covered)
@@ -199,7 +201,7 @@ impl CsvDecoder {
 
     /// Reads the window's records from `first` on if there is nothing wrong with any of them; else takes all its rows
     /// back and returns false.
-    fn read_quickly(&mut self, window: &[u8], first: usize) -> bool {
+    fn read_quickly(&mut self, window: &[u8], first: usize, offset_bytes: u64) -> bool {
         let end = self.index.record_count();
         // What is cut off at the end may be cut within a character.
         let covered = self.index.covered_bytes().min(window.len());
@@ -222,6 +224,14 @@ impl CsvDecoder {
         };
         if passed {
             self.record_count += (end - first) as u64;
+            if let Some(positions) = &mut self.positions {
+                let starts = |record: usize| offset_bytes + u64::from(self.index.record(record).start);
+                if self.filters.is_empty() {
+                    (first..end).for_each(|record| positions.push(starts(record)));
+                } else {
+                    self.selection.iter().for_each(|&record| positions.push(starts(record as usize)));
+                }
+            }
         } else {
             self.row_count = row_count;
             self.take_back();
@@ -327,6 +337,9 @@ impl CsvDecoder {
                 Ok(Outcome::Passed) => {
                     self.record_count += 1;
                     self.row_count += 1;
+                    if let Some(positions) = &mut self.positions {
+                        positions.push(offset_bytes + u64::from(self.index.record(record).start));
+                    }
                     self.take_back();
                 }
                 Err(error) => {
@@ -496,6 +509,7 @@ impl Decoder for CsvDecoder {
             row_count: std::mem::take(&mut self.row_count),
             record_count: std::mem::take(&mut self.record_count),
             skipped_count: std::mem::take(&mut self.skipped_count),
+            positions: self.positions.as_mut().map(std::mem::take),
         })
     }
 }

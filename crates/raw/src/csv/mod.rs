@@ -41,5 +41,7 @@ pub use decoder::CsvDecoder;
 pub use dialect::{CsvFormat, CsvOptions};
 pub use fault::line_at;
 pub use infer::{InferOptions, Sample, infer};
+pub(crate) use marks::Marks;
 pub use splitter::Splitter;
+pub(crate) use splitter::first_record_end;
 pub use types::BigIntegers;

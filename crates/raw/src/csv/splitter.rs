@@ -45,6 +45,45 @@ impl Splitter {
     }
 }
 
+/// Just behind the newline that ends the record which `records` begin with; `None` when it does not end in there.
+pub(crate) fn first_record_end(marks: Marks, records: &[u8]) -> Option<usize> {
+    let newline = memchr::memchr(b'\n', records)?;
+    // Without a quote nothing hides a newline.
+    if marks.quote.and_then(|quote| memchr::memchr(quote, &records[..newline])).is_none() {
+        return Some(newline + 1);
+    }
+    run_blocks(FirstEnd { records }, marks)
+}
+
+struct FirstEnd<'a> {
+    records: &'a [u8],
+}
+
+impl BlockLoop for FirstEnd<'_> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<M: MaskSource>(self, source: M) -> Option<usize> {
+        let mut state = QuoteState::default();
+        let (blocks, tail) = self.records.as_chunks::<64>();
+        for (index, block) in blocks.iter().enumerate() {
+            let masks = source.masks(block);
+            let newlines = state.field_ends(masks) & masks.newlines;
+            if newlines != 0 {
+                return Some(index * 64 + newlines.trailing_zeros() as usize + 1);
+            }
+        }
+        if tail.is_empty() {
+            return None;
+        }
+        let mut block = [0_u8; 64];
+        block[..tail.len()].copy_from_slice(tail);
+        let masks = source.masks(&block).truncated(tail.len());
+        let newlines = state.partial_field_ends(masks, tail.len()) & masks.newlines;
+        (newlines != 0).then(|| blocks.len() * 64 + newlines.trailing_zeros() as usize + 1)
+    }
+}
+
 struct LastEnd<'a> {
     chunk: &'a [u8],
     state: QuoteState,

@@ -5,9 +5,10 @@
 //!
 //! **Does not own**: the grammar of records (`ndjson`, `csv`), which file and version (`medium`), what becomes of the rows.
 //!
-//! Two ways. A plain NDJSON file is cut by byte range ([`ranges`]): a newline always ends a record, so each morsel finds
+//! Three ways. A plain NDJSON file is cut by byte range ([`ranges`]): a newline always ends a record, so each morsel finds
 //! its own borders and nothing is shared. Where borders depend on what came before (quotes of CSV, compressed streams)
-//! morsels are cut in file order under a lock ([`local_stream`], [`remote_stream`]); decoding runs outside of it.
+//! morsels are cut in file order under a lock ([`local_stream`], [`remote_stream`]); decoding runs outside of it. Records
+//! whose [`positions`] are known are read alone.
 //!
 //! **Invariants**: every record that starts in `[start_bytes, end_bytes)` is decoded once, by the morsel it starts in.
 //! Morsels are numbered densely in file order. A local file's bytes are hashed block by block as they are read, so that
@@ -19,6 +20,7 @@ mod cutter;
 mod head;
 mod input;
 mod local_stream;
+mod positions;
 mod ranges;
 mod remote_stream;
 #[cfg(test)]
@@ -38,6 +40,7 @@ use crate::ndjson::NdjsonDecoder;
 use crate::{Decoder, RawError, Rows, ScanPlan};
 use input::Input;
 use local_stream::LocalStream;
+use positions::{Fetched, PositionCut};
 use ranges::RangeReader;
 use remote_stream::RemoteStream;
 use window::Window;
@@ -128,6 +131,8 @@ enum Content {
     InFile,
     /// Whole records, the first of them at this offset of the decompressed file, and its line where it is known.
     Records { window: Window, offset: u64, first_line: Option<u64> },
+    /// Records at known positions, fetched.
+    Fetched(Vec<Fetched>),
 }
 
 /// One scan of one file.
@@ -151,6 +156,7 @@ enum Way {
     Ranges { next: AtomicU64 },
     Local(Box<Mutex<LocalStream>>),
     Remote { next: AtomicU64, stream: Box<RemoteStream> },
+    Positions { next: AtomicU64, cut: Box<PositionCut> },
 }
 
 /// What a thread needs to decode.
@@ -213,6 +219,20 @@ impl FileScan {
                 Way::Remote { next, stream: Box::new(stream) }
             }
         };
+        Self::assemble(source, range, format, compression, plan, recorder, grain, way)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn assemble(
+        source: Source,
+        range: Range<u64>,
+        format: Format,
+        compression: Compression,
+        plan: ScanPlan,
+        recorder: Option<Arc<HashRecorder>>,
+        grain: Grain,
+        way: Way,
+    ) -> Result<Self, RawError> {
         let scan = Self {
             source,
             range,
@@ -262,6 +282,10 @@ impl FileScan {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 Ok(stream.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
             }
+            Way::Positions { next, cut } => {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                Ok(cut.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
+            }
         }
     }
 
@@ -278,6 +302,7 @@ impl FileScan {
                 }
                 None => Content::Records { window: Window::default(), offset: self.range.start, first_line: None },
             },
+            Way::Positions { cut, .. } => Content::Fetched(cut.fetch(morsel.index, file).await?),
             _ => {
                 let (window, offset) = ranges::fetch(file, &morsel.range, &self.range).await?;
                 Content::Records { window, offset, first_line: None }
@@ -297,7 +322,7 @@ impl FileScan {
             None => self.new_worker()?,
         };
         // After an error the worker is dropped: its decoder's state is not worth keeping.
-        self.decode_with(&mut worker, morsel.range, morsel.content)?;
+        self.decode_with(&mut worker, morsel)?;
         let rows = worker.decoder.finish()?;
         if worker.window.heap_bytes() > KEPT_WINDOW_BYTES {
             worker.window = Window::default();
@@ -306,8 +331,14 @@ impl FileScan {
         Ok(rows)
     }
 
-    fn decode_with(&self, worker: &mut Worker, range: Range<u64>, content: Content) -> Result<(), RawError> {
+    fn decode_with(&self, worker: &mut Worker, morsel: Morsel) -> Result<(), RawError> {
+        let Morsel { index, range, content } = morsel;
         match (content, &self.source) {
+            (Content::Fetched(fetched), source) => {
+                if let Way::Positions { cut, .. } = &self.way {
+                    cut.decode_fetched(&fetched, source.path(), worker.decoder.as_mut())?;
+                }
+            }
             (Content::Records { window, offset, first_line }, _) => {
                 let records = window.content();
                 if !records.is_empty() {
@@ -324,6 +355,10 @@ impl FileScan {
                 }
             }
             (Content::InFile, Source::Local(file)) => {
+                if let Way::Positions { cut, .. } = &self.way {
+                    let decoded = cut.decode(index, file, &mut worker.window, worker.decoder.as_mut());
+                    return decoded.map_err(|error| self.with_line(error, &[], range.start, None));
+                }
                 let mut reader = RangeReader {
                     file,
                     whole: &self.range,
@@ -348,9 +383,10 @@ impl FileScan {
 
     /// Offset after the last record that ends in a newline, once every morsel was decoded: below the scan's end, the rows
     /// include those of a last line that lacks its newline. `None` for compressed files, whose offsets are not the
-    /// file's, and for remote ones that are cut in order.
+    /// file's, for remote ones that are cut in order, and for scans by position.
     pub fn covered_end(&self) -> Option<u64> {
-        let is_known = self.compression == Compression::None && !matches!(self.way, Way::Remote { .. });
+        let is_known =
+            self.compression == Compression::None && !matches!(self.way, Way::Remote { .. } | Way::Positions { .. });
         is_known.then(|| self.covered_end.load(Ordering::Relaxed).max(self.range.start))
     }
 

@@ -1,5 +1,7 @@
 //! Every way a file is cut gives what decoding it whole gives.
 
+mod positions;
+
 use std::fs::File;
 use std::io::Write;
 
@@ -15,7 +17,7 @@ use super::*;
 use crate::csv::{self, CsvFormat};
 use crate::ndjson::tests::generator::{Random, any_fields, object, plan};
 use crate::ndjson::tests::oracle::{Cell, cells};
-use crate::{Column, OnError, Sample};
+use crate::{Column, OnError, RecordPositions, Sample};
 
 /// A file in a folder of its own.
 struct TestFile {
@@ -75,10 +77,11 @@ struct Outcome {
     rows: Vec<Vec<Cell>>,
     records: u64,
     skipped: u64,
+    positions: RecordPositions,
 }
 
 fn drain(scan: &FileScan) -> Result<Outcome, RawError> {
-    let mut outcome = Outcome { rows: Vec::new(), records: 0, skipped: 0 };
+    let mut outcome = Outcome { rows: Vec::new(), records: 0, skipped: 0, positions: RecordPositions::default() };
     let mut expected_index = 0;
     while let Some(morsel) = scan.next_morsel()? {
         assert_eq!(morsel.index, expected_index);
@@ -88,6 +91,9 @@ fn drain(scan: &FileScan) -> Result<Outcome, RawError> {
         outcome.rows.extend(cells(&rows, &scan.plan));
         outcome.records += rows.record_count;
         outcome.skipped += rows.skipped_count;
+        if let Some(positions) = &rows.positions {
+            outcome.positions.append(positions);
+        }
     }
     Ok(outcome)
 }
@@ -99,7 +105,8 @@ fn whole(bytes: &[u8], format: &Format, plan: &ScanPlan) -> Result<Outcome, RawE
     };
     decoder.decode(bytes, 0)?;
     let rows = decoder.finish()?;
-    Ok(Outcome { rows: cells(&rows, plan), records: rows.record_count, skipped: rows.skipped_count })
+    let positions = rows.positions.clone().unwrap_or_default();
+    Ok(Outcome { rows: cells(&rows, plan), records: rows.record_count, skipped: rows.skipped_count, positions })
 }
 
 fn random_ndjson(random: &mut Random) -> (Fields, String) {

@@ -18,7 +18,7 @@ use super::skip::skip_value;
 use super::validate::validate_record;
 use super::walk::{Culprit, Walk};
 use crate::error::{Fault, MAX_RECORD_BYTES, quote_seen};
-use crate::{Decoder, OnError, RawError, Rows, ScanPlan};
+use crate::{Decoder, OnError, RawError, RecordPositions, Rows, ScanPlan};
 
 /// Text before a fault that is shown where the fault itself is an end.
 const TAIL_BYTES: usize = 20;
@@ -34,6 +34,7 @@ pub struct NdjsonDecoder {
     scratch: String,
     record_count: u64,
     skipped_count: u64,
+    positions: Option<RecordPositions>,
 }
 
 impl NdjsonDecoder {
@@ -52,6 +53,7 @@ impl NdjsonDecoder {
             scratch: String::new(),
             record_count: 0,
             skipped_count: 0,
+            positions: plan.positions.then(RecordPositions::default),
         })
     }
 
@@ -72,7 +74,12 @@ impl NdjsonDecoder {
         let mut walk = Walk { buf, end: last, scratch: &mut self.scratch, culprit: None };
         let outcome = read_record(&mut self.record, &mut walk, first, self.is_strict || !has_newline);
         match outcome {
-            Ok(()) => self.record_count += 1,
+            Ok(()) => {
+                self.record_count += 1;
+                if let Some(positions) = &mut self.positions {
+                    positions.push(offset + first as u64);
+                }
+            }
             Err(bad) if bad.is_rejection() => self.record_count += 1,
             Err(bad) => {
                 let culprit = walk.culprit;
@@ -208,6 +215,7 @@ impl Decoder for NdjsonDecoder {
             row_count,
             record_count: std::mem::take(&mut self.record_count),
             skipped_count: std::mem::take(&mut self.skipped_count),
+            positions: self.positions.as_mut().map(std::mem::take),
         })
     }
 }

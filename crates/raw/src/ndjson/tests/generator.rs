@@ -300,5 +300,13 @@ pub(crate) fn plan(random: &mut Random, fields: &Fields) -> ScanPlan {
         predicate_types.push(Column { path, data_type });
     }
     let unnest = unnest.map(|(path, _)| Unnest { path, keeps_empty: random.one_in(2) });
-    ScanPlan { columns, predicate, predicate_types, unnest, on_error: OnError::Fail, strict: random.one_in(3) }
+    ScanPlan {
+        columns,
+        predicate,
+        predicate_types,
+        unnest,
+        on_error: OnError::Fail,
+        strict: random.one_in(3),
+        positions: random.one_in(2),
+    }
 }
