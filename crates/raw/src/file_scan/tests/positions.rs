@@ -53,10 +53,11 @@ fn one_by_one(lines: &[(usize, &str)], format: &Format, plan: &ScanPlan) -> (Vec
         // Not at the file's start, so that no header is looked for.
         decoder.decode(line.as_bytes(), 1 + *at as u64).unwrap();
         let decoded = decoder.finish().unwrap();
-        if decoded.row_count > 0 {
+        let found = cells(&decoded, plan);
+        if !found.is_empty() {
             positions.push(*at as u64);
         }
-        rows.extend(cells(&decoded));
+        rows.extend(found);
     }
     (rows, positions)
 }
