@@ -9,8 +9,9 @@
 //! **Concurrency**: a window belongs to its item and changes under the item's lock.
 //!
 //! Paper: ReCache §4. [`as_printed`] chooses between [striped](Layout::Striped) and [flat](Layout::Flat) by equations 1 to 5
-//! (§4.2), [`row_or_column`] between flat and [row](Layout::RowWise) by cache misses (§4.3). [`measured`] is ours and chooses among all four; the others are
-//! its baselines. How well predictions agree with what is measured afterwards is for [`prediction_error`] to say (Figure 7).
+//! (§4.2), [`row_or_column`] between flat and [row](Layout::RowWise) by cache misses (§4.3). [`measured`] is ours and chooses
+//! among all four; the others are its baselines. How well predictions agree with what is measured afterwards is for
+//! [`prediction_error`] to say (Figure 7).
 //!
 //! Deviation: what the paper calls Parquet is called striped here, and its relational columnar layout flat. Arrow's nested
 //! arrays are a layout that the paper doesn't have.
