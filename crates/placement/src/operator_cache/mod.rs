@@ -2,9 +2,9 @@
 //!
 //! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
 //! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`], [`top_up`],
-//! [`choose_item`], [`eagerness`], [`layout`], and the models they need: [`extrapolate`], [`marginal_benefit`]. What a policy
-//! would have done with a recorded [`trace`] is found by [`replay`], beside what could have been done by who had known the
-//! future ([`offline`]).
+//! [`choose_item`], [`eagerness`], [`layout`], [`partial_cover`], and the models they need: [`extrapolate`],
+//! [`marginal_benefit`]. What a policy would have done with a recorded [`trace`] is found by [`replay`], beside what could
+//! have been done by who had known the future ([`offline`]).
 //!
 //! Paper: ReCache (PVLDB 2017) §4 and §5; each module lists its deviations.
 
@@ -17,6 +17,7 @@ pub mod lru;
 mod marginal_benefit;
 pub mod monetdb;
 pub mod offline;
+pub mod partial_cover;
 mod policy_name;
 pub mod proteus;
 pub mod recache;

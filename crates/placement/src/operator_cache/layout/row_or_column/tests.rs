@@ -110,23 +110,20 @@ fn an_item_is_turned_when_the_window_has_paid_for_it_and_then_forgets() {
     let points = columns(16, 8, &all);
     let mut window = MissWindow::default();
     // Converting touches 4,000,000 lines; a query gains some 131,000.
-    let mut queries = 0;
-    let switch = loop {
-        queries += 1;
+    let first = (1..100).find_map(|queries| {
         window.observe(&item, &points, 10_000);
         assert_eq!(window.decide(&item, Layout::RowWise), None);
         assert_eq!(window.decide(&item, Layout::Nested), None);
-        if let Some(switch) = window.decide(&item, Layout::Flat) {
-            break switch;
-        }
-    };
+        window.decide(&item, Layout::Flat).map(|switch| (switch, queries))
+    });
+    let (switch, queries) = first.unwrap();
     assert_eq!((switch.to, switch.conversion_cost), (Layout::RowWise, 4_000_000.0));
     assert!((29..=33).contains(&queries), "{queries}");
     window.switched();
     assert_eq!(window.decide(&item, Layout::Flat), None);
 
     let sums = columns(16, 8, &[(3, RowsTouched::Every)]);
-    let queries = (1..).find(|_| {
+    let queries = (1..100).find(|_| {
         window.observe(&item, &sums, 1_000_000);
         window.decide(&item, Layout::RowWise).is_some()
     });
