@@ -33,8 +33,9 @@ pub(super) fn build(columns: &[ArrayRef], row_count: usize) -> Result<RowBlock, 
     })?;
     let mut rows = MutableBuffer::from_len_zeroed(size_bytes);
     let mut heap = plan.heap()?;
-    if stride_bytes > 0 {
-        let tile_rows = (TILE_BYTES / stride_bytes).max(1);
+    // Rows of lists alone, or of no columns, are empty.
+    if let Some(tile_rows) = TILE_BYTES.checked_div(stride_bytes) {
+        let tile_rows = tile_rows.max(1);
         for (index, tile) in rows.as_slice_mut().chunks_mut(tile_rows * stride_bytes).enumerate() {
             plan.write(tile, stride_bytes, index * tile_rows, &mut heap);
         }

@@ -33,10 +33,7 @@ impl Levels {
         if plane_count > 0 {
             for entries in levels.chunks(WORD_ENTRIES) {
                 for plane in 0..plane_count {
-                    let bits = entries
-                        .iter()
-                        .enumerate()
-                        .fold(0, |word, (at, level)| word | (u64::from((level - lowest) >> plane) & 1) << at);
+                    let bits = plane_word(entries, lowest, plane);
                     words.push(bits.to_le());
                 }
             }
@@ -117,6 +114,24 @@ impl Levels {
         };
         (0..self.entry_count).map(level).collect()
     }
+}
+
+/// Bit `plane` of each level's distance from `lowest`, for up to 64 levels.
+#[inline]
+fn plane_word(levels: &[u8], lowest: u8, plane: usize) -> u64 {
+    const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+    // Multiplying by this moves the low bit of byte i to bit 56 + i; no two of the products meet below that.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (eights, rest) = levels.as_chunks::<8>();
+    let mut word = 0;
+    for (at, eight) in eights.iter().enumerate() {
+        let distances = u64::from_le_bytes(*eight) - LOW_BITS * u64::from(lowest);
+        word |= (((distances >> plane) & LOW_BITS).wrapping_mul(GATHER) >> 56) << (at * 8);
+    }
+    for (at, level) in rest.iter().enumerate() {
+        word |= (u64::from((level - lowest) >> plane) & 1) << (eights.len() * 8 + at);
+    }
+    word
 }
 
 /// The bits of `bits` at the ones of `mask`, moved together to the low end (Warren, Hacker's Delight, §7-4): the same
