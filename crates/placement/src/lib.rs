@@ -9,7 +9,8 @@
 //!
 //! **Concurrency**: state goes in and comes out by value; callers decide under which lock.
 //!
-//! **Units**: sizes in bytes (`u64`), measured times in nanoseconds (`u64`), predictions and worths in seconds (`f64`).
+//! **Units**: sizes in bytes (`u64`), measured times in nanoseconds (`u64`), worths in seconds (`f64`), predicted times in
+//! nanoseconds where they are compared with measured ones, and else in seconds (`f64`).
 
 pub mod broker;
 pub mod operator_cache;

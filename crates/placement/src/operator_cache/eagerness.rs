@@ -28,7 +28,7 @@
 //! - The print calls `t_c / t_o` the percentage that caching adds, for which it would have to be `t_c / (t_o − t_c)`; the
 //!   formula is kept. They differ by a tenth at the threshold.
 //! - The print counts the file in multiples of the sample; here the fraction scanned is that of
-//!   [`Progress`](super::extrapolate::Progress), whose `scanned_bytes` are those of the sample.
+//!   [`Progress`], whose `scanned_bytes` are those of the sample.
 
 use super::extrapolate::Progress;
 

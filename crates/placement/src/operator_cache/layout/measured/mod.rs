@@ -69,7 +69,10 @@ impl MeasuredWindow {
         }
         let measured_ns = observation.total_ns() as f64;
         let predicted_ns = costs.query_ns(present, shape, observation);
-        self.correction.observe_query(present, observation.reads_elements, predicted_ns, measured_ns);
+        // Where columns are lent no row or value was touched, and how long that took says nothing of those that will be.
+        if predicted_ns > costs.open_ns {
+            self.correction.observe_query(present, observation.reads_elements, predicted_ns, measured_ns);
+        }
         for layout in Layout::ALL.into_iter().filter(|layout| *layout != present) {
             let other_ns = self.predict_ns(costs, shape, layout, observation);
             let rival = &mut self.rivals[layout.index()];

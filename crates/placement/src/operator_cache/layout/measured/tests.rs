@@ -144,6 +144,21 @@ fn a_slower_machine_is_no_reason_to_switch() {
 }
 
 #[test]
+fn readings_that_touch_no_value_correct_nothing() {
+    let costs = UnitCosts::default();
+    let mut window = MeasuredWindow::default();
+    let lent = LayoutObservation { selected_rows: 400_000, ..query(true, 6) };
+    for _ in 0..100 {
+        window.observe(&costs, &ORDERS, &observed(lent, Layout::Flat, 50.0));
+    }
+    let filtered = LayoutObservation { layout: Layout::Flat, ..query(true, 6) };
+    for layout in Layout::ALL {
+        let model_ns = costs.query_ns(layout, &ORDERS, &filtered);
+        assert_eq!(window.predict_ns(&costs, &ORDERS, layout, &filtered), model_ns);
+    }
+}
+
+#[test]
 fn a_layout_that_disappoints_is_left_and_not_tried_again() {
     let costs = UnitCosts::default();
     let mut window = MeasuredWindow::default();
