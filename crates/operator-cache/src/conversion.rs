@@ -65,7 +65,12 @@ impl OperatorCache {
             let mut history = item.layouts.lock();
             history.observe(rule, &item.shape, &observation, &cut.columns_read(&item.widths_bytes));
             if item.source.unnest.is_some() {
-                self.record_item(DecisionKind::Read, item, reading_numbers(&item.shape, &observation, &history), "read");
+                self.record_item(
+                    DecisionKind::Read,
+                    item,
+                    reading_numbers(&item.shape, &observation, &history),
+                    "read",
+                );
             }
             history.decide(rule, &item.shape, item.layout, self.budget().cache_room_bytes())
         }?;

@@ -43,10 +43,12 @@ pub struct Cut {
     /// What must be checked of elements.
     of_elements: Conjunction,
     outputs: Vec<ColumnRoute>,
-    /// By column: whether it is read, for the output or for the residual.
-    is_read: Vec<bool>,
+    /// What is read, for the output or for the residual, each once.
+    read: Vec<ColumnRoute>,
     /// Columns read of records, and of elements.
     read_counts: (u32, u32),
+    /// The same cut out of rows that have just what is read, in that order.
+    of_read: Option<Box<Cut>>,
 }
 
 /// The rows that were asked for.
@@ -78,20 +80,43 @@ impl Cut {
         if view == View::Records && is_mixed {
             return None;
         }
-        let outputs = outputs.iter().map(|path| ColumnRoute::find(columns, path)).collect::<Option<Vec<_>>>()?;
-        let mut is_read = vec![false; columns.len()];
-        for route in &outputs {
-            is_read[route.column()] = true;
+        let mut read: Vec<ColumnSpec> = Vec::new();
+        for path in outputs.iter().chain(residual.fields().map(|(path, _)| path)) {
+            if !read.iter().any(|column| &column.path == path) {
+                let data_type = ColumnRoute::find(columns, path)?.data_type(columns)?.clone();
+                read.push(ColumnSpec { path: path.clone(), data_type });
+            }
         }
-        for (path, _) in residual.fields() {
-            is_read[ColumnRoute::find(columns, path)?.column()] = true;
-        }
-        let mut read_counts = (0, 0);
-        for column in columns.iter().zip(&is_read).filter_map(|(column, is_read)| is_read.then_some(column)) {
-            let count = if is_of_element(&column.path) { &mut read_counts.1 } else { &mut read_counts.0 };
+        let mut cut = Self::of_columns(columns, view, of_records, of_elements, outputs)?;
+        cut.read = read.iter().map(|column| ColumnRoute::find(columns, &column.path)).collect::<Option<_>>()?;
+        for column in &read {
+            let count = if is_of_element(&column.path) { &mut cut.read_counts.1 } else { &mut cut.read_counts.0 };
             *count += 1;
         }
-        Some(Self { view, columns: Arc::clone(columns), of_records, of_elements, outputs, is_read, read_counts })
+        let (of_records, of_elements) = (cut.of_records.clone(), cut.of_elements.clone());
+        cut.of_read = Self::of_columns(&read.into(), view, of_records, of_elements, outputs).map(Box::new);
+        Some(cut)
+    }
+
+    fn of_columns(
+        columns: &Arc<[ColumnSpec]>,
+        view: View,
+        of_records: Conjunction,
+        of_elements: Conjunction,
+        outputs: &[FieldPath],
+    ) -> Option<Self> {
+        let outputs = outputs.iter().map(|path| ColumnRoute::find(columns, path)).collect::<Option<_>>()?;
+        let columns = Arc::clone(columns);
+        Some(Self {
+            view,
+            columns,
+            of_records,
+            of_elements,
+            outputs,
+            read: Vec::new(),
+            read_counts: (0, 0),
+            of_read: None,
+        })
     }
 
     /// What a row is.
@@ -110,10 +135,10 @@ impl Cut {
             let mut tested = self.of_records.fields().chain(self.of_elements.fields());
             tested.any(|(path, _)| ColumnRoute::find(&self.columns, path).is_some_and(|route| route.column() == index))
         };
-        let columns = widths_bytes.iter().zip(&self.is_read).enumerate();
-        let columns = columns.map(|(index, (&width_bytes, &is_read))| ColumnRead {
+        let is_read = |index: usize| self.read.iter().any(|route| route.column() == index);
+        let columns = widths_bytes.iter().enumerate().map(|(index, &width_bytes)| ColumnRead {
             width_bytes,
-            rows: match is_read {
+            rows: match is_read(index) {
                 false => RowsTouched::None,
                 true if is_tested(index) => RowsTouched::Every,
                 true => RowsTouched::Selected,
@@ -134,13 +159,16 @@ impl Cut {
         times: &mut ReadTimes,
     ) -> Result<CutRows, ArrowError> {
         let assembled = match content {
-            Content::Striped(striped) => Some(striped.to_rows(&self.is_read, self.view, clock, times)?),
+            Content::Striped(striped) => Some(striped.to_rows(&self.read, self.view, clock, times)?),
             _ => None,
         };
         let began_ns = clock.monotonic_ns();
         let cut = match content {
             Content::Arrays(rows) => self.apply(&rows.slice(piece.start, piece.len())),
-            Content::Striped(_) => assembled.as_ref().map_or_else(|| Err(missing_column()), |rows| self.apply(rows)),
+            Content::Striped(_) => match (&self.of_read, &assembled) {
+                (Some(cut), Some(rows)) => cut.apply(rows),
+                _ => Err(missing_column()),
+            },
             Content::Flat(flat) => self.cut_flat(&flat.slice(piece)),
             Content::RowWise(rows) => self.cut_flat(rows),
         };

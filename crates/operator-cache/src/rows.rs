@@ -205,7 +205,17 @@ impl ColumnRoute {
         })
     }
 
-    fn data_type<'a>(&self, columns: &'a [ColumnSpec]) -> Option<&'a DataType> {
+    /// The way down from the column, by numbers of fields.
+    pub(crate) fn children(&self) -> &[usize] {
+        &self.children
+    }
+
+    /// A column itself.
+    pub(crate) fn whole(column: usize) -> Self {
+        Self { column, children: Vec::new() }
+    }
+
+    pub(crate) fn data_type<'a>(&self, columns: &'a [ColumnSpec]) -> Option<&'a DataType> {
         let mut data_type = &columns.get(self.column)?.data_type;
         for &child in &self.children {
             let DataType::Struct(fields) = data_type else { return None };

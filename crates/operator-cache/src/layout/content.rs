@@ -9,8 +9,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray, new_empty_array};
-use arrow::datatypes::{DataType, Field};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray};
+use arrow::datatypes::Field;
 use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
 use thermocline_placement::operator_cache::layout::Layout;
@@ -20,7 +20,7 @@ use super::flat::{FlatRecords, FlatRows};
 use super::row_wise::RowBlock;
 use super::striped::StripedColumn;
 use crate::cut::View;
-use crate::rows::{Elements, Rows};
+use crate::rows::{ColumnRoute, Elements, Rows};
 
 /// Rows read at once: the columns of a typical query then fit the second-level cache.
 pub(crate) const PIECE_ROWS: usize = 16 * 1024;
@@ -160,7 +160,7 @@ impl Content {
             Self::Arrays(rows) => Ok(rows.slice(first, count)),
             Self::Flat(flat) => flat.slice(flat.rows_of_entries(first, count)).to_rows(),
             Self::Striped(striped) => {
-                let every_column = vec![true; striped.columns.len()];
+                let every_column: Vec<ColumnRoute> = (0..striped.columns.len()).map(ColumnRoute::whole).collect();
                 let rows = striped.to_rows(&every_column, View::Elements, clock, &mut ReadTimes::default())?;
                 Ok(rows.slice(first, count))
             }
@@ -206,26 +206,29 @@ impl StripedRows {
         })
     }
 
-    /// The rows with the `wanted` columns; in the place of others stand empty arrays. Seen as records they have no elements.
+    /// The rows with what the `wanted` routes lead to, in their order. Seen as records they have no elements.
     ///
     /// # Errors
-    /// Arrow's limits.
+    /// Arrow's limits; routes of other columns.
     pub(crate) fn to_rows(
         &self,
-        wanted: &[bool],
+        wanted: &[ColumnRoute],
         view: View,
         clock: &dyn Clock,
         times: &mut ReadTimes,
     ) -> Result<Rows, ArrowError> {
+        let is_of_element =
+            |route: &ColumnRoute| self.is_element.as_ref().is_some_and(|is_element| is_element[route.column()]);
         let mut offsets = None;
-        let mut columns = Vec::with_capacity(self.columns.len());
-        for (index, striped) in self.columns.iter().enumerate() {
-            if !wanted[index] {
-                columns.push(new_empty_array(&DataType::Null));
-                continue;
-            }
-            let column = striped.assemble(clock, times)?;
-            if !self.is_element.as_ref().is_some_and(|is_element| is_element[index]) {
+        let mut columns = Vec::with_capacity(wanted.len());
+        for route in wanted {
+            let missing = || ArrowError::InvalidArgumentError("a column of other rows".to_owned());
+            let striped = self.columns.get(route.column()).ok_or_else(missing)?;
+            let column = match route.children() {
+                [] => striped.assemble(clock, times)?,
+                children => striped.assemble_field(children, clock, times)?,
+            };
+            if !is_of_element(route) {
                 columns.push(column);
                 continue;
             }
@@ -234,12 +237,12 @@ impl StripedRows {
             offsets.get_or_insert_with(|| list.offsets().clone());
         }
         let elements = match &self.is_element {
-            Some(is_element) if view == View::Elements => {
+            Some(_) if view == View::Elements => {
                 let offsets = match offsets {
                     Some(offsets) => offsets,
                     None => self.offsets(clock, times)?,
                 };
-                Some(Elements { offsets, is_element: Arc::clone(is_element) })
+                Some(Elements { offsets, is_element: wanted.iter().map(is_of_element).collect() })
             }
             _ => None,
         };

@@ -98,11 +98,6 @@ impl RowBlock {
         self.row_count
     }
 
-    /// Bytes from one row to the next; strings and lists are not in it.
-    pub(crate) fn row_stride_bytes(&self) -> usize {
-        self.stride_bytes
-    }
-
     /// Bytes held: rows, strings, lists beside the rows, and the structures around them.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes

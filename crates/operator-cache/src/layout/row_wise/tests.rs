@@ -43,7 +43,7 @@ fn numbers() -> ArrayRef {
 #[test]
 fn fields_are_packed_by_width_and_only_fields_with_nulls_take_a_bit() {
     let bytes: ArrayRef = Arc::new(Int8Array::from(vec![1, 2, 3]));
-    let stride_bytes = |columns: &[ArrayRef]| RowBlock::from_columns(columns, 3).unwrap().row_stride_bytes();
+    let stride_bytes = |columns: &[ArrayRef]| RowBlock::from_columns(columns, 3).unwrap().stride_bytes;
     assert_eq!(stride_bytes(&[Arc::clone(&bytes)]), 1);
     assert_eq!(stride_bytes(&[Arc::new(Int8Array::from(vec![Some(1), None, None]))]), 2);
     let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true]));

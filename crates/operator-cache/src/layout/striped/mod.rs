@@ -64,16 +64,6 @@ impl StripedColumn {
         Ok(column)
     }
 
-    /// Records that were taken apart, NULL ones included.
-    pub(crate) fn record_count(&self) -> usize {
-        self.record_count
-    }
-
-    /// The type that the records had, and will have again.
-    pub(crate) fn data_type(&self) -> &DataType {
-        &self.root.data_type
-    }
-
     /// Bytes held: the capacity of every buffer, and the structures around them.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes
