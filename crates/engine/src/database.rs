@@ -15,6 +15,8 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, Machine, SystemClock};
+use thermocline_medium::OpenStores;
+pub use thermocline_medium::StoreOptions;
 use thermocline_operator_cache::{CacheOptions, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
@@ -48,6 +50,8 @@ pub struct DatabaseOptions {
     /// Told when memory becomes scarce and when it no longer is, so that the process's allocator gives back early
     /// ([`Budget::observe_scarcity`]).
     pub on_scarcity: Option<fn(bool)>,
+    /// How S3 and HTTP stores that no host registered are reached; as the environment says at each query when absent.
+    pub stores: Option<StoreOptions>,
     /// Time; the system's when absent. Tests pass their own.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -63,6 +67,7 @@ pub struct Database {
     settings: Arc<SharedSettings>,
     schemas: SchemaCache,
     footers: Arc<FooterCache>,
+    stores: OpenStores,
     catalogs: Arc<dyn CatalogProviderList>,
     runtime: Arc<RuntimeEnv>,
     threads: usize,
@@ -122,6 +127,7 @@ impl Database {
             settings,
             schemas: SchemaCache::default(),
             footers,
+            stores: OpenStores::new(options.stores),
             catalogs: Arc::new(catalogs),
             runtime,
             threads,
@@ -169,6 +175,11 @@ impl Database {
 
     pub(crate) fn footers(&self) -> &Arc<FooterCache> {
         &self.footers
+    }
+
+    /// Stores that were opened by their URL.
+    pub(crate) fn stores(&self) -> &OpenStores {
+        &self.stores
     }
 
     pub(crate) fn catalogs(&self) -> &Arc<dyn CatalogProviderList> {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use crate::store_failure;
+
 /// An error of the medium.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -10,12 +12,12 @@ pub enum MediumError {
     /// Nothing exists under this name.
     #[error("{path}: no such file or folder; check the name (relative paths start at {working_folder})")]
     NotFound {
-        /// The path or URL as far as it is known.
+        /// The path as far as it is known.
         path: String,
-        /// Where relative paths start, or the store's URL.
+        /// Where relative paths start.
         working_folder: String,
     },
-    /// The operating system or the store refuses access.
+    /// The operating system refuses access.
     #[error("{path}: permission denied; grant read permission on it and search permission on the folders above it")]
     PermissionDenied {
         /// The path or URL.
@@ -23,6 +25,42 @@ pub enum MediumError {
         /// What the system said.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The store has nothing under this name.
+    #[error("{url}: no such object; check the key, letter by letter, and the name of the bucket or host")]
+    NoSuchObject {
+        /// The object's or prefix's URL.
+        url: String,
+    },
+    /// The store has no bucket of this name.
+    #[error("{url}: no such bucket; check its name, and AWS_ENDPOINT_URL if it is not at AWS")]
+    NoSuchBucket {
+        /// The object's or prefix's URL.
+        url: String,
+    },
+    /// The store refuses access.
+    #[error("{url}: the store refuses access{said}; {advice}")]
+    AccessRefused {
+        /// The object's or prefix's URL.
+        url: String,
+        /// The reason it gives, in brackets after a blank; empty if none.
+        said: String,
+        /// What to do.
+        advice: &'static str,
+        /// The answer.
+        #[source]
+        source: Box<object_store::Error>,
+    },
+    /// No use can be made of the store as it was named or configured, or of its server as it answers.
+    #[error("{url}: {reason}")]
+    Unreachable {
+        /// The object's or prefix's URL.
+        url: String,
+        /// What is the matter and what to do.
+        reason: String,
+        /// What happened.
+        #[source]
+        source: Box<object_store::Error>,
     },
     /// The location lies outside the allowed directories.
     #[error("{path}: not allowed; this session may only read below {allowed} (setting allowed_directories)")]
@@ -112,21 +150,7 @@ impl MediumError {
 
     /// The error for a call on the object at `url` that failed; `action` completes "cannot …".
     pub(crate) fn from_store(url: &str, action: impl Into<String>, source: object_store::Error) -> Self {
-        use object_store::Error;
-        let url = url.to_owned();
-        match source {
-            Error::NotFound { .. } => {
-                let working_folder = url.split_inclusive('/').take(3).collect();
-                Self::NotFound { path: url, working_folder }
-            }
-            Error::Precondition { .. } | Error::NotModified { .. } => {
-                Self::Changed { path: url, difference: "the store holds another object under this name".to_owned() }
-            }
-            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-                Self::PermissionDenied { path: url, source: Box::new(source) }
-            }
-            source => Self::Store { url, action: action.into(), source },
-        }
+        store_failure::explain(url.to_owned(), action.into(), source)
     }
 }
 
@@ -158,9 +182,9 @@ mod tests {
         let url = "s3://bucket/a.csv";
         let missing = object_store::Error::NotFound { path: "a.csv".to_owned(), source: source() };
         let missing = MediumError::from_store(url, "read", missing).to_string();
-        assert!(missing.starts_with("s3://bucket/a.csv: no such") && missing.contains("s3://bucket/)"), "{missing}");
+        assert!(missing.starts_with("s3://bucket/a.csv: no such object"), "{missing}");
         let refused = object_store::Error::Unauthenticated { path: "a.csv".to_owned(), source: source() };
-        assert!(matches!(MediumError::from_store(url, "read", refused), MediumError::PermissionDenied { .. }));
+        assert!(matches!(MediumError::from_store(url, "read", refused), MediumError::AccessRefused { .. }));
         let changed = object_store::Error::Precondition { path: "a.csv".to_owned(), source: source() };
         assert!(matches!(MediumError::from_store(url, "read", changed), MediumError::Changed { .. }));
         let other = object_store::Error::Generic { store: "S3", source: source() };

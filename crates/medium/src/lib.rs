@@ -2,10 +2,10 @@
 //!
 //! **Owns:** file versions and the rules by which they are trusted ([`FileVersion`]); open files that keep reading the
 //! bytes they were opened on ([`PinnedFile`], [`RemoteFile`]); content hashes that prove an old prefix unchanged
-//! ([`HashRecorder`], [`BlockHashes`]); the meaning of a location a user wrote ([`Location`]), listing it, and who may
-//! read what ([`Access`]).
+//! ([`HashRecorder`], [`BlockHashes`]); the meaning of a location a user wrote ([`Location`]), listing it, who may
+//! read what ([`Access`]), and the stores that open by their URL ([`OpenStores`]).
 //!
-//! **Does not own:** what the bytes mean (`raw`), how stores are configured (`engine`), what is kept of them
+//! **Does not own:** what the bytes mean (`raw`), what is kept of them
 //! (`operator-cache`). No async runtime: remote calls are futures of `object_store`.
 //!
 //! **Invariants:** a version describes the bytes that its pin reads, never a later file under the same name. Listing
@@ -25,6 +25,8 @@ mod listing;
 mod location;
 mod pinned_file;
 mod remote;
+mod store_failure;
+mod stores;
 mod version;
 
 pub use access::Access;
@@ -36,6 +38,7 @@ pub use listing::{ListedFile, list_local};
 pub use location::{LocalPattern, Location, RemotePattern};
 pub use pinned_file::{Change, PinnedFile};
 pub use remote::{RemoteFile, list_remote};
+pub use stores::{OpenStores, StoreOptions, open_store};
 pub use version::{FileVersion, Stamp};
 
 /// The result of every fallible call of this crate.

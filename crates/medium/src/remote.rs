@@ -12,6 +12,7 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 use crate::access::join_url;
 use crate::glob_pattern::{GlobPattern, literal_prefix};
 use crate::listing::{has_suffix, kinds};
+use crate::version::is_weak;
 use crate::{Access, FileVersion, ListedFile, MediumError, RemotePattern, Result, Stamp};
 
 /// One version of an object. Reading it after the store holds another one is an error.
@@ -73,7 +74,8 @@ impl RemoteFile {
         let url = &self.version.path;
         let action = || format!("read bytes {} to {end}", range.start);
         let if_match = match &self.version.stamp {
-            Stamp::Object { etag: Some(etag), .. } => Some(etag.to_string()),
+            // A weak tag equals none under If-Match, not even itself.
+            Stamp::Object { etag: Some(etag), .. } if !is_weak(etag) => Some(etag.to_string()),
             _ => None,
         };
         let options =
@@ -176,15 +178,23 @@ fn version_of(url: Arc<str>, meta: &ObjectMeta) -> FileVersion {
 }
 
 /// What tells two versions of an object apart: size, then the tags where both have one (stores round the time
-/// differently in listings and in answers), otherwise the time.
+/// differently in listings and in answers), otherwise the time; weak tags together with the time.
 fn difference(expected: &FileVersion, now: &FileVersion) -> Option<String> {
     if expected.size_bytes != now.size_bytes {
         return expected.difference(now);
     }
     let same = match (&expected.stamp, &now.stamp) {
-        (Stamp::Object { etag: Some(tag), .. }, Stamp::Object { etag: Some(tag_now), .. }) => tag == tag_now,
-        (Stamp::Object { last_modified_ns, .. }, Stamp::Object { last_modified_ns: now_ns, .. }) => {
-            last_modified_ns == now_ns
+        (Stamp::Object { etag: Some(tag), .. }, Stamp::Object { etag: Some(tag_now), .. })
+            if !is_weak(tag) || !is_weak(tag_now) =>
+        {
+            tag == tag_now
+        }
+        (
+            Stamp::Object { etag, last_modified_ns },
+            Stamp::Object { etag: etag_now, last_modified_ns: last_modified_now_ns },
+        ) => {
+            let are_tags_equal = etag.is_none() || etag_now.is_none() || etag == etag_now;
+            are_tags_equal && last_modified_ns == last_modified_now_ns
         }
         _ => expected == now,
     };

@@ -45,7 +45,7 @@ pub enum Stamp {
     Object {
         /// The store's tag for this content, when it gives one.
         etag: Option<Arc<str>>,
-        /// Modification time since the epoch.
+        /// Modification time since the epoch; 0 when the store does not tell.
         last_modified_ns: i64,
     },
 }
@@ -68,7 +68,9 @@ impl FileVersion {
     /// Whether a later write could bear the same version, seen at `wall_now_ns`.
     ///
     /// True when the stamp is less than 2 s old, lies in the future, or (local files) both of its times are whole
-    /// seconds, as a coarse file system gives. An object with an ETag is never young: the tag changes with the content.
+    /// seconds, as a coarse file system gives. An object with an ETag is never young: the tag changes with the content. A
+    /// weak one (`W/"…"`) only says what its server holds to be equivalent, so that the time counts; an object without tag
+    /// and time is young for ever.
     /// Ask with the time just *before* the bytes were read; then check by content before using what was derived.
     pub fn is_young(&self, wall_now_ns: i64) -> bool {
         let recent = |stamp_ns: i64| wall_now_ns.saturating_sub(stamp_ns) < YOUNG_NS;
@@ -77,8 +79,8 @@ impl FileVersion {
                 let coarse = mtime_ns % SECOND_NS == 0 && ctime_ns % SECOND_NS == 0;
                 coarse || recent(*mtime_ns) || recent(*ctime_ns)
             }
-            Stamp::Object { etag: Some(_), .. } => false,
-            Stamp::Object { etag: None, last_modified_ns } => recent(*last_modified_ns),
+            Stamp::Object { etag: Some(etag), .. } if !is_weak(etag) => false,
+            Stamp::Object { last_modified_ns, .. } => *last_modified_ns == 0 || recent(*last_modified_ns),
         }
     }
 
@@ -118,6 +120,11 @@ impl FileVersion {
         };
         self.path.len() + etag_bytes
     }
+}
+
+/// Whether a tag promises equivalent content only, not equal bytes.
+pub(crate) fn is_weak(etag: &str) -> bool {
+    etag.starts_with("W/")
 }
 
 impl fmt::Display for FileVersion {
@@ -176,6 +183,9 @@ mod tests {
         assert!(!object(Some("x"), NOW_NS).is_young(NOW_NS));
         assert!(object(None, NOW_NS - SECOND_NS).is_young(NOW_NS));
         assert!(!object(None, NOW_NS - 3 * SECOND_NS).is_young(NOW_NS));
+        assert!(object(Some("W/\"x\""), NOW_NS - SECOND_NS).is_young(NOW_NS), "a weak tag leaves it to the time");
+        assert!(!object(Some("W/\"x\""), NOW_NS - 3 * SECOND_NS).is_young(NOW_NS));
+        assert!(object(None, 0).is_young(NOW_NS) && object(Some("W/\"x\""), 0).is_young(NOW_NS), "no time at all");
     }
 
     #[test]

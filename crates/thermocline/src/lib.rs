@@ -22,7 +22,7 @@ mod builder;
 pub use builder::SessionBuilder;
 pub use thermocline_engine::{
     Database, DatabaseOptions, Error, ErrorKind, Eviction, Progress, QueryResult, Result, Session, SqlStatement,
-    add_caches, arrow, datafusion,
+    StoreOptions, add_caches, arrow, datafusion,
 };
 
 /// Memory: the counting allocator for a host's binary, and sizes as text.

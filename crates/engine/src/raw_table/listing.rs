@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::execution::object_store::ObjectStoreUrl;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use thermocline_medium::{
     Access, Compression, FileVersion, ListedFile, Location, PinnedFile, RemoteFile, list_local, list_remote,
 };
@@ -16,6 +15,7 @@ use thermocline_operator_cache::PinnedSource;
 use thermocline_raw::Source;
 
 use super::options::{FileFormat, TableOptions};
+use crate::database::Database;
 use crate::query::QueryContext;
 
 /// A file as one query sees it.
@@ -84,15 +84,16 @@ pub(crate) async fn open_files(
     locations: &[String],
     format: Option<FileFormat>,
     access: &Access,
-    runtime: &RuntimeEnv,
+    database: &Database,
     context: &QueryContext,
 ) -> Result<(FileFormat, Arc<[Arc<QueryFile>]>)> {
     let mut files = Vec::new();
     let mut format = format;
     for location in locations {
         let key = format!("{}:{location}", format.map_or("any", FileFormat::name));
-        let found =
-            context.listing(&key, || async { open_location(location, format, access, runtime, context).await }).await?;
+        let found = context
+            .listing(&key, || async { open_location(location, format, access, database, context).await })
+            .await?;
         if format.is_none() {
             format = found.iter().find_map(|file| FileFormat::from_path(file.path()));
         }
@@ -111,7 +112,7 @@ async fn open_location(
     text: &str,
     format: Option<FileFormat>,
     access: &Access,
-    runtime: &RuntimeEnv,
+    database: &Database,
     context: &QueryContext,
 ) -> Result<Arc<[Arc<QueryFile>]>> {
     let parsed = Location::parse(text).map_err(external)?;
@@ -141,12 +142,11 @@ async fn open_location(
         }
         Location::Remote(pattern) => {
             let url = ObjectStoreUrl::parse(pattern.store_url())?;
-            let store = runtime.object_store(&url).map_err(|_| {
-                DataFusionError::Plan(format!(
-                    "{text}: no object store is registered for {}; register one on the session first",
-                    pattern.store_url()
-                ))
-            })?;
+            // One that the host registered comes first.
+            let store = match database.runtime().object_store(&url) {
+                Ok(store) => store,
+                Err(_) => database.stores().get(pattern.store_url(), access).map_err(external)?,
+            };
             let many = pattern.is_glob() || pattern.is_folder();
             let format = match format {
                 None if many => first_format(&list_remote(&store, pattern, None, access).await.map_err(external)?),

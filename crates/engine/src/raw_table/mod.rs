@@ -141,7 +141,7 @@ async fn open_table(
 ) -> Result<OpenTable> {
     let access = config.shared().access();
     let (format, files) =
-        listing::open_files(&definition.locations, definition.format, &access, database.runtime(), context).await?;
+        listing::open_files(&definition.locations, definition.format, &access, database, context).await?;
     let inferred = infer::schema_of(database, definition, config, format, &files).await?;
     Ok(OpenTable { format, files, inferred })
 }

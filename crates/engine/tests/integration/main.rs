@@ -10,6 +10,7 @@ mod growth;
 mod harness;
 mod interrupts;
 mod membership;
+mod remote;
 mod security;
 mod slt;
 mod staleness;

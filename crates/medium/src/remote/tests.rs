@@ -83,7 +83,7 @@ fn a_store_without_tags_is_held_to_the_time_it_tells() {
 fn a_missing_object_is_an_error_with_its_url() {
     let store = store_with(&[]);
     let error = open(&store, "missing.csv").unwrap_err();
-    assert!(matches!(error, MediumError::NotFound { .. }));
+    assert!(matches!(error, MediumError::NoSuchObject { .. }));
     assert!(error.to_string().starts_with("memory:///missing.csv: "), "{error}");
 }
 
