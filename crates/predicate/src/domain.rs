@@ -95,6 +95,28 @@ impl Domain {
         Self::from_ranges(false, &coalesce(ranges))
     }
 
+    /// The strings that begin with `prefix`: `LIKE 'prefix%'`. Everything but NULL for an empty one.
+    ///
+    /// ```
+    /// use thermocline_predicate::{Domain, Scalar};
+    /// let asked = Domain::prefix("ab");
+    /// assert!(asked.contains(Some(&Scalar::from("abc"))) && !asked.contains(Some(&Scalar::from("ac"))));
+    /// assert!(Domain::prefix("a").covers(&asked));
+    /// ```
+    pub fn prefix(prefix: &str) -> Self {
+        if prefix.is_empty() {
+            return Self::not_null();
+        }
+        // Strings are in the order of their code points. The least one behind all that begin with the prefix is the prefix
+        // with its last code point raised, cut short where that is the last there is; `char` steps over the surrogates.
+        let raised = prefix
+            .char_indices()
+            .rev()
+            .find_map(|(at, last)| (last..=char::MAX).nth(1).map(|next| format!("{}{next}", &prefix[..at])));
+        let high = raised.map_or(Bound::Unbounded, |next| Bound::Excluded(Scalar::from(next.as_str())));
+        Self::interval(Bound::Included(Scalar::from(prefix)), high)
+    }
+
     /// The values that are not in this set, without NULL whether or not this set admits it: in SQL, `NOT (x IN S)`
     /// is never true of NULL.
     #[must_use]

@@ -140,6 +140,16 @@ fn truth(fields: &Fields<'_>, expr: &Expr) -> Option<Truth> {
             Some(if list.negated { sets.negated() } else { sets })
         }
         Expr::BinaryExpr(binary) => binary_truth(fields, binary),
+        Expr::Like(like) => {
+            let (path, data_type) = scalar_field(fields, &like.expr)?;
+            let Scalar::Utf8(pattern) = literal(&like.pattern, &data_type)? else { return None };
+            // ILIKE folds letters, and only the usual escape is known to be evaluated.
+            if like.case_insensitive || like.escape_char.is_some_and(|escape| escape != '\\') {
+                return None;
+            }
+            let sets = Truth::of_values(path, data_type, pattern_domain(&pattern)?);
+            Some(if like.negated { sets.negated() } else { sets })
+        }
         Expr::Column(_) | Expr::ScalarFunction(_) => {
             let (path, data_type) = fields.path(expr)?;
             (data_type == DataType::Boolean)
@@ -194,6 +204,22 @@ fn binary_truth(fields: &Fields<'_>, binary: &BinaryExpr) -> Option<Truth> {
         _ => return None,
     };
     Some(Truth::of_values(path, data_type, domain))
+}
+
+/// The strings that a LIKE pattern matches, if it has no wildcard but `%` at its end. `starts_with` arrives as such a pattern
+/// too, its argument escaped. A backslash stands for the character behind it, and for itself at the end.
+fn pattern_domain(pattern: &str) -> Option<Domain> {
+    let mut text = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '%' if letters.as_str().bytes().all(|rest| rest == b'%') => return Some(Domain::prefix(&text)),
+            '%' | '_' => return None,
+            '\\' => text.push(letters.next().unwrap_or('\\')),
+            letter => text.push(letter),
+        }
+    }
+    Some(Domain::point(Scalar::from(text.as_str())))
 }
 
 /// The values that compare equal to `value`. A domain orders floats totally, SQL holds both zeros to be equal: a bound at

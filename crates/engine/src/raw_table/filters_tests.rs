@@ -105,12 +105,37 @@ fn every_translated_filter_passes_the_rows_that_datafusion_passes() {
 }
 
 #[test]
+fn patterns_that_end_in_a_wildcard_pass_the_rows_that_datafusion_passes() {
+    let words =
+        ["", "a", "ab", "abc", "b", "é", "éa", "a%", "a%b", "a_", "a_b", "a\\", "a\\b", "A", "a\n", "\u{10ffff}b"];
+    let values = words.iter().copied().map(Some).chain([None]).collect::<Vec<_>>();
+    let schema = Arc::new(Schema::new(vec![Field::new("s", DataType::Utf8, true)]));
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(values)) as ArrayRef]).unwrap();
+    let mut pieces: Vec<String> = words.iter().map(ToString::to_string).collect();
+    pieces.extend(["a\\%", "a\\_", "a\\\\", "\\a", "a\\%b"].map(String::from));
+    let mut translated = 0;
+    for piece in &pieces {
+        for pattern in [piece.clone(), format!("{piece}%"), format!("{piece}%%")] {
+            for filter in [col("s").like(lit(&pattern)), col("s").not_like(lit(&pattern))] {
+                translated += usize::from(check(&batch, &filter));
+                translated += usize::from(check(&batch, &Expr::Not(Box::new(filter))));
+            }
+        }
+    }
+    assert!(translated > pieces.len() * 8, "{translated} filters were translated");
+}
+
+#[test]
 fn what_is_no_condition_on_one_field_stays_above_the_scan() {
     let batch = batch();
     let schema = batch.schema();
     let fields = Fields { schema: schema.as_ref(), element: None };
     let kept = [
-        col("s").like(lit("a%")),
+        col("s").like(lit("%a")),
+        col("s").like(lit("a%b")),
+        col("s").like(lit("a_")),
+        col("s").like(lit("a_%")),
+        col("s").ilike(lit("a%")),
         col("i").gt(col("f")),
         (col("i") + lit(1_i64)).gt(lit(2_i64)),
         col("i").gt(lit(1_i64)).or(col("f").gt(lit(1.0))),

@@ -154,6 +154,30 @@ fn integer_bounds_become_closed_and_neighbours_merge() {
 }
 
 #[test]
+fn a_prefix_is_the_set_of_the_strings_that_begin_with_it() {
+    let letters = ['\0', 'a', 'b', 'é', '\u{D7FF}', '\u{E000}', '\u{10FFFE}', char::MAX];
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        let mut word = || (0..random.below(4)).map(|_| *random.pick(&letters)).collect::<String>();
+        let (prefix, other, narrower) = (word(), word(), word());
+        let domain = Domain::prefix(&prefix);
+        for value in [other.clone(), format!("{prefix}{other}")] {
+            let inside = domain.contains(Some(&Scalar::from(value.as_str())));
+            assert_eq!(inside, value.starts_with(&prefix), "seed {seed}: {value:?} in {prefix:?}");
+            let outside = domain.complement().contains(Some(&Scalar::from(value.as_str())));
+            assert_eq!(outside, !inside, "seed {seed}: {value:?} not in {prefix:?}");
+        }
+        assert!(!domain.contains(None));
+        assert!(domain.covers(&Domain::prefix(&format!("{prefix}{narrower}"))), "seed {seed}: {prefix:?} {narrower:?}");
+        assert_eq!(
+            Domain::prefix(&other).covers(&domain),
+            prefix.starts_with(&other),
+            "seed {seed}: {other:?} {prefix:?}"
+        );
+    }
+}
+
+#[test]
 fn a_set_is_shown_as_the_sql_that_asks_for_it() {
     let shown = |domain: &Domain| domain.display(&"x").to_string();
     let ints = |values: &[i128]| Domain::points(values.iter().map(|&value| Scalar::Int(value)));
