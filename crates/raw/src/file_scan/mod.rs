@@ -25,6 +25,9 @@ mod ranges;
 mod remote_stream;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
+mod store_tests;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 mod window;
 

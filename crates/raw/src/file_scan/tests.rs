@@ -39,7 +39,7 @@ fn remote_of(bytes: &[u8]) -> Arc<RemoteFile> {
     Arc::new(block_on(RemoteFile::open(store, "memory://", path)).unwrap())
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
@@ -73,14 +73,14 @@ fn tiny(random: &mut Random) -> Grain {
 
 /// What all morsels of a scan give, in their order.
 #[derive(Debug, PartialEq)]
-struct Outcome {
+pub(super) struct Outcome {
     rows: Vec<Vec<Cell>>,
     records: u64,
     skipped: u64,
     positions: RecordPositions,
 }
 
-fn drain(scan: &FileScan) -> Result<Outcome, RawError> {
+pub(super) fn drain(scan: &FileScan) -> Result<Outcome, RawError> {
     let mut outcome = Outcome { rows: Vec::new(), records: 0, skipped: 0, positions: RecordPositions::default() };
     let mut expected_index = 0;
     while let Some(morsel) = scan.next_morsel()? {
@@ -98,7 +98,7 @@ fn drain(scan: &FileScan) -> Result<Outcome, RawError> {
     Ok(outcome)
 }
 
-fn whole(bytes: &[u8], format: &Format, plan: &ScanPlan) -> Result<Outcome, RawError> {
+pub(super) fn whole(bytes: &[u8], format: &Format, plan: &ScanPlan) -> Result<Outcome, RawError> {
     let mut decoder: Box<dyn Decoder> = match format {
         Format::Ndjson => Box::new(NdjsonDecoder::new(plan, Arc::from("f"))?),
         Format::Csv(format) => Box::new(CsvDecoder::new(plan, format, Arc::from("f"))?),
@@ -138,7 +138,7 @@ fn random_csv(random: &mut Random) -> String {
     text
 }
 
-fn csv_plan(text: &str) -> (Format, ScanPlan) {
+pub(super) fn csv_plan(text: &str) -> (Format, ScanPlan) {
     let format = CsvFormat { has_header: true, ..CsvFormat::with_columns(["id", "text", "n"]) };
     let columns = [("text", DataType::Utf8), ("id", DataType::Int64)];
     let columns = columns.map(|(name, data_type)| Column { path: FieldPath::root(name), data_type });
@@ -216,7 +216,7 @@ fn one_column() -> Format {
     Format::Csv(Arc::new(CsvFormat { has_header: false, ..CsvFormat::with_columns(["a"]) }))
 }
 
-fn ints() -> ScanPlan {
+pub(super) fn ints() -> ScanPlan {
     ScanPlan::all_rows(vec![Column { path: FieldPath::root("a"), data_type: DataType::Int64 }])
 }
 
