@@ -14,7 +14,6 @@ pub(crate) fn width_of(largest: u64) -> u32 {
 }
 
 /// Words that `count` numbers of `width` bits take.
-#[cfg(test)]
 pub(crate) fn word_count(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(64)
 }

@@ -11,7 +11,8 @@
 use arrow::array::ArrayRef;
 use arrow::buffer::OffsetBuffer;
 
-use crate::{RawError, RecordPositions};
+use crate::{MapPiece, MappedRecords, RawError, RecordPositions};
+use thermocline_predicate::FieldPath;
 
 /// What a decoder made of the records it was given.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub struct Rows {
     /// If the plan wants [`positions`](crate::ScanPlan::positions): the offset in the (decompressed) file of the first
     /// byte of each record that gave at least one row, or is kept without, in file order.
     pub positions: Option<RecordPositions>,
+    /// If the plan wants a [`map`](crate::ScanPlan::map): where the records are, and the fields that the plan reads.
+    pub map_piece: Option<MapPiece>,
 }
 
 /// Turns whole records into columns.
@@ -42,6 +45,16 @@ pub trait Decoder: Send {
     /// A record that cannot be read, unless the plan skips those. After an error, [`finish`](Self::finish) gives
     /// the rows before the bad record.
     fn decode(&mut self, records: &[u8], file_offset: u64) -> Result<(), RawError>;
+
+    /// Paths of the fields it looks for in a record, in an order of its own; of an unnested list the list's.
+    fn map_paths(&self) -> &[FieldPath];
+
+    /// Like [`decode`](Self::decode) for `mapped`, records whose fields' places are known, all of them in `content`, which
+    /// begins at `file_offset` in the file. Gives the rows that `decode` gives.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_mapped(&mut self, content: &[u8], file_offset: u64, mapped: MappedRecords<'_>) -> Result<(), RawError>;
 
     /// Rows gathered since the last [`finish`](Self::finish).
     fn row_count(&self) -> usize;

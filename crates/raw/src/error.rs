@@ -133,6 +133,14 @@ pub enum RawError {
         /// What was expected there, and what was found.
         reason: String,
     },
+    /// Stored bytes that are no positional map of this file. Not a fault of the file: it is scanned without a map.
+    #[error("{file}: its stored positional map is not used: {reason}")]
+    PositionalMap {
+        /// The file's path or URL.
+        file: Arc<str>,
+        /// What was expected of the map.
+        reason: &'static str,
+    },
     /// A remote morsel was to be decoded before it was fetched: a fault of the caller.
     #[error("{file}, byte {offset_bytes}: to be decoded before it was fetched")]
     NotFetched {

@@ -1,6 +1,6 @@
 //! Raw NDJSON and CSV files to Arrow columns, in place: no load step, only what is asked for is parsed.
 //!
-//! **Owns**: schema inference from a sample, the decoders that turn records into columns under a [`ScanPlan`]
+//! **Owns**: positional maps; schema inference from a sample, the decoders that turn records into columns under a [`ScanPlan`]
 //! (projection, predicate, unnesting), and the splitting of files into pieces that many threads decode.
 //!
 //! **Does not own**: which files there are and in which version (`medium`), predicates (`predicate`), plans and SQL
@@ -18,6 +18,7 @@ mod file_scan;
 mod leaf;
 pub mod ndjson;
 mod plan;
+mod positional_map;
 mod record_positions;
 
 pub use csv::{BigIntegers, Sample};
@@ -26,4 +27,5 @@ pub use error::{Fault, MAX_DEPTH, MAX_RECORD_BYTES, RawError, SEEN_CHARACTERS, q
 pub use file_scan::{FileScan, Format, Head, Morsel, Source, read_head};
 pub use leaf::{LeafBuilder, Mismatch};
 pub use plan::{Column, OnError, ScanPlan, Unnest};
+pub use positional_map::{MapPiece, MappedRecords, PositionalMap, PositionalMapBuilder};
 pub use record_positions::RecordPositions;

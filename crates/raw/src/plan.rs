@@ -61,6 +61,9 @@ pub struct ScanPlan {
     pub strict: bool,
     /// Note where the records are that gave rows, in [`Rows::positions`](crate::Rows::positions).
     pub positions: bool,
+    /// Note where all records are, and where in them the fields that the plan reads, in
+    /// [`Rows::map_piece`](crate::Rows::map_piece).
+    pub map: bool,
 }
 
 impl ScanPlan {
@@ -74,6 +77,7 @@ impl ScanPlan {
             on_error: OnError::Fail,
             strict: false,
             positions: false,
+            map: false,
         }
     }
 

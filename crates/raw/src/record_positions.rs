@@ -14,7 +14,7 @@
 //! **Paper**: ReCache (PVLDB 2017) §5.2: a *lazily* cached item holds offsets of its records instead of their values.
 //! Lengths are not kept: a record's end is found by reading it.
 
-use crate::bit_packing::{pack, unpack, width_of};
+use crate::bit_packing::{pack, unpack, width_of, word_count};
 
 /// Offsets of a block. The 24 bytes of its head are a fifth of a byte a record, while one record of unusual length
 /// widens the steps of only so many others.
@@ -107,6 +107,24 @@ impl RecordPositions {
         self.blocks.shrink_to_fit();
         self.words.shrink_to_fit();
         self.tail.shrink_to_fit();
+    }
+
+    /// Of each full block the first offset, the least step and the width of the steps; the words; the offsets behind the
+    /// blocks.
+    pub(crate) fn parts(&self) -> (impl Iterator<Item = (u64, u64, u8)> + '_, &[u64], &[u64]) {
+        let head = |block: &Block| (block.first, block.least_step, block.width() as u8);
+        (self.blocks.iter().map(head), &self.words, &self.tail)
+    }
+
+    /// From [`parts`](Self::parts) that belong together; that the offsets ascend is not known yet.
+    pub(crate) fn from_parts(heads: &[(u64, u64, u8)], words: Vec<u64>, tail: Vec<u64>) -> Self {
+        let mut start = 0;
+        let mut blocks = Vec::with_capacity(heads.len());
+        for &(first, least_step, width) in heads {
+            blocks.push(Block { first, least_step, place: start << 8 | u64::from(width) });
+            start += word_count(BLOCK_COUNT - 1, u32::from(width)) as u64;
+        }
+        Self { blocks, words, tail }
     }
 
     /// Number of blocks, a last one that is not full included.

@@ -45,6 +45,7 @@ impl RawSource {
             on_error: scan.options.on_error(&scan.config),
             strict: scan.options.strict,
             positions: false,
+            map: false,
         };
         let format = match (scan.format, &scan.csv) {
             (FileFormat::Csv, Some(csv)) => Format::Csv(Arc::clone(csv)),

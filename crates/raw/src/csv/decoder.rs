@@ -22,11 +22,12 @@ use thermocline_predicate::{Domain, FieldPath};
 
 use super::dialect::{CsvFormat, header_names};
 use super::fault::{FieldProblem, Place, Problem};
-use super::field::{FieldText, read_field};
-use super::index::{RecordFields, RecordIndex};
+use super::field::{FieldText, raw_field, read_field};
+use super::index::{RecordFields, RecordIndex, without_carriage_return};
 use super::marks::Marks;
 use crate::decoder::{Decoder, Rows};
-use crate::{Fault, LeafBuilder, OnError, RawError, RecordPositions, ScanPlan};
+use crate::positional_map::{FIRST_OFFSET, code_of};
+use crate::{Fault, LeafBuilder, MapPiece, MappedRecords, OnError, RawError, RecordPositions, ScanPlan};
 
 /// Bytes indexed at once: the index of a window and its bytes stay in the L2 cache, and the pieces are long enough that
 /// indexing the cut record at the end twice does not matter.
@@ -59,6 +60,9 @@ pub struct CsvDecoder {
     record_count: u64,
     skipped_count: u64,
     positions: Option<RecordPositions>,
+    /// By column.
+    map_paths: Vec<FieldPath>,
+    map_piece: Option<MapPiece>,
 }
 
 #[derive(Debug)]
@@ -109,6 +113,8 @@ impl CsvDecoder {
             record_count: 0,
             skipped_count: 0,
             positions: plan.positions.then(RecordPositions::default),
+            map_paths: Vec::new(),
+            map_piece: None,
         };
         for column in &plan.columns {
             let at = decoder.column(&column.path, &column.data_type)?;
@@ -122,6 +128,9 @@ impl CsvDecoder {
             decoder.columns[column].is_filtered = true;
             decoder.filters.push(Filter { column, domain: domain.clone() });
         }
+        let paths = decoder.columns.iter().map(|column| FieldPath::root(&format.column_names[column.position]));
+        decoder.map_paths = paths.collect();
+        decoder.map_piece = plan.map.then(|| MapPiece::new(&decoder.map_paths));
         // Text is copied before it is tested; numbers are not.
         let columns = &decoder.columns;
         decoder.filters.sort_by_key(|filter| {
@@ -224,6 +233,12 @@ impl CsvDecoder {
         };
         if passed {
             self.record_count += (end - first) as u64;
+            if let Some(piece) = &mut self.map_piece {
+                for record in first..end {
+                    let fields = self.index.record(record);
+                    piece.push(offset_bytes + u64::from(fields.start), field_codes(&self.columns, fields));
+                }
+            }
             if let Some(positions) = &mut self.positions {
                 let starts = |record: usize| offset_bytes + u64::from(self.index.record(record).start);
                 if self.filters.is_empty() {
@@ -328,7 +343,16 @@ impl CsvDecoder {
     fn read_carefully(&mut self, window: &[u8], first: usize, offset_bytes: u64) -> Result<(), RawError> {
         for record in first..self.index.record_count() {
             let is_unclosed = self.index.has_open_quote() && record + 1 == self.index.record_count();
-            match self.read_record(window, record, offset_bytes, is_unclosed) {
+            let outcome = self.read_record(window, record, offset_bytes, is_unclosed);
+            if let Some(piece) = &mut self.map_piece {
+                let fields = self.index.record(record);
+                match &outcome {
+                    Ok(Outcome::Blank) => {}
+                    Ok(_) => piece.push(offset_bytes + u64::from(fields.start), field_codes(&self.columns, fields)),
+                    Err(_) => piece.spoil(),
+                }
+            }
+            match outcome {
                 Ok(Outcome::Blank) => {}
                 Ok(Outcome::Rejected) => {
                     self.record_count += 1;
@@ -353,6 +377,34 @@ impl CsvDecoder {
             }
         }
         Ok(())
+    }
+
+    /// Reads the record in `content[record]` whose fields are where `codes` tell. `None` when it must be read carefully.
+    fn read_mapped(&mut self, content: &[u8], record: std::ops::Range<usize>, codes: &[u32]) -> Option<Outcome> {
+        let source =
+            Source { window: content, text: None, marks: self.marks, null_text: self.format.null_text.as_bytes() };
+        let count = self.format.column_names.len();
+        let mut append = |column: &mut ParsedColumn, code: u32| {
+            let start = record.start + code.checked_sub(FIRST_OFFSET)? as usize;
+            let mut raw = raw_field(content.get(start..record.end)?, source.marks);
+            if column.position + 1 == count {
+                raw = without_carriage_return(raw);
+            }
+            column.append_raw(source, raw, start, &mut self.scratch).ok()
+        };
+        for filter in &self.filters {
+            let column = &mut self.columns[filter.column];
+            append(column, codes[filter.column])?;
+            if !column.builder.test(&filter.domain) {
+                return Some(Outcome::Rejected);
+            }
+        }
+        for (column, &code) in self.columns.iter_mut().zip(codes) {
+            if !column.is_filtered {
+                append(column, code)?;
+            }
+        }
+        Some(Outcome::Passed)
     }
 
     fn read_record(
@@ -407,6 +459,11 @@ impl CsvDecoder {
     }
 }
 
+/// Codes of where a record's fields begin, by column.
+fn field_codes<'a>(columns: &'a [ParsedColumn], fields: RecordFields<'a>) -> impl Iterator<Item = u32> + 'a {
+    columns.iter().map(move |column| code_of(fields.field_start(column.position) - fields.start as usize))
+}
+
 enum Outcome {
     Blank,
     Rejected,
@@ -432,7 +489,18 @@ impl ParsedColumn {
         fields: RecordFields<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), FieldProblem> {
-        let raw = fields.field(source.window, self.position);
+        self.append_raw(source, fields.field(source.window, self.position), fields.field_start(self.position), scratch)
+    }
+
+    /// Appends the value that the bytes `raw`, at `start` in the window, stand for.
+    #[inline(always)]
+    fn append_raw(
+        &mut self,
+        source: Source<'_>,
+        raw: &[u8],
+        start: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), FieldProblem> {
         let (text, is_quoted) = match read_field(raw, source.marks, scratch) {
             FieldText::Bare(text) if text != source.null_text => (text, false),
             FieldText::Bare(_) => {
@@ -452,7 +520,7 @@ impl ParsedColumn {
             // Text that lost more than its two quotes was copied, and does not stand in the window.
             && text.len() + 2 * usize::from(is_quoted) == raw.len()
         {
-            let start = fields.field_start(self.position) + usize::from(is_quoted);
+            let start = start + usize::from(is_quoted);
             if let Some(text) = window.get(start..start + text.len()) {
                 return self.builder.append_str(text).map_err(FieldProblem::Value);
             }
@@ -486,6 +554,37 @@ impl Decoder for CsvDecoder {
         Ok(())
     }
 
+    fn map_paths(&self) -> &[FieldPath] {
+        &self.map_paths
+    }
+
+    fn decode_mapped(&mut self, content: &[u8], file_offset: u64, mapped: MappedRecords<'_>) -> Result<(), RawError> {
+        for (record, codes) in mapped.iter(file_offset, content.len(), self.map_paths.len()) {
+            let outcome = self.read_mapped(content, record.clone(), codes);
+            let at = file_offset + record.start as u64;
+            let Some(outcome) = outcome else {
+                self.take_back();
+                let mut from = record.start;
+                while from < record.end {
+                    from += self.decode_window(&content[from..record.end], file_offset + from as u64)?;
+                }
+                continue;
+            };
+            self.record_count += 1;
+            if matches!(outcome, Outcome::Passed) {
+                self.row_count += 1;
+                if let Some(positions) = &mut self.positions {
+                    positions.push(at);
+                }
+            }
+            self.take_back();
+            if let Some(piece) = &mut self.map_piece {
+                piece.push(at, codes.iter().copied());
+            }
+        }
+        Ok(())
+    }
+
     fn row_count(&self) -> usize {
         self.row_count
     }
@@ -510,6 +609,7 @@ impl Decoder for CsvDecoder {
             record_count: std::mem::take(&mut self.record_count),
             skipped_count: std::mem::take(&mut self.skipped_count),
             positions: self.positions.as_mut().map(std::mem::take),
+            map_piece: self.map_piece.as_mut().map(MapPiece::take),
         })
     }
 }

@@ -31,6 +31,38 @@ pub(crate) fn read_field<'a>(raw: &'a [u8], marks: Marks, scratch: &'a mut Vec<u
     }
 }
 
+/// The raw bytes of the field that `rest`, cut at the end of its record, begins with: up to the delimiter or newline that
+/// ends it.
+#[inline]
+pub(crate) fn raw_field(rest: &[u8], marks: Marks) -> &[u8] {
+    let end = match (rest.first(), marks.quote) {
+        (Some(first), Some(quote)) if *first == quote => quoted_end(rest, quote, marks),
+        _ => memchr::memchr2(marks.delimiter, b'\n', rest),
+    };
+    &rest[..end.unwrap_or(rest.len())]
+}
+
+fn quoted_end(rest: &[u8], quote: u8, marks: Marks) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        // Inside quotes.
+        at += match marks.escape {
+            None => memchr::memchr(quote, rest.get(at..)?),
+            Some(escape) => memchr::memchr2(quote, escape, rest.get(at..)?),
+        }?;
+        if rest[at] != quote {
+            at += 2;
+            continue;
+        }
+        at += 1;
+        // Behind them; a quote that follows at once is a doubled one.
+        if rest.get(at) != Some(&quote) {
+            return memchr::memchr2(marks.delimiter, b'\n', &rest[at..]).map(|end| at + end);
+        }
+        at += 1;
+    }
+}
+
 fn read_quoted<'a>(raw: &'a [u8], quote: u8, marks: Marks, scratch: &'a mut Vec<u8>) -> FieldText<'a> {
     let body = &raw[1..];
     let next = |from: usize| {
@@ -60,4 +92,41 @@ fn read_quoted<'a>(raw: &'a [u8], quote: u8, marks: Marks, scratch: &'a mut Vec<
         found = next(from);
     }
     FieldText::Unclosed
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::super::index::RecordIndex;
+    use super::*;
+
+    #[test]
+    fn a_field_read_from_its_start_ends_where_the_index_says() {
+        for seed in 1..=5000_u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut below = |bound: usize| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 11) as usize % bound
+            };
+            let window: Vec<u8> = (0..below(120)).map(|_| b"\"\"\"\"aab,,,\n\r\\"[below(13)]).collect();
+            let quote = (below(5) > 0).then_some(b'"');
+            let escape = (below(3) == 0).then_some(b'\\');
+            let marks = Marks { delimiter: b',', quote, escape };
+            let mut index = RecordIndex::default();
+            index.build(&window, marks, true);
+            for record in 0..index.record_count() {
+                let fields = index.record(record);
+                let end = (fields.ends[fields.ends.len() - 1] as usize + 1).min(window.len());
+                for position in 0..fields.ends.len() {
+                    let start = fields.field_start(position);
+                    let expected = &window[start..fields.ends[position] as usize];
+                    let text = String::from_utf8_lossy(&window);
+                    let raw = raw_field(&window[start..end], marks);
+                    assert_eq!(raw, expected, "seed {seed}, byte {start}, {marks:?}: {text:?}");
+                }
+            }
+        }
+    }
 }

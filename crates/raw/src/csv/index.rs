@@ -168,8 +168,9 @@ impl<'a> RecordFields<'a> {
     }
 }
 
+/// `bytes` without the carriage return they may end in.
 #[inline(always)]
-fn without_carriage_return(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_carriage_return(bytes: &[u8]) -> &[u8] {
     match bytes {
         [head @ .., b'\r'] => head,
         _ => bytes,

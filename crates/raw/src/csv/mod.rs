@@ -20,8 +20,8 @@
 //!
 //! Concurrency: decoders belong to a thread; a splitter sees a file in order.
 //!
-//! Deviation from ReCache §3.1: there is no positional map of fields within CSV lines; the structural index of a window
-//! is rebuilt at several GB/s, faster than a stored map would be read.
+//! ReCache §3.1: with a positional map (`positional_map`) fields are read where it says; without one, the structural index
+//! of a window is built at several GB/s.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

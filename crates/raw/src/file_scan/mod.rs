@@ -8,7 +8,7 @@
 //! Three ways. A plain NDJSON file is cut by byte range ([`ranges`]): a newline always ends a record, so each morsel finds
 //! its own borders and nothing is shared. Where borders depend on what came before (quotes of CSV, compressed streams)
 //! morsels are cut in file order under a lock ([`local_stream`], [`remote_stream`]); decoding runs outside of it. Records
-//! whose [`positions`] are known are read alone.
+//! whose [`positions`] are known are read alone, and fields whose places are known without looking for them ([`mapped`]).
 //!
 //! **Invariants**: every record that starts in `[start_bytes, end_bytes)` is decoded once, by the morsel it starts in.
 //! Morsels are numbered densely in file order. A local file's bytes are hashed block by block as they are read, so that
@@ -20,6 +20,7 @@ mod cutter;
 mod head;
 mod input;
 mod local_stream;
+mod mapped;
 mod positions;
 mod ranges;
 mod remote_stream;
@@ -43,6 +44,7 @@ use crate::ndjson::NdjsonDecoder;
 use crate::{Decoder, RawError, Rows, ScanPlan};
 use input::Input;
 use local_stream::LocalStream;
+use mapped::MappedScan;
 use positions::{Fetched, PositionCut};
 use ranges::RangeReader;
 use remote_stream::RemoteStream;
@@ -160,6 +162,7 @@ enum Way {
     Local(Box<Mutex<LocalStream>>),
     Remote { next: AtomicU64, stream: Box<RemoteStream> },
     Positions { next: AtomicU64, cut: Box<PositionCut> },
+    Mapped { next: AtomicU64, scan: Box<MappedScan> },
 }
 
 /// What a thread needs to decode.
@@ -289,6 +292,10 @@ impl FileScan {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 Ok(cut.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
             }
+            Way::Mapped { next, scan } => {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                Ok(scan.cut.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
+            }
         }
     }
 
@@ -306,6 +313,14 @@ impl FileScan {
                 None => Content::Records { window: Window::default(), offset: self.range.start, first_line: None },
             },
             Way::Positions { cut, .. } => Content::Fetched(cut.fetch(morsel.index, file).await?),
+            Way::Mapped { scan, .. } => {
+                let Range { start, end } = morsel.range;
+                let mut window = Window::default();
+                if scan.reads_bytes() {
+                    window.extend(&file.read_range(start..end).await?);
+                }
+                Content::Records { window, offset: start, first_line: None }
+            }
             _ => {
                 let (window, offset) = ranges::fetch(file, &morsel.range, &self.range).await?;
                 Content::Records { window, offset, first_line: None }
@@ -344,6 +359,9 @@ impl FileScan {
             }
             (Content::Records { window, offset, first_line }, _) => {
                 let records = window.content();
+                if let Way::Mapped { scan, .. } = &self.way {
+                    return scan.decode_fetched(index, records, offset, worker.decoder.as_mut());
+                }
                 if !records.is_empty() {
                     let decoded = worker.decoder.decode(records, offset);
                     decoded.map_err(|error| self.with_line(error, records, offset, first_line))?;
@@ -360,6 +378,10 @@ impl FileScan {
             (Content::InFile, Source::Local(file)) => {
                 if let Way::Positions { cut, .. } = &self.way {
                     let decoded = cut.decode(index, file, &mut worker.window, worker.decoder.as_mut());
+                    return decoded.map_err(|error| self.with_line(error, &[], range.start, None));
+                }
+                if let Way::Mapped { scan, .. } = &self.way {
+                    let decoded = scan.decode(index, file, &mut worker.window, worker.decoder.as_mut());
                     return decoded.map_err(|error| self.with_line(error, &[], range.start, None));
                 }
                 let mut reader = RangeReader {
@@ -386,10 +408,10 @@ impl FileScan {
 
     /// Offset after the last record that ends in a newline, once every morsel was decoded: below the scan's end, the rows
     /// include those of a last line that lacks its newline. `None` for compressed files, whose offsets are not the
-    /// file's, for remote ones that are cut in order, and for scans by position.
+    /// file's, for remote ones that are cut in order, and for scans by position or map.
     pub fn covered_end(&self) -> Option<u64> {
-        let is_known =
-            self.compression == Compression::None && !matches!(self.way, Way::Remote { .. } | Way::Positions { .. });
+        let is_known = self.compression == Compression::None
+            && !matches!(self.way, Way::Remote { .. } | Way::Positions { .. } | Way::Mapped { .. });
         is_known.then(|| self.covered_end.load(Ordering::Relaxed).max(self.range.start))
     }
 

@@ -52,6 +52,9 @@ impl PositionGrain {
         morsel_bytes: (BLOCK_BYTES as u64, super::MORSEL_MAX_BYTES),
     };
 
+    /// Every record is wanted: what lies between two belongs to the first.
+    pub(super) const WHOLE: Self = Self { gap_bytes: u64::MAX / BLOCK_COUNT as u64, ..Self::LOCAL };
+
     /// A request to a store takes tens of milliseconds, in which more than a MiB arrives.
     const REMOTE: Self = Self {
         gap_bytes: 1 << 20,
@@ -144,14 +147,13 @@ impl FileScan {
         if let Some(last) = positions.last().filter(|&last| last >= end_bytes) {
             return misplaced(last, format!("expected a record below byte {end_bytes}"));
         }
-        let ends = match &format {
-            Format::Ndjson => RecordEnds::Newline,
-            Format::Csv(format) if format.has_header && first == 0 => {
-                return misplaced(0, "expected a record, found the header".to_owned());
-            }
-            Format::Csv(format) => RecordEnds::Csv(format.marks()),
-        };
-        let cut = PositionCut { borders: borders(&positions, end_bytes, grain), positions, end_bytes, ends, grain };
+        if let Format::Csv(format) = &format
+            && format.has_header
+            && first == 0
+        {
+            return misplaced(0, "expected a record, found the header".to_owned());
+        }
+        let cut = PositionCut::new(positions, end_bytes, &format, grain);
         let way = Way::Positions { next: AtomicU64::new(0), cut: Box::new(cut) };
         Self::assemble(source, first..end_bytes, format, compression, plan, None, Grain::new(0, 1), way)
     }
@@ -187,6 +189,19 @@ fn borders(positions: &RecordPositions, end_bytes: u64, grain: PositionGrain) ->
 }
 
 impl PositionCut {
+    pub(super) fn new(positions: Arc<RecordPositions>, end_bytes: u64, format: &Format, grain: PositionGrain) -> Self {
+        let ends = match format {
+            Format::Ndjson => RecordEnds::Newline,
+            Format::Csv(format) => RecordEnds::Csv(format.marks()),
+        };
+        Self { borders: borders(&positions, end_bytes, grain), positions, end_bytes, ends, grain }
+    }
+
+    /// The numbers of the positions of morsel `index`.
+    pub(super) fn numbers_of(&self, index: u64) -> Range<usize> {
+        self.borders[index as usize]..self.borders[index as usize + 1]
+    }
+
     /// The bytes that morsel `index` stands for: up to where the next one begins. `None` when there are no more.
     pub(super) fn range_of(&self, index: u64) -> Option<Range<u64>> {
         let index = index as usize;
@@ -197,9 +212,8 @@ impl PositionCut {
     }
 
     /// The positions of morsel `index`.
-    fn offsets_of(&self, index: u64) -> Vec<u64> {
-        let index = index as usize;
-        let (start, end) = (self.borders[index], self.borders[index + 1]);
+    pub(super) fn offsets_of(&self, index: u64) -> Vec<u64> {
+        let Range { start, end } = self.numbers_of(index);
         let mut offsets = Vec::with_capacity(end - start + BLOCK_COUNT);
         for block in start / BLOCK_COUNT..end.div_ceil(BLOCK_COUNT) {
             offsets.extend(self.positions.block(block));
@@ -263,7 +277,8 @@ impl PositionCut {
         Ok(())
     }
 
-    fn read(&self, file: &PinnedFile, window: &mut Window, range: Range<u64>) -> Result<(), RawError> {
+    /// Appends `range` of the file to the window.
+    pub(super) fn read(&self, file: &PinnedFile, window: &mut Window, range: Range<u64>) -> Result<(), RawError> {
         let wanted = (range.end - range.start) as usize;
         let read = file.read_at(window.room(wanted), range.start)?;
         if read < wanted {

@@ -1,5 +1,6 @@
 //! Every way a file is cut gives what decoding it whole gives.
 
+mod mapped;
 mod positions;
 
 use std::fs::File;

@@ -10,6 +10,8 @@
 
 use std::sync::Arc;
 
+use thermocline_predicate::FieldPath;
+
 use super::bad::{Bad, What};
 use super::byte_scan::{byte, skip_space};
 use super::program::{Output, Program};
@@ -18,7 +20,7 @@ use super::skip::skip_value;
 use super::validate::validate_record;
 use super::walk::{Culprit, Walk};
 use crate::error::{Fault, MAX_RECORD_BYTES, quote_seen};
-use crate::{Decoder, OnError, RawError, RecordPositions, Rows, ScanPlan};
+use crate::{Decoder, MapPiece, MappedRecords, OnError, RawError, RecordPositions, Rows, ScanPlan};
 
 /// Text before a fault that is shown where the fault itself is an end.
 const TAIL_BYTES: usize = 20;
@@ -35,6 +37,8 @@ pub struct NdjsonDecoder {
     record_count: u64,
     skipped_count: u64,
     positions: Option<RecordPositions>,
+    map_paths: Vec<FieldPath>,
+    map_piece: Option<MapPiece>,
 }
 
 impl NdjsonDecoder {
@@ -43,7 +47,7 @@ impl NdjsonDecoder {
     /// # Errors
     /// Columns of types that NDJSON cannot hold, predicate fields without a type, paths that are empty or too long.
     pub fn new(plan: &ScanPlan, file: Arc<str>) -> Result<Self, RawError> {
-        let Program { record, outputs } = Program::compile(plan)?;
+        let Program { record, outputs, map_paths } = Program::compile(plan)?;
         Ok(Self {
             file,
             record,
@@ -54,6 +58,8 @@ impl NdjsonDecoder {
             record_count: 0,
             skipped_count: 0,
             positions: plan.positions.then(RecordPositions::default),
+            map_piece: plan.map.then(|| MapPiece::new(&map_paths)),
+            map_paths,
         })
     }
 
@@ -73,6 +79,12 @@ impl NdjsonDecoder {
         }
         let mut walk = Walk { buf, end: last, scratch: &mut self.scratch, culprit: None };
         let outcome = read_record(&mut self.record, &mut walk, first, self.is_strict || !has_newline);
+        if let Some(piece) = &mut self.map_piece {
+            match &outcome {
+                Err(bad) if !bad.is_rejection() => piece.spoil(),
+                _ => piece.push(offset + first as u64, self.record.codes(first)),
+            }
+        }
         match outcome {
             Ok(()) => {
                 self.record_count += 1;
@@ -181,6 +193,32 @@ impl Decoder for NdjsonDecoder {
         Ok(())
     }
 
+    fn map_paths(&self) -> &[FieldPath] {
+        &self.map_paths
+    }
+
+    fn decode_mapped(&mut self, content: &[u8], file_offset: u64, mapped: MappedRecords<'_>) -> Result<(), RawError> {
+        for (record, codes) in mapped.iter(file_offset, content.len(), self.map_paths.len()) {
+            let (first, end) = (record.start, record.end);
+            let mut walk = Walk { buf: content, end, scratch: &mut self.scratch, culprit: None };
+            let outcome = self.record.read_known(&mut walk, first, codes);
+            let has_rows = outcome.is_ok();
+            if outcome.is_err_and(|bad| !bad.is_rejection()) {
+                let newline = memchr::memchr(b'\n', &content[record]).map(|at| first + at);
+                self.line(content, first, newline.unwrap_or(end), newline.is_some(), file_offset)?;
+                continue;
+            }
+            self.record_count += 1;
+            if has_rows && let Some(positions) = &mut self.positions {
+                positions.push(file_offset + first as u64);
+            }
+            if let Some(piece) = &mut self.map_piece {
+                piece.push(file_offset + first as u64, codes.iter().copied());
+            }
+        }
+        Ok(())
+    }
+
     fn row_count(&self) -> usize {
         self.record.list.as_ref().map_or(self.record.row_count(), |list| list.elements.row_count())
     }
@@ -216,6 +254,7 @@ impl Decoder for NdjsonDecoder {
             record_count: std::mem::take(&mut self.record_count),
             skipped_count: std::mem::take(&mut self.skipped_count),
             positions: self.positions.as_mut().map(std::mem::take),
+            map_piece: self.map_piece.as_mut().map(MapPiece::take),
         })
     }
 }

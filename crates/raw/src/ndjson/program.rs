@@ -32,6 +32,8 @@ pub(super) struct Program {
     pub(super) record: Scope,
     /// By column of the plan.
     pub(super) outputs: Vec<Output>,
+    /// Paths of the record's slots, and of the list to unnest.
+    pub(super) map_paths: Vec<FieldPath>,
 }
 
 impl Program {
@@ -68,7 +70,9 @@ impl Program {
             let keeps_empty = plan.unnest.as_ref().is_some_and(|unnest| unnest.keeps_empty);
             Box::new(ListTarget::new(element.finish(None, false), depth - 1, column, keeps_empty))
         });
-        Ok(Self { record: record.finish(list, true), outputs })
+        let slots = record.slots.iter().map(|slot| slot.path.clone());
+        let map_paths = slots.chain(plan.unnest.iter().map(|unnest| unnest.path.clone())).collect();
+        Ok(Self { record: record.finish(list, true), outputs, map_paths })
     }
 }
 
@@ -137,7 +141,7 @@ impl ScopeDraft {
         let depth = self.depth + rest.len() as u32;
         let builder = ValueBuilder::new(path, data_type, depth)?;
         self.tree.at(rest).slots.push(self.slots.len());
-        let slot = Slot { builder, domain: None, is_output, depth, seen: 0, put_off: None };
+        let slot = Slot { builder, domain: None, is_output, depth, seen: 0, at: 0, put_off: None };
         self.slots.push(SlotDraft { path: path.clone(), data_type: data_type.clone(), slot });
         Ok(self.slots.len() - 1)
     }

@@ -12,6 +12,8 @@
 //!   predicate fields, and what would be wrong in its other fields is not noticed.
 //! - Nothing is allocated per row except by growing columns.
 
+mod known;
+
 use std::sync::Arc;
 
 use arrow::buffer::OffsetBuffer;
@@ -65,6 +67,8 @@ pub(super) struct Slot {
     pub(super) depth: u32,
     /// The last row it was seen for.
     pub(super) seen: u64,
+    /// Where its value was for that row.
+    pub(super) at: usize,
     /// Where its value is, while it is put off.
     pub(super) put_off: Option<usize>,
 }
@@ -79,6 +83,8 @@ pub(super) struct ListTarget {
     /// Whether records none of whose elements pass are kept.
     keeps_empty: bool,
     put_off: Option<usize>,
+    /// Where the present record's list is, once seen.
+    at: Option<usize>,
     /// Rows of the elements before this record.
     rows_before: usize,
     /// Rows of the elements up to the end of each record that is kept.
@@ -87,7 +93,7 @@ pub(super) struct ListTarget {
 
 impl ListTarget {
     pub(super) fn new(elements: Scope, depth: u32, column: Arc<str>, keeps_empty: bool) -> Self {
-        Self { elements, depth, column, keeps_empty, put_off: None, rows_before: 0, ends: Vec::new() }
+        Self { elements, depth, column, keeps_empty, put_off: None, at: None, rows_before: 0, ends: Vec::new() }
     }
 
     /// Whether the present record has no element that passed, and is not kept without.
@@ -120,6 +126,8 @@ pub(super) struct Scope {
     predicates_left: usize,
     /// Objects being walked.
     open_objects: u32,
+    /// Whether all wanted fields of the present row-to-be were looked for.
+    is_walked: bool,
 }
 
 impl Scope {
@@ -142,6 +150,7 @@ impl Scope {
             current: 0,
             predicates_left: 0,
             open_objects: 0,
+            is_walked: false,
         }
     }
 
@@ -155,15 +164,10 @@ impl Scope {
     /// kept; the position behind it is given. Otherwise nothing is kept.
     #[inline]
     pub(super) fn read<const IS_RECORD: bool>(&mut self, walk: &mut Walk<'_>, pos: usize) -> Result<usize, Bad> {
-        self.current += 1;
-        self.predicates_left = self.predicate_count;
-        self.open_objects = 0;
-        if let Some(list) = &mut self.list {
-            list.put_off = None;
-            list.rows_before = list.elements.row_count;
-        }
+        self.begin();
         let outcome = self.take::<IS_RECORD>(self.root, walk, pos).and_then(|end| {
             self.open_objects = 0;
+            self.is_walked = true;
             if IS_RECORD && end != walk.end {
                 return Err(Bad::new(skip_space(walk.buf, end), What::TrailingContent));
             }
@@ -175,6 +179,20 @@ impl Scope {
             self.take_back();
         }
         outcome
+    }
+
+    /// Begins the next row-to-be.
+    #[inline]
+    fn begin(&mut self) {
+        self.current += 1;
+        self.predicates_left = self.predicate_count;
+        self.open_objects = 0;
+        self.is_walked = false;
+        if let Some(list) = &mut self.list {
+            list.put_off = None;
+            list.at = None;
+            list.rows_before = list.elements.row_count;
+        }
     }
 
     #[inline]
@@ -198,6 +216,7 @@ impl Scope {
     fn take_slot(&mut self, at: usize, walk: &mut Walk<'_>, pos: usize) -> Result<usize, Bad> {
         let slot = &mut self.slots[at];
         slot.seen = self.current;
+        slot.at = pos;
         let Some(domain) = &slot.domain else {
             if self.predicates_left > 0 {
                 slot.put_off = Some(pos);
@@ -239,6 +258,7 @@ impl Scope {
 
     fn take_list(&mut self, walk: &mut Walk<'_>, pos: usize) -> Result<usize, Bad> {
         let Some(list) = &mut self.list else { return Err(Bad::new(pos, What::Value)) };
+        list.at = Some(pos);
         if self.predicates_left > 0 {
             list.put_off = Some(pos);
             return skip_value(walk.buf, pos, walk.end, list.depth);

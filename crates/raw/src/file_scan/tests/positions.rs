@@ -63,7 +63,7 @@ fn one_by_one(lines: &[(usize, &str)], format: &Format, plan: &ScanPlan) -> (Vec
 }
 
 /// A text, its format, a plan, and the records without the header.
-fn any_file(random: &mut Random) -> (String, Format, ScanPlan) {
+pub(super) fn any_file(random: &mut Random) -> (String, Format, ScanPlan) {
     if random.one_in(2) {
         let (fields, mut text) = random_ndjson(random);
         if random.one_in(4) {
@@ -73,6 +73,9 @@ fn any_file(random: &mut Random) -> (String, Format, ScanPlan) {
     }
     let text = random_csv(random);
     let (format, mut plan) = csv_plan(&text);
+    if random.one_in(2) {
+        plan.columns.insert(0, Column { path: FieldPath::root("n"), data_type: DataType::Int64 });
+    }
     if random.one_in(2) {
         let domain = Domain::points((0..40).filter(|_| random.one_in(3)).map(Scalar::Int));
         plan.predicate = plan.predicate.and(FieldPath::root("id"), domain);

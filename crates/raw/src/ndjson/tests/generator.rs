@@ -308,5 +308,6 @@ pub(crate) fn plan(random: &mut Random, fields: &Fields) -> ScanPlan {
         on_error: OnError::Fail,
         strict: random.one_in(3),
         positions: random.one_in(2),
+        map: random.one_in(2),
     }
 }
