@@ -120,10 +120,10 @@ async fn a_file_of_an_http_server_is_read_by_its_url() {
 async fn only_allowed_urls_are_read_and_no_redirect_leads_out_of_them() {
     let server = server();
     let elsewhere = StoreServer::start().unwrap();
-    elsewhere.put("/secret.csv", "k\n1\n");
+    elsewhere.put("/data/secret.csv", "k\n1\n");
     server.put("/bucket/in/a.csv", "k\n1\n");
     server.put("/bucket/out/a.csv", "k\n1\n");
-    server.redirect("/bucket/in/b.csv", &format!("{}/secret.csv", elsewhere.url()));
+    server.redirect("/bucket/in/b.csv", &format!("{}/data/secret.csv", elsewhere.url()));
     let session = database(&server).session();
     let http = format!("{}/bucket/in", server.url());
     assert_eq!(integer(&session, &format!("SELECT k FROM '{http}/b.csv'")).await, 1);
