@@ -97,6 +97,11 @@ fn connection_failure(source: &Error) -> Option<String> {
                  the variable SSL_CERT_FILE"
             ));
         }
+        if last.contains("corrupt message") || last.contains("handshake") {
+            return Some(format!(
+                "no encrypted connection can be made: {last}; if the server speaks plain HTTP, write http://"
+            ));
+        }
         if last.contains("scheme is not http") || last.contains("URL scheme is not allowed") {
             return Some(
                 "the connection would not be encrypted; write https://, or set AWS_ALLOW_HTTP=true".to_owned(),

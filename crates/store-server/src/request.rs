@@ -40,6 +40,10 @@ pub(crate) fn read(from: &mut impl Read) -> io::Result<Option<Request>> {
             return Ok(None);
         }
         head.extend_from_slice(&part[..read]);
+        // The beginning of TLS, which is spoken to the wrong port: answered in plain, as other servers do.
+        if head[0] == 0x16 {
+            return Ok(Some(Request::default()));
+        }
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let mut lines = head.split("\r\n");

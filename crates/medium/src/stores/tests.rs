@@ -163,11 +163,10 @@ fn a_host_that_cannot_be_reached_is_an_error_with_its_url_and_the_reason() {
         format!("http://{}", listener.local_addr().unwrap())
     };
     let unknown = "http://no-such-host.invalid";
-    let encrypted = {
-        let server = StoreServer::start().unwrap();
-        server.url().replace("http://", "https://")
-    };
-    for (host, reason) in [(refused.as_str(), "refuses connections"), (unknown, "name is not known"), (&encrypted, "")]
+    let server = StoreServer::start().unwrap();
+    let plain = server.url().replace("http://", "https://");
+    for (host, reason) in
+        [(refused.as_str(), "refuses connections"), (unknown, "name is not known"), (&plain, "no encrypted connection")]
     {
         let url = format!("{host}/a.csv");
         let failed = list(&url, &StoreOptions::anonymous()).unwrap_err();
@@ -177,6 +176,15 @@ fn a_host_that_cannot_be_reached_is_an_error_with_its_url_and_the_reason() {
         let text = error(list("s3://bucket/a.csv", &StoreOptions::anonymous().with_variable("AWS_ENDPOINT_URL", host)));
         assert!(text.starts_with("s3://bucket/a.csv: ") && text.contains(reason), "{text}");
     }
+}
+
+#[test]
+fn an_endpoint_without_encryption_can_be_refused() {
+    let server = StoreServer::start().unwrap();
+    server.put("/bucket/a.csv", "x");
+    let text = error(list("s3://bucket/a.csv", &signed(&server).with_variable("AWS_ALLOW_HTTP", "false")));
+    assert!(text.starts_with("s3://bucket/a.csv: the connection would not be encrypted"), "{text}");
+    assert!(server.take_requests().is_empty());
 }
 
 #[test]
