@@ -1,7 +1,7 @@
 //! What this machine is, and what time it is.
 //!
 //! **Owns:** detection of processors, caches, memory and the control group's limit ([`Machine`]); the measurement of
-//! memory bandwidth and latency ([`calibrate`]); the process's own memory by kind ([`process_memory`]); the [`Clock`]
+//! memory bandwidth and latency ([`calibrate`]), and of bringing in fresh pages ([`first_touch`]); the process's own memory by kind ([`process_memory`]); the [`Clock`]
 //! that every other crate is given instead of reading the time itself.
 //!
 //! **Does not own:** the budget that is derived from these figures (`budget`), or any decision made with them.
@@ -16,6 +16,7 @@ mod cache_level;
 mod calibration;
 mod clock;
 mod control_group;
+mod first_touch;
 mod machine;
 mod process_memory;
 mod processor;
@@ -23,5 +24,6 @@ mod processor;
 pub use cache_level::{CacheKind, CacheLevel};
 pub use calibration::{Calibration, calibrate};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use first_touch::{FirstTouch, first_touch};
 pub use machine::Machine;
 pub use process_memory::{ProcessMemory, process_memory};
