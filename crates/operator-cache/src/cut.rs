@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, UInt32Array};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{FilterBuilder, FilterPredicate, filter, take};
+use arrow::compute::{FilterBuilder, FilterPredicate, take};
 use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
@@ -221,10 +221,11 @@ impl Cut {
                 self.cut_elements(rows, elements, of_records.as_ref(), of_elements)
             }
             _ => {
-                let columns = self.outputs.iter().map(|route| filtered(&extract(route, rows)?, of_records.as_ref()));
+                let filter = of_records.as_ref().map(filter_by);
+                let columns = self.outputs.iter().map(|route| filtered(&extract(route, rows)?, filter.as_ref()));
                 Ok(CutRows {
                     columns: columns.collect::<Result<_, _>>()?,
-                    row_count: of_records.map_or(rows.entry_count(), |mask| mask.true_count()),
+                    row_count: filter.as_ref().map_or(rows.entry_count(), FilterPredicate::count),
                 })
             }
         }
@@ -255,12 +256,13 @@ impl Cut {
                 Some(BooleanArray::new(both, None))
             }
         };
-        let row_count = mask.as_ref().map_or(rows.row_count, BooleanArray::true_count);
+        let filter = mask.as_ref().map(filter_by);
+        let row_count = filter.as_ref().map_or(rows.row_count, FilterPredicate::count);
         let mut records_of_rows: Option<UInt32Array> = None;
         let columns = self.outputs.iter().map(|route| {
             let column = extract(route, rows)?;
             if !rows.is_of_entry(route.column()) {
-                return filtered(&column, mask.as_ref());
+                return filtered(&column, filter.as_ref());
             }
             let records = records_of_rows.get_or_insert_with(|| match &mask {
                 None => records_of_all(elements, row_count),
@@ -280,7 +282,7 @@ struct Selected {
 
 impl Selected {
     fn new(mask: BooleanBuffer) -> Self {
-        let filter = FilterBuilder::new(&BooleanArray::new(mask.clone(), None)).optimize().build();
+        let filter = filter_by(&BooleanArray::new(mask.clone(), None));
         Self { filter, mask }
     }
 }
@@ -338,9 +340,14 @@ fn extract(route: &ColumnRoute, rows: &Rows) -> Result<ArrayRef, ArrowError> {
     route.extract(rows).ok_or_else(missing_column)
 }
 
-fn filtered(column: &ArrayRef, mask: Option<&BooleanArray>) -> Result<ArrayRef, ArrowError> {
-    match mask {
-        Some(mask) => filter(column, mask),
+/// Made once for all columns.
+fn filter_by(mask: &BooleanArray) -> FilterPredicate {
+    FilterBuilder::new(mask).optimize().build()
+}
+
+fn filtered(column: &ArrayRef, filter: Option<&FilterPredicate>) -> Result<ArrayRef, ArrowError> {
+    match filter {
+        Some(filter) => filter.filter(column),
         None => Ok(Arc::clone(column)),
     }
 }
