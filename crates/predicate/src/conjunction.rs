@@ -57,6 +57,14 @@ impl Conjunction {
         self
     }
 
+    /// The same, but the field at `path` may take exactly the values of `domain`.
+    #[must_use]
+    pub fn replace(&self, path: &FieldPath, domain: Domain) -> Self {
+        let mut replaced = self.clone();
+        replaced.domains.remove(path);
+        replaced.and(path.clone(), domain)
+    }
+
     fn constrain(&mut self, path: FieldPath, domain: &Domain) {
         match self.domains.entry(path) {
             Entry::Occupied(mut entry) => {

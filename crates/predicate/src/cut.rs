@@ -120,6 +120,15 @@ impl<'a> Cut<'a> {
         }
     }
 
+    /// About where this cut lies among numbers; `None` for an end, strings and booleans.
+    pub(crate) fn position(self) -> Option<f64> {
+        match self {
+            Self::BeforeInt(value) => Some(value as f64),
+            Self::Float { value, .. } => Some(value),
+            Self::Min | Self::Max | Self::BeforeTrue | Self::Text { .. } => None,
+        }
+    }
+
     fn rank(self) -> u8 {
         match self {
             Self::Min => 0,

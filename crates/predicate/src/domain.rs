@@ -309,7 +309,7 @@ impl Domain {
         self.kind().zip(other.kind()).is_some_and(|(a, b)| a != b)
     }
 
-    fn ranges(&self) -> Vec<Range<'_>> {
+    pub(crate) fn ranges(&self) -> Vec<Range<'_>> {
         self.intervals.iter().map(Interval::range).collect()
     }
 
@@ -319,7 +319,7 @@ impl Domain {
     }
 
     /// The ranges are sorted and do not touch, except that empty ones are dropped here.
-    fn from_ranges(admits_null: bool, ranges: &[Range<'_>]) -> Self {
+    pub(crate) fn from_ranges(admits_null: bool, ranges: &[Range<'_>]) -> Self {
         let intervals: Arc<[Interval]> =
             ranges.iter().filter(|(low, high)| low < high).map(|&range| Interval::from_range(range)).collect();
         let shape = Shape::of(&intervals);
@@ -328,7 +328,7 @@ impl Domain {
 }
 
 /// Merges ranges that overlap or touch. They are sorted and not empty.
-fn coalesce(sorted: Vec<Range<'_>>) -> Vec<Range<'_>> {
+pub(crate) fn coalesce(sorted: Vec<Range<'_>>) -> Vec<Range<'_>> {
     let mut merged: Vec<Range<'_>> = Vec::with_capacity(sorted.len());
     for (low, high) in sorted {
         match merged.last_mut() {

@@ -29,6 +29,7 @@ mod domain;
 mod error;
 mod field_path;
 mod interval;
+mod ruler;
 mod scalar;
 
 pub use conjunction::Conjunction;
@@ -36,6 +37,7 @@ pub use domain::Domain;
 pub use error::PredicateError;
 pub use field_path::FieldPath;
 pub use interval::Interval;
+pub use ruler::Ruler;
 pub use scalar::{Scalar, ScalarKind};
 
 #[cfg(test)]

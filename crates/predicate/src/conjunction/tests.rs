@@ -182,6 +182,16 @@ fn the_normal_form_holds_no_field_that_admits_everything() {
 }
 
 #[test]
+fn one_fields_domain_is_replaced_and_the_others_stay() {
+    let (a, b) = (FieldPath::root("a"), FieldPath::root("b"));
+    let both = Conjunction::all().and(a.clone(), at_least(3)).and(b.clone(), at_least(5));
+    let other = Domain::null().union(&at_least(1));
+    let replaced = both.replace(&a, other.clone());
+    assert_eq!(replaced, Conjunction::all().and(a.clone(), other).and(b.clone(), at_least(5)));
+    assert_eq!(both.replace(&a, Domain::all()), Conjunction::all().and(b, at_least(5)));
+}
+
+#[test]
 fn a_conjunction_is_shown_as_sql() {
     let price = Domain::interval(Included(Scalar::from(1.0)), Excluded(Scalar::from(5.0)));
     let conjunction = Conjunction::all()
