@@ -113,7 +113,7 @@ impl<'a> Ruler<'a> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
     use crate::Scalar;
