@@ -28,11 +28,13 @@
 //! Paper: beyond ReCache, whose §3.3 reuses an item only if it covers the whole range.
 
 mod cheapest;
+mod estimate;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::single_range_in_vec_init)]
 mod tests;
 
 pub use cheapest::MAX_SCATTERED_ITEMS;
+pub use estimate::{Estimate, MadeItem};
 
 use std::ops::Range;
 
@@ -103,8 +105,8 @@ impl PartialCover {
 
 /// Finds the cheapest way to answer `request`, a field's domain as spans in any order; overlapping ones count once.
 ///
-/// `share` is the estimated share of the request's rows that lie in a span within the request, at least 0; of an even
-/// distribution [`even_share`]. Of equally cheap ways one that scans anew is preferred, then one with fewer items.
+/// `share` is the estimated share of the request's rows that lie in a span within the request, at least 0; as of an
+/// [`Estimate`], or of an even distribution [`even_share`]. Of equally cheap ways one that scans anew is preferred, then one with fewer items.
 pub fn cover(request: &[Span], items: &[PartialItem], file: &FileScan, share: &dyn Fn(&Span) -> f64) -> PartialCover {
     let segments = Segments::cut(request, items, share);
     let scan_anew_ns = file.file_ns as f64 + file.kept_ns as f64;
