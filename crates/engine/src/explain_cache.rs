@@ -99,6 +99,22 @@ fn row(path: String, predicate: String, columns: String, explanation: Explanatio
                 format!("it lacks {}, which is scanned; {}", missing.join(", "), held(&item)),
             )
         }
+        Explanation::Combine { parts, remainder } => {
+            let items: Vec<String> = parts.iter().map(|part| item_text(&part.item)).collect();
+            let residuals: Vec<String> = parts
+                .iter()
+                .map(|part| match parts.as_slice() {
+                    [_] => part.residual.to_string(),
+                    _ => format!("item {}: {}", part.item.id.0, part.residual),
+                })
+                .collect();
+            let held: Vec<String> = parts.iter().map(|part| held(&part.item)).collect();
+            let (decision, detail) = match remainder {
+                None => ("combine", format!("{} items cover it together; {}", parts.len(), held.join("; "))),
+                Some(rest) => ("scan rest", format!("what is not kept is scanned: {rest}; {}", held.join("; "))),
+            };
+            (decision, items.join("; "), residuals.join("; "), detail)
+        }
         Explanation::InFlight { predicate, residual } => {
             ("join", String::new(), residual.to_string(), format!("a running scan of {predicate} computes it"))
         }

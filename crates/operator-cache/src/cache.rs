@@ -15,6 +15,7 @@ use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
 use thermocline_predicate::{Conjunction, FieldPath};
 
 use crate::catalog::{Catalog, Plan};
+use crate::combination::{Combination, CombinedPart, PartSummary};
 use crate::cut::View;
 use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry};
 use crate::error::CacheError;
@@ -83,6 +84,14 @@ pub enum Start {
         /// Whether the item's predicate is the request's.
         kind: MatchKind,
     },
+    /// By several items that cover the request together, perhaps with a scan of what they lack. Every row comes once. Each
+    /// item is read as for a hit.
+    Combine {
+        /// The items, each with the filter on its rows.
+        parts: Vec<CombinedPart>,
+        /// The scan of the rows that none of them has, if there are any.
+        remainder: Option<Arc<Participant>>,
+    },
     /// By scanning the file, perhaps together with others, perhaps only what it grew by.
     Scan(Arc<Participant>),
 }
@@ -125,6 +134,13 @@ pub enum Explanation {
         residual: Conjunction,
         /// The columns to scan.
         missing: Arc<[ColumnSpec]>,
+    },
+    /// Read several items, and scan what they lack.
+    Combine {
+        /// The items, each with the filter on its rows.
+        parts: Vec<PartSummary>,
+        /// The rows to scan.
+        remainder: Option<Arc<Conjunction>>,
     },
     /// Take part in a scan that runs already.
     InFlight {
@@ -192,8 +208,8 @@ impl OperatorCache {
         Ok(PinnedSource { version: version.clone(), generation, hashes: pinned.hashes, record: Some(record) })
     }
 
-    /// Answers a request: by an item, by a scan that runs, by extending an item, or by a new scan of the file whose
-    /// rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when the scan is first read.
+    /// Answers a request: by an item, by a scan that runs, by extending an item, by several items together, or by a new scan
+    /// of the file whose rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when the scan is first read.
     pub fn begin(
         self: &Arc<Self>,
         request: &SelectRequest,
@@ -209,6 +225,7 @@ impl OperatorCache {
             let mut catalog = self.catalog.lock();
             let plan = catalog.plan(request, pinned);
             let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
+            let mut parts = None;
             let (spec, start) = match plan {
                 Plan::Hit(found) => {
                     let baseline = self.policy.baseline_on_use(&catalog.policy_state);
@@ -244,7 +261,7 @@ impl OperatorCache {
                     let new_bytes = spec.end_bytes - spec.start_bytes;
                     let numbers = vec![("new_bytes", new_bytes as f64), ("lookup_ns", lookup_ns as f64)];
                     self.record_item(DecisionKind::Extend, &item, numbers, "the file grew");
-                    (spec, ScanStart { base: Some(item), completed: None, factory: Arc::clone(&factory) })
+                    (spec, ScanStart { base: Some(item), ..ScanStart::anew(Arc::clone(&factory)) })
                 }
                 Plan::TopUp(top_up) => {
                     let item = &top_up.base;
@@ -261,7 +278,27 @@ impl OperatorCache {
                     let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
                     self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");
                     let factory = top_up.factory(Arc::clone(&factory), Arc::clone(&self.clock));
-                    (spec, ScanStart { base: None, completed: Some(top_up.base), factory })
+                    (
+                        spec,
+                        ScanStart { completed: Some(top_up.base), compares_content: true, ..ScanStart::anew(factory) },
+                    )
+                }
+                Plan::Combine(combination) => {
+                    self.use_parts(&catalog, request, &combination, lookup_ns);
+                    let Some(rest) = combination.remainder_request(request) else {
+                        drop(catalog);
+                        return self.combined(request, combination.parts, None, lookup_ns);
+                    };
+                    if let Some(scan) = catalog.running_beside_items(&rest, pinned)
+                        && let Some(participant) = Participant::join(&scan, &rest.predicate)
+                    {
+                        drop(catalog);
+                        self.expect_record(request, &scan, lookup_ns);
+                        return self.combined(request, combination.parts, Some(participant), lookup_ns);
+                    }
+                    parts = Some(combination.parts);
+                    let start = ScanStart { compares_content: true, ..ScanStart::anew(Arc::clone(&factory)) };
+                    (scan_spec(&rest, pinned, retain), start)
                 }
                 Plan::Miss(reason) => {
                     self.next_tick();
@@ -278,12 +315,18 @@ impl OperatorCache {
                 pinned.note_bet(request.source.unnest.as_ref());
             }
             let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
-            let participant = Participant::first(&scan, &request.predicate);
+            // The scan of a remainder has just the rows that are wanted of it.
+            let wanted = if parts.is_some() { &scan.spec.predicate } else { &request.predicate };
+            let participant = Participant::first(&scan, wanted);
             if keeps {
                 self.expect_record(request, &scan, lookup_ns);
                 catalog.add_scan(scan);
             }
-            return Start::Scan(participant);
+            drop(catalog);
+            return match parts {
+                Some(parts) => self.combined(request, parts, Some(participant), lookup_ns),
+                None => Start::Scan(participant),
+            };
         }
         Start::Scan(self.scan_alone(request, pinned, factory))
     }
@@ -327,6 +370,10 @@ impl OperatorCache {
                 residual: top_up.base.predicate.residual(&request.predicate),
                 missing: top_up.missing,
             },
+            Plan::Combine(Combination { parts, remainder, .. }) => {
+                let part = |part: CombinedPart| PartSummary { item: summary(&part.item), residual: part.residual };
+                Explanation::Combine { parts: parts.into_iter().map(part).collect(), remainder }
+            }
             Plan::Miss(reason) => Explanation::Miss { reason },
         }
     }
@@ -371,6 +418,30 @@ impl OperatorCache {
     /// Bytes reserved for items, running scans, file records and hashes.
     pub fn reserved_bytes(&self) -> u64 {
         self.account.reserved_bytes()
+    }
+
+    /// Notes that a combination is used: each of its items once, at the same time, for its part of the look-up.
+    fn use_parts(&self, catalog: &Catalog, request: &SelectRequest, combination: &Combination, lookup_ns: u64) {
+        let (tick, baseline) = (self.next_tick(), self.policy.baseline_on_use(&catalog.policy_state));
+        for part in &combination.parts {
+            part.item.record_use(tick, lookup_ns / combination.parts.len() as u64, baseline);
+        }
+        let (numbers, reason) = (combination.numbers(lookup_ns), combination.reason());
+        self.record(DecisionKind::Combine, None, &request.source.path, &request.predicate, numbers, reason);
+    }
+
+    /// Starts reading a combination; each of its items is recorded as one that answered.
+    fn combined(
+        &self,
+        request: &SelectRequest,
+        parts: Vec<CombinedPart>,
+        remainder: Option<Arc<Participant>>,
+        lookup_ns: u64,
+    ) -> Start {
+        for part in &parts {
+            self.record_hit(request, &part.item, false, lookup_ns / parts.len() as u64);
+        }
+        Start::Combine { parts, remainder }
     }
 
     fn hit(&self, request: &SelectRequest, found: Match, lookup_ns: u64) -> Start {

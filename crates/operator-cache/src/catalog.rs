@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use thermocline_placement::operator_cache::{ItemMeasurements, PolicyState};
 use thermocline_predicate::Conjunction;
 
+use crate::combination::Combination;
 use crate::file_record::PinnedSource;
 use crate::item::{Item, ItemId};
 use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
@@ -42,6 +43,22 @@ struct Source {
     scans: Vec<Arc<SharedScan>>,
 }
 
+impl Source {
+    /// Running scans that compute what is wanted.
+    fn running<'a>(
+        &'a self,
+        wanted: Wanted<'a>,
+        pinned: &'a PinnedSource,
+    ) -> impl Iterator<Item = &'a Arc<SharedScan>> {
+        self.scans.iter().rev().take(EXAMINED_SCANS).filter(move |scan| {
+            scan.pinned.generation == pinned.generation
+                && scan.spec.end_bytes == pinned.end_bytes()
+                && scan.is_keeping()
+                && answers(&scan.spec.columns, &scan.spec.predicate, wanted)
+        })
+    }
+}
+
 /// How a request can be answered.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
@@ -49,6 +66,7 @@ pub(crate) enum Plan {
     Join(Arc<SharedScan>),
     Extend(Arc<Item>),
     TopUp(TopUp),
+    Combine(Combination),
     Miss(&'static str),
 }
 
@@ -68,13 +86,7 @@ impl Catalog {
         let Some(source) = source else {
             return Plan::Miss("nothing is kept of this file, read with these options");
         };
-        let running = source.scans.iter().rev().take(EXAMINED_SCANS).find(|scan| {
-            scan.pinned.generation == pinned.generation
-                && scan.spec.end_bytes == end_bytes
-                && scan.is_keeping()
-                && answers(&scan.spec.columns, &scan.spec.predicate, wanted)
-        });
-        if let Some(scan) = running {
+        if let Some(scan) = source.running(wanted, pinned).next() {
             return Plan::Join(Arc::clone(scan));
         }
         let shorter =
@@ -82,10 +94,21 @@ impl Catalog {
         if let Some(hit) = shorter {
             return Plan::Extend(hit.item);
         }
+        let candidates = match request.may_skip {
+            true => Vec::new(),
+            false => source.items.partial(wanted, of_generation_at_end),
+        };
+        let mut combination = Combination::of(request, candidates, pinned.can_compare_content());
+        if let Some(whole) = combination.take_if(|combination| combination.remainder.is_none()) {
+            return Plan::Combine(whole);
+        }
         if pinned.can_compare_content()
             && let Some(top_up) = source.items.completed_by(request, of_generation_at_end)
         {
             return Plan::TopUp(top_up);
+        }
+        if let Some(in_part) = combination {
+            return Plan::Combine(in_part);
         }
         Plan::Miss(if source.items.is_empty() {
             "nothing is kept of this file, read with these options"
@@ -94,6 +117,17 @@ impl Catalog {
         } else {
             "no item covers the predicate and has the columns"
         })
+    }
+
+    /// A running scan of the rows of `request`, a remainder: one that fails if its content is not what was kept.
+    pub(crate) fn running_beside_items(
+        &self,
+        request: &SelectRequest,
+        pinned: &PinnedSource,
+    ) -> Option<Arc<SharedScan>> {
+        let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
+        let source = self.sources.get(&request.source)?;
+        source.running(wanted, pinned).find(|scan| scan.compares_content).cloned()
     }
 
     pub(crate) fn add_scan(&mut self, scan: Arc<SharedScan>) {

@@ -28,6 +28,8 @@ pub enum DecisionKind {
     Extend,
     /// Columns that an item lacks are scanned and laid beside its own.
     TopUp,
+    /// Items that cover parts of a query's range answer it together, with a scan of what they lack.
+    Combine,
     /// A query takes part in a scan that another one began.
     Join,
     /// The file is scanned.
@@ -57,6 +59,7 @@ impl DecisionKind {
             Self::Subsume => "subsume",
             Self::Extend => "extend",
             Self::TopUp => "top_up",
+            Self::Combine => "combine",
             Self::Join => "join",
             Self::Miss => "miss",
             Self::Invalidate => "invalidate",

@@ -7,8 +7,8 @@
 //! memory (`budget`), plans and expressions (the engine translates those it can into a
 //! [`Conjunction`](thermocline_predicate::Conjunction)).
 //!
-//! A query pins each file once ([`OperatorCache::pin`]), asks ([`OperatorCache::begin`]) and either reads an item or
-//! takes part in a scan. A folder is as many files.
+//! A query pins each file once ([`OperatorCache::pin`]), asks ([`OperatorCache::begin`]) and either reads an item,
+//! takes part in a scan, or reads several items that answer it together, with a scan of what they lack. A folder is as many files.
 //!
 //! **Invariants**
 //! - An item of generation `g` that ends at byte `e` holds exactly the rows that satisfy its predicate among the first
@@ -30,6 +30,7 @@
 mod admission;
 mod cache;
 mod catalog;
+mod combination;
 mod conversion;
 mod cut;
 mod decisions;
@@ -48,6 +49,7 @@ mod tests;
 mod top_up;
 
 pub use cache::{CacheOptions, Explanation, MatchKind, OperatorCache, Start};
+pub use combination::{CombinedPart, PartSummary};
 pub use conversion::Conversion;
 pub use cut::{Cut, CutRows, View};
 pub use decisions::{Decision, DecisionKind};

@@ -3,7 +3,7 @@
 //! Owns what a request looks like from outside: its figures and fingerprints. Does not own the trace's text
 //! (`placement`) nor where it goes (the [`Recorder`]).
 //!
-//! An answer from an item is recorded when it is given; its figures are the item's so far. A scan is recorded when it ends
+//! An answer from an item is recorded when it is given, one from several as one from each; its figures are the item's so far. A scan is recorded when it ends
 //! well, once for each query that took part. Scans that end before their file does, and requests that may not use the
 //! cache, are not recorded.
 

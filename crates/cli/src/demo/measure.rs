@@ -18,9 +18,9 @@ use crate::failure::{Failure, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) path: String,
-    /// `hit`, `extend`, `top up`, `join`, `miss` or `scan`.
+    /// `hit`, `extend`, `top up`, `combine`, `scan rest`, `join`, `miss` or `scan`.
     pub(super) decision: String,
-    /// The item and its predicate, if one answers.
+    /// The item and its predicate, if one answers; or several.
     pub(super) item: String,
     /// What is filtered out of the item's rows; empty or `TRUE` when nothing is.
     pub(super) residual: String,
@@ -29,7 +29,7 @@ pub(super) struct Origin {
 impl Origin {
     /// Whether the file need not be parsed.
     pub(super) fn is_memory(&self) -> bool {
-        matches!(self.decision.as_str(), "hit" | "join")
+        matches!(self.decision.as_str(), "hit" | "combine" | "join")
     }
 }
 

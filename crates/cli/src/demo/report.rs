@@ -80,6 +80,7 @@ fn origin_texts(origin: &Origin, paint: Paint) -> Vec<String> {
         let part = match origin.decision.as_str() {
             "extend" => "the new part parsed, the rest from memory",
             "top up" => "missing columns parsed, the rest from memory",
+            "scan rest" => "a part of the range parsed, the rest from memory",
             _ => "parsed from the file",
         };
         return vec![format!("{file}{}", paint.yellow(part))];

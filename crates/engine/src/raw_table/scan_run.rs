@@ -1,7 +1,8 @@
 //! Running a scan of raw files: from the operator cache, or through shared scans.
 //!
 //! A [`Scan`] describes; a [`ScanRun`] is one execution of it. For each file in turn the run asks the cache: a hit is read
-//! from memory, piece by piece; a miss takes part in a shared scan. Whatever comes is filtered by what the item or scan
+//! from memory, piece by piece; a miss takes part in a shared scan; items that cover parts of what is wanted are read one after
+//! the other, and then the scan of what they lack. Whatever comes is filtered by what the item or scan
 //! does not imply (the *residual*), and the asked-for columns are cut out.
 //!
 //! **Concurrency**: the partitions of a run share one cursor a file. A file's start (pinning its version may read the file
@@ -17,7 +18,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMe
 use futures::{Stream, StreamExt};
 use thermocline_operator_cache::{
     AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, ReadTimes,
-    RowStream, SelectRequest, SourceFactory, SourceKey, Start,
+    RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::csv::CsvFormat;
@@ -165,12 +166,10 @@ impl std::fmt::Debug for ScanRun {
     }
 }
 
-/// How one file is read.
-enum FileRun {
-    /// From an item.
-    Item(ItemRun),
-    /// By taking part in a scan.
-    Scan { participant: Arc<Participant>, cut: Cut },
+/// How one file is read: from items, then by taking part in a scan. Often it is one item, or the scan alone.
+struct FileRun {
+    items: Vec<ItemRun>,
+    scan: Option<(Arc<Participant>, Cut)>,
 }
 
 struct ItemRun {
@@ -229,27 +228,28 @@ impl ScanRun {
         } else {
             Start::Scan(cache.scan_alone(&request, &pinned, factory))
         };
-        Ok(match start {
-            Start::Hit { item, residual, view, .. } => {
-                self.hits.add(1);
-                let pieces = item.pieces();
-                FileRun::Item(ItemRun {
-                    cut: item.cut(view, &residual, &self.output_paths()).ok_or_else(lacks_column)?,
-                    next: AtomicUsize::new(0),
-                    left: AtomicUsize::new(pieces.len()),
-                    data_ns: AtomicU64::new(0),
-                    compute_ns: AtomicU64::new(0),
-                    selected_rows: AtomicU64::new(0),
-                    pieces,
-                    item,
-                })
+        let outputs = self.output_paths();
+        let (items, participant) = match start {
+            Start::Hit { item, residual, view, .. } => (vec![ItemRun::new(item, view, &residual, &outputs)?], None),
+            Start::Combine { parts, remainder } => {
+                let parts = parts.into_iter();
+                let items = parts.map(|part| ItemRun::new(part.item, View::Elements, &part.residual, &outputs));
+                (items.collect::<Result<_>>()?, remainder)
             }
-            Start::Scan(participant) => {
+            Start::Scan(participant) => (Vec::new(), Some(participant)),
+        };
+        let scan = match participant {
+            Some(participant) => {
                 self.misses.add(1);
-                let cut = participant.cut(&self.output_paths()).ok_or_else(lacks_column)?;
-                FileRun::Scan { participant, cut }
+                let cut = participant.cut(&outputs).ok_or_else(lacks_column)?;
+                Some((participant, cut))
             }
-        })
+            None => {
+                self.hits.add(1);
+                None
+            }
+        };
+        Ok(FileRun { items, scan })
     }
 
     /// The batches of one partition: whatever no other partition has taken.
@@ -260,7 +260,7 @@ impl ScanRun {
         metrics: &ExecutionPlanMetricsSet,
     ) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
         let baseline = BaselineMetrics::new(metrics, partition);
-        let state = PartitionState { run: self, file: 0, rows: None, left_rows: limit, baseline };
+        let state = PartitionState { run: self, file: 0, item: 0, rows: None, left_rows: limit, baseline };
         futures::stream::try_unfold(state, |mut state| async move {
             let batch = state.next().await?;
             Ok(batch.map(|batch| (batch, state)))
@@ -275,6 +275,8 @@ fn lacks_column() -> DataFusionError {
 struct PartitionState {
     run: Arc<ScanRun>,
     file: usize,
+    /// Of the items that the file is read from, the first that may have pieces left.
+    item: usize,
     rows: Option<RowStream>,
     left_rows: Option<usize>,
     baseline: BaselineMetrics,
@@ -301,9 +303,18 @@ impl PartitionState {
             if has_started_it {
                 step_aside().await;
             }
-            let batch = match file {
-                FileRun::Item(item) => item.next(&run, &self.baseline)?,
-                FileRun::Scan { participant, cut } => {
+            let kept = match file.items.get(self.item) {
+                Some(item) => match item.next(&run, &self.baseline)? {
+                    None => {
+                        self.item += 1;
+                        continue;
+                    }
+                    kept => kept,
+                },
+                None => None,
+            };
+            let batch = match (kept, &file.scan) {
+                (None, Some((participant, cut))) => {
                     let rows = self.rows.get_or_insert_with(|| participant.stream());
                     match rows.next().await {
                         Some(rows) => {
@@ -315,10 +326,12 @@ impl PartitionState {
                         None => None,
                     }
                 }
+                (kept, _) => kept,
             };
             match batch {
                 None => {
                     self.file += 1;
+                    self.item = 0;
                     self.rows = None;
                 }
                 Some(batch) if batch.num_rows() == 0 => tokio::task::yield_now().await,
@@ -343,6 +356,20 @@ impl PartitionState {
 }
 
 impl ItemRun {
+    fn new(item: Arc<Item>, view: View, residual: &Conjunction, outputs: &[FieldPath]) -> Result<Self> {
+        let pieces = item.pieces();
+        Ok(Self {
+            cut: item.cut(view, residual, outputs).ok_or_else(lacks_column)?,
+            next: AtomicUsize::new(0),
+            left: AtomicUsize::new(pieces.len()),
+            data_ns: AtomicU64::new(0),
+            compute_ns: AtomicU64::new(0),
+            selected_rows: AtomicU64::new(0),
+            pieces,
+            item,
+        })
+    }
+
     /// The next piece, filtered; `None` when all were taken.
     fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);

@@ -60,6 +60,30 @@ async fn columns_that_an_item_lacks_are_scanned_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn ranges_that_overlap_answer_a_wider_one_together() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.csv", numbered_csv(FIRST, 60_000));
+    let session = harness::session();
+    let sql = |low: u64, high: u64| {
+        format!("SELECT count(*), sum(value), min(id) FROM '{}' WHERE id BETWEEN {low} AND {high}", path.display())
+    };
+    // The columns of all rows don't fit, so that what is kept is what was asked for.
+    rows(&session, "SET thermocline.cache_memory = '800KiB'").await;
+    for (low, high) in [(0, 9_999), (5_000, 19_999)] {
+        rows(&session, &sql(FIRST + low, FIRST + high)).await;
+    }
+    let wide = sql(FIRST, FIRST + 19_999);
+    let explained = rows(&session, &format!("EXPLAIN CACHE {wide}")).await;
+    assert!(explained[0].contains("|combine|") && explained[0].contains("2 items cover it together"), "{explained:?}");
+    let scanned = decisions(&session, "miss").await;
+    let combined = decisions(&session, "combine").await;
+    let answer = rows(&session, &wide).await;
+    assert_eq!((decisions(&session, "miss").await, decisions(&session, "combine").await), (scanned, combined + 1));
+    rows(&session, "SET thermocline.cache = 'off'").await;
+    assert_eq!(rows(&session, &wide).await, answer);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unnested_scan_is_cached_as_flat_rows_and_reused() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));

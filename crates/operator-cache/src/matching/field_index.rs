@@ -47,4 +47,12 @@ impl FieldIndex {
         let null_only: &[Place] = if wanted.intervals().is_empty() { &self.null_only } else { &[] };
         null_only.iter().rev().copied().chain(strict).chain(self.nullable.covering(keys, digest))
     }
+
+    /// Items whose hull overlaps `wanted`'s, and those of NULL alone where that is wanted: the most overlap of each kind first.
+    pub(crate) fn overlapping(&self, wanted: &Domain) -> impl Iterator<Item = Place> + '_ {
+        let keys = hull(wanted);
+        let of = move |tree| keys.map(|keys| IntervalTree::overlapping(tree, keys)).into_iter().flatten();
+        let null_only: &[Place] = if wanted.admits_null() { &self.null_only } else { &[] };
+        null_only.iter().rev().copied().chain(of(&self.nullable)).chain(of(&self.strict))
+    }
 }

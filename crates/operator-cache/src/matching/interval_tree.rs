@@ -77,6 +77,16 @@ impl IntervalTree {
         }
         covering
     }
+
+    /// The items whose interval has a key in `[low, high]`: all of them in order of overlap where few nodes must be opened
+    /// for that, else most of those that overlap most.
+    pub(crate) fn overlapping(&self, (low, high): (i128, i128)) -> Overlapping<'_> {
+        let mut overlapping = Overlapping { low, high, opened_count: 0, heap: BinaryHeap::new(), nodes: Vec::new() };
+        if !self.is_empty() {
+            overlapping.open(self.tree.root());
+        }
+        overlapping
+    }
 }
 
 /// Nodes opened in strict order of slack. Where intervals lie unevenly (strings, whose keys leap at every carry) many
@@ -151,6 +161,57 @@ impl Iterator for Covering<'_> {
                 }
             };
             match node {
+                RTreeNode::Leaf(entry) => return Some(entry.place),
+                RTreeNode::Parent(_) if self.opened_count == OPENED_NODES => {}
+                RTreeNode::Parent(parent) => self.open(parent),
+            }
+        }
+    }
+}
+
+/// Walk of the quadrant `low <= wanted.high, high >= wanted.low`, best first. Of nodes that may hold equally much, of which there
+/// are many where it is all that is wanted, the one opened last goes first: that leads down to items.
+pub(crate) struct Overlapping<'a> {
+    low: i128,
+    high: i128,
+    opened_count: usize,
+    /// (greatest overlap below, index into `nodes`)
+    heap: BinaryHeap<(u128, usize)>,
+    nodes: Vec<&'a RTreeNode<Entry>>,
+}
+
+impl<'a> Overlapping<'a> {
+    fn open(&mut self, parent: &'a ParentNode<Entry>) {
+        self.opened_count += 1;
+        for child in parent.children() {
+            if let Some(overlap) = self.greatest_overlap(child) {
+                self.heap.push((overlap, self.nodes.len()));
+                self.nodes.push(child);
+            }
+        }
+    }
+
+    /// How much of the wanted interval those below a node have at most; None when none of them has any.
+    fn greatest_overlap(&self, node: &RTreeNode<Entry>) -> Option<u128> {
+        let (least_low, greatest_high) = match node {
+            RTreeNode::Leaf(entry) => (entry.low.exact(), entry.high.exact()),
+            RTreeNode::Parent(node) => {
+                let envelope = node.envelope();
+                (envelope.lower()[0].exact(), envelope.upper()[1].exact())
+            }
+        };
+        let (from, to) = (least_low.max(self.low), greatest_high.min(self.high));
+        (from <= to).then(|| to.abs_diff(from))
+    }
+}
+
+impl Iterator for Overlapping<'_> {
+    type Item = Place;
+
+    fn next(&mut self) -> Option<Place> {
+        loop {
+            let (_, index) = self.heap.pop()?;
+            match self.nodes[index] {
                 RTreeNode::Leaf(entry) => return Some(entry.place),
                 RTreeNode::Parent(_) if self.opened_count == OPENED_NODES => {}
                 RTreeNode::Parent(parent) => self.open(parent),

@@ -12,6 +12,8 @@
 //! in full and stops at [`ENOUGH`] that fit, so its cost is bounded however many items there are. What it reads of a
 //! candidate lies together: with thousands of items memory is slower than arithmetic.
 //!
+//! Where no item has all that is wanted, [`ItemIndex::partial`] finds those that have a part of it (`partial.rs`).
+//!
 //! **Paper**: ReCache (PVLDB 2017) §3.3. Deviations: sets with gaps, strings and NULL are indexed by their hull;
 //! candidates come tightest first; a candidate is compared exactly afterwards.
 
@@ -21,6 +23,7 @@ mod field_index;
 mod hull;
 mod interval_tree;
 mod key;
+mod partial;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +43,7 @@ use column_set::{ColumnNumbers, ColumnSet};
 use field_index::FieldIndex;
 use hull::is_numeric_interval;
 use interval_tree::Place;
+pub(crate) use partial::Partial;
 
 /// Candidates looked at by their bounds at most: 64 at up to 100 ns.
 pub(crate) const EXAMINED: usize = 64;

@@ -216,8 +216,78 @@ fn the_tree_gives_covering_intervals_tightest_first_and_all_while_they_are_few()
                 // Bounded work may miss some of a scattered few, not all of many.
                 assert!(!distinct.is_empty() || expected.len() < ENOUGH, "none of {}, seed {seed}", expected.len());
             }
+            let overlap = |(of_low, of_high): (i128, i128)| {
+                (of_low.max(low) <= of_high.min(high)).then(|| of_high.min(high).abs_diff(of_low.max(low)))
+            };
+            let found: Vec<Place> = tree.overlapping((low, high)).collect();
+            let overlaps: Vec<Option<u128>> =
+                found.iter().map(|place| overlap(entries.iter().find(|entry| entry.1 == *place).unwrap().0)).collect();
+            assert!(overlaps.iter().all(Option::is_some), "seed {seed}");
+            assert!(overlaps.iter().rev().is_sorted(), "most of the overlap first, seed {seed}");
+            let distinct: BTreeSet<Place> = found.iter().copied().collect();
+            assert_eq!(distinct.len(), found.len(), "seed {seed}");
+            let expected = entries.iter().filter(|(keys, _)| overlap(*keys).is_some()).count();
+            assert!(if is_few { found.len() == expected } else { found.len() >= expected.min(ENOUGH) }, "seed {seed}");
         }
     }
+}
+
+#[test]
+fn items_that_have_a_part_are_those_that_differ_in_one_field_and_overlap_in_it() {
+    let account = Budget::new(1 << 20, None).account("items", Purpose::Cache);
+    let (mut found_count, mut null_count) = (0, 0);
+    for seed in 0..1500 {
+        let mut random = Random::new(seed);
+        let mut index = ItemIndex::default();
+        let mut items = Vec::new();
+        // So few that all of them are looked at.
+        for id in 0..12 {
+            let item = item(&account, id, random.predicate(), random.columns());
+            index.insert(Arc::clone(&item));
+            items.push(item);
+        }
+        let (predicate, columns) = (random.predicate(), random.columns());
+        let wanted = Wanted { columns: &columns, predicate: &predicate };
+        let mut found: Vec<(String, u64)> = index
+            .partial(wanted, |facts| facts.generation % 3 > 0)
+            .into_iter()
+            .map(|partial| (partial.field.to_string(), partial.item.id.0))
+            .collect();
+        found.sort_unstable();
+        let has_part = |item: &Arc<Item>| {
+            let has = |wanted: &ColumnSpec| ColumnRoute::find_typed(&item.columns, wanted).is_some();
+            let can_filter = |path: &FieldPath| ColumnRoute::find(&item.columns, path).is_some();
+            if item.generation.is_multiple_of(3) || !columns.iter().all(has) || predicate.is_unsatisfiable() {
+                return None;
+            }
+            let uncovered: Vec<&FieldPath> = predicate
+                .fields()
+                .filter(|(path, asked)| !item.predicate.domain(path).is_none_or(|known| known.covers(asked)))
+                .map(|(path, _)| path)
+                .collect();
+            let [field] = uncovered.as_slice() else { return None };
+            let (known, asked) = (item.predicate.domain(field)?, predicate.domain(field)?);
+            let part = predicate.replace(field, known.intersect(asked));
+            let is_used = !part.is_unsatisfiable() && item.predicate.covers(&part) && can_filter(field);
+            let residual = predicate.fields().filter(|(path, asked)| item.predicate.domain(path) != Some(asked));
+            (is_used && residual.into_iter().all(|(path, _)| can_filter(path))).then(|| (field.to_string(), item.id.0))
+        };
+        let mut expected: Vec<(String, u64)> = items.iter().filter_map(has_part).collect();
+        expected.sort_unstable();
+        // Hulls say nothing of NULL: items that share only that with the request may be passed over.
+        let shares_null_alone = |(field, id): &(String, u64)| {
+            let (path, item) = (path(field), &items[*id as usize]);
+            let both = item.predicate.domain(&path).zip(predicate.domain(&path));
+            both.is_some_and(|(known, asked)| known.intersect(asked).intervals().is_empty())
+        };
+        assert!(found.iter().all(|one| expected.contains(one)), "seed {seed}: {found:?}, not {expected:?}");
+        for one in expected.iter().filter(|one| !found.contains(one)) {
+            assert!(shares_null_alone(one), "seed {seed}: {one:?} was not found for {predicate}");
+            null_count += 1;
+        }
+        found_count += found.len();
+    }
+    assert!(found_count > 200 && null_count < found_count / 10, "{found_count} found, {null_count} passed over");
 }
 
 #[test]

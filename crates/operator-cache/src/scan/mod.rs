@@ -55,6 +55,8 @@ pub(crate) struct SharedScan {
     pub(crate) base: Option<Arc<Item>>,
     /// The item whose columns this scan completes.
     pub(crate) completed: Option<Arc<Item>>,
+    /// Whether its rows are read beside kept ones of the same content, so that it fails where the content is another.
+    pub(crate) compares_content: bool,
     factory: SourceFactory,
     /// Who takes part, if that is recorded: fingerprints of what was asked for, with the time to find the scan.
     pub(crate) askers: Mutex<Vec<(u64, u64)>>,
@@ -96,13 +98,15 @@ pub(crate) struct ScanStart {
     pub(crate) base: Option<Arc<Item>>,
     /// The item whose columns the scan completes.
     pub(crate) completed: Option<Arc<Item>>,
+    /// Whether the scan's rows are read beside kept ones.
+    pub(crate) compares_content: bool,
     pub(crate) factory: SourceFactory,
 }
 
 impl ScanStart {
     /// A scan of the file alone.
     pub(crate) fn anew(factory: SourceFactory) -> Self {
-        Self { base: None, completed: None, factory }
+        Self { base: None, completed: None, compares_content: false, factory }
     }
 }
 
@@ -127,7 +131,7 @@ impl SharedScan {
         start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
-        let ScanStart { base, completed, factory } = start;
+        let ScanStart { base, completed, compares_content, factory } = start;
         Arc::new(Self {
             id: cache.next_number(),
             cache: Arc::clone(cache),
@@ -136,6 +140,7 @@ impl SharedScan {
             spec,
             base,
             completed,
+            compares_content,
             factory,
             askers: Mutex::default(),
             skip: MorselSet::default(),
@@ -244,6 +249,7 @@ impl SharedScan {
             spec: self.spec.clone(),
             base: self.base.clone(),
             completed: self.completed.clone(),
+            compares_content: self.compares_content,
             factory: Arc::clone(&self.factory),
             askers: Mutex::default(),
             skip: seen,
@@ -505,11 +511,11 @@ impl SharedScan {
         guard.disarm();
     }
 
-    /// Columns that were laid beside kept ones must be of the same content. The file may have been rewritten after it was
+    /// Columns that were laid beside kept ones must be of the same content, and so must rows that are read with kept ones. The file may have been rewritten after it was
     /// pinned and before it was read, which its source takes for one consistent content; so it is, but not the item's.
     /// (A source that hands out no hashes, having not read all of it, has seen the file unchanged since it was pinned.)
     fn check_completed(&self, end: SourceEnd) -> Result<SourceEnd, SourceError> {
-        let is_other = self.completed.is_some()
+        let is_other = self.compares_content
             && matches!((&self.pinned.hashes, &end.hashes), (Some(kept), Some(read)) if kept.as_ref() != read);
         if is_other { Err(Box::new(Differs { path: Arc::clone(&self.source.path) })) } else { Ok(end) }
     }

@@ -40,7 +40,7 @@ fn push(table: &mut Table, rows: CutRows) {
     }
 }
 
-/// The columns `names` of what a request gives, sorted.
+/// The columns `names` of what a request gives, sorted, and whether nothing was scanned for it.
 fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest, names: &[&str]) -> (Table, bool) {
     let outputs: Vec<FieldPath> = names.iter().map(|name| path(name)).collect();
     let pinned = pin(cache, &object("f", "1", RECORDS));
@@ -59,16 +59,32 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
             }
             true
         }
-        Start::Scan(participant) => {
-            let cut = participant.cut(&outputs).unwrap();
-            for rows in futures::executor::block_on_stream(participant.stream()) {
-                push(&mut table, cut.apply(&rows.unwrap()).unwrap());
+        Start::Combine { parts, remainder } => {
+            for CombinedPart { item, residual } in &parts {
+                let cut = item.cut(View::Elements, residual, &outputs).unwrap();
+                for piece in item.pieces() {
+                    push(&mut table, item.read(&piece, &cut, cache.clock(), &mut ReadTimes::default()).unwrap());
+                }
             }
+            if let Some(participant) = &remainder {
+                drain(participant, &outputs, &mut table);
+            }
+            remainder.is_none()
+        }
+        Start::Scan(participant) => {
+            drain(&participant, &outputs, &mut table);
             false
         }
     };
     table.sort_unstable();
     (table, is_hit)
+}
+
+fn drain(participant: &Arc<Participant>, outputs: &[FieldPath], table: &mut Table) {
+    let cut = participant.cut(outputs).unwrap();
+    for rows in futures::executor::block_on_stream(participant.stream()) {
+        push(table, cut.apply(&rows.unwrap()).unwrap());
+    }
 }
 
 /// One row for each element whose record and self pass, made the slow way.
@@ -116,8 +132,8 @@ fn random_cuts_of_scans_and_items_give_the_elements_that_pass() {
 
 fn random_cuts(morsel_records: u64, rule: impl Fn(usize) -> LayoutRule) {
     let mut random = Random::new(7);
-    {
-        let (cache, budget) = cache(64 << 20);
+    // In the second kind of cache scans take time, so that items are combined.
+    for (cache, budget) in [cache(64 << 20), timed_cache(64 << 20)] {
         let fake = nested(morsel_records);
         let mut hit_count = 0;
         for round in 0..60 {
@@ -248,4 +264,35 @@ fn without_room_for_both_forms_an_item_stays_as_it_is() {
     assert_eq!(found, expected_elements(&between(0, 1000), &names));
     assert_eq!(cache.items()[0].layout, Layout::Nested);
     assert!(cache.decisions().iter().any(|decision| decision.kind == DecisionKind::KeepLayout));
+}
+
+#[test]
+fn elements_of_several_items_make_up_a_wider_range_of_records_and_of_elements() {
+    for (rule, morsel_records) in rules().into_iter().flat_map(|rule| [(rule, 1), (rule, 16), (rule, 5000)]) {
+        let (cache, _budget) = timed_cache(64 << 20);
+        cache.set_layout_rule(rule);
+        let fake = nested(morsel_records);
+        let names = ["a", "b", "l.e"];
+        let scan_count = || fake.open_count.load(std::sync::atomic::Ordering::Relaxed);
+        // Overlapping ranges of the records, then of the elements; what was kept first is in the way of neither.
+        type Sides = fn(i64, i64) -> Arc<Conjunction>;
+        let sides: [Sides; 2] = [
+            |low, high| both_between((low / 10, high / 10), (0, 4000)),
+            |low, high| both_between((0, 200), (low, high)),
+        ];
+        for range in sides {
+            cache.clear();
+            for (low, high) in [(500, 3000), (2000, 6000)] {
+                let asked = SelectRequest { may_skip: true, ..elements(&names, &range(low, high)) };
+                answer(&cache, &fake, &asked, &names);
+            }
+            let before = scan_count();
+            for (low, high) in [(500, 6000), (1000, 5000), (2500, 3500)] {
+                let (found, is_kept) = answer(&cache, &fake, &elements(&names, &range(low, high)), &names);
+                assert_eq!(found, expected_elements(&range(low, high), &names), "{rule}, morsels of {morsel_records}");
+                assert!(is_kept || morsel_records == 5000, "{rule}, morsels of {morsel_records}");
+            }
+            assert!(scan_count() == before || morsel_records == 5000);
+        }
+    }
 }

@@ -31,6 +31,9 @@ struct Records {
     /// Whether the file ends with a complete record.
     terminated: bool,
     hashes: Hashes,
+    /// Moves by as much while a morsel is decoded.
+    clock: Arc<ManualClock>,
+    decode_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +65,7 @@ impl MorselSource for Records {
     }
 
     fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
+        self.clock.advance_ns(self.decode_ns);
         let mut bytes = vec![0; (morsel.end_bytes - morsel.start_bytes) as usize];
         self.file.read_exact_at(&mut bytes, morsel.start_bytes)?;
         let a: Int64Array =
@@ -105,6 +109,7 @@ struct Session {
     append: AppendPolicy,
     hashes: Hashes,
     terminated: bool,
+    decode_ns: u64,
 }
 
 impl Session {
@@ -120,6 +125,7 @@ impl Session {
             append: AppendPolicy::Verify,
             hashes: Hashes::Recorded,
             terminated: true,
+            decode_ns: 0,
         }
     }
 
@@ -145,14 +151,15 @@ impl Session {
         names: &[&str],
     ) -> Start {
         let (file, specs) = (Arc::clone(file), Arc::clone(&self.specs));
-        let (hashes, terminated) = (self.hashes, self.terminated);
+        let (hashes, terminated, decode_ns) = (self.hashes, self.terminated, self.decode_ns);
+        let clock = Arc::clone(&self.clock);
         let mut request = request(&[], predicate);
         request.source.path = Arc::clone(file.path());
         request.columns = columns(names);
         let factory: SourceFactory = Arc::new(move |spec| {
             specs.lock().push(spec.clone());
-            let (file, spec) = (Arc::clone(&file), spec.clone());
-            Ok(Arc::new(Records { file, spec, next: AtomicU64::new(0), terminated, hashes }))
+            let (file, spec, clock) = (Arc::clone(&file), spec.clone(), Arc::clone(&clock));
+            Ok(Arc::new(Records { file, spec, next: AtomicU64::new(0), terminated, hashes, clock, decode_ns }))
         });
         self.cache.begin(&request, pinned, true, factory)
     }
@@ -210,13 +217,21 @@ fn values(start: Start) -> Vec<i64> {
         let a = passing.map_or(Arc::clone(&a), |passing| filter(&a, &passing).unwrap());
         a.as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
     };
-    match start {
-        Start::Hit { item, residual, .. } => {
-            item.chunks.iter().flat_map(|chunk| of(chunk.scanned(), item.columns(), &residual)).collect()
-        }
-        Start::Scan(participant) => futures::executor::block_on_stream(participant.stream())
+    let of_item = |item: &Item, residual: &Conjunction| -> Vec<i64> {
+        item.chunks.iter().flat_map(|chunk| of(chunk.scanned(), item.columns(), residual)).collect()
+    };
+    let of_scan = |participant: &Arc<Participant>| -> Vec<i64> {
+        futures::executor::block_on_stream(participant.stream())
             .flat_map(|rows| of(rows.unwrap().as_ref(), participant.columns(), participant.residual()))
-            .collect(),
+            .collect()
+    };
+    match start {
+        Start::Hit { item, residual, .. } => of_item(&item, &residual),
+        Start::Combine { parts, remainder } => {
+            let kept = parts.iter().flat_map(|part| of_item(&part.item, &part.residual));
+            kept.chain(remainder.iter().flat_map(of_scan)).collect()
+        }
+        Start::Scan(participant) => of_scan(&participant),
     }
 }
 
@@ -406,6 +421,38 @@ fn columns_of_other_content_are_never_laid_beside_kept_ones() {
     assert!(session.cache.items().is_empty());
     session.hashes = Hashes::Recorded;
     assert_eq!(session.ask(), Some(0));
+}
+
+#[test]
+fn rows_of_other_content_are_never_read_beside_kept_ones() {
+    let mut session = Session { decode_ns: 1_000_000, ..Session::new() };
+    session.write(0..5000);
+    session.ask_between(0, 900);
+    let (file, pinned) = session.open();
+    session.hashes = Hashes::Wrong;
+    let start = session.begin_columns(&file, &pinned, &between(0, 999), &["a"]);
+    let Start::Combine { parts, remainder: Some(participant) } = start else { panic!("expected an item and a scan") };
+    let outcome: Result<Vec<_>, _> = futures::executor::block_on_stream(participant.stream()).collect();
+    let error = outcome.unwrap_err().to_string();
+    assert!(error.contains("is not what was read before"), "{error}");
+    drop(parts);
+    assert!(session.cache.items().is_empty());
+    session.hashes = Hashes::Recorded;
+    assert_eq!(session.ask(), Some(0));
+}
+
+#[test]
+fn without_hashes_of_the_content_only_items_are_combined() {
+    let session = Session { hashes: Hashes::None, decode_ns: 1_000_000, ..Session::new() };
+    session.write(0..5000);
+    session.ask_between(0, 600);
+    session.ask_between(500, 900);
+    assert_eq!(session.ask_between(300, 800), None);
+    let (file, pinned) = session.open();
+    assert!(matches!(session.begin(&file, &pinned, &between(300, 901)), Start::Scan(_)));
+    // The longer file is another generation's, or of another end: what was kept of the shorter one is no part of it.
+    session.append(5000..5010);
+    assert_eq!(session.ask_between(300, 800), Some(0));
 }
 
 #[test]

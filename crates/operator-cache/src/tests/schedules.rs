@@ -30,18 +30,20 @@ impl Query {
         stream_count: usize,
     ) -> Option<Self> {
         let pinned = pin(cache, &object("f", "1", RECORDS));
-        match cache.begin(&request, &pinned, true, fake.factory()) {
-            Start::Hit { item, residual, .. } => {
-                let mut found = read(&item, &residual);
-                found.sort_unstable();
-                assert_eq!(found, expected(RECORDS, &request.predicate));
-                None
+        let (mut found, scan) = match cache.begin(&request, &pinned, true, fake.factory()) {
+            Start::Hit { item, residual, .. } => (read(&item, &residual), None),
+            Start::Combine { parts, remainder } => {
+                (parts.iter().flat_map(|part| read(&part.item, &part.residual)).collect(), remainder)
             }
-            Start::Scan(participant) => {
-                let streams = (0..stream_count).map(|_| Some(participant.stream())).collect();
-                Some(Self { request, participant, streams, found: Vec::new() })
-            }
-        }
+            Start::Scan(participant) => (Vec::new(), Some(participant)),
+        };
+        let Some(participant) = scan else {
+            found.sort_unstable();
+            assert_eq!(found, expected(RECORDS, &request.predicate));
+            return None;
+        };
+        let streams = (0..stream_count).map(|_| Some(participant.stream())).collect();
+        Some(Self { request, participant, streams, found })
     }
 
     /// Polls one of the streams once. An error ends them all.
@@ -272,7 +274,7 @@ fn a_late_joiner_gets_merged_chunks_once() {
     let request = request(&["a", "b"], &between(0, 999));
     let begin = || match cache.begin(&request, &pin(&cache, &version), true, fake.factory()) {
         Start::Scan(participant) => participant,
-        Start::Hit { .. } => panic!("expected a scan"),
+        Start::Hit { .. } | Start::Combine { .. } => panic!("expected a scan"),
     };
     let leader = begin();
     let mut found = Vec::new();
