@@ -6,8 +6,12 @@ use std::ops::Range;
 
 use super::{FileScan, PartialItem, Segments, Source};
 
-/// Items of several runs that are tried in all combinations: at most 64 of them.
+/// Items of several runs that are tried in all combinations at most: 64 of them.
 pub const MAX_SCATTERED_ITEMS: usize = 6;
+
+/// Segments times items times combinations at most: about a millisecond. With long lists of values fewer items are tried in all
+/// combinations.
+const MAX_STEPS: usize = 1 << 18;
 
 /// For each segment where it comes from, and what all that costs together.
 pub(super) struct Cheapest {
@@ -49,7 +53,13 @@ impl Best {
 
 /// The cheapest way to have all segments.
 pub(super) fn cheapest(segments: &Segments, items: &[PartialItem], file: &FileScan) -> Cheapest {
-    let (simple, scattered) = sort_items(segments, items);
+    let steps = segments.spans.len().saturating_mul(items.len()).max(1);
+    let tried_count = (MAX_STEPS / steps).checked_ilog2().map_or(0, |log| MAX_SCATTERED_ITEMS.min(log as usize));
+    let (simple, scattered) = sort_items(segments, items, tried_count);
+    let mut at: Vec<Vec<usize>> = vec![Vec::new(); segments.spans.len()];
+    for (index, item) in simple.iter().enumerate() {
+        item.run.clone().for_each(|position| at[position].push(index));
+    }
     let mut best: Option<(f64, usize, Vec<Source>)> = None;
     for chosen in 0..1_u32 << scattered.len() {
         let mut sources = vec![Source::Remainder; segments.spans.len()];
@@ -64,7 +74,7 @@ pub(super) fn cheapest(segments: &Segments, items: &[PartialItem], file: &FileSc
         // Once without a scan of the file, once with: only the latter pays for reading it, and may leave a remainder.
         for kept_ns in [None, Some(file.kept_ns as f64)] {
             let file_ns = if kept_ns.is_some() { file.file_ns as f64 } else { 0.0 };
-            let (last, filled) = fill(segments, &simple, &sources, kept_ns);
+            let (last, filled) = fill(segments, &simple, &at, &sources, kept_ns);
             let (cost_ns, item_count) = (paid_ns + file_ns + last.cost_ns, paid_count + last.item_count);
             if best.as_ref().is_none_or(|(ns, count, _)| cost_ns < *ns || (cost_ns == *ns && item_count < *count)) {
                 best = Some((cost_ns, item_count, filled));
@@ -76,12 +86,12 @@ pub(super) fn cheapest(segments: &Segments, items: &[PartialItem], file: &FileSc
 }
 
 /// Items by how they are treated: simple ones, and the positions of those that are tried in all combinations.
-fn sort_items(segments: &Segments, items: &[PartialItem]) -> (Vec<Simple>, Vec<usize>) {
+fn sort_items(segments: &Segments, items: &[PartialItem], tried_count: usize) -> (Vec<Simple>, Vec<usize>) {
     let share = |run: &Range<usize>| segments.shares[run.clone()].iter().sum::<f64>();
     let mut scattered: Vec<usize> = (0..items.len()).filter(|index| segments.runs[*index].len() > 1).collect();
     let total = |index: &usize| segments.runs[*index].iter().map(share).sum::<f64>();
     scattered.sort_by(|a, b| total(b).total_cmp(&total(a)).then(items[*a].id.cmp(&items[*b].id)));
-    let reduced = scattered.split_off(scattered.len().min(MAX_SCATTERED_ITEMS));
+    let reduced = scattered.split_off(scattered.len().min(tried_count));
     let mut simple: Vec<Simple> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let runs = &segments.runs[index];
@@ -94,10 +104,16 @@ fn sort_items(segments: &Segments, items: &[PartialItem]) -> (Vec<Simple>, Vec<u
     (simple, scattered)
 }
 
-/// The dynamic programme: `sources` says which segments are paid for already (those not of the remainder); `kept_ns` is what
+/// The dynamic programme: `at` has for each segment the simple items that cover it; `sources` says which segments are paid for already (those not of the remainder); `kept_ns` is what
 /// keeping the whole request costs in a scan of the file, `None` if there is to be none. Gives the last position's best, whose
 /// cost is infinite if the segments can't be had so, and each segment's source.
-fn fill(segments: &Segments, simple: &[Simple], sources: &[Source], kept_ns: Option<f64>) -> (Best, Vec<Source>) {
+fn fill(
+    segments: &Segments,
+    simple: &[Simple],
+    at: &[Vec<usize>],
+    sources: &[Source],
+    kept_ns: Option<f64>,
+) -> (Best, Vec<Source>) {
     let unreached = Best { cost_ns: f64::INFINITY, item_count: 0, step: Step::Remainder };
     let mut best = vec![unreached; sources.len() + 1];
     best[0].cost_ns = 0.0;
@@ -117,7 +133,8 @@ fn fill(segments: &Segments, simple: &[Simple], sources: &[Source], kept_ns: Opt
         } else if let Some(kept_ns) = kept_ns {
             reach(position + 1, kept_ns * segments.shares[position], 0, Step::Remainder);
         }
-        for (index, item) in simple.iter().enumerate().filter(|(_, item)| item.run.contains(&position)) {
+        for &index in &at[position] {
+            let item = &simple[index];
             reach(item.run.end, item.scan_ns, 1, Step::Item { simple: index, from: position });
         }
     }

@@ -21,7 +21,7 @@
 //! dynamic programming from left to right: the least cost to have everything up to a segment's end is one of: the remainder
 //! took the segment, or an item's run ended there, and had begun at or before the place that was reached until then. Items of
 //! several runs (a union of ranges) can be paid for on the left and used on the right, which makes the choice one of set cover;
-//! the widest [`MAX_SCATTERED_ITEMS`] of them are tried in all combinations, of the others only the widest run is used. The
+//! the widest [`MAX_SCATTERED_ITEMS`] of them (fewer where there are many segments) are tried in all combinations, of the others only the widest run is used. The
 //! answer is then still right and still no worse than scanning anew, but may not be the cheapest. Cost: for each combination,
 //! segments times items.
 //!
