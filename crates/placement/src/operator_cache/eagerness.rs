@@ -130,6 +130,17 @@ pub enum EagerReason {
         /// Both sides.
         worth: Worth,
     },
+    /// Caching costs much, but the sample was the whole file: nothing would be saved any more.
+    AlreadyPaid {
+        /// Both times.
+        at_end: QueryTimes,
+        /// Caching's share, from 0 to 1.
+        overhead: f64,
+        /// What it may be at most.
+        threshold: f64,
+    },
+    /// The user wants it so.
+    Told,
     /// Caching costs little.
     LowOverhead {
         /// Both times, extrapolated to the end of the file.
