@@ -53,7 +53,8 @@ class Thermocline:
         """Items by layout; empty where the table does not tell."""
         if "layout" not in self.connection.sql("SELECT * FROM thermocline.cache_items").columns:
             return {}
-        return dict(self.rows("SELECT layout, count(*) FROM thermocline.cache_items GROUP BY layout"))
+        held = "thermocline.cache_items WHERE layout IS NOT NULL"
+        return dict(self.rows(f"SELECT layout, count(*) FROM {held} GROUP BY layout"))
 
     def new_decisions(self) -> list[dict[str, Any]]:
         """What was decided since the last call, each with its numbers."""

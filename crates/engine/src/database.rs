@@ -97,7 +97,8 @@ impl Database {
         };
         let cache = OperatorCache::new(cache_options, &budget, Arc::clone(&clock));
         let footers = FooterCache::new(&budget, Arc::clone(&clock));
-        let settings = Arc::new(SharedSettings::new(budget.clone(), Arc::clone(&cache), &machine, options.eviction, trace));
+        let settings =
+            Arc::new(SharedSettings::new(budget.clone(), Arc::clone(&cache), &machine, options.eviction, trace));
         // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are
         // checked by file version. A limit of zero turns theirs off.
         let caches = CacheManagerConfig::default()

@@ -115,6 +115,15 @@ fn row(path: String, predicate: String, columns: String, explanation: Explanatio
             };
             (decision, items.join("; "), residuals.join("; "), detail)
         }
+        Explanation::Promote { item, residual, record_count } => (
+            "promote",
+            item_text(&item),
+            residual.to_string(),
+            format!(
+                "reads the {record_count} records noted before, and would keep their rows; {} bytes, used {} times",
+                item.size_bytes, item.use_count
+            ),
+        ),
         Explanation::InFlight { predicate, residual } => {
             ("join", String::new(), residual.to_string(), format!("a running scan of {predicate} computes it"))
         }

@@ -266,7 +266,11 @@ impl ExtensionOptions for ThermoclineConfig {
                 "a cap on the caches alone, within thermocline.memory",
             ),
             entry("eviction", self.shared.eviction.to_string(), "which cached items make room for others"),
-            entry("layout", self.shared.cache.layout_rule().to_string(), "how cached rows lie in memory, or what decides it"),
+            entry(
+                "layout",
+                self.shared.cache.layout_rule().to_string(),
+                "how cached rows lie in memory, or what decides it",
+            ),
             entry(
                 "trace",
                 self.shared.trace.describe(),

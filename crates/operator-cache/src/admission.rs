@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use thermocline_budget::{ReclaimableCache, Reservation};
 use thermocline_medium::BlockHashes;
 use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit};
+use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
 use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal_benefit};
 
@@ -32,6 +33,23 @@ const SAMPLE_SHARE: u64 = 32;
 /// How often a scan makes room for one morsel. Others may take what it freed; each attempt costs a pass over all items.
 const ROOM_ATTEMPTS: usize = 4;
 
+/// Whether enough of a scan is done to tell how it will end.
+pub(crate) fn is_sampled(progress: Progress) -> bool {
+    progress.scanned_bytes.saturating_mul(SAMPLE_SHARE) >= progress.total_bytes
+}
+
+/// What a running scan would become, as far as can be foretold.
+#[derive(Debug)]
+pub(crate) struct Prospect {
+    /// Of the item, its base among it.
+    pub(crate) size_bytes: u64,
+    /// What of that is reserved already.
+    pub(crate) held_bytes: u64,
+    pub(crate) execute_ns: u64,
+    pub(crate) cache_ns: u64,
+    pub(crate) reuse_scan_ns: u64,
+}
+
 impl OperatorCache {
     /// Memory for a morsel's rows, made free by evictions if the policy finds the scan worth them. None: keep no more.
     pub(crate) fn reserve_for(
@@ -49,8 +67,7 @@ impl OperatorCache {
             scanned_bytes: meters.decoded_bytes.load(Ordering::Relaxed) + source_bytes,
             total_bytes: meters.total_bytes.load(Ordering::Relaxed),
         };
-        let is_sampled = progress.scanned_bytes.saturating_mul(SAMPLE_SHARE) >= progress.total_bytes;
-        if is_sampled
+        if is_sampled(progress)
             && !meters.judged.swap(true, Ordering::Relaxed)
             && !self.judge(scan, kept_bytes, size_bytes, progress)
         {
@@ -81,37 +98,81 @@ impl OperatorCache {
     fn judge(&self, scan: &Arc<SharedScan>, kept_bytes: u64, incoming_bytes: u64, progress: Progress) -> bool {
         let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
         let base_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
+        let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
+        let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
+        let size_bytes = whole_bytes.saturating_add(base_bytes);
+        let prospect = Prospect {
+            size_bytes,
+            // What the scan and its base hold already is room for its item.
+            held_bytes: kept_bytes.saturating_sub(incoming_bytes).saturating_add(base_bytes),
+            execute_ns: progress.whole_ns(execute_ns).unwrap_or(execute_ns),
+            cache_ns: progress.whole_ns(cache_ns).unwrap_or(cache_ns),
+            reuse_scan_ns: predicted_scan_ns(size_bytes),
+        };
+        let (refusal, use_count) = match self.weigh(scan, &prospect, "room for a running scan") {
+            Ok(worth) => {
+                *scan.meters.worth.lock() = worth;
+                return true;
+            }
+            Err(refused) => refused,
+        };
+        scan.meters.item_bytes.fetch_max(size_bytes, Ordering::Relaxed);
+        self.remember_once(scan, use_count);
+        let (mut numbers, reason) = explain_refusal(refusal);
+        numbers.push(("estimated_bytes", size_bytes as f64));
+        numbers.push(("scanned_share", progress.fraction()));
+        self.record_scan(DecisionKind::Refuse, scan, numbers, reason);
+        false
+    }
+
+    /// Notes that the select of a scan was asked for so often; once a scan.
+    pub(crate) fn remember_once(&self, scan: &SharedScan, use_count: u64) {
+        if !scan.meters.remembered.swap(true, Ordering::Relaxed) {
+            self.catalog().remember(&scan.source, &scan.spec.predicate, use_count);
+        }
+    }
+
+    /// Asks the policy about what a scan may become, and makes the room it needs. What it is worth if it was asked for
+    /// before; or why it is refused, and its uses so far.
+    pub(crate) fn weigh(
+        &self,
+        scan: &Arc<SharedScan>,
+        prospect: &Prospect,
+        purpose: &'static str,
+    ) -> Result<Option<Worth>, (Refusal, u64)> {
         let (base_uses, base_ns) = scan.replaced().map_or((0, 0), |replaced| {
             let measured = replaced.measurements();
             (measured.use_count, measured.execute_ns + measured.cache_ns)
         });
-        let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
-        let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
-        let size_bytes = whole_bytes.saturating_add(base_bytes);
         let mut evicted = Vec::new();
         let verdict = {
             let mut catalog = self.catalog();
+            let remembered = catalog.remembered(&scan.source, &scan.spec.predicate);
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
                 kind: scan.source.kind,
-                use_count: 1 + base_uses + catalog.remembered(&scan.source, &scan.spec.predicate),
-                execute_ns: base_ns.saturating_add(progress.whole_ns(execute_ns).unwrap_or(execute_ns)),
-                cache_ns: progress.whole_ns(cache_ns).unwrap_or(cache_ns),
-                reuse_scan_ns: predicted_scan_ns(size_bytes),
+                use_count: 1 + base_uses + remembered,
+                execute_ns: base_ns.saturating_add(prospect.execute_ns),
+                cache_ns: prospect.cache_ns,
+                reuse_scan_ns: prospect.reuse_scan_ns,
                 lookup_ns: 0,
-                size_bytes,
+                size_bytes: prospect.size_bytes,
                 baseline: 0.0,
                 last_use: self.tick(),
             };
             let state = self.policy_state(&catalog);
             let items = catalog.evictable();
-            // What the scan and its base hold already is room for its item.
-            let held_bytes = kept_bytes.saturating_sub(incoming_bytes).saturating_add(base_bytes);
-            let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
+            let free_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
-                    evicted = self.carry_out(&mut catalog, &eviction, &items, "room for a running scan");
-                    Ok(())
+                    let is_victim =
+                        |item: &&ItemMeasurements| eviction.victims.iter().any(|victim| victim.id == item.id);
+                    let worth = (remembered > 0).then(|| Worth {
+                        newcomer_s: self.policy().worth_s(&state, &newcomer),
+                        victims_s: items.iter().filter(is_victim).map(|item| self.policy().worth_s(&state, item)).sum(),
+                    });
+                    evicted = self.carry_out(&mut catalog, &eviction, &items, purpose);
+                    Ok(worth)
                 }
                 Admission::Refuse { reason, state } => {
                     catalog.policy_state = state;
@@ -120,14 +181,7 @@ impl OperatorCache {
             }
         };
         drop(evicted);
-        let Err((refusal, use_count)) = verdict else { return true };
-        scan.meters.item_bytes.fetch_max(size_bytes, Ordering::Relaxed);
-        self.catalog().remember(&scan.source, &scan.spec.predicate, use_count);
-        let (mut numbers, reason) = explain_refusal(refusal);
-        numbers.push(("estimated_bytes", size_bytes as f64));
-        numbers.push(("scanned_share", progress.fraction()));
-        self.record_scan(DecisionKind::Refuse, scan, numbers, reason);
-        false
+        verdict
     }
 
     /// Takes the victims out and records why. The caller drops them after the lock is released.
@@ -186,7 +240,11 @@ impl OperatorCache {
             source: scan.source.clone(),
             generation: scan.pinned.generation,
             end_bytes,
-            growable: end.covered_end_bytes == Some(end_bytes),
+            // A scan by positions can't tell, but the one that found them could.
+            growable: match &scan.promoted {
+                Some(lazy) => lazy.growable,
+                None => end.covered_end_bytes == Some(end_bytes),
+            },
             keeps_empty: scan.spec.keeps_empty,
             predicate: Arc::clone(&scan.spec.predicate),
             columns: Arc::clone(&scan.spec.columns),
@@ -196,7 +254,9 @@ impl OperatorCache {
             skipped_count: harvest.skipped_count + sum_base(Item::skipped_count),
             size_bytes: structure_bytes + chunks.iter().map(|chunk| chunk.size_bytes()).sum::<u64>(),
             chunks,
-            morsel_ends: base.is_none().then_some(harvest.morsel_ends),
+            positions: None,
+            // Morsels of positions are not those of other scans.
+            morsel_ends: (base.is_none() && scan.promoted.is_none()).then_some(harvest.morsel_ends),
             meters: Meters::default(),
             shape,
             widths_bytes,
@@ -211,6 +271,12 @@ impl OperatorCache {
         *item.meters.cache_ns.get_mut() =
             harvest.cache_ns + layout_ns + base_measured.map_or(0, |measured| measured.cache_ns);
         *item.meters.used_tick.get_mut() = self.next_tick();
+        *item.meters.use_count.get_mut() = participant_count + base_measured.map_or(0, |measured| measured.use_count);
+        self.list_item(scan, item, base.map(|base| base.id), "a finished scan");
+    }
+
+    /// Makes a scan's item findable, its uses before added to those it has, unless it is stale or superfluous already.
+    pub(crate) fn list_item(&self, scan: &SharedScan, mut item: Item, extended: Option<ItemId>, reason: &'static str) {
         let removed = {
             let mut catalog = self.catalog();
             let was_listed = catalog.remove_scan(&scan.source, scan.id).is_some();
@@ -218,15 +284,18 @@ impl OperatorCache {
                 None
             } else {
                 let remembered = catalog.remembered(&scan.source, &scan.spec.predicate);
-                let use_count = participant_count + remembered + base_measured.map_or(0, |measured| measured.use_count);
-                *item.meters.use_count.get_mut() = use_count.max(1);
+                let use_count = item.meters.use_count.get_mut();
+                *use_count = (*use_count + remembered).max(1);
                 let baseline = self.policy().baseline_on_use(&catalog.policy_state);
                 *item.meters.baseline_bits.get_mut() = baseline.to_bits();
                 let item = Arc::new(item);
                 let mut numbers = vec![("row_count", item.row_count as f64), ("size_bytes", item.size_bytes as f64)];
+                if let Some(positions) = &item.positions {
+                    numbers.push(("position_count", positions.len() as f64));
+                }
                 numbers.extend(measurement_numbers(&item.measurements()));
-                self.record_item(DecisionKind::Admit, &item, numbers, "a finished scan");
-                Some(catalog.insert(item, base.map(|base| base.id)))
+                self.record_item(DecisionKind::Admit, &item, numbers, reason);
+                Some(catalog.insert(item, extended))
             }
         };
         match removed {
@@ -291,10 +360,7 @@ impl ReclaimableCache for OperatorCache {
         // Nothing but running scans: their work so far is what would be lost.
         let (execute_ns, kept_bytes) = catalog.scans().fold((0, 0), |(execute_ns, kept_bytes), scan| {
             let meters = &scan.meters;
-            (
-                execute_ns + meters.execute_ns.load(Ordering::Relaxed),
-                kept_bytes + meters.kept_bytes.load(Ordering::Relaxed),
-            )
+            (execute_ns + meters.execute_ns.load(Ordering::Relaxed), kept_bytes + scan.held_bytes())
         });
         if kept_bytes == 0 { f64::INFINITY } else { execute_ns as f64 * 1e-9 / kept_bytes as f64 }
     }
@@ -310,8 +376,7 @@ impl ReclaimableCache for OperatorCache {
         };
         let mut freed_bytes: u64 = evicted.iter().map(|item| item.size_bytes).sum();
         drop(evicted);
-        let mut scans: Vec<(u64, Arc<SharedScan>)> =
-            scans.into_iter().map(|scan| (scan.meters.kept_bytes.load(Ordering::Relaxed), scan)).collect();
+        let mut scans: Vec<(u64, Arc<SharedScan>)> = scans.into_iter().map(|scan| (scan.held_bytes(), scan)).collect();
         scans.sort_by_key(|(kept_bytes, _)| std::cmp::Reverse(*kept_bytes));
         for (kept_bytes, scan) in scans {
             if freed_bytes >= bytes || kept_bytes == 0 {
@@ -327,7 +392,7 @@ impl ReclaimableCache for OperatorCache {
 }
 
 /// The item, its list of chunks, its predicate and columns, and its places in the indexes, about.
-fn structure_bytes(scan: &SharedScan, chunk_count: usize, morsel_count: usize) -> u64 {
+pub(crate) fn structure_bytes(scan: &SharedScan, chunk_count: usize, morsel_count: usize) -> u64 {
     let columns_bytes: usize =
         scan.spec.columns.iter().map(|column| column.path.heap_bytes() + column.data_type.size()).sum();
     // The predicate is a key of the index too, and a tree's node holds an entry and, shared, those above it.

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
 use thermocline_hardware::Clock;
 use thermocline_medium::FileVersion;
+use thermocline_placement::operator_cache::admission_rule::AdmissionRule;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
@@ -21,6 +22,7 @@ use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry};
 use crate::error::CacheError;
 use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
 use crate::item::{Item, ItemId, ItemSummary};
+use crate::lazy::Promotion;
 use crate::matching::Match;
 use crate::recording::Recorder;
 use crate::request::{ColumnSpec, SelectRequest};
@@ -61,6 +63,7 @@ pub struct OperatorCache {
     clock: Arc<dyn Clock>,
     enabled: AtomicBool,
     pub(crate) layout_rule: Mutex<LayoutRule>,
+    pub(crate) admission_rule: Mutex<AdmissionRule>,
     files: Mutex<HashMap<Arc<str>, Arc<FileRecord>>>,
     catalog: Mutex<Catalog>,
     decisions: DecisionRing,
@@ -142,6 +145,15 @@ pub enum Explanation {
         /// The rows to scan.
         remainder: Option<Arc<Conjunction>>,
     },
+    /// Read the records again whose positions an item holds, and keep their rows.
+    Promote {
+        /// Which.
+        item: ItemSummary,
+        /// The filter on the rows.
+        residual: Conjunction,
+        /// Records to read.
+        record_count: u64,
+    },
     /// Take part in a scan that runs already.
     InFlight {
         /// The scan's predicate.
@@ -167,6 +179,7 @@ impl OperatorCache {
             clock,
             enabled: AtomicBool::new(true),
             layout_rule: Mutex::default(),
+            admission_rule: Mutex::default(),
             files: Mutex::new(HashMap::new()),
             catalog: Mutex::new(Catalog::default()),
             decisions: DecisionRing::new(options.decision_count),
@@ -256,6 +269,8 @@ impl OperatorCache {
                         predicate: Arc::clone(&item.predicate),
                         keeps_empty: item.keeps_empty,
                         hashes: pinned.hashes.clone(),
+                        notes_positions: false,
+                        positions: None,
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let new_bytes = spec.end_bytes - spec.start_bytes;
@@ -272,6 +287,8 @@ impl OperatorCache {
                         predicate: Arc::clone(&item.predicate),
                         keeps_empty: item.keeps_empty,
                         hashes: pinned.hashes.clone(),
+                        notes_positions: false,
+                        positions: None,
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let (missing, wanted) = (top_up.missing.len(), request.columns.len());
@@ -300,11 +317,31 @@ impl OperatorCache {
                     let start = ScanStart { compares_content: true, ..ScanStart::anew(Arc::clone(&factory)) };
                     (scan_spec(&rest, pinned, retain), start)
                 }
+                Plan::Promote(promotion) => {
+                    let Promotion { item, positions, predicate, keeps_empty } = promotion;
+                    let position_count = positions.len() as f64;
+                    let spec = ScanSpec {
+                        predicate,
+                        keeps_empty,
+                        positions: Some(positions),
+                        ..scan_spec(request, pinned, false)
+                    };
+                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
+                    let numbers = vec![("position_count", position_count), ("lookup_ns", lookup_ns as f64)];
+                    self.record_item(DecisionKind::Promote, &item, numbers, "positions that are asked for again");
+                    (spec, ScanStart { promoted: Some(item), ..ScanStart::anew(Arc::clone(&factory)) })
+                }
                 Plan::Miss(reason) => {
                     self.next_tick();
                     let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
-                    (scan_spec(request, pinned, retain), ScanStart::anew(Arc::clone(&factory)))
+                    let mut spec = scan_spec(request, pinned, retain);
+                    spec.notes_positions = retain
+                        && request.can_seek
+                        && !request.may_skip
+                        && self.admission_rule().may_be_lazy()
+                        && catalog.kept_item_count(&request.source.path) == 0;
+                    (spec, ScanStart::anew(Arc::clone(&factory)))
                 }
             };
             let keeps = retain && pinned.is_current();
@@ -374,6 +411,11 @@ impl OperatorCache {
                 let part = |part: CombinedPart| PartSummary { item: summary(&part.item), residual: part.residual };
                 Explanation::Combine { parts: parts.into_iter().map(part).collect(), remainder }
             }
+            Plan::Promote(promotion) => Explanation::Promote {
+                item: summary(&promotion.item),
+                residual: promotion.predicate.residual(&request.predicate),
+                record_count: promotion.positions.len() as u64,
+            },
             Plan::Miss(reason) => Explanation::Miss { reason },
         }
     }
@@ -470,6 +512,7 @@ impl OperatorCache {
             columns: Arc::clone(&item.columns),
             end_bytes: item.end_bytes,
             row_count: item.row_count,
+            is_lazy: item.positions.is_some(),
             layout: item.layout,
             chunk_count: item.chunks.len() as u64,
             size_bytes: item.size_bytes,
@@ -626,6 +669,8 @@ fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool) -> Sc
         predicate: Arc::clone(predicate),
         keeps_empty: retain && request.source.unnest.as_ref().is_some_and(is_of_records),
         hashes: pinned.hashes.clone(),
+        notes_positions: false,
+        positions: None,
     }
 }
 

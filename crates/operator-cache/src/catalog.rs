@@ -12,6 +12,7 @@ use thermocline_predicate::Conjunction;
 use crate::combination::Combination;
 use crate::file_record::PinnedSource;
 use crate::item::{Item, ItemId};
+use crate::lazy::Promotion;
 use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
 use crate::request::SelectRequest;
 use crate::scan::SharedScan;
@@ -23,6 +24,9 @@ const REMEMBERED: usize = 4096;
 
 /// Running scans of one source that are compared with a request at most.
 const EXAMINED_SCANS: usize = 64;
+
+/// Lazy items of one source: all are compared with a request, and one more takes the place of the oldest.
+const LAZY_ITEMS: usize = 64;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -39,6 +43,8 @@ pub(crate) struct Catalog {
 #[derive(Debug, Default)]
 struct Source {
     items: ItemIndex,
+    /// Those of positions, the oldest first.
+    lazy: Vec<Arc<Item>>,
     /// Scans that keep their results and can be joined.
     scans: Vec<Arc<SharedScan>>,
 }
@@ -57,6 +63,34 @@ impl Source {
                 && answers(&scan.spec.columns, &scan.spec.predicate, wanted)
         })
     }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Item>> {
+        self.items.items().chain(&self.lazy)
+    }
+
+    fn get(&self, id: ItemId) -> Option<&Arc<Item>> {
+        self.items.get(id).or_else(|| self.lazy.iter().find(|item| item.id == id))
+    }
+
+    fn insert(&mut self, item: Arc<Item>) {
+        if item.positions.is_some() { self.lazy.push(item) } else { self.items.insert(item) }
+    }
+
+    fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
+        let at = self.lazy.iter().position(|item| item.id == id);
+        at.map(|at| self.lazy.remove(at)).or_else(|| self.items.remove(id))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.lazy.is_empty() && self.scans.is_empty()
+    }
+
+    /// The lazy item with the fewest records that has all that are wanted.
+    fn promotion(&self, request: &SelectRequest, generation: u64, end_bytes: u64) -> Option<Promotion> {
+        let fitting = self.lazy.iter().filter(|item| item.generation == generation && item.end_bytes == end_bytes);
+        let promotions = fitting.filter_map(|item| Promotion::of(item, request));
+        promotions.min_by_key(|promotion| (promotion.positions.len(), promotion.item.id))
+    }
 }
 
 /// How a request can be answered.
@@ -67,6 +101,7 @@ pub(crate) enum Plan {
     Extend(Arc<Item>),
     TopUp(TopUp),
     Combine(Combination),
+    Promote(Promotion),
     Miss(&'static str),
 }
 
@@ -107,12 +142,17 @@ impl Catalog {
         {
             return Plan::TopUp(top_up);
         }
+        if pinned.can_compare_content()
+            && let Some(promotion) = source.promotion(request, pinned.generation, end_bytes)
+        {
+            return Plan::Promote(promotion);
+        }
         if let Some(in_part) = combination {
             return Plan::Combine(in_part);
         }
-        Plan::Miss(if source.items.is_empty() {
+        Plan::Miss(if source.items.is_empty() && source.lazy.is_empty() {
             "nothing is kept of this file, read with these options"
-        } else if source.items.items().all(|item| item.generation != pinned.generation) {
+        } else if source.all().all(|item| item.generation != pinned.generation) {
             "what is kept of this file is of another version"
         } else {
             "no item covers the predicate and has the columns"
@@ -166,39 +206,43 @@ impl Catalog {
         let key = item.source.clone();
         self.list(&key);
         let source = self.sources.entry(key.clone()).or_default();
+        let is_full = item.positions.is_some() && source.lazy.len() >= LAZY_ITEMS;
+        let oldest = source.lazy.first().filter(|_| is_full).map(|oldest| oldest.id);
+        let positions = source.lazy.iter().filter(|other| other.predicate == item.predicate);
         let superfluous: Vec<ItemId> = source
             .items
             .of_predicate(&item.predicate)
-            .filter(|other| {
-                other.generation == item.generation
-                    && other.end_bytes <= item.end_bytes
-                    && other.columns.iter().all(|column| item.columns.contains(column))
-            })
+            .filter(|other| other.columns.iter().all(|column| item.columns.contains(column)))
+            .chain(positions)
+            .filter(|other| other.generation == item.generation && other.end_bytes <= item.end_bytes)
             .map(|other| other.id)
             .chain(extended)
+            .chain(oldest)
             .collect();
-        let removed: Vec<Arc<Item>> = superfluous.into_iter().filter_map(|id| source.items.remove(id)).collect();
+        let removed: Vec<Arc<Item>> = superfluous.into_iter().filter_map(|id| source.remove(id)).collect();
         for other in &removed {
             self.keys_by_item.remove(&other.id);
         }
         self.keys_by_item.insert(item.id, key);
-        source.items.insert(item);
+        source.insert(item);
         removed
     }
 
     /// Whether an item answers whatever `scan`'s item would.
     pub(crate) fn has_equal(&self, scan: &SharedScan) -> bool {
         let Some(source) = self.sources.get(&scan.source) else { return false };
+        // Rows of the same predicate get further columns more cheaply than positions do.
+        let is_lazy = scan.is_noting();
         source.items.of_predicate(&scan.spec.predicate).any(|item| {
             item.generation == scan.pinned.generation
                 && item.end_bytes >= scan.spec.end_bytes
-                && scan.spec.columns.iter().all(|column| item.columns.contains(column))
+                && (is_lazy || scan.spec.columns.iter().all(|column| item.columns.contains(column)))
         })
     }
 
     fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
         let key = self.keys_by_item.remove(&id)?;
-        let item = self.sources.get_mut(&key)?.items.remove(id)?;
+        let item = self.sources.get_mut(&key)?.remove(id)?;
         self.forget_if_empty(&key);
         Some(item)
     }
@@ -212,14 +256,10 @@ impl Catalog {
         let (mut items, mut scans) = (Vec::new(), Vec::new());
         for key in self.keys_by_path.get(path).cloned().unwrap_or_default() {
             let Some(source) = self.sources.get_mut(&key) else { continue };
-            let stale: Vec<ItemId> = source
-                .items
-                .items()
-                .filter(|item| is_stale(item.generation, item.end_bytes))
-                .map(|item| item.id)
-                .collect();
+            let stale: Vec<ItemId> =
+                source.all().filter(|item| is_stale(item.generation, item.end_bytes)).map(|item| item.id).collect();
             for id in stale {
-                items.extend(source.items.remove(id));
+                items.extend(source.remove(id));
                 self.keys_by_item.remove(&id);
             }
             scans.extend(source.scans.extract_if(.., |scan| is_stale(scan.pinned.generation, scan.spec.end_bytes)));
@@ -232,7 +272,7 @@ impl Catalog {
     pub(crate) fn clear(&mut self) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>) {
         let (mut items, mut scans) = (Vec::new(), Vec::new());
         for (_, source) in self.sources.drain() {
-            items.extend(source.items.items().cloned());
+            items.extend(source.all().cloned());
             scans.extend(source.scans);
         }
         self.keys_by_path.clear();
@@ -242,11 +282,17 @@ impl Catalog {
     }
 
     pub(crate) fn items(&self) -> impl Iterator<Item = &Arc<Item>> {
-        self.sources.values().flat_map(|source| source.items.items())
+        self.sources.values().flat_map(Source::all)
     }
 
     pub(crate) fn scans(&self) -> impl Iterator<Item = &Arc<SharedScan>> {
         self.sources.values().flat_map(|source| &source.scans)
+    }
+
+    /// Items of a file, however it is read.
+    pub(crate) fn kept_item_count(&self, path: &str) -> u64 {
+        let keys = self.keys_by_path.get(path).into_iter().flatten();
+        keys.filter_map(|key| self.sources.get(key)).map(|source| source.all().count() as u64).sum()
     }
 
     /// Whether the item is still there.
@@ -265,7 +311,7 @@ impl Catalog {
 
     /// Takes an item out for eviction, if still nobody reads it, and remembers its uses.
     pub(crate) fn evict(&mut self, id: ItemId) -> Option<Arc<Item>> {
-        let item = self.sources.get(self.keys_by_item.get(&id)?)?.items.get(id)?;
+        let item = self.sources.get(self.keys_by_item.get(&id)?)?.get(id)?;
         if Arc::strong_count(item) > 1 {
             return None;
         }
@@ -292,7 +338,7 @@ impl Catalog {
     }
 
     fn forget_if_empty(&mut self, key: &SourceKey) {
-        if self.sources.get(key).is_some_and(|source| source.items.is_empty() && source.scans.is_empty()) {
+        if self.sources.get(key).is_some_and(|source| source.is_empty()) {
             self.sources.remove(key);
             if let Some(keys) = self.keys_by_path.get_mut(&key.path) {
                 keys.retain(|other| other != key);

@@ -30,12 +30,16 @@ pub enum DecisionKind {
     TopUp,
     /// Items that cover parts of a query's range answer it together, with a scan of what they lack.
     Combine,
+    /// The records of a lazy item are read again, and their rows kept.
+    Promote,
     /// A query takes part in a scan that another one began.
     Join,
     /// The file is scanned.
     Miss,
     /// Items were dropped because their file is no longer the one they were made of.
     Invalidate,
+    /// A scan drops its rows and goes on keeping the positions of their records.
+    Lazy,
     /// A scan that kept its rows no longer does, or ended early.
     Abort,
     /// An item was read: what that took, and what it would have taken in other layouts.
@@ -60,9 +64,11 @@ impl DecisionKind {
             Self::Extend => "extend",
             Self::TopUp => "top_up",
             Self::Combine => "combine",
+            Self::Promote => "promote",
             Self::Join => "join",
             Self::Miss => "miss",
             Self::Invalidate => "invalidate",
+            Self::Lazy => "lazy",
             Self::Abort => "abort",
             Self::Read => "read",
             Self::SwitchLayout => "switch_layout",

@@ -1,4 +1,4 @@
-//! Items: the kept rows of one select over one file, and their meters.
+//! Items: the kept rows of one select over one file, or the positions of their records, and their meters.
 //!
 //! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. Both go with
 //! the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
@@ -17,6 +17,7 @@ use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::layout::rule::LayoutHistory;
 use thermocline_placement::operator_cache::layout::{ItemShape, Layout};
 use thermocline_predicate::{Conjunction, FieldPath};
+use thermocline_raw::RecordPositions;
 
 use crate::cut::{Cut, CutRows, View};
 use crate::layout::{Content, ReadTimes};
@@ -83,6 +84,8 @@ pub(crate) struct Meters {
     /// s, summed over the reuses that reported it.
     pub(crate) reuse_total_ns: AtomicU64,
     pub(crate) reuse_report_count: AtomicU64,
+    /// s, as foretold when the item was made; 0: by its size.
+    pub(crate) predicted_scan_ns: AtomicU64,
     /// Tick of the latest use.
     pub(crate) used_tick: AtomicU64,
     /// The policy's baseline at the latest use, as the bits of a double (Greedy-Dual's `L(p)`).
@@ -100,8 +103,17 @@ impl Meters {
             lookup_total_ns: copy(&self.lookup_total_ns),
             reuse_total_ns: AtomicU64::default(),
             reuse_report_count: AtomicU64::default(),
+            predicted_scan_ns: AtomicU64::default(),
             used_tick: copy(&self.used_tick),
             baseline_bits: copy(&self.baseline_bits),
+        }
+    }
+
+    /// What a reuse is foretold to take before one was measured, nanoseconds.
+    fn predicted_scan_ns(&self, size_bytes: u64) -> u64 {
+        match self.predicted_scan_ns.load(Ordering::Relaxed) {
+            0 => predicted_scan_ns(size_bytes),
+            known => known,
         }
     }
 
@@ -118,7 +130,7 @@ impl Meters {
     }
 }
 
-/// The kept rows of one select over one file. Immutable but for its meters.
+/// The kept rows of one select over one file, or where their records lie. Immutable but for its meters.
 #[derive(Debug)]
 pub struct Item {
     pub(crate) id: ItemId,
@@ -131,6 +143,8 @@ pub struct Item {
     pub(crate) predicate: Arc<Conjunction>,
     pub(crate) columns: Arc<[ColumnSpec]>,
     pub(crate) chunks: Vec<Arc<Chunk>>,
+    /// Where its records lie, instead of chunks: a lazy item.
+    pub(crate) positions: Option<Arc<RecordPositions>>,
     pub(crate) layout: Layout,
     /// Entries up to the end of each morsel of the scan that made it; None when several scans did.
     pub(crate) morsel_ends: Option<Arc<[u64]>>,
@@ -178,6 +192,7 @@ impl Item {
             columns: Arc::clone(&self.columns),
             size_bytes: structure.size_bytes() + chunks_bytes,
             chunks,
+            positions: self.positions.clone(),
             layout,
             morsel_ends: self.morsel_ends.clone(),
             row_count: self.row_count,
@@ -282,7 +297,10 @@ impl Item {
             use_count: self.meters.use_count.load(Ordering::Relaxed),
             execute_ns: self.meters.execute_ns.load(Ordering::Relaxed),
             cache_ns: self.meters.cache_ns.load(Ordering::Relaxed),
-            reuse_scan_ns: self.meters.reuse_scan_ns().unwrap_or_else(|| predicted_scan_ns(self.size_bytes)),
+            reuse_scan_ns: self
+                .meters
+                .reuse_scan_ns()
+                .unwrap_or_else(|| self.meters.predicted_scan_ns(self.size_bytes)),
             lookup_ns: self.meters.lookup_ns(),
             size_bytes: self.size_bytes,
             baseline: f64::from_bits(self.meters.baseline_bits.load(Ordering::Relaxed)),
@@ -319,6 +337,8 @@ pub struct ItemSummary {
     pub end_bytes: u64,
     /// Rows held.
     pub row_count: u64,
+    /// Whether it holds the positions of its records instead of rows.
+    pub is_lazy: bool,
     /// How its rows lie in memory.
     pub layout: Layout,
     /// Chunks held.

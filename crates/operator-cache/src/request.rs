@@ -32,4 +32,6 @@ pub struct SelectRequest {
     pub retain_predicate: Arc<Conjunction>,
     /// Whether bad records are left out: which ones are bad then depends on the columns that are read.
     pub may_skip: bool,
+    /// Whether single records of the file can be read by their position: it is not compressed.
+    pub can_seek: bool,
 }

@@ -9,6 +9,7 @@ use arrow::compute;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use thermocline_predicate::FieldPath;
+use thermocline_raw::RecordPositions;
 
 use crate::request::ColumnSpec;
 
@@ -29,6 +30,9 @@ pub struct Rows {
     pub record_count: u64,
     /// Bad records that were left out (`on_error = 'skip'`).
     pub skipped_count: u64,
+    /// Where the records begin that gave rows, or are kept without: for a whole morsel, if the scan
+    /// [notes them](crate::ScanSpec::notes_positions). The scan takes them; who reads its rows finds none.
+    pub positions: Option<RecordPositions>,
 }
 
 /// How the rows that are elements of a list belong to records.
@@ -100,7 +104,14 @@ impl Rows {
             true => column.slice(first, count),
             false => column.slice(rows.start, rows.len()),
         });
-        Self { columns: columns.collect(), elements, row_count: rows.len(), record_count: 0, skipped_count: 0 }
+        Self {
+            columns: columns.collect(),
+            elements,
+            row_count: rows.len(),
+            record_count: 0,
+            skipped_count: 0,
+            positions: None,
+        }
     }
 
     /// The same rows in buffers of their own, so that keeping them does not pin a larger allocation. Columns whose
@@ -151,6 +162,7 @@ impl Rows {
             row_count: parts.iter().map(|rows| rows.row_count).sum(),
             record_count: parts.iter().map(|rows| rows.record_count).sum(),
             skipped_count: parts.iter().map(|rows| rows.skipped_count).sum(),
+            positions: None,
         })
     }
 }

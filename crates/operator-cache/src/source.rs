@@ -1,7 +1,7 @@
 //! Where rows come from: the seam between a shared scan and the scanner of a raw file.
 //!
 //! A source cuts one file into *morsels*, numbered densely from 0 in file order, and decodes them. The numbering
-//! depends on the file and the range alone (not on columns, predicate or timing), so that a second source over the
+//! depends on the file, the range and the positions to read alone (not on columns, predicate or timing), so that a second source over the
 //! same range can take up where a first one was left.
 
 use std::any::Any;
@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use thermocline_medium::BlockHashes;
 use thermocline_placement::operator_cache::SourceKind;
 use thermocline_predicate::{Conjunction, FieldPath};
+use thermocline_raw::RecordPositions;
 
 use crate::error::SourceError;
 use crate::request::ColumnSpec;
@@ -46,6 +47,11 @@ pub struct ScanSpec {
     pub keeps_empty: bool,
     /// Hashes of the content `[0, hashes.size_bytes())` when the file was scanned before: a recorder may start from them.
     pub hashes: Option<Arc<BlockHashes>>,
+    /// Whether each morsel's rows come with the positions of their records ([`Rows::positions`]).
+    pub notes_positions: bool,
+    /// Only the records at these positions are read, which hold all rows that pass. `hashes`, if there, are of the content
+    /// that they are positions in, up to `end_bytes`: a source that finds other content fails.
+    pub positions: Option<Arc<RecordPositions>>,
 }
 
 /// Opens a source. Called once per scan, and again when a query must read what it missed of an abandoned scan.

@@ -109,6 +109,8 @@ fn decision_text(decision: &Decision) -> Option<String> {
         "evict" => "dropped",
         "extend" => "extended",
         "top_up" => "completed",
+        "promote" => "read again, to keep its rows:",
+        "lazy" => "noting positions alone:",
         "invalidate" => "out of date, dropped",
         "abort" => "no longer kept:",
         _ => return None,

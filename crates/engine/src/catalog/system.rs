@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{
-    ArrayRef, Float64Builder, Int64Builder, RecordBatch, StringBuilder, TimestampNanosecondBuilder,
+    ArrayRef, BooleanArray, Float64Builder, Int64Builder, RecordBatch, StringBuilder, TimestampNanosecondBuilder,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{SchemaProvider, TableProvider};
@@ -89,6 +89,12 @@ impl Rows {
         self
     }
 
+    fn boolean(mut self, name: &str, values: impl Iterator<Item = bool>) -> Self {
+        let column: BooleanArray = values.map(Some).collect();
+        self.add(name, DataType::Boolean, Arc::new(column));
+        self
+    }
+
     fn number(mut self, name: &str, values: impl Iterator<Item = Option<f64>>) -> Self {
         let mut builder = Float64Builder::new();
         values.for_each(|value| builder.append_option(value));
@@ -122,7 +128,8 @@ fn cache_items(database: &Database) -> Result<RecordBatch> {
                 Some(item.columns.iter().map(|column| column.path.to_string()).collect::<Vec<_>>().join(", "))
             }),
         )
-        .text("layout", items.iter().map(|item| Some(item.layout.name())))
+        .boolean("lazy", items.iter().map(|item| item.is_lazy))
+        .text("layout", items.iter().map(|item| (!item.is_lazy).then(|| item.layout.name())))
         .integer("row_count", items.iter().map(|item| item.row_count))
         .integer("size_bytes", items.iter().map(|item| item.size_bytes))
         .integer("end_bytes", items.iter().map(|item| item.end_bytes))

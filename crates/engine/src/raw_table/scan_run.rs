@@ -16,6 +16,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::{Stream, StreamExt};
+use thermocline_medium::Compression;
 use thermocline_operator_cache::{
     AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, ReadTimes,
     RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
@@ -119,6 +120,7 @@ impl Scan {
             predicate: Arc::clone(&self.predicate),
             retain_predicate: retain,
             may_skip: self.options.on_error(&self.config) == OnError::Skip,
+            can_seek: file.compression(&self.options) == Compression::None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use thermocline_medium::{Change, HashRecorder};
+use thermocline_medium::{BlockHashes, Change, HashRecorder};
 use thermocline_operator_cache::{
     ColumnSpec, Elements, Fetch, Morsel, MorselSource, Rows, ScanSpec, SourceEnd, SourceError, SourceFactory,
     element_columns,
@@ -25,6 +25,10 @@ struct RawSource {
     scan: FileScan,
     file: Arc<QueryFile>,
     recorder: Option<Arc<HashRecorder>>,
+    /// Of the content that the positions to read are of.
+    kept_hashes: Option<Arc<BlockHashes>>,
+    /// Whether it must be that content by its hashes, whatever its metadata say.
+    must_compare: bool,
     end_bytes: u64,
     /// By column, where a list is unnested: whether it belongs to the elements.
     is_element: Option<Arc<[bool]>>,
@@ -44,7 +48,7 @@ impl RawSource {
             unnest: scan.unnest.clone().map(|path| Unnest { path, keeps_empty: spec.keeps_empty }),
             on_error: scan.options.on_error(&scan.config),
             strict: scan.options.strict,
-            positions: false,
+            positions: spec.notes_positions,
             map: false,
         };
         let format = match (scan.format, &scan.csv) {
@@ -52,27 +56,50 @@ impl RawSource {
             _ => Format::Ndjson,
         };
         let compression = file.compression(&scan.options);
-        // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags instead.
-        let recorder = matches!(file.source, Source::Local(_)).then(|| {
+        let by_position = spec.positions.is_some();
+        // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags instead, and
+        // of single records the hashes of who found them hold.
+        let recorder = (matches!(file.source, Source::Local(_)) && !by_position).then(|| {
             Arc::new(match &spec.hashes {
                 Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),
                 _ => HashRecorder::new(),
             })
         });
-        let file_scan = FileScan::new(
-            file.source.clone(),
-            spec.start_bytes,
-            spec.end_bytes,
-            format,
-            compression,
-            plan,
-            recorder.clone(),
-            scan.database.threads(),
-        )?;
+        let file_scan = match &spec.positions {
+            Some(positions) => FileScan::at_positions(
+                file.source.clone(),
+                Arc::clone(positions),
+                spec.end_bytes,
+                format,
+                compression,
+                plan,
+            )?,
+            None => FileScan::new(
+                file.source.clone(),
+                spec.start_bytes,
+                spec.end_bytes,
+                format,
+                compression,
+                plan,
+                recorder.clone(),
+                scan.database.threads(),
+            )?,
+        };
+        // Whose stamp could hide a later write is known by its content alone.
+        let must_compare = by_position && file.version.is_young(scan.database.clock().wall_ns());
         let progress = Arc::clone(scan.context.progress());
         progress.add_total(file_scan.total_bytes());
         let is_element = scan.unnest.as_ref().map(|list| element_columns(&spec.columns, list));
-        Ok(Self { scan: file_scan, file: Arc::clone(file), recorder, end_bytes: spec.end_bytes, is_element, progress })
+        Ok(Self {
+            scan: file_scan,
+            file: Arc::clone(file),
+            recorder,
+            kept_hashes: spec.hashes.clone().filter(|_| by_position),
+            must_compare,
+            end_bytes: spec.end_bytes,
+            is_element,
+            progress,
+        })
     }
 }
 
@@ -115,6 +142,7 @@ impl MorselSource for RawSource {
             row_count: rows.row_count,
             record_count: rows.record_count,
             skipped_count: rows.skipped_count,
+            positions: rows.positions,
         })
     }
 
@@ -128,9 +156,9 @@ impl MorselSource for RawSource {
             return Ok(SourceEnd { covered_end_bytes: None, hashes: None });
         };
         let hashes = self.recorder.as_ref().and_then(|recorder| recorder.finish(self.end_bytes));
-        if file.change()? != Change::Unchanged {
+        if self.must_compare || file.change()? != Change::Unchanged {
             // Metadata moved: by appending, by a rename over this name, or by a rewrite. Only the content tells.
-            let same = match &hashes {
+            let same = match hashes.as_ref().or(self.kept_hashes.as_deref()) {
                 Some(hashes) => hashes.prefix_matches(file, self.end_bytes)?.is_same(),
                 None => false,
             };

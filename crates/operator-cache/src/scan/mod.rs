@@ -15,10 +15,13 @@
 //! that has seen most goes on with the source, alone; the others, and that one for what it had not yet taken, read the
 //! file anew through the source factory, leaving out what they have seen. Memory is bounded, no answer changes.
 //!
+//! **Going lazy** is the same, but the scan that goes on keeps the positions of its records to the end (`gathering`).
+//!
 //! **Locks**: the cache's catalog, then a scan's state, then a participant's post. Under a scan's state nothing is
 //! decoded, reserved, freed or woken.
 
 mod compaction;
+mod gathering;
 mod morsel_set;
 mod participant;
 mod state;
@@ -29,7 +32,11 @@ use std::task::{Context, Waker};
 
 use futures::{FutureExt, future};
 use parking_lot::Mutex;
+use thermocline_budget::Reservation;
+use thermocline_placement::operator_cache::eagerness::Worth;
+use thermocline_raw::RecordPositions;
 
+pub(crate) use gathering::Noted;
 pub use participant::{Participant, RowStream};
 
 use crate::cache::OperatorCache;
@@ -41,8 +48,12 @@ use crate::recording::estimated_bytes;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
 use crate::top_up::Differs;
+use gathering::Gathering;
 use morsel_set::MorselSet;
 use state::{FetchedMorsel, Phase, Post, Seat, SharedFetch, Sharing, Slot, State, Step};
+
+/// How often room is made for the positions of one morsel.
+const NOTE_ATTEMPTS: usize = 3;
 
 /// See the module.
 pub(crate) struct SharedScan {
@@ -57,6 +68,8 @@ pub(crate) struct SharedScan {
     pub(crate) completed: Option<Arc<Item>>,
     /// Whether its rows are read beside kept ones of the same content, so that it fails where the content is another.
     pub(crate) compares_content: bool,
+    /// The lazy item whose records this scan reads.
+    pub(crate) promoted: Option<Arc<Item>>,
     factory: SourceFactory,
     /// Who takes part, if that is recorded: fingerprints of what was asked for, with the time to find the scan.
     pub(crate) askers: Mutex<Vec<(u64, u64)>>,
@@ -64,6 +77,8 @@ pub(crate) struct SharedScan {
     skip: MorselSet,
     opened: Mutex<Option<Arc<dyn MorselSource>>>,
     state: Mutex<State>,
+    /// Positions of the records found so far, while they are wanted.
+    gathered: Mutex<Option<Gathering>>,
     pub(crate) meters: ScanMeters,
 }
 
@@ -82,6 +97,12 @@ pub(crate) struct ScanMeters {
     pub(crate) decoded_bytes: AtomicU64,
     /// Whether the cache has looked at a sample.
     pub(crate) judged: AtomicBool,
+    /// What it then was worth, and what it displaces, seconds.
+    pub(crate) worth: Mutex<Option<Worth>>,
+    /// Whether its use is among those remembered of its select.
+    pub(crate) remembered: AtomicBool,
+    /// Whether it was chosen between rows and positions.
+    pub(crate) chosen: AtomicBool,
     /// Queries that took part.
     pub(crate) participant_count: AtomicU64,
 }
@@ -100,13 +121,15 @@ pub(crate) struct ScanStart {
     pub(crate) completed: Option<Arc<Item>>,
     /// Whether the scan's rows are read beside kept ones.
     pub(crate) compares_content: bool,
+    /// The lazy item whose records the scan reads.
+    pub(crate) promoted: Option<Arc<Item>>,
     pub(crate) factory: SourceFactory,
 }
 
 impl ScanStart {
     /// A scan of the file alone.
     pub(crate) fn anew(factory: SourceFactory) -> Self {
-        Self { base: None, completed: None, compares_content: false, factory }
+        Self { base: None, completed: None, compares_content: false, promoted: None, factory }
     }
 }
 
@@ -131,7 +154,8 @@ impl SharedScan {
         start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
-        let ScanStart { base, completed, compares_content, factory } = start;
+        let ScanStart { base, completed, compares_content, promoted, factory } = start;
+        let gathered = if keeps && spec.notes_positions { cache.reserve_if_free(0).map(Gathering::new) } else { None };
         Arc::new(Self {
             id: cache.next_number(),
             cache: Arc::clone(cache),
@@ -141,18 +165,21 @@ impl SharedScan {
             base,
             completed,
             compares_content,
+            promoted,
             factory,
             askers: Mutex::default(),
             skip: MorselSet::default(),
             opened: Mutex::new(None),
             state: Mutex::new(State::new(if keeps { Sharing::Kept } else { Sharing::Solo })),
+            gathered: Mutex::new(gathered),
             meters: ScanMeters::default(),
         })
     }
 
     /// The item that this scan's item will make superfluous.
     pub(crate) fn replaced(&self) -> Option<&Arc<Item>> {
-        self.base.as_ref().or(self.completed.as_ref())
+        let promoted = self.promoted.as_ref().filter(|lazy| lazy.predicate == self.spec.predicate);
+        self.base.as_ref().or(self.completed.as_ref()).or(promoted)
     }
 
     /// Whether results are kept, and others may join.
@@ -161,10 +188,15 @@ impl SharedScan {
         state.sharing == Sharing::Kept && !matches!(state.phase, Phase::Failed(_))
     }
 
+    /// Whether positions are kept instead.
+    pub(crate) fn is_noting(&self) -> bool {
+        self.state.lock().sharing == Sharing::Noted
+    }
+
     /// Takes a seat; false when the scan no longer shares.
     pub(crate) fn join(&self, participant_id: u64, post: &Post) -> bool {
         let mut state = self.state.lock();
-        if state.sharing == Sharing::Solo || matches!(state.phase, Phase::Failed(_)) {
+        if state.sharing != Sharing::Kept || matches!(state.phase, Phase::Failed(_)) {
             return false;
         }
         state.seat(participant_id, post);
@@ -191,18 +223,34 @@ impl SharedScan {
             (seat, std::mem::take(&mut state.slots))
         };
         drop(dropped);
+        self.forget_positions();
         self.cache.forget_scan(self, "every query that took part ended before the scan did");
     }
 
     /// Stops keeping results, and frees the kept ones. False when nothing was kept any more.
     pub(crate) fn stop_keeping(self: &Arc<Self>) -> bool {
+        let stopped = self.keep_less(Sharing::Solo);
+        if stopped {
+            self.forget_positions();
+        }
+        stopped
+    }
+
+    /// Frees the kept results and goes on keeping the positions of their records. False when results were not kept any
+    /// more, or positions aren't.
+    pub(crate) fn keep_positions(self: &Arc<Self>) -> bool {
+        self.noted().is_some() && self.keep_less(Sharing::Noted)
+    }
+
+    fn keep_less(self: &Arc<Self>, sharing: Sharing) -> bool {
         let mut dropped = Vec::new();
         let wakers = {
             let mut state = self.state.lock();
-            if state.sharing == Sharing::Solo || !matches!(state.phase, Phase::Running) {
+            let is_less = state.sharing == Sharing::Kept || (state.sharing, sharing) == (Sharing::Noted, Sharing::Solo);
+            if !is_less || !matches!(state.phase, Phase::Running) {
                 return false;
             }
-            state.sharing = Sharing::Solo;
+            state.sharing = sharing;
             let kept_bytes = self.meters.kept_bytes.swap(0, Ordering::Relaxed);
             let decoded_bytes = self.meters.decoded_bytes.load(Ordering::Relaxed);
             let total_bytes = self.meters.total_bytes.load(Ordering::Relaxed);
@@ -246,15 +294,17 @@ impl SharedScan {
             cache: Arc::clone(&self.cache),
             source: self.source.clone(),
             pinned: self.pinned.clone(),
-            spec: self.spec.clone(),
+            spec: ScanSpec { notes_positions: false, ..self.spec.clone() },
             base: self.base.clone(),
             completed: self.completed.clone(),
             compares_content: self.compares_content,
+            promoted: self.promoted.clone(),
             factory: Arc::clone(&self.factory),
             askers: Mutex::default(),
             skip: seen,
             opened: Mutex::new(None),
             state: Mutex::new(state),
+            gathered: Mutex::default(),
             meters: ScanMeters::default(),
         };
         *post.lock() = Arc::new(rest);
@@ -294,6 +344,7 @@ impl SharedScan {
             (std::mem::take(&mut state.slots), state.take_wakers())
         };
         drop(dropped);
+        self.forget_positions();
         wake(wakers);
         self.cache.forget_scan(self, "the scan failed");
     }
@@ -421,7 +472,7 @@ impl SharedScan {
             }
             Err(error) => Err(self.failure(error)),
         };
-        let rows = match checked {
+        let mut rows = match checked {
             Ok(rows) => rows,
             Err(error) => {
                 // The caller may sit elsewhere by now, where this morsel counts as seen: it gets the error directly.
@@ -430,6 +481,12 @@ impl SharedScan {
                 return Err(error);
             }
         };
+        if let Some(positions) = rows.positions.take() {
+            self.note_positions(index, positions, rows.record_count, source_bytes);
+        } else if self.spec.notes_positions {
+            // Without these, others are of no use.
+            self.give_up_positions("a part of the file gave no positions");
+        }
         let keeps = self.is_keeping();
         let (rows, chunk) = if keeps { self.keep(rows, source_bytes) } else { (Arc::new(rows), None) };
         self.meters.decoded_bytes.fetch_add(source_bytes, Ordering::Relaxed);
@@ -437,6 +494,7 @@ impl SharedScan {
         if keeps {
             self.compact_around(index);
             self.meters.cache_ns.fetch_add(clock.monotonic_ns().saturating_sub(decoded_ns), Ordering::Relaxed);
+            self.cache.choose_eagerness(self);
         }
         guard.disarm();
         Ok(rows)
@@ -450,10 +508,66 @@ impl SharedScan {
             .cache
             .reserve_for(self, size_bytes, source_bytes)
             .map(|reservation| Arc::new(Chunk::new(Content::Arrays(Arc::clone(&rows)), size_bytes, reservation)));
-        if chunk.is_none() && self.stop_keeping() {
+        if chunk.is_none() && !self.cache.turn_lazy(self, Vec::new(), "no room for its rows") && self.stop_keeping() {
             self.cache.forget_scan(self, "no memory for its results");
         }
         (rows, chunk)
+    }
+
+    /// Keeps where a morsel's records lie, or gives that up for the whole scan.
+    fn note_positions(self: &Arc<Self>, index: usize, mut noted: RecordPositions, record_count: u64, bytes: u64) {
+        noted.shrink_to_fit();
+        for _ in 0..NOTE_ATTEMPTS {
+            match &mut *self.gathered.lock() {
+                None => return,
+                Some(gathering) => match gathering.note(index, noted, record_count) {
+                    Ok(()) => return,
+                    Err(refused) => noted = refused,
+                },
+            }
+            if !self.cache.make_room_for_positions(self, noted.size_bytes() as u64, bytes) {
+                break;
+            }
+        }
+        self.give_up_positions("no memory for its records' positions");
+    }
+
+    /// Frees the positions; a scan that keeps nothing else keeps nothing then.
+    pub(crate) fn give_up_positions(self: &Arc<Self>, reason: &'static str) {
+        self.forget_positions();
+        let kept_nothing_else = {
+            let mut state = self.state.lock();
+            let is_noted = state.sharing == Sharing::Noted && matches!(state.phase, Phase::Running);
+            if is_noted {
+                state.sharing = Sharing::Solo;
+            }
+            is_noted
+        };
+        if kept_nothing_else {
+            self.cache.forget_scan(self, reason);
+        }
+    }
+
+    /// Frees the positions gathered so far; no more are.
+    pub(crate) fn forget_positions(&self) {
+        let _gathered = self.gathered.lock().take();
+    }
+
+    /// What was gathered of positions, and the bytes reserved for it; None if none are.
+    pub(crate) fn noted(&self) -> Option<(Noted, u64)> {
+        self.gathered.lock().as_ref().map(|gathering| (gathering.noted(), gathering.reserved_bytes()))
+    }
+
+    /// All positions, once every morsel was decoded, with their reservation. None if some are missing.
+    pub(crate) fn take_positions(&self) -> Option<(RecordPositions, Noted, Reservation)> {
+        let gathering = self.gathered.lock().take()?;
+        let morsel_count = self.state.lock().slots.len();
+        gathering.merged(morsel_count)
+    }
+
+    /// Reserved for rows and positions so far.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.meters.kept_bytes.load(Ordering::Relaxed) + self.noted().map_or(0, |(_, reserved_bytes)| reserved_bytes)
     }
 
     fn publish(&self, me: u64, index: usize, rows: &Arc<Rows>, chunk: Option<Arc<Chunk>>) {
@@ -499,13 +613,13 @@ impl SharedScan {
         match finished {
             Err(error) => self.fail(self.failure(error)),
             Ok(end) => {
-                let (kept, wakers) = {
+                let (sharing, wakers) = {
                     let mut state = self.state.lock();
                     state.phase = Phase::Verified;
-                    (state.sharing == Sharing::Kept, state.take_wakers())
+                    (state.sharing, state.take_wakers())
                 };
                 wake(wakers);
-                self.settle(kept, end);
+                self.settle(sharing, end);
             }
         }
         guard.disarm();
@@ -530,18 +644,18 @@ impl SharedScan {
         CacheError::source(error)
     }
 
-    fn settle(self: &Arc<Self>, kept: bool, mut end: SourceEnd) {
+    fn settle(self: &Arc<Self>, sharing: Sharing, mut end: SourceEnd) {
         let sound = match end.hashes.take() {
             Some(hashes) => self.cache.learn(self, hashes),
             None => true,
         };
-        if kept {
-            if sound {
-                self.cache.admit(self, &end);
-            } else {
-                self.cache.forget_scan(self, "an earlier scan of the same version read other content");
-            }
+        match sharing {
+            Sharing::Solo => {}
+            _ if !sound => self.cache.forget_scan(self, "an earlier scan of the same version read other content"),
+            Sharing::Kept => self.cache.admit(self, &end),
+            Sharing::Noted => self.cache.admit_lazy(self, &end),
         }
+        self.forget_positions();
         if sound {
             self.cache.record_askers(self);
         }

@@ -80,6 +80,8 @@ impl Seat {
 pub(crate) enum Sharing {
     /// Every result is kept until the scan ends; participants may join.
     Kept,
+    /// Positions of records are kept, rows are not; one participant reads alone.
+    Noted,
     /// Nothing is kept; one participant reads alone.
     Solo,
 }
@@ -204,12 +206,13 @@ impl State {
             return Step::Drive(index, fetch);
         }
         if self.claiming_count == 0 && self.decoding_count == 0 {
+            let lacks_any = seat.consumed.count() < self.slots.len() as u64;
             match self.phase {
                 Phase::Running if self.issued.count() != self.slots.len() as u64 => return Step::Gap,
-                Phase::Running if seat.consumed.count() < self.slots.len() as u64 => {
-                    // Only a reader that sits alone lacks anything here: what was dropped when sharing ended.
-                    return Step::Rescan;
-                }
+                // Only a reader that sits alone lacks anything here: what was dropped when sharing ended. Positions were
+                // noted of that too, so they are seen to first.
+                Phase::Running if lacks_any && self.sharing != Sharing::Noted => return Step::Rescan,
+                Phase::Verified if lacks_any => return Step::Rescan,
                 Phase::Running => {
                     self.phase = Phase::Finishing;
                     return Step::Finish;

@@ -19,6 +19,7 @@ use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, ManualClock};
 use thermocline_medium::{FileVersion, Stamp};
 use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
+use thermocline_raw::RecordPositions;
 
 use crate::*;
 
@@ -59,6 +60,8 @@ pub(super) struct Fake {
     pub(super) growable: bool,
     /// Whether the list is unnested.
     pub(super) unnests: bool,
+    /// A morsel that gives no positions.
+    pub(super) no_positions_at: Option<u64>,
     pub(super) decode_counts: Mutex<HashMap<u64, u64>>,
     pub(super) open_count: AtomicU64,
     pub(super) specs: Mutex<Vec<ScanSpec>>,
@@ -87,6 +90,7 @@ impl Default for Fake {
             finish_fails: AtomicBool::new(false),
             growable: true,
             unnests: false,
+            no_positions_at: None,
             decode_counts: Mutex::default(),
             open_count: AtomicU64::new(0),
             specs: Mutex::default(),
@@ -129,6 +133,9 @@ impl MorselSource for FakeSource {
     fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
         self.fake.interrupt(Seam::Claim);
         let index = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(positions) = &self.spec.positions {
+            return Ok(self.morsel_of(positions, index));
+        }
         let morsel_bytes = self.fake.morsel_records * RECORD_BYTES;
         let start_bytes = self.spec.start_bytes + index * morsel_bytes;
         if start_bytes >= self.spec.end_bytes {
@@ -168,15 +175,27 @@ impl MorselSource for FakeSource {
             return Err(format!("bad record in morsel {}", morsel.index).into());
         }
         assert_ne!(self.fake.panic_at, Some(morsel.index), "told to");
-        let rows = morsel.start_bytes / RECORD_BYTES..morsel.end_bytes / RECORD_BYTES;
-        let record_count = rows.end - rows.start;
+        let within = morsel.start_bytes..morsel.end_bytes;
+        let records: Vec<u64> = match &self.spec.positions {
+            Some(positions) => positions.iter().filter(|at| within.contains(at)).map(|at| at / RECORD_BYTES).collect(),
+            None => (morsel.start_bytes / RECORD_BYTES..morsel.end_bytes / RECORD_BYTES).collect(),
+        };
+        let record_count = records.len() as u64;
+        let notes = self.spec.notes_positions && self.fake.no_positions_at != Some(morsel.index);
         if self.fake.unnests {
-            return Ok(self.decode_elements(rows));
+            let (rows, kept) = self.decode_elements(&records);
+            let positions = notes.then(|| kept.into_iter().map(|record| record * RECORD_BYTES).collect());
+            return Ok(Rows { positions, ..rows });
         }
-        let columns: Vec<ArrayRef> = self.spec.columns.iter().map(|spec| column(rows.clone(), &spec.path)).collect();
+        let columns: Vec<ArrayRef> = self.spec.columns.iter().map(|spec| column(&records, &spec.path)).collect();
         let fields: HashMap<FieldPath, ArrayRef> =
-            self.spec.predicate.fields().map(|(path, _)| (path.clone(), column(rows.clone(), path))).collect();
+            self.spec.predicate.fields().map(|(path, _)| (path.clone(), column(&records, path))).collect();
         let passing = self.spec.predicate.evaluate(record_count as usize, &|path| fields.get(path).cloned())?;
+        let passes = |index: usize| passing.as_ref().is_none_or(|passing| passing.value(index));
+        let positions = notes.then(|| {
+            let kept = records.iter().enumerate().filter(|(index, _)| passes(*index));
+            kept.map(|(_, record)| record * RECORD_BYTES).collect()
+        });
         let (columns, row_count) = match passing {
             None => (columns, record_count as usize),
             Some(passing) => {
@@ -184,7 +203,7 @@ impl MorselSource for FakeSource {
                 (kept, passing.true_count())
             }
         };
-        Ok(Rows { columns, elements: None, row_count, record_count, skipped_count: 1 })
+        Ok(Rows { columns, elements: None, row_count, record_count, skipped_count: 1, positions })
     }
 
     fn total_bytes(&self) -> u64 {
@@ -201,14 +220,23 @@ impl MorselSource for FakeSource {
 }
 
 impl FakeSource {
-    /// The records `range` with their elements, those that pass.
-    fn decode_elements(&self, range: std::ops::Range<u64>) -> Rows {
-        let (record_count, list) = (range.end - range.start, path("l"));
+    /// The `index`th sixteen, or whatever makes a morsel, of positions.
+    fn morsel_of(&self, positions: &RecordPositions, index: u64) -> Option<Morsel> {
+        let count = self.fake.morsel_records as usize;
+        let mut offsets = positions.iter().skip(index as usize * count);
+        let start_bytes = offsets.next()?;
+        let end_bytes = offsets.nth(count - 1).unwrap_or(self.spec.end_bytes);
+        Some(Morsel { index, start_bytes, end_bytes, payload: None })
+    }
+
+    /// Those of `records` with elements that pass, and which these are.
+    fn decode_elements(&self, read: &[u64]) -> (Rows, Vec<u64>) {
+        let (record_count, list) = (read.len() as u64, path("l"));
         let passes = |path: &FieldPath, value: i64| {
             self.spec.predicate.domain(path).is_none_or(|domain| domain.contains_int(value.into()))
         };
         let (mut records, mut elements, mut offsets) = (Vec::new(), Vec::new(), vec![0]);
-        for record in range.filter(|&record| passes(&path("a"), a_of(record))) {
+        for record in read.iter().copied().filter(|&record| passes(&path("a"), a_of(record))) {
             let before = elements.len();
             elements.extend(elements_of(record).filter(|&element| passes(&path("l.e"), element)));
             if elements.len() > before || self.spec.keeps_empty {
@@ -219,20 +247,17 @@ impl FakeSource {
         let is_element = element_columns(&self.spec.columns, &list);
         let columns = self.spec.columns.iter().map(|spec| match spec.path.starts_with(&list) {
             true => Arc::new(Int64Array::from(elements.clone())) as ArrayRef,
-            false => {
-                let parts: Vec<ArrayRef> =
-                    records.iter().map(|&record| column(record..record + 1, &spec.path)).collect();
-                let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-                if parts.is_empty() { column(0..0, &spec.path) } else { arrow::compute::concat(&parts).unwrap() }
-            }
+            false => column(&records, &spec.path),
         });
-        Rows {
+        let rows = Rows {
             columns: columns.collect(),
             elements: Some(Elements { offsets: OffsetBuffer::new(offsets.into()), is_element }),
             row_count: elements.len(),
             record_count,
             skipped_count: 0,
-        }
+            positions: None,
+        };
+        (rows, records)
     }
 }
 
@@ -240,7 +265,8 @@ pub(super) fn elements_of(record: u64) -> impl Iterator<Item = i64> {
     (0..record % 4).map(move |element| (record * 10 + element) as i64)
 }
 
-fn column(rows: std::ops::Range<u64>, path: &FieldPath) -> ArrayRef {
+fn column(records: &[u64], path: &FieldPath) -> ArrayRef {
+    let rows = records.iter().copied();
     let z = || -> Int64Array { rows.clone().map(|row| (a_of(row) % 7 != 0).then_some(a_of(row) * 2)).collect() };
     match path.to_string().as_str() {
         "a" => Arc::new(rows.map(a_of).map(Some).collect::<Int64Array>()),
@@ -296,6 +322,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         predicate: Arc::clone(predicate),
         retain_predicate: Arc::clone(predicate),
         may_skip: false,
+        can_seek: true,
     }
 }
 

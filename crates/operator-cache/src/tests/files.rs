@@ -76,7 +76,14 @@ impl MorselSource for Records {
             a = filter(&a, &passing)?;
         }
         let row_count = a.len();
-        Ok(Rows { columns: vec![a], elements: None, row_count, record_count: record_count as u64, skipped_count: 0 })
+        Ok(Rows {
+            columns: vec![a],
+            elements: None,
+            row_count,
+            record_count: record_count as u64,
+            skipped_count: 0,
+            positions: None,
+        })
     }
 
     fn total_bytes(&self) -> u64 {

@@ -186,7 +186,7 @@ fn a_scan_too_large_for_the_cache_is_given_up_after_a_sample() {
 fn rows_that_share_a_large_buffer_are_copied_before_they_are_kept() {
     let large: arrow::array::ArrayRef = Arc::new((0..100_000).collect::<arrow::array::Int64Array>());
     let columns = vec![large.slice(500, 1000)];
-    let rows = Rows { columns, elements: None, row_count: 1000, record_count: 0, skipped_count: 0 };
+    let rows = Rows { columns, elements: None, row_count: 1000, record_count: 0, skipped_count: 0, positions: None };
     assert!(rows.size_bytes() > 800_000);
     let owned = rows.clone().into_owned();
     assert!(owned.size_bytes() < 10_000, "{}", owned.size_bytes());

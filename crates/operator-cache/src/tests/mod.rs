@@ -5,6 +5,7 @@ mod combine;
 mod elements;
 mod fake;
 mod files;
+mod lazy;
 mod memory;
 mod queries;
 mod recording;
