@@ -20,7 +20,7 @@ use parking_lot::RwLock;
 use thermocline_budget::{Budget, format_bytes, parse_bytes};
 use thermocline_hardware::Machine;
 use thermocline_medium::Access;
-use thermocline_operator_cache::OperatorCache;
+use thermocline_operator_cache::{AdmissionRule, OperatorCache};
 use thermocline_raw::OnError;
 
 use crate::database::Eviction;
@@ -164,6 +164,14 @@ pub(crate) fn parse_sample_rows(name: &str, value: &str) -> Result<usize> {
     }
 }
 
+/// A share from 0 to 1.
+fn parse_share(name: &str, value: &str) -> Result<f64> {
+    match value.trim().parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => config_err!("{name}: expected a number from 0 to 1, found '{value}'"),
+    }
+}
+
 fn switch(value: bool) -> String {
     if value { "on" } else { "off" }.to_string()
 }
@@ -208,6 +216,16 @@ impl ExtensionOptions for ThermoclineConfig {
             "layout" => {
                 let rule = value.parse().map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?;
                 self.shared.cache.set_layout_rule(rule);
+            }
+            "admission" => {
+                let mode = value.parse().map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?;
+                let rule = AdmissionRule { mode, ..self.shared.cache.admission_rule() };
+                self.shared.cache.set_admission_rule(rule);
+            }
+            "admission_threshold" => {
+                let threshold = parse_share(&name, value)?;
+                let rule = AdmissionRule { threshold, ..self.shared.cache.admission_rule() };
+                self.shared.cache.set_admission_rule(rule);
             }
             "trace" => match value.trim() {
                 "" | "none" => self.shared.trace.close(),
@@ -270,6 +288,16 @@ impl ExtensionOptions for ThermoclineConfig {
                 "layout",
                 self.shared.cache.layout_rule().to_string(),
                 "how cached rows lie in memory, or what decides it",
+            ),
+            entry(
+                "admission",
+                self.shared.cache.admission_rule().mode.to_string(),
+                "what the first scan of a file leaves: rows (eager), positions of records (lazy), or what is cheaper (auto)",
+            ),
+            entry(
+                "admission_threshold",
+                self.shared.cache.admission_rule().threshold.to_string(),
+                "the share of a query's time, from 0 to 1, beyond which thermocline.admission = 'auto' keeps positions",
             ),
             entry(
                 "trace",
