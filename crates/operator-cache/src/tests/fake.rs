@@ -341,6 +341,10 @@ pub(super) fn cache(limit_bytes: u64) -> (Arc<OperatorCache>, Budget) {
     (cache, budget)
 }
 
+pub(super) fn told(cache: &OperatorCache, mode: AdmissionMode) {
+    cache.set_admission_rule(AdmissionRule { mode, ..AdmissionRule::default() });
+}
+
 pub(super) fn pin(cache: &OperatorCache, version: &FileVersion) -> PinnedSource {
     cache.pin(OpenedFile::Remote(version), AppendPolicy::Verify).unwrap()
 }

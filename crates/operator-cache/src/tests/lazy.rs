@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
+use futures::StreamExt;
+use futures::task::noop_waker_ref;
 use thermocline_budget::Budget;
 use thermocline_hardware::ManualClock;
 use thermocline_predicate::Conjunction;
@@ -11,10 +14,6 @@ use super::fake::*;
 use crate::*;
 
 const RECORDS: u64 = 1000;
-
-fn told(cache: &OperatorCache, mode: AdmissionMode) {
-    cache.set_admission_rule(AdmissionRule { mode, ..AdmissionRule::default() });
-}
 
 fn lazy_cache(limit_bytes: u64) -> (Arc<OperatorCache>, Budget) {
     let (cache, budget) = cache(limit_bytes);
@@ -287,6 +286,52 @@ fn joiners_of_a_scan_that_goes_lazy_read_on_alone_and_get_every_row_once() {
 }
 
 #[test]
+fn who_goes_on_with_the_positions_reads_rows_it_lost_after_the_item_is_made() {
+    let (cache, _budget) = lazy_cache(64 << 20);
+    // Three morsels are the sample.
+    let fake = Arc::new(Fake { morsel_records: 11, ..Fake::default() });
+    let range = between(100, 800);
+    let wanted = request(&["a", "b"], &range);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let start = || match cache.begin(&wanted, &pinned, true, fake.factory()) {
+        Start::Scan(participant) => participant,
+        Start::Hit { .. } => panic!("nothing is kept yet"),
+    };
+    let (first, second) = (start(), start());
+    let mut stream = futures::executor::block_on_stream(first.stream());
+    let rows_of = |rows: &Rows| surviving(rows, &columns(&["a", "b"]), &Conjunction::all());
+    let mut found = rows_of(&stream.next().unwrap().unwrap());
+    // While the first decodes a second morsel, the second takes the first one and decodes a third, which is kept.
+    let mut others = second.stream();
+    let other_found = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let (mut decode_count, found_within) = (0, Arc::clone(&other_found));
+    *fake.interrupt.lock() = Some(Box::new(move |seam| {
+        decode_count += u64::from(seam == Seam::Decode);
+        if seam == Seam::Decode && decode_count == 1 {
+            for _ in 0..2 {
+                let mut context = Context::from_waker(noop_waker_ref());
+                let Poll::Ready(Some(rows)) = others.poll_next_unpin(&mut context) else { panic!("rows are at hand") };
+                let rows = rows.unwrap();
+                found_within.lock().extend(surviving(&rows, &columns(&["a", "b"]), &Conjunction::all()));
+            }
+        }
+    }));
+    for rows in &mut stream {
+        found.extend(rows_of(&rows.unwrap()));
+    }
+    found.sort_unstable();
+    assert_eq!(found, expected(RECORDS, &range));
+    assert_eq!(laziness(&cache), [true], "{:?}", kinds(&cache));
+    *fake.interrupt.lock() = None;
+    let mut other_found = std::mem::take(&mut *other_found.lock());
+    for rows in futures::executor::block_on_stream(second.stream()) {
+        other_found.extend(rows_of(&rows.unwrap()));
+    }
+    other_found.sort_unstable();
+    assert_eq!(other_found, expected(RECORDS, &range));
+}
+
+#[test]
 fn positions_go_with_their_file_and_are_inherited_as_growable() {
     let (cache, _budget) = lazy_cache(64 << 20);
     let fake = Arc::new(Fake::default());
@@ -327,6 +372,7 @@ fn what_is_dropped_while_a_scan_gathers_positions_is_not_made_again_by_it() {
         *fake.interrupt.lock() = Some(Box::new(move |seam| {
             if seam == Seam::Decode && count.fetch_add(1, Ordering::Relaxed) == at {
                 cleared.clear();
+                assert!(cleared.reserved_bytes() < 2000, "{} bytes are held still", cleared.reserved_bytes());
             }
         }));
         let range = between(100, 300);

@@ -82,6 +82,9 @@ fn random_request(random: &mut Random) -> SelectRequest {
 fn run(seed: u64, fake: &Arc<Fake>, disturbs: bool, leaves: bool) {
     let mut random = Random::new(seed);
     let (cache, _budget) = cache(64 << 20);
+    if disturbs {
+        told(&cache, AdmissionMode::ALL[seed as usize % 3]);
+    }
     let mut queries: Vec<Query> = Vec::new();
     let mut begun_count = 0;
     for poll_count in 0.. {

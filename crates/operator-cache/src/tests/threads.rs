@@ -54,6 +54,7 @@ fn random_queries_under_pressure_answer_right_and_end() {
             let limit_bytes = [20_000, 100_000, 400_000, 1 << 20][seed as usize % 4];
             let budget = Budget::new(limit_bytes, (seed % 3 == 0).then_some(limit_bytes / 2));
             let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::new(SystemClock::new()));
+            told(&cache, AdmissionMode::ALL[seed as usize / 4 % 3]);
             let fake = Arc::new(Fake { fetch_polls: seed % 3, morsel_records: 64, ..Fake::default() });
             std::thread::scope(|scope| {
                 for thread in 0..6 {
