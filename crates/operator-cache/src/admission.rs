@@ -289,10 +289,11 @@ impl OperatorCache {
                 let baseline = self.policy().baseline_on_use(&catalog.policy_state);
                 *item.meters.baseline_bits.get_mut() = baseline.to_bits();
                 let item = Arc::new(item);
-                let mut numbers = vec![("row_count", item.row_count as f64), ("size_bytes", item.size_bytes as f64)];
-                if let Some(positions) = &item.positions {
-                    numbers.push(("position_count", positions.len() as f64));
-                }
+                let count = match &item.positions {
+                    Some(positions) => ("position_count", positions.len() as f64),
+                    None => ("row_count", item.row_count as f64),
+                };
+                let mut numbers = vec![count, ("size_bytes", item.size_bytes as f64)];
                 numbers.extend(measurement_numbers(&item.measurements()));
                 self.record_item(DecisionKind::Admit, &item, numbers, reason);
                 Some(catalog.insert(item, extended))

@@ -124,7 +124,7 @@ fn decision_text(decision: &Decision) -> Option<String> {
 }
 
 /// The numbers that tell what an item is; those of its future reuse are in `thermocline.cache_items`.
-const ITEM_NUMBERS: [&str; 3] = ["row_count", "size_bytes", "execute_ns"];
+const ITEM_NUMBERS: [&str; 4] = ["row_count", "position_count", "size_bytes", "execute_ns"];
 
 /// `size_bytes=4300000 execute_ns=310000000` as `size 4.30 MB, execute 310 ms`.
 fn numbers_text(numbers: &str, of_item: bool) -> String {
