@@ -4,6 +4,9 @@
 //! **Owns**: items (the kept rows of one select over one file, or where they lie) and the index that finds them; the shared scan that
 //! computes a miss once for all who want it; the record of each file's version and content that tells whether an item
 //! still holds; the decisions taken, with their numbers.
+//! **Owns**: items (the kept rows of one select over one file, or where their records lie) and the index that finds them;
+//! the shared scan that computes a miss once for all who want it; the record of each file's version and content that tells
+//! whether an item still holds; the decisions taken, with their numbers.
 //! **Does not own**: parsing (a [`MorselSource`] does it), the models and policies (`placement`, pure functions), the
 //! memory (`budget`), plans and expressions (the engine translates those it can into a
 //! [`Conjunction`](thermocline_predicate::Conjunction)).
@@ -13,7 +16,8 @@
 //!
 //! **Invariants**
 //! - An item of generation `g` that ends at byte `e` holds exactly the rows that satisfy its predicate among the first
-//!   `e` bytes of the file (a lazy one the positions of their records), for every query that pinned generation `g` and sees `e` bytes. Others never get it.
+//!   `e` bytes of the file (a lazy one the positions of their records), for every query that pinned generation `g` and
+//!   sees `e` bytes. Others never get it.
 //! - Every participant of a scan receives every row exactly once, whoever else joins, leaves, fails or stops reading.
 //! - What is kept is reserved first. A reservation lives as long as the bytes: an evicted item that is still being
 //!   read counts as the cache's until its last reader is done.
