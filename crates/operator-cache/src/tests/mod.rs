@@ -6,6 +6,7 @@ mod elements;
 mod fake;
 mod files;
 mod lazy;
+mod lazy_files;
 mod memory;
 mod queries;
 mod recording;
