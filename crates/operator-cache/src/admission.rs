@@ -303,7 +303,12 @@ impl OperatorCache {
             Some(superseded) => {
                 for item in &superseded {
                     let numbers = vec![("size_bytes", item.size_bytes as f64)];
-                    self.record_item(DecisionKind::Evict, item, numbers, "a newer item holds all of it");
+                    let reason = if item.predicate == scan.spec.predicate {
+                        "a newer item holds all of it"
+                    } else {
+                        "too many items of positions of one file"
+                    };
+                    self.record_item(DecisionKind::Evict, item, numbers, reason);
                 }
             }
             None => self.record_scan(

@@ -384,7 +384,7 @@ fn what_is_dropped_while_a_scan_gathers_positions_is_not_made_again_by_it() {
 }
 
 #[test]
-fn lazy_items_are_evicted_like_others_and_their_number_is_bounded() {
+fn lazy_items_are_evicted_like_others_and_remembered() {
     let (cache, budget) = lazy_cache(64 << 20);
     let fake = Arc::new(Fake::default());
     let range = between(100, 300);
@@ -396,6 +396,37 @@ fn lazy_items_are_evicted_like_others_and_their_number_is_bounded() {
     drop(all);
     assert_eq!(ask(&cache, &fake, &request(&["a", "b"], &range)), expected(RECORDS, &range));
     assert_eq!(cache.items()[0].use_count, 2, "it is remembered");
+}
+
+#[test]
+fn of_many_lazy_items_of_a_file_the_latest_stay() {
+    let (cache, budget) = lazy_cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    // All begin before any is done: later ones would find the file in use.
+    let ranges: Vec<_> = (0..70).map(|number| between(number * 10, number * 10 + 9)).collect();
+    let mut streams: Vec<_> = ranges
+        .iter()
+        .map(|range| match cache.begin(&request(&["a", "b"], range), &pinned, true, fake.factory()) {
+            Start::Scan(participant) => futures::executor::block_on_stream(participant.stream()),
+            Start::Hit { .. } => panic!("nothing is kept yet"),
+        })
+        .collect();
+    for stream in &mut streams {
+        (0..3).for_each(|_| drop(stream.next().unwrap().unwrap()));
+    }
+    for stream in &mut streams {
+        stream.for_each(|rows| drop(rows.unwrap()));
+    }
+    let items = cache.items();
+    assert!(items.iter().all(|item| item.is_lazy));
+    let kept: Vec<_> = items.iter().map(|item| Arc::clone(&item.predicate)).collect();
+    assert_eq!(kept, ranges[6..]);
+    let reasons = cache.decisions().into_iter().filter(|decision| decision.kind == DecisionKind::Evict);
+    assert!(reasons.map(|decision| decision.reason).eq(["too many items of positions of one file"; 6]));
+    drop(streams);
+    cache.clear();
+    assert!(budget.reserved_bytes() < 10_000);
 }
 
 fn unnesting(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
