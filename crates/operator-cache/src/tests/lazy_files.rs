@@ -119,8 +119,23 @@ impl Session {
 
     /// Asks, checks the answer, and tells what was scanned for it.
     fn ask(&self, predicate: &Arc<Conjunction>) -> Option<ScanSpec> {
+        let (file, pinned) = self.open();
+        self.ask_pinned(file, &pinned, self.record_count, predicate)
+    }
+
+    fn open(&self) -> (Arc<PinnedFile>, PinnedSource) {
         let file = Arc::new(PinnedFile::open(&self.path()).unwrap());
         let pinned = self.cache.pin(OpenedFile::Local(&file), AppendPolicy::Verify).unwrap();
+        (file, pinned)
+    }
+
+    fn ask_pinned(
+        &self,
+        file: Arc<PinnedFile>,
+        pinned: &PinnedSource,
+        record_count: u64,
+        predicate: &Arc<Conjunction>,
+    ) -> Option<ScanSpec> {
         let mut request = request(&["a", "b"], predicate);
         request.source.path = Arc::clone(file.path());
         self.scans.lock().clear();
@@ -129,8 +144,8 @@ impl Session {
             scans.lock().push(spec.clone());
             Ok(Arc::new(Ndjson::open(&file, spec)?))
         });
-        let found = answer(self.cache.begin(&request, &pinned, true, factory), 3).unwrap();
-        assert!(found == expected(self.record_count, predicate), "{} rows", found.len());
+        let found = answer(self.cache.begin(&request, pinned, true, factory), 3).unwrap();
+        assert!(found == expected(record_count, predicate), "{} rows", found.len());
         self.scans.lock().first().cloned()
     }
 
@@ -168,6 +183,19 @@ fn positions_are_not_used_for_a_file_that_grew_since_and_go_with_what_is_kept_of
     let scan = session.ask(&range).unwrap();
     assert_eq!((scan.start_bytes, scan.positions.is_none(), scan.notes_positions), (0, true, false));
     assert_eq!(session.laziness(), [false]);
+}
+
+#[test]
+fn who_sees_a_shorter_file_does_not_use_positions_of_the_longer_one() {
+    let mut session = Session::new();
+    let range = between(100, 300);
+    session.ask(&range);
+    let (file, pinned) = session.open();
+    session.cache.clear();
+    session.append(500);
+    assert_eq!((session.ask(&range).unwrap().start_bytes, session.laziness()), (0, vec![true]));
+    let scan = session.ask_pinned(file, &pinned, RECORDS, &range).unwrap();
+    assert!(scan.positions.is_none());
 }
 
 #[test]
