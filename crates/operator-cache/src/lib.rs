@@ -1,18 +1,15 @@
 //! The operator cache: results of select operators over single raw files, in memory, for later and other queries.
 //!
-//! **Owns**: items (the kept rows of one select over one file), the layouts they lie in and the index that finds them; the shared scan that
-//! **Owns**: items (the kept rows of one select over one file, or where they lie) and the index that finds them; the shared scan that
-//! computes a miss once for all who want it; the record of each file's version and content that tells whether an item
-//! still holds; the decisions taken, with their numbers.
-//! **Owns**: items (the kept rows of one select over one file, or where their records lie) and the index that finds them;
-//! the shared scan that computes a miss once for all who want it; the record of each file's version and content that tells
-//! whether an item still holds; the decisions taken, with their numbers.
+//! **Owns**: items (the kept rows of one select over one file, or where their records lie), the layouts they have and the
+//! index that finds them; the shared scan that computes a miss once for all who want it; the record of each file's version
+//! and content that tells whether an item still holds; the decisions taken, with their numbers.
 //! **Does not own**: parsing (a [`MorselSource`] does it), the models and policies (`placement`, pure functions), the
 //! memory (`budget`), plans and expressions (the engine translates those it can into a
 //! [`Conjunction`](thermocline_predicate::Conjunction)).
 //!
 //! A query pins each file once ([`OperatorCache::pin`]), asks ([`OperatorCache::begin`]) and either reads an item,
-//! takes part in a scan, or reads several items that answer it together, with a scan of what they lack. A folder is as many files.
+//! takes part in a scan, or reads several items that answer it together, with a scan of what they lack. A folder is as
+//! many files.
 //!
 //! **Invariants**
 //! - An item of generation `g` that ends at byte `e` holds exactly the rows that satisfy its predicate among the first

@@ -418,9 +418,10 @@ impl Clock for SteppingClock {
     }
 }
 
-/// A cache whose scans take time.
+/// A cache whose scans take time, and keep rows although as much passes while they are kept.
 pub(super) fn timed_cache(limit_bytes: u64) -> (Arc<OperatorCache>, Budget) {
     let budget = Budget::new(limit_bytes, None);
     let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::new(SteppingClock::default()));
+    told(&cache, AdmissionMode::Eager);
     (cache, budget)
 }

@@ -241,7 +241,7 @@ fn joiners_of_a_scan_that_goes_lazy_read_on_alone_and_get_every_row_once() {
         let pinned = pin(&cache, &object("f", "1", RECORDS));
         let start = || match cache.begin(&wanted, &pinned, true, fake.factory()) {
             Start::Scan(participant) => participant,
-            Start::Hit { .. } => panic!("nothing is kept yet"),
+            Start::Hit { .. } | Start::Combine { .. } => panic!("nothing is kept yet"),
         };
         let participants: Vec<_> = (0..3).map(|_| start()).collect();
         let mut streams: Vec<Option<_>> = (0..6)
@@ -295,7 +295,7 @@ fn who_goes_on_with_the_positions_reads_rows_it_lost_after_the_item_is_made() {
     let pinned = pin(&cache, &object("f", "1", RECORDS));
     let start = || match cache.begin(&wanted, &pinned, true, fake.factory()) {
         Start::Scan(participant) => participant,
-        Start::Hit { .. } => panic!("nothing is kept yet"),
+        Start::Hit { .. } | Start::Combine { .. } => panic!("nothing is kept yet"),
     };
     let (first, second) = (start(), start());
     let mut stream = futures::executor::block_on_stream(first.stream());
@@ -409,7 +409,7 @@ fn of_many_lazy_items_of_a_file_the_latest_stay() {
         .iter()
         .map(|range| match cache.begin(&request(&["a", "b"], range), &pinned, true, fake.factory()) {
             Start::Scan(participant) => futures::executor::block_on_stream(participant.stream()),
-            Start::Hit { .. } => panic!("nothing is kept yet"),
+            Start::Hit { .. } | Start::Combine { .. } => panic!("nothing is kept yet"),
         })
         .collect();
     for stream in &mut streams {
@@ -449,6 +449,7 @@ fn elements(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectReques
                 found.extend(of(item.read(&piece, &cut, &clock, &mut ReadTimes::default()).unwrap()));
             }
         }
+        Start::Combine { .. } => panic!("each range is kept as a whole"),
         Start::Scan(participant) => {
             let cut = participant.cut(&[path("l.e")]).unwrap();
             let streams = futures::stream::select_all((0..3).map(|_| participant.stream()));
