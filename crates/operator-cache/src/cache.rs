@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
 use thermocline_hardware::Clock;
 use thermocline_medium::FileVersion;
-use thermocline_placement::operator_cache::admission_rule::AdmissionRule;
+use thermocline_placement::operator_cache::admission_rule::{AdmissionMode, AdmissionRule};
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
@@ -315,7 +315,7 @@ impl OperatorCache {
                     }
                     parts = Some(combination.parts);
                     let start = ScanStart { compares_content: true, ..ScanStart::anew(Arc::clone(&factory)) };
-                    (scan_spec(&rest, pinned, retain), start)
+                    (scan_spec(&rest, pinned, retain, false), start)
                 }
                 Plan::Promote(promotion) => {
                     let Promotion { item, positions, predicate, keeps_empty } = promotion;
@@ -324,7 +324,7 @@ impl OperatorCache {
                         predicate,
                         keeps_empty,
                         positions: Some(positions),
-                        ..scan_spec(request, pinned, false)
+                        ..scan_spec(request, pinned, false, false)
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let numbers = vec![("position_count", position_count), ("lookup_ns", lookup_ns as f64)];
@@ -335,11 +335,15 @@ impl OperatorCache {
                     self.next_tick();
                     let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
-                    let mut spec = scan_spec(request, pinned, retain);
+                    let rule = self.admission_rule();
+                    let is_widened = rule.mode != AdmissionMode::Lazy;
+                    let mut spec = scan_spec(request, pinned, retain, is_widened);
+                    // Positions of all records would spare the next scan nothing.
                     spec.notes_positions = retain
+                        && !spec.predicate.is_all()
                         && request.can_seek
                         && !request.may_skip
-                        && self.admission_rule().may_be_lazy()
+                        && rule.may_be_lazy()
                         && catalog.kept_item_count(&request.source.path) == 0;
                     (spec, ScanStart::anew(Arc::clone(&factory)))
                 }
@@ -348,7 +352,8 @@ impl OperatorCache {
             if keeps && start.completed.is_some() {
                 pinned.note_bet_won(request.source.unnest.as_ref());
             }
-            if keeps && start.base.is_none() && request.retain_predicate != request.predicate {
+            let is_wider = request.retain_predicate != request.predicate && spec.predicate == request.retain_predicate;
+            if keeps && start.base.is_none() && is_wider {
                 pinned.note_bet(request.source.unnest.as_ref());
             }
             let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
@@ -375,7 +380,7 @@ impl OperatorCache {
         pinned: &PinnedSource,
         factory: SourceFactory,
     ) -> Arc<Participant> {
-        let spec = scan_spec(request, pinned, false);
+        let spec = scan_spec(request, pinned, false, false);
         let scan = SharedScan::new(self, &request.source, pinned, spec, ScanStart::anew(factory), false);
         Participant::first(&scan, &request.predicate)
     }
@@ -651,10 +656,11 @@ impl OperatorCache {
     }
 }
 
-/// The scan that answers a request that nothing kept answers.
-fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool) -> ScanSpec {
+/// The scan that answers a request that nothing kept answers, of more rows if `is_widened` and the request says so.
+fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool, is_widened: bool) -> ScanSpec {
     let wide = &request.retain_predicate;
     let is_usable = retain
+        && is_widened
         && wide.covers(&request.predicate)
         && wide
             .residual(&request.predicate)
