@@ -12,8 +12,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, UInt32Array};
-use arrow::buffer::BooleanBuffer;
+use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
+use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::compute::{FilterBuilder, FilterPredicate, take};
 use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
@@ -354,19 +354,24 @@ fn filtered(column: &ArrayRef, filter: Option<&FilterPredicate>) -> Result<Array
 
 /// The elements of the records that pass.
 fn spread(of_records: &BooleanArray, elements: &Elements, row_count: usize) -> BooleanBuffer {
-    let mut spread = BooleanBufferBuilder::new(row_count);
     let offsets: &[i32] = &elements.offsets;
-    let mut record = 0;
-    // Neighbours that fare alike are taken together.
-    while record < of_records.len() {
-        let passes = of_records.value(record);
-        let first = record;
-        while record < of_records.len() && of_records.value(record) == passes {
-            record += 1;
-        }
-        spread.append_n((offsets[record] - offsets[first]) as usize, passes);
+    let row_of = |record: usize| (offsets[record] - offsets[0]) as usize;
+    let mut words = vec![0_u64; row_count.div_ceil(64)];
+    // Neighbours that pass are taken together.
+    for (first, end) in of_records.values().set_slices() {
+        set_bits(&mut words, row_of(first), row_of(end));
     }
-    spread.finish()
+    BooleanBuffer::new(Buffer::from_vec(words), 0, row_count)
+}
+
+/// Sets bits `[start, end)`, a word at a time.
+fn set_bits(words: &mut [u64], mut start: usize, end: usize) {
+    while start < end {
+        let bit = start % 64;
+        let count = (64 - bit).min(end - start);
+        words[start / 64] |= u64::MAX >> (64 - count) << bit;
+        start += count;
+    }
 }
 
 /// The record of each row.
