@@ -222,7 +222,8 @@ impl OperatorCache {
         let mut chunks = base.map(|base| base.chunks.clone()).unwrap_or_default();
         chunks.extend(harvest.chunks);
         let began_ns = self.clock().monotonic_ns();
-        let initial = self.layout_rule().initial(has_list);
+        // What a file grew by gets the layout that its item has come to.
+        let initial = base.map_or_else(|| self.layout_rule().initial(has_list), |base| base.layout);
         // Where there is no room for that, rows stay as the scan delivered them.
         if let Ok(Some(converted)) = self.converted(&chunks, initial) {
             chunks = converted;
@@ -260,7 +261,7 @@ impl OperatorCache {
             meters: Meters::default(),
             shape,
             widths_bytes,
-            layouts: Mutex::default(),
+            layouts: Mutex::new(base.map(|base| base.layouts.lock().clone()).unwrap_or_default()),
             is_converting: AtomicBool::new(false),
             structure,
         };

@@ -17,6 +17,8 @@ use tempfile::TempDir;
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, ManualClock, SystemClock};
 use thermocline_medium::{BLOCK_BYTES, BlockHashes, HashRecorder, PinnedFile};
+use thermocline_placement::operator_cache::layout::Layout;
+use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_predicate::Conjunction;
 
 use super::fake::{between, columns, object, path, request};
@@ -315,6 +317,20 @@ fn a_file_that_grows_is_scanned_from_where_the_item_ends() {
         assert_eq!((items.len(), items[0].end_bytes), (1, 8 * (5000 + 4 * round)));
     }
     assert_eq!(session.invalidations(), 0);
+}
+
+#[test]
+fn what_a_file_grew_by_gets_the_layout_that_its_item_has() {
+    let session = Session::new();
+    session.write(0..5000);
+    // An item that has come to another layout than those that begin now.
+    session.cache.set_layout_rule(LayoutRule::Fixed(Layout::RowWise));
+    assert_eq!(session.ask(), Some(0));
+    session.cache.set_layout_rule(LayoutRule::Measured);
+    session.append([1, 2, 3, 10_000]);
+    assert_eq!(session.ask(), Some(8 * 5000));
+    let items = session.cache.items();
+    assert_eq!((items.len(), items[0].layout, items[0].row_count), (1, Layout::RowWise, 1003));
 }
 
 #[test]
