@@ -13,13 +13,13 @@
 //!                             as printed        measured, two       measured, four     the paper
 //!                          striped    flat     striped    flat      striped   flat    striped   flat
 //! converting costs one scan
-//!   a  all, then records      70       -6         87       56          86      68        53      43
-//!   b  in turns of 100        70       -6         79       27          83      61        68      57
-//!   c  at random, by half     70       -6         64      -26          82      59         -       -
+//!   a  all, then records      70       -6         80       30          78      51        53      43
+//!   b  in turns of 100        70       -6         67      -14          78      51        68      57
+//!   c  at random, by half     70       -6         61      -38          78      50         -       -
 //! converting costs the whole item
-//!   a  all, then records      65      -23         74       10          78      50
-//!   b  in turns of 100        65      -23         34     -129          78      50
-//!   c  at random, by half     65      -23         60      -40          78      50
+//!   a  all, then records      65      -23         68      -12          74      42
+//!   b  in turns of 100        65      -23         28     -152          74      42
+//!   c  at random, by half     65      -23         56      -55          74      41
 //! ```
 //!
 //! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries on
@@ -27,15 +27,17 @@
 //! Ours follows the workload, and pays for that where turning is no gain: a hundred queries on records gain about what it
 //! costs to stripe the item and to flatten it again. Its first conversion waits for as much regret as it costs, which is what
 //! it loses to a flat item from the beginning where flat is best throughout. Free to choose it goes to nested and stays there.
+//! Before the first one it takes conversions for as dear as they are on real items, which is more than in these truths: with
+//! unit costs of conversion that suit these it comes to 86 and 68 in a, and on real ones turns back and forth in b.
 //!
 //! Shares of the measured rule's predictions within 10 % and 30 % (Figure 7; the paper has 90 % and 98 %), against a truth
 //! whose noise alone is 10 %, and in which filtered rows cost as much as others, which the model denies:
 //!
 //! ```text
 //!        for the other layout    for the present one
-//!   a         46    83                41    81
-//!   b         52    90                35    76
-//!   c         60    94                28    69
+//!   a         44    81                42    82
+//!   b         50    88                36    77
+//!   c         56    90                30    71
 //! ```
 
 use super::as_printed::LayoutWindow;
@@ -265,12 +267,12 @@ fn errors(workload: Workload) -> [ErrorSummary; 2] {
 fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
     let two = [Layout::Striped, Layout::Flat];
     let table = [
-        (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [87, 56], [86, 68]),
-        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [79, 27], [83, 61]),
-        (Workload::AtRandom, Conversion::OneScan, [70, -6], [64, -26], [82, 59]),
-        (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [74, 10], [78, 50]),
-        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [34, -129], [78, 50]),
-        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [60, -40], [78, 50]),
+        (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [80, 30], [78, 51]),
+        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [67, -14], [78, 51]),
+        (Workload::AtRandom, Conversion::OneScan, [70, -6], [61, -38], [78, 50]),
+        (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [68, -12], [74, 42]),
+        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [28, -152], [74, 42]),
+        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [56, -55], [74, 41]),
     ];
     for (workload, conversion, printed, of_two, of_four) in table {
         let measured = |shape| move || Box::new(Measured { window: MeasuredWindow::default(), shape }) as Box<dyn Rule>;
@@ -292,9 +294,9 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
 #[test]
 fn most_predictions_are_within_the_bounds_that_the_module_states() {
     let table = [
-        (Workload::AllThenRecords, [(46, 83), (41, 81)]),
-        (Workload::TurnsOfHundred, [(52, 90), (35, 76)]),
-        (Workload::AtRandom, [(60, 94), (28, 69)]),
+        (Workload::AllThenRecords, [(44, 81), (42, 82)]),
+        (Workload::TurnsOfHundred, [(50, 88), (36, 77)]),
+        (Workload::AtRandom, [(56, 90), (30, 71)]),
     ];
     for (workload, stated) in table {
         let shares = errors(workload).map(|errors| {
