@@ -89,7 +89,7 @@ impl OperatorCache {
         let end = QueryTimes { overall_ns: execute_ns.saturating_add(caching_ns), caching_ns };
         let sample = CachingSample { begin: QueryTimes::default(), end, progress };
         let kept_item_count = self.catalog().kept_item_count(&scan.source.path);
-        let earlier = EarlierUse { has_lazy_item: false, kept_item_count, history: *meters.worth.lock() };
+        let earlier = EarlierUse { kept_item_count, history: *meters.worth.lock() };
         match self.admission_rule().decide(&earlier, Some(&sample)) {
             Some(Eagerness::Lazy { at_end, overhead, threshold }) => {
                 let numbers = vec![

@@ -5,12 +5,12 @@
 //! [`super::admission`]). Pure.
 //!
 //! The rules, in order; the first that applies decides:
-//! 1. *Reuse*: a lazy item that is asked for again becomes eager.
-//! 2. *Working set*: while any item of the file is kept, the file is still in use: eager.
-//! 3. *History*: an item that was kept before, and is worth more than what it would displace, is eager whatever caching it
+//! 1. *Working set*: while any item of the file is kept, the file is still in use: eager. A lazy item that is asked for again
+//!    is itself such an item, so that it becomes eager.
+//! 2. *History*: an item that was kept before, and is worth more than what it would displace, is eager whatever caching it
 //!    costs, since that was worth its while.
-//! 4. *Sample*: eager if the overhead, extrapolated to the end of the file, is at most a threshold; else lazy.
-//! 5. Without a sample there is no answer yet, and the scan goes on keeping both.
+//! 3. *Sample*: eager if the overhead, extrapolated to the end of the file, is at most a threshold; else lazy.
+//! 4. Without a sample there is no answer yet, and the scan goes on keeping both.
 //!
 //! **What the overhead is.** `t_o` is all the time the query has spent up to some moment, in whatever operator, caching
 //! included; `t_c` is the part of it spent on caching eagerly: parsing what only the cache wants, and copying rows. Keeping the
@@ -23,7 +23,7 @@
 //! Times may be those of one thread, or of all threads summed, if both `t_o` and `t_c` are. In a query that computes on several
 //! threads the elapsed time of one of them won't do for the one and the sum for the other.
 //!
-//! Paper: ReCache §5.2 (rules 1, 2, 4, 5), §5.1 (rule 3), Figure 12b (the threshold). Deviations:
+//! Paper: ReCache §5.2 (rules 1, 3, 4), §5.1 (rule 2), Figure 12b (the threshold). Deviations:
 //! - "As long as all cached items from the same file are not evicted" is read as: not all of them are.
 //! - The print calls `t_c / t_o` the percentage that caching adds, for which it would have to be `t_c / (t_o − t_c)`; the
 //!   formula is kept. They differ by a tenth at the threshold.
@@ -79,8 +79,6 @@ impl QueryTimes {
 /// What is known of the file and the item before the scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EarlierUse {
-    /// Whether a lazy item that answers the query is kept.
-    pub has_lazy_item: bool,
     /// Items of the same file that are kept, lazy ones included.
     pub kept_item_count: u64,
     /// Of an item that was kept before, and evicted.
@@ -118,8 +116,6 @@ pub enum Eagerness {
 /// Why rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EagerReason {
-    /// A lazy item was asked for again.
-    Reused,
     /// The file is in use.
     WorkingSet {
         /// Its items that are kept.
@@ -184,9 +180,6 @@ impl EagernessRule {
 
 /// The rules that need no sample.
 fn known_before(earlier: &EarlierUse) -> Option<EagerReason> {
-    if earlier.has_lazy_item {
-        return Some(EagerReason::Reused);
-    }
     if earlier.kept_item_count > 0 {
         return Some(EagerReason::WorkingSet { kept_item_count: earlier.kept_item_count });
     }
@@ -249,12 +242,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_use_an_item_asked_for_again_and_one_with_a_history_are_eager_whatever_it_costs() {
+    fn a_file_in_use_and_an_item_with_a_history_are_eager_whatever_it_costs() {
         let rule = EagernessRule::default();
         let costly = sample(0, 1000, 900, 8);
         let worth = Worth { newcomer_s: 2.0, victims_s: 1.5 };
         let cases = [
-            (EarlierUse { has_lazy_item: true, kept_item_count: 1, history: None }, EagerReason::Reused),
             (EarlierUse { kept_item_count: 3, ..Default::default() }, EagerReason::WorkingSet { kept_item_count: 3 }),
             (EarlierUse { history: Some(worth), ..Default::default() }, EagerReason::History { worth }),
         ];

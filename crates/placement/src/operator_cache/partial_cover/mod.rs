@@ -106,7 +106,7 @@ impl PartialCover {
 /// Finds the cheapest way to answer `request`, a field's domain as spans in any order; overlapping ones count once.
 ///
 /// `share` is the estimated share of the request's rows that lie in a span within the request, at least 0; as of an
-/// [`Estimate`], or of an even distribution [`even_share`]. Of equally cheap ways one that scans anew is preferred, then one with fewer items.
+/// [`Estimate`]. Of equally cheap ways one that scans anew is preferred, then one with fewer items.
 pub fn cover(request: &[Span], items: &[PartialItem], file: &FileScan, share: &dyn Fn(&Span) -> f64) -> PartialCover {
     let segments = Segments::cut(request, items, share);
     let scan_anew_ns = file.file_ns as f64 + file.kept_ns as f64;
@@ -124,17 +124,6 @@ pub fn cover(request: &[Span], items: &[PartialItem], file: &FileScan, share: &d
         }
     }
     PartialCover { pieces, predicted_ns, scan_anew_ns }
-}
-
-/// The share of a request that a span has, if rows are spread evenly over the request's ordinals.
-pub fn even_share(request: &[Span]) -> impl Fn(&Span) -> f64 + use<> {
-    let width: f64 = disjoint(request).iter().map(width).sum();
-    move |span| if width > 0.0 { self::width(span) / width } else { 0.0 }
-}
-
-fn width(span: &Span) -> f64 {
-    // As floats: the width of an unbounded range is beyond i128.
-    (span.end as f64 - span.start as f64).max(0.0)
 }
 
 /// The spans in ascending order, those that touch joined and empty ones left out.

@@ -11,6 +11,17 @@ fn piece(span: Span, source: Source) -> Piece {
     Piece { span, source }
 }
 
+fn width(span: &Span) -> f64 {
+    // As floats: the width of an unbounded range is beyond i128.
+    (span.end as f64 - span.start as f64).max(0.0)
+}
+
+/// The share of a request that a span has, if rows are spread evenly over the request's ordinals.
+fn even_share(request: &[Span]) -> impl Fn(&Span) -> f64 + use<> {
+    let whole: f64 = disjoint(request).iter().map(width).sum();
+    move |span| if whole > 0.0 { width(span) / whole } else { 0.0 }
+}
+
 fn cover_evenly(request: &[Span], items: &[PartialItem], file: &FileScan) -> PartialCover {
     cover(request, items, file, &even_share(request))
 }
