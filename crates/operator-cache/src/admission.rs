@@ -17,6 +17,7 @@ use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
 use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal_benefit};
+use thermocline_raw::RecordPositions;
 
 use crate::cache::OperatorCache;
 use crate::catalog::Catalog;
@@ -229,10 +230,19 @@ impl OperatorCache {
             chunks = converted;
         }
         let layout_ns = self.clock().monotonic_ns().saturating_sub(began_ns);
-        let structure_bytes = structure_bytes(scan, chunks.len(), harvest.morsel_ends.len());
-        let Some(structure) = self.reserve_for(scan, structure_bytes, 0) else {
+        let entry_count = chunks.iter().map(|chunk| chunk.content().entry_count()).sum();
+        let mut positions = positions_of(scan, entry_count);
+        let positions_bytes = positions.as_ref().map_or(0, |positions| positions.size_bytes() as u64);
+        let bare_bytes = structure_bytes(scan, chunks.len(), harvest.morsel_ends.len());
+        let mut structure = self.reserve_if_free(bare_bytes + positions_bytes).filter(|_| positions_bytes > 0);
+        if structure.is_none() {
+            positions = None;
+            structure = self.reserve_for(scan, bare_bytes, 0);
+        }
+        let Some(structure) = structure else {
             return self.forget_scan(scan, "no room for the item's structure");
         };
+        let structure_bytes = structure.size_bytes();
         let sum_base = |field: fn(&Item) -> u64| base.map_or(0, |base| field(base));
         let participant_count = scan.meters.participant_count.load(Ordering::Relaxed);
         let end_bytes = scan.spec.end_bytes;
@@ -255,7 +265,8 @@ impl OperatorCache {
             skipped_count: harvest.skipped_count + sum_base(Item::skipped_count),
             size_bytes: structure_bytes + chunks.iter().map(|chunk| chunk.size_bytes()).sum::<u64>(),
             chunks,
-            positions: None,
+            is_lazy: false,
+            positions,
             // Morsels of positions are not those of other scans.
             morsel_ends: (base.is_none() && scan.promoted.is_none()).then_some(harvest.morsel_ends),
             meters: Meters::default(),
@@ -291,8 +302,8 @@ impl OperatorCache {
                 *item.meters.baseline_bits.get_mut() = baseline.to_bits();
                 let item = Arc::new(item);
                 let count = match &item.positions {
-                    Some(positions) => ("position_count", positions.len() as f64),
-                    None => ("row_count", item.row_count as f64),
+                    Some(positions) if item.is_lazy => ("position_count", positions.len() as f64),
+                    _ => ("row_count", item.row_count as f64),
                 };
                 let mut numbers = vec![count, ("size_bytes", item.size_bytes as f64)];
                 numbers.extend(measurement_numbers(&item.measurements()));
@@ -396,6 +407,22 @@ impl ReclaimableCache for OperatorCache {
         }
         freed_bytes
     }
+}
+
+/// Where the records of a finished scan's entries lie, those of its base among them; None unless there is one for each.
+fn positions_of(scan: &SharedScan, entry_count: usize) -> Option<Arc<RecordPositions>> {
+    let noted = scan.take_positions().map(|(positions, ..)| positions);
+    let positions = match (&scan.base, &scan.spec.positions) {
+        (Some(base), _) => {
+            let mut positions = RecordPositions::clone(base.positions.as_ref()?);
+            positions.append(&noted?);
+            positions.shrink_to_fit();
+            Arc::new(positions)
+        }
+        (None, Some(read)) => Arc::clone(read),
+        (None, None) => Arc::new(noted?),
+    };
+    (positions.len() == entry_count).then_some(positions)
 }
 
 /// The item, its list of chunks, its predicate and columns, and its places in the indexes, about.

@@ -269,7 +269,7 @@ impl OperatorCache {
                         predicate: Arc::clone(&item.predicate),
                         keeps_empty: item.keeps_empty,
                         hashes: pinned.hashes.clone(),
-                        notes_positions: false,
+                        notes_positions: item.positions.is_some() && request.can_seek,
                         positions: None,
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
@@ -288,7 +288,7 @@ impl OperatorCache {
                         keeps_empty: item.keeps_empty,
                         hashes: pinned.hashes.clone(),
                         notes_positions: false,
-                        positions: None,
+                        positions: top_up.positions.clone(),
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let (missing, wanted) = (top_up.missing.len(), request.columns.len());
@@ -323,6 +323,7 @@ impl OperatorCache {
                     let spec = ScanSpec {
                         predicate,
                         keeps_empty,
+                        notes_positions: false,
                         positions: Some(positions),
                         ..scan_spec(request, pinned, false, false)
                     };
@@ -337,15 +338,10 @@ impl OperatorCache {
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
                     let rule = self.admission_rule();
                     let is_widened = rule.mode != AdmissionMode::Lazy;
-                    let mut spec = scan_spec(request, pinned, retain, is_widened);
-                    // Positions of all records would spare the next scan nothing.
-                    spec.notes_positions = retain
-                        && !spec.predicate.is_all()
-                        && request.can_seek
-                        && !request.may_skip
-                        && rule.may_be_lazy()
-                        && catalog.kept_item_count(&request.source.path) == 0;
-                    (spec, ScanStart::anew(Arc::clone(&factory)))
+                    let spec = scan_spec(request, pinned, retain, is_widened);
+                    let may_turn_lazy =
+                        rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
+                    (spec, ScanStart { may_turn_lazy, ..ScanStart::anew(Arc::clone(&factory)) })
                 }
             };
             let keeps = retain && pinned.is_current();
@@ -517,7 +513,7 @@ impl OperatorCache {
             columns: Arc::clone(&item.columns),
             end_bytes: item.end_bytes,
             row_count: item.row_count,
-            is_lazy: item.positions.is_some(),
+            is_lazy: item.is_lazy,
             layout: item.layout,
             chunk_count: item.chunks.len() as u64,
             size_bytes: item.size_bytes,
@@ -675,7 +671,8 @@ fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool, is_wi
         predicate: Arc::clone(predicate),
         keeps_empty: retain && request.source.unnest.as_ref().is_some_and(is_of_records),
         hashes: pinned.hashes.clone(),
-        notes_positions: false,
+        // Positions of all records would spare the next scan nothing.
+        notes_positions: retain && !predicate.is_all() && request.can_seek && !request.may_skip,
         positions: None,
     }
 }

@@ -73,7 +73,7 @@ impl Source {
     }
 
     fn insert(&mut self, item: Arc<Item>) {
-        if item.positions.is_some() { self.lazy.push(item) } else { self.items.insert(item) }
+        if item.is_lazy { self.lazy.push(item) } else { self.items.insert(item) }
     }
 
     fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
@@ -206,7 +206,7 @@ impl Catalog {
         let key = item.source.clone();
         self.list(&key);
         let source = self.sources.entry(key.clone()).or_default();
-        let is_full = item.positions.is_some() && source.lazy.len() >= LAZY_ITEMS;
+        let is_full = item.is_lazy && source.lazy.len() >= LAZY_ITEMS;
         let oldest = source.lazy.first().filter(|_| is_full).map(|oldest| oldest.id);
         let positions = source.lazy.iter().filter(|other| other.predicate == item.predicate);
         let superfluous: Vec<ItemId> = source

@@ -143,7 +143,9 @@ pub struct Item {
     pub(crate) predicate: Arc<Conjunction>,
     pub(crate) columns: Arc<[ColumnSpec]>,
     pub(crate) chunks: Vec<Arc<Chunk>>,
-    /// Where its records lie, instead of chunks: a lazy item.
+    /// Whether it holds the positions of its records, and no rows.
+    pub(crate) is_lazy: bool,
+    /// Where the records of its entries lie in the file, one for each; None when that is not known.
     pub(crate) positions: Option<Arc<RecordPositions>>,
     pub(crate) layout: Layout,
     /// Entries up to the end of each morsel of the scan that made it; None when several scans did.
@@ -192,6 +194,7 @@ impl Item {
             columns: Arc::clone(&self.columns),
             size_bytes: structure.size_bytes() + chunks_bytes,
             chunks,
+            is_lazy: self.is_lazy,
             positions: self.positions.clone(),
             layout,
             morsel_ends: self.morsel_ends.clone(),

@@ -77,7 +77,7 @@ impl OperatorCache {
     pub(crate) fn choose_eagerness(&self, scan: &Arc<SharedScan>) {
         let meters = &scan.meters;
         let load = Ordering::Relaxed;
-        if !scan.spec.notes_positions || meters.chosen.load(load) || scan.noted().is_none() {
+        if !scan.may_turn_lazy || meters.chosen.load(load) || scan.noted().is_none() {
             return;
         }
         let progress =
@@ -90,22 +90,20 @@ impl OperatorCache {
         let sample = CachingSample { begin: QueryTimes::default(), end, progress };
         let kept_item_count = self.catalog().kept_item_count(&scan.source.path);
         let earlier = EarlierUse { kept_item_count, history: *meters.worth.lock() };
-        match self.admission_rule().decide(&earlier, Some(&sample)) {
-            Some(Eagerness::Lazy { at_end, overhead, threshold }) => {
-                let numbers = vec![
-                    ("overhead", overhead),
-                    ("threshold", threshold),
-                    ("overall_ns", at_end.overall_ns as f64),
-                    ("caching_ns", at_end.caching_ns as f64),
-                ];
-                self.turn_lazy(scan, numbers, "keeping rows of a file that nobody asked for before costs too much");
-            }
-            _ => scan.forget_positions(),
+        let decided = self.admission_rule().decide(&earlier, Some(&sample));
+        if let Some(Eagerness::Lazy { at_end, overhead, threshold }) = decided {
+            let numbers = vec![
+                ("overhead", overhead),
+                ("threshold", threshold),
+                ("overall_ns", at_end.overall_ns as f64),
+                ("caching_ns", at_end.caching_ns as f64),
+            ];
+            self.turn_lazy(scan, numbers, "keeping rows of a file that nobody asked for before costs too much");
         }
     }
 
-    /// Has a scan drop its rows and keep positions alone, if it gathers any and they find room. False when it kept no rows,
-    /// or no positions: then nothing changed.
+    /// Has a scan drop its rows and keep positions alone, if it may, gathers any, and they find room. False when it kept no
+    /// rows, or no positions: then nothing changed.
     pub(crate) fn turn_lazy(
         &self,
         scan: &Arc<SharedScan>,
@@ -113,7 +111,7 @@ impl OperatorCache {
         reason: &'static str,
     ) -> bool {
         scan.meters.chosen.store(true, Ordering::Relaxed);
-        let Some((noted, reserved_bytes)) = scan.noted() else { return false };
+        let Some((noted, reserved_bytes)) = scan.noted().filter(|_| scan.may_turn_lazy) else { return false };
         let kept_bytes = scan.meters.kept_bytes.load(Ordering::Relaxed);
         if !scan.keep_positions() {
             return false;
@@ -201,6 +199,7 @@ impl OperatorCache {
             skipped_count: 0,
             size_bytes,
             chunks: Vec::new(),
+            is_lazy: true,
             positions: Some(Arc::new(positions)),
             morsel_ends: None,
             meters: Meters::default(),

@@ -4,8 +4,10 @@
 //! runs over this source is like any other: shared, bounded by memory, and its result is an item that makes the old one
 //! superfluous.
 //!
+//! **Which records are read**: where it is known where the item's records lie, those; else all, to find them again.
+//!
 //! **Invariants**: morsels are numbered by file and range alone ([`MorselSource`]), and which rows of one pass depends on
-//! the predicate alone. So morsel `i` of the fresh columns has exactly the rows of morsel `i` of the kept ones, in the same
+//! the predicate alone; of a scan by positions, each position is that of one entry. So morsel `i` of the fresh columns has exactly the rows of morsel `i` of the kept ones, in the same
 //! records; a source
 //! that says otherwise read another content, which is an error; so are hashes of the content that are not those of the
 //! scan that made the item, compared when the scan ends. That is not so where bad records are left out, since a
@@ -14,9 +16,11 @@
 //!
 //! **Paper**: beyond ReCache, which fetches the tuples that an item lacks anew from the raw file.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use thermocline_hardware::Clock;
+use thermocline_raw::RecordPositions;
 
 use crate::error::SourceError;
 use crate::item::Item;
@@ -33,13 +37,16 @@ pub(crate) struct TopUp {
     pub(crate) columns: Arc<[ColumnSpec]>,
     /// The columns that the item lacks.
     pub(crate) missing: Arc<[ColumnSpec]>,
+    /// Where the item's records lie, if that is known: then no others are read.
+    pub(crate) positions: Option<Arc<RecordPositions>>,
 }
 
 impl TopUp {
     /// How `base` is completed for `request`, whose rows it holds. None when there is nothing in it for the request, or
     /// no way to align what is added.
     pub(crate) fn of(base: &Arc<Item>, request: &SelectRequest) -> Option<Self> {
-        if request.may_skip || base.chunks.is_empty() || base.morsel_ends.is_none() {
+        let positions = base.positions.clone().filter(|_| request.can_seek);
+        if request.may_skip || base.chunks.is_empty() || (base.morsel_ends.is_none() && positions.is_none()) {
             return None;
         }
         let missing: Vec<ColumnSpec> = request
@@ -57,7 +64,7 @@ impl TopUp {
         columns.sort_by(|left, right| left.path.cmp(&right.path));
         let residual = base.predicate.residual(&request.predicate);
         let can_filter = residual.fields().all(|(path, _)| ColumnRoute::find(&columns, path).is_some());
-        can_filter.then(|| Self { base: Arc::clone(base), columns: columns.into(), missing: missing.into() })
+        can_filter.then(|| Self { base: Arc::clone(base), columns: columns.into(), missing: missing.into(), positions })
     }
 
     /// Opens sources that deliver all columns, given the factory for those that are missing.
@@ -87,6 +94,8 @@ enum Place {
 struct TopUpSource {
     fresh: Arc<dyn MorselSource>,
     base: Arc<Item>,
+    /// Of the item's entries, if they alone are read.
+    positions: Option<Arc<RecordPositions>>,
     /// Entries of the item before each of its chunks.
     chunk_starts: Vec<u64>,
     places: Vec<Place>,
@@ -114,15 +123,30 @@ impl TopUpSource {
         });
         let list = top_up.base.source.unnest.as_ref();
         let is_element = list.map(|list| element_columns(&top_up.columns, list));
-        Self { fresh, chunk_starts: chunk_starts.collect(), base: Arc::clone(&top_up.base), places, is_element, clock }
+        Self {
+            fresh,
+            chunk_starts: chunk_starts.collect(),
+            base: Arc::clone(&top_up.base),
+            positions: top_up.positions.clone(),
+            places,
+            is_element,
+            clock,
+        }
     }
 
-    /// The kept rows of a morsel.
-    fn kept(&self, index: u64) -> Result<Rows, SourceError> {
+    /// The entries of a morsel of this number and range.
+    fn entries(&self, index: u64, bytes: &Range<u64>) -> Result<Range<u64>, SourceError> {
+        if let Some(positions) = &self.positions {
+            return Ok(positions.count_below(bytes.start) as u64..positions.count_below(bytes.end) as u64);
+        }
         let ends = self.base.morsel_ends.as_deref().unwrap_or_default();
         let at = usize::try_from(index)?;
         let Some(&end) = ends.get(at) else { return Err(self.differs()) };
-        let mut start = at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+        Ok(at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0)..end)
+    }
+
+    /// The kept rows of some entries.
+    fn kept(&self, Range { mut start, end }: Range<u64>) -> Result<Rows, SourceError> {
         let mut parts = Vec::new();
         while start < end {
             let chunk_at = self.chunk_starts.partition_point(|&first| first <= start) - 1;
@@ -158,9 +182,9 @@ impl MorselSource for TopUpSource {
     }
 
     fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
-        let index = morsel.index;
+        let (index, bytes) = (morsel.index, morsel.start_bytes..morsel.end_bytes);
         let fresh = self.fresh.decode(morsel)?;
-        let kept = self.kept(index)?;
+        let kept = self.kept(self.entries(index, &bytes)?)?;
         let is_aligned = match (&kept.elements, &fresh.elements) {
             (Some(kept), Some(fresh)) => kept.is_same_shape(fresh),
             (None, None) => kept.row_count == fresh.row_count,

@@ -127,6 +127,22 @@ impl RecordPositions {
         Self { blocks, words, tail }
     }
 
+    /// How many of the offsets are below `offset`. Costs a search by halving and a walk over one block.
+    pub fn count_below(&self, offset: u64) -> usize {
+        let full = self.blocks.partition_point(|block| block.first < offset);
+        let begins_below = |block: usize| self.block_start(block) < offset;
+        // Where the offsets behind the blocks begin below it too, it lies among those.
+        let block = if full == self.blocks.len() && !self.tail.is_empty() && begins_below(full) {
+            full
+        } else {
+            match full.checked_sub(1) {
+                Some(block) => block,
+                None => return 0,
+            }
+        };
+        block * BLOCK_COUNT + self.block(block).take_while(|&at| at < offset).count()
+    }
+
     /// Number of blocks, a last one that is not full included.
     pub(crate) fn block_count(&self) -> usize {
         self.blocks.len() + usize::from(!self.tail.is_empty())
@@ -207,6 +223,11 @@ mod tests {
             assert_eq!(positions.len(), offsets.len());
             assert_eq!(positions.is_empty(), offsets.is_empty());
             assert_eq!(positions.last(), offsets.last().copied());
+            let beyond = offsets.last().copied().unwrap_or(0) + 2;
+            for offset in offsets.iter().flat_map(|&at| [at.saturating_sub(1), at, at + 1]).chain([0, beyond]) {
+                let below = offsets.partition_point(|&at| at < offset);
+                assert_eq!(positions.count_below(offset), below, "seed {seed}, offset {offset}");
+            }
             for block in 0..positions.block_count() {
                 assert_eq!(positions.block_start(block), offsets[block * BLOCK_COUNT], "seed {seed}");
             }

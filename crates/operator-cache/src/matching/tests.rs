@@ -102,6 +102,7 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         predicate: Arc::new(predicate),
         columns: columns.into(),
         chunks: Vec::new(),
+        is_lazy: false,
         positions: None,
         row_count: id,
         record_count: 0,

@@ -70,6 +70,8 @@ pub(crate) struct SharedScan {
     pub(crate) compares_content: bool,
     /// The lazy item whose records this scan reads.
     pub(crate) promoted: Option<Arc<Item>>,
+    /// Whether positions may take the place of its rows.
+    pub(crate) may_turn_lazy: bool,
     factory: SourceFactory,
     /// Who takes part, if that is recorded: fingerprints of what was asked for, with the time to find the scan.
     pub(crate) askers: Mutex<Vec<(u64, u64)>>,
@@ -123,13 +125,15 @@ pub(crate) struct ScanStart {
     pub(crate) compares_content: bool,
     /// The lazy item whose records the scan reads.
     pub(crate) promoted: Option<Arc<Item>>,
+    /// Whether positions may take the place of its rows.
+    pub(crate) may_turn_lazy: bool,
     pub(crate) factory: SourceFactory,
 }
 
 impl ScanStart {
     /// A scan of the file alone.
     pub(crate) fn anew(factory: SourceFactory) -> Self {
-        Self { base: None, completed: None, compares_content: false, promoted: None, factory }
+        Self { base: None, completed: None, compares_content: false, promoted: None, may_turn_lazy: false, factory }
     }
 }
 
@@ -154,7 +158,7 @@ impl SharedScan {
         start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
-        let ScanStart { base, completed, compares_content, promoted, factory } = start;
+        let ScanStart { base, completed, compares_content, promoted, may_turn_lazy, factory } = start;
         let gathered = if keeps && spec.notes_positions { cache.reserve_if_free(0).map(Gathering::new) } else { None };
         Arc::new(Self {
             id: cache.next_number(),
@@ -166,6 +170,7 @@ impl SharedScan {
             completed,
             compares_content,
             promoted,
+            may_turn_lazy,
             factory,
             askers: Mutex::default(),
             skip: MorselSet::default(),
@@ -299,6 +304,7 @@ impl SharedScan {
             completed: self.completed.clone(),
             compares_content: self.compares_content,
             promoted: self.promoted.clone(),
+            may_turn_lazy: false,
             factory: Arc::clone(&self.factory),
             askers: Mutex::default(),
             skip: seen,
@@ -525,7 +531,9 @@ impl SharedScan {
                     Err(refused) => noted = refused,
                 },
             }
-            if !self.cache.make_room_for_positions(self, noted.size_bytes() as u64, bytes) {
+            // Beside rows they are a comfort, and displace nothing.
+            let is_needed = self.may_turn_lazy;
+            if !is_needed || !self.cache.make_room_for_positions(self, noted.size_bytes() as u64, bytes) {
                 break;
             }
         }

@@ -296,3 +296,25 @@ fn elements_of_several_items_make_up_a_wider_range_of_records_and_of_elements() 
         }
     }
 }
+
+#[test]
+fn elements_get_further_columns_of_their_own_records_alone() {
+    for layout in Layout::ALL {
+        let (cache, _budget) = cache(64 << 20);
+        cache.set_layout_rule(LayoutRule::Fixed(layout));
+        let fake = Arc::new(Fake { unnests: true, ..Fake::default() });
+        let predicate = both_between((100, 300), (1500, 6000));
+        let names = ["a", "l.e", "s.z"];
+        answer(&cache, &fake, &elements(&names[..2], &predicate), &names[..2]);
+        let item_records = fake.specs.lock().len();
+        let (topped_up, is_hit) = answer(&cache, &fake, &elements(&names, &predicate), &names);
+        let spec = fake.specs.lock()[item_records].clone();
+        assert!(!is_hit && spec.positions.is_some_and(|positions| positions.len() < 201), "{layout:?}");
+        assert_eq!(spec.columns.len(), 1);
+        let (kept, is_hit) = answer(&cache, &fake, &elements(&names, &predicate), &names);
+        assert!(is_hit);
+        cache.set_enabled(false);
+        let (scanned, _) = answer(&cache, &fake, &elements(&names, &predicate), &names);
+        assert_eq!((&topped_up, &kept), (&scanned, &scanned), "{layout:?}");
+    }
+}

@@ -64,6 +64,8 @@ pub(super) struct Fake {
     pub(super) no_positions_at: Option<u64>,
     pub(super) decode_counts: Mutex<HashMap<u64, u64>>,
     pub(super) open_count: AtomicU64,
+    /// A record that is not there, though its bytes are.
+    pub(super) lacks_record: Option<u64>,
     pub(super) specs: Mutex<Vec<ScanSpec>>,
     /// Called within the source, where another thread might do something.
     pub(super) interrupt: Mutex<Option<Interrupt>>,
@@ -93,6 +95,7 @@ impl Default for Fake {
             no_positions_at: None,
             decode_counts: Mutex::default(),
             open_count: AtomicU64::new(0),
+            lacks_record: None,
             specs: Mutex::default(),
             interrupt: Mutex::default(),
         }
@@ -180,6 +183,7 @@ impl MorselSource for FakeSource {
             Some(positions) => positions.iter().filter(|at| within.contains(at)).map(|at| at / RECORD_BYTES).collect(),
             None => (morsel.start_bytes / RECORD_BYTES..morsel.end_bytes / RECORD_BYTES).collect(),
         };
+        let records: Vec<u64> = records.into_iter().filter(|record| self.fake.lacks_record != Some(*record)).collect();
         let record_count = records.len() as u64;
         let notes = self.spec.notes_positions && self.fake.no_positions_at != Some(morsel.index);
         if self.fake.unnests {

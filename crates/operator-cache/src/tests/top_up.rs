@@ -109,15 +109,54 @@ fn a_scan_that_finds_other_rows_fails_and_what_was_kept_is_dropped() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());
     let range = between(100, 300);
-    ask(&cache, &fake, &request(&["a", "b"], &range));
-    // The same version, but records are cut into morsels in another way: as if the content had moved.
-    let moved = Arc::new(Fake { morsel_records: 24, ..Fake::default() });
+    let kept_whole = |names: &[&str]| widened(names, &range);
+    let by_position = |names: &[&str]| request(names, &range);
+    // The same version, but records are cut into morsels in another way, or one is gone: as if the content had moved.
+    let moved = Fake { morsel_records: 24, ..Fake::default() };
+    let lacking = Fake { lacks_record: Some(expected(RECORDS, &range)[5] as u64), ..Fake::default() };
+    let cases: [(&dyn Fn(&[&str]) -> SelectRequest, Fake); 2] = [(&kept_whole, moved), (&by_position, lacking)];
+    for (wanted, other) in cases {
+        ask(&cache, &fake, &wanted(&["a", "b"]));
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let start = cache.begin(&wanted(&["a", "b", "s"]), &pinned, true, Arc::new(other).factory());
+        let error = answer(start, 2).unwrap_err().to_string();
+        assert!(error.contains("is not what was read before"), "{error}");
+        assert!(cache.items().is_empty());
+        assert_eq!(ask(&cache, &fake, &wanted(&["a", "b", "s"])), expected(RECORDS, &range));
+        cache.clear();
+    }
+}
+
+#[test]
+fn of_an_item_of_some_records_these_alone_are_read_again_as_often_as_columns_are_missing() {
+    let (cache, budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let range = between(100, 300);
+    let record_count = expected(RECORDS, &range).len();
+    let mut names = vec!["a", "b"];
+    ask(&cache, &fake, &request(&names, &range));
+    for name in ["s", "w"] {
+        names.push(name);
+        assert_eq!(ask(&cache, &fake, &request(&names, &range)), expected(RECORDS, &range));
+        let spec = fake.specs.lock().last().unwrap().clone();
+        assert_eq!((spec.columns.len(), spec.positions.unwrap().len()), (1, record_count));
+        assert_eq!(cache.items()[0].row_count, record_count as u64);
+    }
+    // What was laid beside the kept columns belongs to their rows.
     let pinned = pin(&cache, &object("f", "1", RECORDS));
-    let wanted = request(&["a", "b", "s"], &range);
-    let error = answer(cache.begin(&wanted, &pinned, true, moved.factory()), 2).unwrap_err().to_string();
-    assert!(error.contains("is not what was read before"), "{error}");
-    assert!(cache.items().is_empty());
-    assert_eq!(ask(&cache, &fake, &wanted), expected(RECORDS, &range));
+    let Start::Hit { item, .. } = cache.begin(&request(&["b", "w"], &range), &pinned, true, fake.factory()) else {
+        panic!("expected a hit");
+    };
+    let column = |rows: &Rows, name: &str| ColumnRoute::find(item.columns(), &path(name)).unwrap().extract(rows).unwrap();
+    for chunk in &item.chunks {
+        let (b, w) = (column(chunk.scanned(), "b"), column(chunk.scanned(), "w"));
+        let b: &arrow::array::Int64Array = b.as_any().downcast_ref().unwrap();
+        let w: &arrow::array::StringArray = w.as_any().downcast_ref().unwrap();
+        assert!(b.values().iter().zip(w).all(|(b, w)| w == Some(&format!("{b:0>1000}"))));
+    }
+    drop(item);
+    cache.clear();
+    assert!(budget.reserved_bytes() < 10_000, "{} bytes left", budget.reserved_bytes());
 }
 
 #[test]
