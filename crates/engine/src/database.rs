@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::catalog::CatalogProvider;
 use datafusion::catalog::{
@@ -21,6 +22,7 @@ use thermocline_operator_cache::{CacheOptions, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::idle_work::IdleWork;
 use crate::memory_pool::BudgetPool;
 use crate::parquet_table::FooterCache;
 use crate::raw_table::schema_cache::SchemaCache;
@@ -71,6 +73,7 @@ pub struct Database {
     catalogs: Arc<dyn CatalogProviderList>,
     runtime: Arc<RuntimeEnv>,
     threads: usize,
+    idle_work: Arc<IdleWork>,
 }
 
 impl Database {
@@ -132,6 +135,7 @@ impl Database {
             catalogs: Arc::new(catalogs),
             runtime,
             threads,
+            idle_work: Arc::default(),
         }))
     }
 
@@ -168,6 +172,17 @@ impl Database {
     /// Partitions a query runs in.
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// What is done while no query runs.
+    pub(crate) fn idle_work(&self) -> &Arc<IdleWork> {
+        &self.idle_work
+    }
+
+    /// Blocks until what is done between queries is done, or for so long; whether nothing is left to do. Queries need not wait
+    /// for it.
+    pub fn rest(&self, at_most: Duration) -> bool {
+        self.idle_work.rest(at_most)
     }
 
     pub(crate) fn schemas(&self) -> &SchemaCache {

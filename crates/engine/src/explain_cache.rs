@@ -37,8 +37,8 @@ pub(crate) async fn explain(
         let scan = exec.scan();
         for file in scan.files.iter() {
             let pinned = if config.cache { Some(scan.pin(file).await?) } else { None };
-            let lost_bets = pinned.as_ref().map_or(0, |pinned| pinned.lost_bets(scan.unnest.as_ref()));
-            let request = scan.request(file, &exec.columns(), lost_bets);
+            let earlier = pinned.as_ref().map(|pinned| pinned.earlier(scan.unnest.as_ref()));
+            let (request, _) = scan.request(file, &exec.columns(), earlier.unwrap_or_default());
             let columns = request.columns.iter().map(|column| column.path.to_string()).collect::<Vec<_>>().join(", ");
             let path = file.path().to_string();
             let predicate = request.predicate.to_string();

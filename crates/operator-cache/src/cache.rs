@@ -339,11 +339,11 @@ impl OperatorCache {
                     let rule = self.admission_rule();
                     let is_widened = rule.mode != AdmissionMode::Lazy;
                     let spec = scan_spec(request, pinned, retain, is_widened);
-                    let may_turn_lazy =
-                        rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
+                    let may_turn_lazy = rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
                     (spec, ScanStart { may_turn_lazy, ..ScanStart::anew(Arc::clone(&factory)) })
                 }
             };
+            pinned.note_scan(request.source.unnest.as_ref());
             let keeps = retain && pinned.is_current();
             if keeps && start.completed.is_some() {
                 pinned.note_bet_won(request.source.unnest.as_ref());
@@ -653,7 +653,7 @@ impl OperatorCache {
 }
 
 /// The scan that answers a request that nothing kept answers, of more rows if `is_widened` and the request says so.
-fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool, is_widened: bool) -> ScanSpec {
+pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool, is_widened: bool) -> ScanSpec {
     let wide = &request.retain_predicate;
     let is_usable = retain
         && is_widened

@@ -147,7 +147,9 @@ impl Catalog {
         {
             return Plan::Promote(promotion);
         }
-        if let Some(in_part) = combination {
+        // Who is to keep more than is asked for had better scan once than in pieces.
+        let is_widened = request.retain_predicate != request.predicate;
+        if let Some(in_part) = combination.filter(|_| !is_widened) {
             return Plan::Combine(in_part);
         }
         Plan::Miss(if source.items.is_empty() && source.lazy.is_empty() {

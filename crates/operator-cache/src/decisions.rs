@@ -36,6 +36,8 @@ pub enum DecisionKind {
     Join,
     /// The file is scanned.
     Miss,
+    /// The file is scanned for queries to come, while none runs.
+    ScanAhead,
     /// Items were dropped because their file is no longer the one they were made of.
     Invalidate,
     /// A scan drops its rows and goes on keeping the positions of their records.
@@ -67,6 +69,7 @@ impl DecisionKind {
             Self::Promote => "promote",
             Self::Join => "join",
             Self::Miss => "miss",
+            Self::ScanAhead => "scan_ahead",
             Self::Invalidate => "invalidate",
             Self::Lazy => "lazy",
             Self::Abort => "abort",

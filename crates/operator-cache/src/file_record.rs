@@ -50,7 +50,16 @@ impl<'a> OpenedFile<'a> {
     }
 }
 
-/// Lists of one file whose lost bets are counted apart.
+/// How a file was asked before this query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EarlierAsking {
+    /// Whether any query had to scan it.
+    pub was_scanned: bool,
+    /// Scans that kept more than was asked for since a kept superset was last of use.
+    pub lost_bets: u32,
+}
+
+/// Lists of one file that are counted apart.
 const COUNTED_LISTS: usize = 8;
 
 /// Heap bytes of a path of a name or two.
@@ -96,23 +105,30 @@ impl PinnedSource {
         }
     }
 
-    /// Scans of this file, its list `unnest` flattened, that kept more than was asked for since a kept superset was last of
-    /// use. Each list is asked for in its own way, so each has its own count.
-    pub fn lost_bets(&self, unnest: Option<&FieldPath>) -> u32 {
-        self.record.as_ref().map_or(0, |record| record.with_lost_bets(unnest, |lost| *lost))
+    /// How this file was asked before, its list `unnest` flattened. Each list is asked for in its own way, so each has its
+    /// own counts.
+    pub fn earlier(&self, unnest: Option<&FieldPath>) -> EarlierAsking {
+        self.record.as_ref().map_or(EarlierAsking::default(), |record| record.with_earlier(unnest, |earlier| *earlier))
+    }
+
+    /// A query could not be answered without a scan.
+    pub(crate) fn note_scan(&self, unnest: Option<&FieldPath>) {
+        if let Some(record) = &self.record {
+            record.with_earlier(unnest, |earlier| earlier.was_scanned = true);
+        }
     }
 
     /// A scan keeps more than was asked for.
     pub(crate) fn note_bet(&self, unnest: Option<&FieldPath>) {
         if let Some(record) = &self.record {
-            record.with_lost_bets(unnest, |lost| *lost = lost.saturating_add(1));
+            record.with_earlier(unnest, |earlier| earlier.lost_bets = earlier.lost_bets.saturating_add(1));
         }
     }
 
     /// A query was answered from more than it asked for.
     pub(crate) fn note_bet_won(&self, unnest: Option<&FieldPath>) {
         if let Some(record) = &self.record {
-            record.with_lost_bets(unnest, |lost| *lost = 0);
+            record.with_earlier(unnest, |earlier| earlier.lost_bets = 0);
         }
     }
 
@@ -129,7 +145,7 @@ pub(crate) struct FileRecord {
     checking: Mutex<()>,
     known: Mutex<Option<Known>>,
     /// By the list that is flattened; the last entry is shared by all beyond [`COUNTED_LISTS`].
-    lost_bets: Mutex<Vec<(Option<FieldPath>, u32)>>,
+    earlier: Mutex<Vec<(Option<FieldPath>, EarlierAsking)>>,
     _reservation: Reservation,
 }
 
@@ -183,26 +199,21 @@ pub(crate) enum Stale {
 impl FileRecord {
     /// A record of a file that was not seen yet.
     pub(crate) fn new(reservation: Reservation) -> Self {
-        Self {
-            checking: Mutex::new(()),
-            known: Mutex::new(None),
-            lost_bets: Mutex::default(),
-            _reservation: reservation,
-        }
+        Self { checking: Mutex::new(()), known: Mutex::new(None), earlier: Mutex::default(), _reservation: reservation }
     }
 
     /// Bytes that a record of a file with this version takes, its place in the table included.
     pub(crate) fn size_bytes(version: &FileVersion) -> u64 {
-        let bets_bytes = COUNTED_LISTS * (size_of::<(Option<FieldPath>, u32)>() + TYPICAL_PATH_BYTES);
-        (2 * size_of::<Self>() + 2 * version.heap_bytes() + bets_bytes) as u64
+        let earlier_bytes = COUNTED_LISTS * (size_of::<(Option<FieldPath>, EarlierAsking)>() + TYPICAL_PATH_BYTES);
+        (2 * size_of::<Self>() + 2 * version.heap_bytes() + earlier_bytes) as u64
     }
 
-    fn with_lost_bets<T>(&self, unnest: Option<&FieldPath>, change: impl FnOnce(&mut u32) -> T) -> T {
-        let mut counts = self.lost_bets.lock();
+    fn with_earlier<T>(&self, unnest: Option<&FieldPath>, change: impl FnOnce(&mut EarlierAsking) -> T) -> T {
+        let mut counts = self.earlier.lock();
         let known = counts.iter().position(|(of, _)| of.as_ref() == unnest);
         let at = known.unwrap_or_else(|| {
             if counts.len() < COUNTED_LISTS {
-                counts.push((unnest.cloned(), 0));
+                counts.push((unnest.cloned(), EarlierAsking::default()));
             }
             counts.len() - 1
         });

@@ -4,9 +4,11 @@
 
 use datafusion::arrow::datatypes::DataType;
 use thermocline_medium::Compression;
-use thermocline_operator_cache::ColumnSpec;
-use thermocline_placement::operator_cache::widening::{ScanCosts, ScanShape, Widening, WideningRule};
+use thermocline_operator_cache::{ColumnSpec, EarlierAsking};
+use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
+use thermocline_placement::operator_cache::widening::{ScanCosts, ScanShape, Widening};
 use thermocline_predicate::FieldPath;
+use thermocline_raw::Source;
 
 use super::listing::QueryFile;
 use super::options::FileFormat;
@@ -26,10 +28,25 @@ pub(super) fn selectivity(field_count: usize) -> f64 {
     FIELD_SELECTIVITY.powi(i32::try_from(field_count).unwrap_or(i32::MAX))
 }
 
-/// Whether the cache should keep the columns of all rows instead of the query's own.
-pub(super) fn worth_widening(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec], lost_bets: u32) -> bool {
+/// When the cache should keep the columns of all rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WholeColumns {
+    /// Instead of the query's own rows.
+    AtOnce,
+    /// After the query, when nothing runs.
+    WhenIdle,
+    Never,
+}
+
+/// When the cache should keep the columns of all rows, of a file that was asked before as `earlier` says.
+pub(super) fn whole_columns(
+    scan: &Scan,
+    file: &QueryFile,
+    columns: &[ColumnSpec],
+    earlier: EarlierAsking,
+) -> WholeColumns {
     if scan.predicate.is_all() {
-        return true;
+        return WholeColumns::AtOnce;
     }
     let text_bytes = match file.compression(&scan.options) {
         Compression::None => file.version.size_bytes,
@@ -50,8 +67,22 @@ pub(super) fn worth_widening(scan: &Scan, file: &QueryFile, columns: &[ColumnSpe
         walked_share: if has_list { 1.0 } else { TYPICAL_WALKED_SHARE },
     };
     let costs = if scan.format == FileFormat::Csv { ScanCosts::CSV } else { ScanCosts::NDJSON };
-    let inputs = shape.inputs(&costs, scan.database.budget().cache_room_bytes(), lost_bets);
-    matches!(WideningRule::default().decide(&inputs), Widening::WholeColumns { .. })
+    let free_bytes = scan.database.budget().cache_room_bytes();
+    let inputs = shape.inputs(&costs, free_bytes, earlier.was_scanned, earlier.lost_bets);
+    let admission = scan.database.cache().admission_rule();
+    let rule = admission.widening();
+    match rule.decide(&inputs) {
+        Widening::WholeColumns { .. } => WholeColumns::AtOnce,
+        // Bytes of a store may cost their reader money.
+        Widening::OwnPredicate { .. }
+            if admission.mode == AdmissionMode::Auto
+                && matches!(file.source, Source::Local(_))
+                && rule.is_worth_idle_time(&inputs) =>
+        {
+            WholeColumns::WhenIdle
+        }
+        Widening::OwnPredicate { .. } => WholeColumns::Never,
+    }
 }
 
 /// About what a value of a type takes in Arrow; text is taken to be short.

@@ -8,6 +8,7 @@
 //! statement; a plan older than a change of schema (a view, a prepared statement, a provider held by the host) fails with
 //! an error that says so.
 
+mod ahead;
 mod estimates;
 pub(crate) mod filters;
 pub(crate) mod infer;

@@ -16,26 +16,29 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, ReadTimes,
-    RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
+    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, EarlierAsking, Item, OpenedFile, Participant, Piece,
+    PinnedSource, ReadTimes, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::csv::CsvFormat;
 use thermocline_raw::{OnError, Source};
 use tokio::sync::OnceCell;
 
-use super::estimates::{self, worth_widening};
+use super::ahead::ScanAhead;
+use super::estimates::{self, WholeColumns};
 use super::listing::{QueryFile, external};
 use super::options::{FileFormat, TableOptions};
 use super::source;
 use crate::database::Database;
+use crate::idle_work::Busy;
 use crate::query::QueryContext;
 use crate::settings::{Append, ThermoclineConfig};
 
 /// What a query reads of a raw table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Scan {
     pub(crate) database: Arc<Database>,
     pub(crate) config: ThermoclineConfig,
@@ -96,20 +99,29 @@ impl Scan {
         columns.into()
     }
 
-    /// What is asked of `file`, of which so many [scans in vain](thermocline_operator_cache::PinnedSource::lost_bets) kept
-    /// more than they were asked for.
-    pub(crate) fn request(&self, file: &QueryFile, outputs: &[(FieldPath, DataType)], lost_bets: u32) -> SelectRequest {
+    /// What is asked of `file`, given how it was asked before; and when its whole columns are to be kept.
+    pub(crate) fn request(
+        &self,
+        file: &QueryFile,
+        outputs: &[(FieldPath, DataType)],
+        earlier: EarlierAsking,
+    ) -> (SelectRequest, WholeColumns) {
         let options = format!(
             "{} {}",
             self.options.fingerprint(self.format, &self.config),
             schema_fingerprint(&self.table_schema)
         );
         let columns = self.columns(outputs, self.config.cache);
-        let retain = match self.config.cache && worth_widening(self, file, &columns, lost_bets) {
-            true => Arc::new(Conjunction::all()),
-            false => Arc::clone(&self.predicate),
+        let whole = if self.config.cache {
+            estimates::whole_columns(self, file, &columns, earlier)
+        } else {
+            WholeColumns::Never
         };
-        SelectRequest {
+        let retain_predicate = match whole {
+            WholeColumns::AtOnce => Arc::default(),
+            _ => Arc::clone(&self.predicate),
+        };
+        let request = SelectRequest {
             source: SourceKey {
                 path: Arc::clone(file.path()),
                 kind: self.format.source_kind(),
@@ -118,10 +130,11 @@ impl Scan {
             },
             columns,
             predicate: Arc::clone(&self.predicate),
-            retain_predicate: retain,
+            retain_predicate,
             may_skip: self.options.on_error(&self.config) == OnError::Skip,
             can_seek: file.compression(&self.options) == Compression::None,
-        }
+        };
+        (request, whole)
     }
 
     /// The version of `file` that this query sees, as the cache knows it; found once per query and file.
@@ -160,6 +173,8 @@ pub(crate) struct ScanRun {
     hits: Count,
     misses: Count,
     skipped_records: Count,
+    /// Idle work gives way to it.
+    _busy: Busy,
 }
 
 impl std::fmt::Debug for ScanRun {
@@ -172,6 +187,8 @@ impl std::fmt::Debug for ScanRun {
 struct FileRun {
     items: Vec<ItemRun>,
     scan: Option<(Arc<Participant>, Cut)>,
+    /// What is to be kept of the file once the scan is over and nothing else to be done.
+    ahead: Mutex<Option<ScanAhead>>,
 }
 
 struct ItemRun {
@@ -203,6 +220,7 @@ impl ScanRun {
         let files = scan.files.iter().map(|_| OnceCell::new()).collect();
         let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
         Self {
+            _busy: scan.database.idle_work().busy(),
             scan,
             outputs,
             schema,
@@ -222,7 +240,7 @@ impl ScanRun {
         let scan = &self.scan;
         let file = &scan.files[index];
         let pinned = scan.pin(file).await?;
-        let request = scan.request(file, &self.outputs, pinned.lost_bets(scan.unnest.as_ref()));
+        let (request, whole) = scan.request(file, &self.outputs, pinned.earlier(scan.unnest.as_ref()));
         let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
         let cache = scan.database.cache();
         let start = if scan.config.cache {
@@ -251,7 +269,10 @@ impl ScanRun {
                 None
             }
         };
-        Ok(FileRun { items, scan })
+        let is_scanned = matches!(&scan, Some((participant, _)) if *participant.predicate() == request.predicate);
+        let ahead = is_scanned && whole == WholeColumns::WhenIdle;
+        let ahead = Mutex::new(ahead.then(|| ScanAhead::new(&self.scan, file, &request)));
+        Ok(FileRun { items, scan, ahead })
     }
 
     /// The batches of one partition: whatever no other partition has taken.
@@ -332,6 +353,9 @@ impl PartitionState {
             };
             match batch {
                 None => {
+                    if let Some(ahead) = file.ahead.lock().take() {
+                        ahead.submit();
+                    }
                     self.file += 1;
                     self.item = 0;
                     self.rows = None;

@@ -28,6 +28,7 @@ pub use result::QueryResult;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::explain_cache;
+use crate::idle_work::Presence;
 use crate::query::{Progress, QueryContext};
 use crate::settings::ThermoclineConfig;
 use crate::sql::{self, SqlStatement, StatementKind};
@@ -38,6 +39,7 @@ use crate::verify;
 pub struct Session {
     database: Arc<Database>,
     context: SessionContext,
+    _presence: Arc<Presence>,
 }
 
 impl std::fmt::Debug for Session {
@@ -49,7 +51,8 @@ impl std::fmt::Debug for Session {
 impl Session {
     pub(crate) fn new(database: Arc<Database>) -> Self {
         let context = build::session_context(&database);
-        Self { database, context }
+        let presence = Arc::new(database.idle_work().presence());
+        Self { database, context, _presence: presence }
     }
 
     /// The database of this session.

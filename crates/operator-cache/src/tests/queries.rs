@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, Int64Array};
-use thermocline_predicate::{Conjunction, Domain};
+use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::fake::*;
 use crate::*;
@@ -233,12 +233,15 @@ fn decisions_are_bounded_and_numbered() {
 fn scans_that_kept_more_than_was_asked_count_as_lost_until_that_was_of_use() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());
-    let lost_bets = || pin(&cache, &object("f", "1", RECORDS)).lost_bets(None);
+    let earlier = |list: Option<&FieldPath>| pin(&cache, &object("f", "1", RECORDS)).earlier(list);
+    let lost_bets = || earlier(None).lost_bets;
+    assert!(!earlier(None).was_scanned);
     let widened = |names: &[&str], predicate: &Arc<Conjunction>| SelectRequest {
         retain_predicate: Arc::default(),
         ..request(names, predicate)
     };
     ask(&cache, &fake, &request(&["b"], &between(1, 2)));
+    assert!(earlier(None).was_scanned);
     assert_eq!(lost_bets(), 0, "no more was kept than asked");
     assert_eq!(ask(&cache, &fake, &widened(&["b"], &between(3, 4))), expected(RECORDS, &between(3, 4)));
     assert_eq!(lost_bets(), 0, "rows that could not be told apart later were not kept");
@@ -246,8 +249,44 @@ fn scans_that_kept_more_than_was_asked_count_as_lost_until_that_was_of_use() {
     assert_eq!(lost_bets(), 1);
     ask(&cache, &fake, &SelectRequest { may_skip: true, ..widened(&["a", "b", "s.z"], &between(7, 8)) });
     assert_eq!(lost_bets(), 2, "other columns: the first item was of no use");
-    assert_eq!(pin(&cache, &object("f", "1", RECORDS)).lost_bets(Some(&path("list"))), 0, "each list has its own");
+    assert_eq!(earlier(Some(&path("list"))), EarlierAsking::default(), "each list has its own");
     let third = widened(&["a", "b", "s.z"], &between(700, 800));
     assert_eq!(ask(&cache, &fake, &third), expected(RECORDS, &between(700, 800)));
     assert_eq!(lost_bets(), 0);
+}
+
+#[test]
+fn a_scan_ahead_answers_whoever_asks_next_and_counts_as_a_bet() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let (all, narrow) = (Arc::<Conjunction>::default(), between(100, 300));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let whole = SelectRequest { retain_predicate: Arc::clone(&all), ..request(&["a", "b"], &all) };
+    let ahead = cache.scan_ahead(&whole, &pinned, fake.factory()).unwrap();
+    assert!(cache.scan_ahead(&whole, &pinned, fake.factory()).is_none(), "it runs already");
+    assert_eq!(pinned.earlier(None).lost_bets, 1);
+    // Who comes while it runs takes part.
+    let joined = cache.begin(&request(&["a"], &narrow), &pinned, true, fake.factory());
+    assert!(matches!(&joined, Start::Scan(participant) if participant.predicate().is_all()));
+    assert_eq!(answer(Start::Scan(ahead), 1).unwrap(), expected(RECORDS, &all));
+    assert_eq!(answer(joined, 1).unwrap(), expected(RECORDS, &narrow));
+    let open_count = fake.open_count.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(ask(&cache, &fake, &request(&["b"], &between(7, 8))), expected(RECORDS, &between(7, 8)));
+    assert_eq!(fake.open_count.load(std::sync::atomic::Ordering::Relaxed), open_count, "the item answers");
+    assert_eq!(pinned.earlier(None).lost_bets, 0);
+    assert!(cache.scan_ahead(&whole, &pinned, fake.factory()).is_none(), "it is kept");
+}
+
+#[test]
+fn a_scan_ahead_that_is_not_read_to_its_end_leaves_nothing() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let before_bytes = cache.reserved_bytes();
+    let all: Arc<Conjunction> = Arc::default();
+    let ahead = cache.scan_ahead(&request(&["a"], &all), &pinned, fake.factory()).unwrap();
+    let mut rows = ahead.stream();
+    assert!(futures::executor::block_on(futures::StreamExt::next(&mut rows)).is_some());
+    drop((rows, ahead));
+    assert_eq!((cache.items().len(), cache.reserved_bytes()), (0, before_bytes));
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::eagerness::{CachingSample, DEFAULT_THRESHOLD, EagerReason, Eagerness, EagernessRule, EarlierUse};
+use super::widening::WideningRule;
 
 /// What the scans of files of which nothing is kept leave behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -90,6 +91,18 @@ impl AdmissionRule {
         self.mode != AdmissionMode::Eager
     }
 
+    /// What more than was asked for may cost: the first scan of a file no more than caching may, unless rows are wanted at any
+    /// price.
+    pub fn widening(&self) -> WideningRule {
+        let rule = WideningRule::default();
+        let first_extra_work_share = match self.mode {
+            AdmissionMode::Eager => rule.extra_work_share,
+            AdmissionMode::Auto => self.threshold.min(rule.extra_work_share),
+            AdmissionMode::Lazy => 0.0,
+        };
+        WideningRule { first_extra_work_share, ..rule }
+    }
+
     /// Decides; `None` as long as a sample is needed and isn't there.
     ///
     /// Rows that are kept already are kept: when the sample is the whole file, only who is told to be lazy is.
@@ -155,6 +168,14 @@ mod tests {
             assert!(!is_lazy(AdmissionMode::Auto, &worthy, &sample));
             assert!(!is_lazy(AdmissionMode::Eager, &unseen, &sample));
         }
+    }
+
+    #[test]
+    fn more_than_was_asked_for_costs_the_first_scan_no_more_than_caching_may() {
+        let first_share = |mode| AdmissionRule { mode, threshold: 0.25 }.widening().first_extra_work_share;
+        assert_eq!(first_share(AdmissionMode::Auto), 0.25);
+        assert_eq!(first_share(AdmissionMode::Lazy), 0.0);
+        assert_eq!(first_share(AdmissionMode::Eager), WideningRule::default().extra_work_share);
     }
 
     #[test]

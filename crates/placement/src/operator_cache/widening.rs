@@ -13,12 +13,18 @@
 //! same file (with the same list flattened) may cost half as much: a file that is always asked for something new loses two scans in all, however often it
 //! is asked. A bet that pays off restores the credit.
 //!
+//! Nor should anybody pay who asks only once. Of a file that no query had to scan before, nothing says yet that it will be asked again: the
+//! extra work may then take no more than [admission](super::admission_rule) allows caching to add to a query. Whoever asks a second time
+//! has shown that there is more to come.
+//!
 //! Memory is the other price. A widened item is a bet without history, so it must not displace anything: it is weighed
 //! against free space alone, and may take half of that at most, so that a second table, or the same one with other
 //! columns, can be cached beside it.
 //!
 //! Paper: beyond ReCache, which always caches the operator as asked; its §5.2 bounds the cost of eager caching alike, by a
 //! share of the scan.
+
+use super::eagerness::DEFAULT_THRESHOLD;
 
 /// Nanoseconds of one core; measured on the NDJSON and CSV files of TPC-H on a 2 GHz Xeon. Only ratios matter, and only
 /// roughly.
@@ -60,7 +66,7 @@ pub struct ScanShape {
 
 impl ScanShape {
     /// What the rule asks for.
-    pub fn inputs(&self, costs: &ScanCosts, free_bytes: u64, lost_bets: u32) -> WideningInputs {
+    pub fn inputs(&self, costs: &ScanCosts, free_bytes: u64, was_scanned: bool, lost_bets: u32) -> WideningInputs {
         let rows = self.row_count as f64;
         let walk_ns = self.text_bytes as f64 * self.walked_share * costs.walk_ns_per_byte;
         let keep_ns = rows * self.values_per_row * costs.keep_ns_per_value;
@@ -71,6 +77,7 @@ impl ScanShape {
             free_bytes,
             scan_ns: (pass_ns + walk_ns * self.record_selectivity + keep_ns * self.selectivity) as u64,
             extra_ns: (walk_ns * (1.0 - self.record_selectivity) + keep_ns * (1.0 - self.selectivity)) as u64,
+            was_scanned,
             lost_bets,
         }
     }
@@ -89,6 +96,8 @@ pub struct WideningInputs {
     pub scan_ns: u64,
     /// What parsing and keeping the rejected rows adds to it, measured or assumed.
     pub extra_ns: u64,
+    /// Whether an earlier query had to scan the file.
+    pub was_scanned: bool,
     /// Widened scans of this file since one was of use.
     pub lost_bets: u32,
 }
@@ -100,12 +109,14 @@ pub struct WideningRule {
     pub free_share: f64,
     /// Extra work allowed, as a share of the scan, while no bet was lost.
     pub extra_work_share: f64,
+    /// The same for a file that was not scanned before.
+    pub first_extra_work_share: f64,
 }
 
 impl Default for WideningRule {
-    /// Half of the free space, as much again as the scan: see the module.
+    /// Half of the free space, as much again as the scan, but for the first one a tenth: see the module.
     fn default() -> Self {
-        Self { free_share: 0.5, extra_work_share: 1.0 }
+        Self { free_share: 0.5, extra_work_share: 1.0, first_extra_work_share: DEFAULT_THRESHOLD }
     }
 }
 
@@ -146,6 +157,16 @@ pub enum KeepNarrow {
 }
 
 impl WideningRule {
+    /// Whether whole columns that cost this query too much are worth reading after it, while nothing else is to be done: if a
+    /// second query would be made to keep them. What that takes is paid by nobody's waiting, and as any bet it may be lost.
+    pub fn is_worth_idle_time(&self, inputs: &WideningInputs) -> bool {
+        let keeps = |was_scanned| {
+            let inputs = WideningInputs { was_scanned, ..*inputs };
+            matches!(self.decide(&inputs), Widening::WholeColumns { .. })
+        };
+        !inputs.was_scanned && !keeps(false) && keeps(true)
+    }
+
     /// Chooses between the query's own predicate and whole columns. A scan that takes no time allows no extra work.
     pub fn decide(&self, inputs: &WideningInputs) -> Widening {
         // Where nothing is rejected the two items are one, and the wider name for it answers more.
@@ -159,7 +180,8 @@ impl WideningRule {
             (_, 0) => f64::INFINITY,
             (extra_ns, scan_ns) => extra_ns as f64 / scan_ns as f64,
         };
-        let allowed_share = self.extra_work_share * 0.5_f64.powi(i32::try_from(inputs.lost_bets).unwrap_or(i32::MAX));
+        let credit = if inputs.was_scanned { self.extra_work_share } else { self.first_extra_work_share };
+        let allowed_share = credit * 0.5_f64.powi(i32::try_from(inputs.lost_bets).unwrap_or(i32::MAX));
         if extra_work_share > allowed_share {
             return Widening::OwnPredicate { reason: KeepNarrow::TooMuchWork { extra_work_share, allowed_share } };
         }
@@ -177,6 +199,7 @@ mod tests {
         free_bytes: 1000,
         scan_ns: 1_000,
         extra_ns: 1_000,
+        was_scanned: true,
         lost_bets: 0,
     };
 
@@ -198,6 +221,26 @@ mod tests {
         let inputs = WideningInputs { extra_ns: 1_001, ..FITS };
         let reason = KeepNarrow::TooMuchWork { extra_work_share: 1.001, allowed_share: 1.0 };
         assert_eq!(WideningRule::default().decide(&inputs), Widening::OwnPredicate { reason });
+    }
+
+    #[test]
+    fn who_asks_first_pays_little_for_whoever_may_follow() {
+        for (extra_ns, allowed) in [(100, true), (101, false)] {
+            let inputs = WideningInputs { was_scanned: false, extra_ns, ..FITS };
+            let decision = WideningRule::default().decide(&inputs);
+            assert_eq!(matches!(decision, Widening::WholeColumns { .. }), allowed, "{decision:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_first_query_may_not_pay_is_done_in_idle_time_if_the_second_would() {
+        let is_worth = |inputs| WideningRule::default().is_worth_idle_time(&inputs);
+        let first = WideningInputs { was_scanned: false, ..FITS };
+        assert!(is_worth(first));
+        assert!(!is_worth(FITS), "the second query does it itself");
+        assert!(!is_worth(WideningInputs { extra_ns: 100, ..first }), "the first one can afford it");
+        assert!(!is_worth(WideningInputs { extra_ns: 1_001, ..first }), "nobody would");
+        assert!(!is_worth(WideningInputs { whole_columns_bytes: 501, ..first }));
     }
 
     #[test]
@@ -237,10 +280,10 @@ mod tests {
             walked_share: 1.0,
         };
         let costs = ScanCosts { pass_ns_per_byte: 0.1, walk_ns_per_byte: 0.2, keep_ns_per_value: 10.0 };
-        let inputs = shape.inputs(&costs, 7, 3);
+        let inputs = shape.inputs(&costs, 7, true, 3);
         assert_eq!(inputs.scan_ns, 100_000 + 100_000 + 5_000);
         assert_eq!(inputs.extra_ns, 100_000 + 15_000);
         assert_eq!((inputs.whole_columns_bytes, inputs.selected_rows_bytes), (16_000, 4_000));
-        assert_eq!((inputs.free_bytes, inputs.lost_bets), (7, 3));
+        assert_eq!((inputs.free_bytes, inputs.was_scanned, inputs.lost_bets), (7, true, 3));
     }
 }
