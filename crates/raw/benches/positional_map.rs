@@ -1,6 +1,6 @@
-//! Two early fields of nested orders: an ordinary scan, one that also makes a map, and one by the map.
+//! Fields of nested orders as NDJSON and of lineitems as CSV: an ordinary scan, one that also makes a map, and one by the map.
 //!
-//! `cargo bench -p thermocline-raw --bench positional_map`. A file of about 200 MB in the page cache, one thread, each line
+//! `cargo bench -p thermocline-raw --bench positional_map`. Files of 60 to 200 MB in the page cache, one thread, each line
 //! the best of several rounds in MB of the file a second.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
@@ -12,8 +12,9 @@ use std::time::Instant;
 use arrow::datatypes::DataType;
 use thermocline_medium::{Compression, PinnedFile};
 use thermocline_predicate::FieldPath;
+use thermocline_raw::csv::CsvFormat;
 use thermocline_raw::{Column, FileScan, Format, PositionalMap, Rows, ScanPlan, Source, Unnest};
-use thermocline_tpch::{DataSet, small_text, write_nested_orders};
+use thermocline_tpch::{DataSet, TextFormat, TpchTable, small_text, write_nested_orders, write_table};
 
 const ROUNDS: usize = 4;
 /// About 200 MB.
@@ -41,29 +42,62 @@ fn drain(scan: &FileScan, mut each: impl FnMut(u64, Rows)) -> usize {
     row_count
 }
 
+fn column(path: &str, data_type: DataType) -> Column {
+    Column { path: FieldPath::new(path.split('.')), data_type }
+}
+
+fn report(file: &Arc<PinnedFile>, format: &Format, name: &str, plan: &ScanPlan) {
+    let source = || Source::Local(Arc::clone(file));
+    let size_bytes = file.size_bytes();
+    let scan = |plan: ScanPlan| {
+        FileScan::new(source(), 0, size_bytes, format.clone(), Compression::None, plan, None, 1).unwrap()
+    };
+    best(file, &format!("{name}: scan"), || drain(&scan(plan.clone()), |_, _| ()));
+    let mut map = None;
+    best(file, &format!("{name}: scan that makes a map"), || {
+        let mut builder = PositionalMap::builder(usize::MAX);
+        let scan = scan(ScanPlan { map: true, ..plan.clone() });
+        let rows = drain(&scan, |index, rows| builder.add(index, rows.map_piece.unwrap()));
+        map = builder.finish(size_bytes);
+        rows
+    });
+    let map = Arc::new(map.unwrap());
+    println!("         {:.2} bytes of map a record", map.size_bytes() as f64 / map.records().len() as f64);
+    best(file, &format!("{name}: scan by the map"), || {
+        drain(&FileScan::with_map(source(), Arc::clone(&map), format.clone(), plan.clone()).unwrap(), |_, _| ())
+    });
+    for step in [1, 10] {
+        let positions: Arc<_> = Arc::new(map.records().iter().step_by(step).collect());
+        best(file, &format!("{name}: scan by positions of every {step}. record"), || {
+            let (positions, format, plan) = (Arc::clone(&positions), format.clone(), plan.clone());
+            let scan = FileScan::at_positions(source(), positions, size_bytes, format, Compression::None, plan);
+            drain(&scan.unwrap(), |_, _| ())
+        });
+    }
+}
+
 fn main() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("orders.ndjson");
-    let mut out = BufWriter::new(std::fs::File::create(&path).unwrap());
     let text = small_text();
-    write_nested_orders(DataSet { scale: SCALE, text: &text, thread_count: 1 }, &mut out).unwrap();
-    out.flush().unwrap();
-    drop(out);
-    let file = Arc::new(PinnedFile::open(&path).unwrap());
-    let size_bytes = file.size_bytes();
-    println!("{} MB", size_bytes / 1_000_000);
-    let source = || Source::Local(Arc::clone(&file));
-
-    best(&file, "reading alone, 256 KiB at a time", || {
-        let mut buffer = vec![0; 256 << 10];
-        let mut at = 0;
-        while at < size_bytes {
-            at += file.read_at(&mut buffer, at).unwrap() as u64;
-            black_box(&buffer);
-        }
-        0
-    });
-    let column = |path: &str, data_type| Column { path: FieldPath::new(path.split('.')), data_type };
+    let data = DataSet { scale: SCALE, text: &text, thread_count: 1 };
+    let written = |name: &str, write: &dyn Fn(&mut BufWriter<std::fs::File>)| {
+        let path = folder.path().join(name);
+        let mut out = BufWriter::new(std::fs::File::create(&path).unwrap());
+        write(&mut out);
+        out.flush().unwrap();
+        let file = Arc::new(PinnedFile::open(&path).unwrap());
+        println!("{name}: {} MB", file.size_bytes() / 1_000_000);
+        best(&file, "reading alone, 256 KiB at a time", || {
+            let (mut buffer, mut at) = (vec![0; 256 << 10], 0);
+            while at < file.size_bytes() {
+                at += file.read_at(&mut buffer, at).unwrap() as u64;
+                black_box(&buffer);
+            }
+            0
+        });
+        file
+    };
+    let orders = written("orders.ndjson", &|out| drop(write_nested_orders(data, out).unwrap()));
     let early =
         ScanPlan::all_rows(vec![column("o_custkey", DataType::Int64), column("o_totalprice", DataType::Float64)]);
     let late = ScanPlan::all_rows(vec![column("o_comment", DataType::Utf8)]);
@@ -71,35 +105,17 @@ fn main() {
         unnest: Some(Unnest { path: FieldPath::root("lineitems"), keeps_empty: false }),
         ..ScanPlan::all_rows(vec![column("lineitems.l_quantity", DataType::Float64)])
     };
-    for (name, plan) in [("two early fields", early), ("a late field", late), ("unnest", items)] {
-        let scan = |plan: ScanPlan| {
-            FileScan::new(source(), 0, size_bytes, Format::Ndjson, Compression::None, plan, None, 1).unwrap()
-        };
-        best(&file, &format!("{name}: scan"), || drain(&scan(plan.clone()), |_, _| ()));
-        let mut map = None;
-        best(&file, &format!("{name}: scan that makes a map"), || {
-            let mut builder = PositionalMap::builder(usize::MAX);
-            let scan = scan(ScanPlan { map: true, ..plan.clone() });
-            let rows = drain(&scan, |index, rows| builder.add(index, rows.map_piece.unwrap()));
-            map = builder.finish(size_bytes);
-            rows
-        });
-        let map = Arc::new(map.unwrap());
-        println!("         {:.2} bytes of map a record", map.size_bytes() as f64 / map.records().len() as f64);
-        best(&file, &format!("{name}: scan by the map"), || {
-            drain(&FileScan::with_map(source(), Arc::clone(&map), Format::Ndjson, plan.clone()).unwrap(), |_, _| ())
-        });
-        let positions = Arc::clone(map.records());
-        best(&file, &format!("{name}: scan by positions of all records"), || {
-            let (positions, plan) = (Arc::clone(&positions), plan.clone());
-            let scan = FileScan::at_positions(source(), positions, size_bytes, Format::Ndjson, Compression::None, plan);
-            drain(&scan.unwrap(), |_, _| ())
-        });
-        let tenth = Arc::new(map.records().iter().step_by(10).collect());
-        best(&file, &format!("{name}: scan by positions of every tenth record"), || {
-            let (positions, plan) = (Arc::clone(&tenth), plan.clone());
-            let scan = FileScan::at_positions(source(), positions, size_bytes, Format::Ndjson, Compression::None, plan);
-            drain(&scan.unwrap(), |_, _| ())
-        });
+    for (name, plan) in [("two early fields", &early), ("a late field", &late), ("unnest", &items)] {
+        report(&orders, &Format::Ndjson, name, plan);
+    }
+    let lineitem =
+        written("lineitem.csv", &|out| drop(write_table(data, TpchTable::Lineitem, TextFormat::Csv, out).unwrap()));
+    let header = std::fs::read_to_string(folder.path().join("lineitem.csv")).unwrap();
+    let names = header.lines().next().unwrap().split(',');
+    let csv = Format::Csv(Arc::new(CsvFormat::with_columns(names)));
+    let early = ScanPlan::all_rows(vec![column("l_partkey", DataType::Int64), column("l_quantity", DataType::Float64)]);
+    let late = ScanPlan::all_rows(vec![column("l_shipmode", DataType::Utf8)]);
+    for (name, plan) in [("two early columns", &early), ("a late column", &late)] {
+        report(&lineitem, &csv, name, plan);
     }
 }

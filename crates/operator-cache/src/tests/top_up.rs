@@ -147,7 +147,8 @@ fn of_an_item_of_some_records_these_alone_are_read_again_as_often_as_columns_are
     let Start::Hit { item, .. } = cache.begin(&request(&["b", "w"], &range), &pinned, true, fake.factory()) else {
         panic!("expected a hit");
     };
-    let column = |rows: &Rows, name: &str| ColumnRoute::find(item.columns(), &path(name)).unwrap().extract(rows).unwrap();
+    let column =
+        |rows: &Rows, name: &str| ColumnRoute::find(item.columns(), &path(name)).unwrap().extract(rows).unwrap();
     for chunk in &item.chunks {
         let (b, w) = (column(chunk.scanned(), "b"), column(chunk.scanned(), "w"));
         let b: &arrow::array::Int64Array = b.as_any().downcast_ref().unwrap();
