@@ -338,7 +338,11 @@ impl OperatorCache {
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
                     let rule = self.admission_rule();
                     let is_widened = rule.mode != AdmissionMode::Lazy;
-                    let spec = scan_spec(request, pinned, retain, is_widened);
+                    let mut spec = scan_spec(request, pinned, retain, is_widened);
+                    if spec.predicate != request.predicate {
+                        let key = &request.source;
+                        spec.columns = catalog.with_columns_asked(&spec.columns, key, pinned.generation);
+                    }
                     let may_turn_lazy = rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
                     (spec, ScanStart { may_turn_lazy, ..ScanStart::anew(Arc::clone(&factory)) })
                 }

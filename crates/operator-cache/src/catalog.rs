@@ -14,7 +14,8 @@ use crate::file_record::PinnedSource;
 use crate::item::{Item, ItemId};
 use crate::lazy::Promotion;
 use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
-use crate::request::SelectRequest;
+use crate::request::{ColumnSpec, SelectRequest};
+use crate::rows::ColumnRoute;
 use crate::scan::SharedScan;
 use crate::source::SourceKey;
 use crate::top_up::TopUp;
@@ -175,6 +176,29 @@ impl Catalog {
     pub(crate) fn add_scan(&mut self, scan: Arc<SharedScan>) {
         self.list(&scan.source);
         self.sources.entry(scan.source.clone()).or_default().scans.push(scan);
+    }
+
+    /// `columns`, and those that other selects of the same source asked for: whoever keeps all rows spares their next scan too.
+    pub(crate) fn with_columns_asked(
+        &self,
+        columns: &Arc<[ColumnSpec]>,
+        key: &SourceKey,
+        generation: u64,
+    ) -> Arc<[ColumnSpec]> {
+        let Some(source) = self.sources.get(key) else { return Arc::clone(columns) };
+        let mut all = columns.to_vec();
+        let kept = source.all().filter(|item| item.generation == generation);
+        for column in kept.flat_map(|item| item.columns.iter()) {
+            let is_there = ColumnRoute::find(&all, &column.path).is_some();
+            if !is_there && !all.iter().any(|other| other.path.starts_with(&column.path)) {
+                all.push(column.clone());
+            }
+        }
+        if all.len() == columns.len() {
+            return Arc::clone(columns);
+        }
+        all.sort_by(|left, right| left.path.cmp(&right.path));
+        all.into()
     }
 
     /// An item that answers a request for records although its rows are the elements of one of their lists.

@@ -1,5 +1,7 @@
 //! What is cached answers later queries, within the budget, and never changes an answer.
 
+use std::time::Duration;
+
 use thermocline_engine::{Database, DatabaseOptions, Eviction};
 
 use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows, sorted_rows};
@@ -26,6 +28,54 @@ async fn a_second_different_query_is_answered_from_memory() {
     assert_eq!(rows(&session, &sql(200, 300)).await, warm);
 }
 
+/// Waits until what is done between queries is done.
+fn rest(session: &thermocline_engine::Session) {
+    assert!(tokio::task::block_in_place(|| session.database().rest(Duration::from_secs(60))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_first_pays_for_no_one_else_and_who_asks_after_a_while_finds_whole_columns() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.csv", numbered_csv(FIRST, 60_000));
+    let sql = |low: u64, high: u64| {
+        format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN {low} AND {high}", path.display())
+    };
+    let held = "SELECT max(row_count) FROM thermocline.cache_items";
+    for asks_at_once in [false, true] {
+        let session = harness::session();
+        rows(&session, &sql(300, 400)).await;
+        assert_eq!(decisions(&session, "miss").await, 1);
+        if !asks_at_once {
+            rest(&session);
+            assert_eq!((decisions(&session, "scan_ahead").await, integer(&session, held).await), (1, 60_000));
+        }
+        let answer = rows(&session, &sql(100, 900)).await;
+        assert_eq!(integer(&session, held).await, 60_000);
+        let scanned = decisions(&session, "miss").await;
+        rows(&session, &sql(50, 950)).await;
+        assert_eq!(decisions(&session, "miss").await, scanned);
+        rows(&session, "SET thermocline.cache = 'off'").await;
+        assert_eq!(rows(&session, &sql(100, 900)).await, answer);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_changes_before_its_columns_are_read_is_not_taken_for_the_old_one() {
+    let folder = Folder::new();
+    let path = folder.file("t.csv", numbered_csv(FIRST, 60_000));
+    let session = harness::session();
+    let sql = format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN 100 AND 900", path.display());
+    for round in 1..6 {
+        rows(&session, &sql).await;
+        folder.file("t.csv", numbered_csv(FIRST + round, 60_000));
+        let fresh = harness::session();
+        let expected = rows(&fresh, &sql).await;
+        assert_eq!(rows(&session, &sql).await, expected, "round {round}");
+        rest(&session);
+        assert_eq!(rows(&session, &sql).await, expected, "round {round}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_that_an_item_lacks_are_scanned_alone() {
     let folder = Folder::new();
@@ -35,6 +85,7 @@ async fn columns_that_an_item_lacks_are_scanned_alone() {
         let session = harness::session();
         let first = format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN 100 AND 900", path.display());
         rows(&session, &first).await;
+        rest(&session);
         let second =
             format!("SELECT count(*), sum(value), sum(id) FROM '{}' WHERE value BETWEEN 200 AND 950", path.display());
         let explained = rows(&session, &format!("EXPLAIN CACHE {second}")).await;

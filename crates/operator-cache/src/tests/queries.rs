@@ -290,3 +290,21 @@ fn a_scan_ahead_that_is_not_read_to_its_end_leaves_nothing() {
     drop((rows, ahead));
     assert_eq!((cache.items().len(), cache.reserved_bytes()), (0, before_bytes));
 }
+
+#[test]
+fn whoever_keeps_all_rows_keeps_the_columns_that_were_asked_for_before_too() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let all: Arc<Conjunction> = Arc::default();
+    for (names, range) in [(["a", "b", "s.z"], (100, 300)), (["a", "b", "w"], (900, 901))] {
+        ask(&cache, &fake, &request(&names, &between(range.0, range.1)));
+    }
+    let wide = between(0, 800);
+    let widened = SelectRequest { retain_predicate: all, ..request(&["a", "b", "s"], &wide) };
+    assert_eq!(ask(&cache, &fake, &widened), expected(RECORDS, &wide));
+    let open_count = fake.specs.lock().len();
+    let kept: Vec<String> = fake.specs.lock()[open_count - 1].columns.iter().map(|of| of.path.to_string()).collect();
+    assert_eq!(kept, ["a", "b", "s", "w"], "s has s.z in it");
+    assert_eq!(ask(&cache, &fake, &request(&["a", "b", "w"], &between(5, 700))), expected(RECORDS, &between(5, 700)));
+    assert_eq!(fake.specs.lock().len(), open_count);
+}
