@@ -37,8 +37,7 @@ pub(crate) async fn explain(
         let scan = exec.scan();
         for file in scan.files.iter() {
             let pinned = if config.cache { Some(scan.pin(file).await?) } else { None };
-            let earlier = pinned.as_ref().map(|pinned| pinned.earlier(scan.unnest.as_ref()));
-            let (request, _) = scan.request(file, &exec.columns(), earlier.unwrap_or_default());
+            let (request, _) = scan.request(file, &exec.columns(), pinned.as_deref());
             let columns = request.columns.iter().map(|column| column.path.to_string()).collect::<Vec<_>>().join(", ");
             let path = file.path().to_string();
             let predicate = request.predicate.to_string();

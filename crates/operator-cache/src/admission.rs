@@ -148,7 +148,7 @@ impl OperatorCache {
         let mut evicted = Vec::new();
         let verdict = {
             let mut catalog = self.catalog();
-            let remembered = catalog.remembered(&scan.source, &scan.spec.predicate);
+            let remembered = catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan));
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
                 kind: scan.source.kind,
@@ -295,7 +295,7 @@ impl OperatorCache {
             if !was_listed || !scan.pinned.is_current() || catalog.has_equal(scan) {
                 None
             } else {
-                let remembered = catalog.remembered(&scan.source, &scan.spec.predicate);
+                let remembered = catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan));
                 let use_count = item.meters.use_count.get_mut();
                 *use_count = (*use_count + remembered).max(1);
                 let baseline = self.policy().baseline_on_use(&catalog.policy_state);
@@ -351,11 +351,6 @@ impl OperatorCache {
         }
         sound
     }
-
-    fn limit_bytes(&self) -> u64 {
-        let limit_bytes = self.budget().limit_bytes();
-        self.budget().cache_limit_bytes().map_or(limit_bytes, |cache_limit_bytes| cache_limit_bytes.min(limit_bytes))
-    }
 }
 
 /// Queries win: what they need is taken from items first, by the policy, then from running scans, the largest first.
@@ -407,6 +402,13 @@ impl ReclaimableCache for OperatorCache {
         }
         freed_bytes
     }
+}
+
+/// Earlier scans that an item of all rows would have spared: its uses before it was there.
+fn spared_scans(scan: &SharedScan) -> u64 {
+    let is_of_all = scan.spec.predicate.is_all() && scan.replaced().is_none();
+    let earlier = scan.pinned.earlier(scan.source.unnest.as_ref());
+    if is_of_all { u64::from(earlier.scan_count.saturating_sub(1)) } else { 0 }
 }
 
 /// Where the records of a finished scan's entries lie, those of its base among them; None unless there is one for each.

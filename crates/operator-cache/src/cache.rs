@@ -28,7 +28,7 @@ use crate::recording::Recorder;
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
 use crate::scan::{Participant, ScanStart, SharedScan};
-use crate::source::{ScanSpec, SourceFactory};
+use crate::source::{ScanSpec, SourceFactory, SourceKey};
 
 /// File records beyond which those without items are dropped.
 const RECORD_COUNT: usize = 65_536;
@@ -338,11 +338,7 @@ impl OperatorCache {
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
                     let rule = self.admission_rule();
                     let is_widened = rule.mode != AdmissionMode::Lazy;
-                    let mut spec = scan_spec(request, pinned, retain, is_widened);
-                    if spec.predicate != request.predicate {
-                        let key = &request.source;
-                        spec.columns = catalog.with_columns_asked(&spec.columns, key, pinned.generation);
-                    }
+                    let spec = scan_spec(request, pinned, retain, is_widened);
                     let may_turn_lazy = rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
                     (spec, ScanStart { may_turn_lazy, ..ScanStart::anew(Arc::clone(&factory)) })
                 }
@@ -423,6 +419,23 @@ impl OperatorCache {
             },
             Plan::Miss(reason) => Explanation::Miss { reason },
         }
+    }
+
+    /// `columns`, and those that others asked of `source` whose results are kept: whoever keeps all rows spares their next
+    /// scan too.
+    pub fn columns_asked(
+        &self,
+        source: &SourceKey,
+        pinned: &PinnedSource,
+        columns: &Arc<[ColumnSpec]>,
+    ) -> Arc<[ColumnSpec]> {
+        self.catalog.lock().with_columns_asked(columns, source, pinned.generation)
+    }
+
+    /// What caches may hold in all.
+    pub fn limit_bytes(&self) -> u64 {
+        let limit_bytes = self.budget.limit_bytes();
+        self.budget.cache_limit_bytes().map_or(limit_bytes, |cache_limit_bytes| cache_limit_bytes.min(limit_bytes))
     }
 
     /// Whether items are used and made.
@@ -666,12 +679,15 @@ pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: 
             .residual(&request.predicate)
             .fields()
             .all(|(path, _)| ColumnRoute::find(&request.columns, path).is_some());
-    let predicate = if is_usable { wide } else { &request.predicate };
+    let (predicate, columns) = match is_usable && wide != &request.predicate {
+        true => (wide, &request.retain_columns),
+        false => (&request.predicate, &request.columns),
+    };
     let is_of_records = |list: &FieldPath| !predicate.fields().any(|(path, _)| path.starts_with(list));
     ScanSpec {
         start_bytes: 0,
         end_bytes: pinned.end_bytes(),
-        columns: Arc::clone(&request.columns),
+        columns: Arc::clone(columns),
         predicate: Arc::clone(predicate),
         keeps_empty: retain && request.source.unnest.as_ref().is_some_and(is_of_records),
         hashes: pinned.hashes.clone(),

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use thermocline_budget::Reservation;
 use thermocline_medium::{BlockHashes, FileVersion, PinnedFile, Stamp};
+use thermocline_placement::operator_cache::widening::Earlier;
 use thermocline_predicate::FieldPath;
 
 use crate::error::CacheError;
@@ -48,15 +49,6 @@ impl<'a> OpenedFile<'a> {
             Self::Remote(version) => version,
         }
     }
-}
-
-/// How a file was asked before this query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EarlierAsking {
-    /// Whether any query had to scan it.
-    pub was_scanned: bool,
-    /// Scans that kept more than was asked for since a kept superset was last of use.
-    pub lost_bets: u32,
 }
 
 /// Lists of one file that are counted apart.
@@ -105,16 +97,16 @@ impl PinnedSource {
         }
     }
 
-    /// How this file was asked before, its list `unnest` flattened. Each list is asked for in its own way, so each has its
+    /// How this file was asked so far, its list `unnest` flattened. Each list is asked for in its own way, so each has its
     /// own counts.
-    pub fn earlier(&self, unnest: Option<&FieldPath>) -> EarlierAsking {
-        self.record.as_ref().map_or(EarlierAsking::default(), |record| record.with_earlier(unnest, |earlier| *earlier))
+    pub fn earlier(&self, unnest: Option<&FieldPath>) -> Earlier {
+        self.record.as_ref().map_or(Earlier::default(), |record| record.with_earlier(unnest, |earlier| *earlier))
     }
 
     /// A query could not be answered without a scan.
     pub(crate) fn note_scan(&self, unnest: Option<&FieldPath>) {
         if let Some(record) = &self.record {
-            record.with_earlier(unnest, |earlier| earlier.was_scanned = true);
+            record.with_earlier(unnest, |earlier| earlier.scan_count = earlier.scan_count.saturating_add(1));
         }
     }
 
@@ -145,7 +137,7 @@ pub(crate) struct FileRecord {
     checking: Mutex<()>,
     known: Mutex<Option<Known>>,
     /// By the list that is flattened; the last entry is shared by all beyond [`COUNTED_LISTS`].
-    earlier: Mutex<Vec<(Option<FieldPath>, EarlierAsking)>>,
+    earlier: Mutex<Vec<(Option<FieldPath>, Earlier)>>,
     _reservation: Reservation,
 }
 
@@ -204,16 +196,16 @@ impl FileRecord {
 
     /// Bytes that a record of a file with this version takes, its place in the table included.
     pub(crate) fn size_bytes(version: &FileVersion) -> u64 {
-        let earlier_bytes = COUNTED_LISTS * (size_of::<(Option<FieldPath>, EarlierAsking)>() + TYPICAL_PATH_BYTES);
+        let earlier_bytes = COUNTED_LISTS * (size_of::<(Option<FieldPath>, Earlier)>() + TYPICAL_PATH_BYTES);
         (2 * size_of::<Self>() + 2 * version.heap_bytes() + earlier_bytes) as u64
     }
 
-    fn with_earlier<T>(&self, unnest: Option<&FieldPath>, change: impl FnOnce(&mut EarlierAsking) -> T) -> T {
+    fn with_earlier<T>(&self, unnest: Option<&FieldPath>, change: impl FnOnce(&mut Earlier) -> T) -> T {
         let mut counts = self.earlier.lock();
         let known = counts.iter().position(|(of, _)| of.as_ref() == unnest);
         let at = known.unwrap_or_else(|| {
             if counts.len() < COUNTED_LISTS {
-                counts.push((unnest.cloned(), EarlierAsking::default()));
+                counts.push((unnest.cloned(), Earlier::default()));
             }
             counts.len() - 1
         });

@@ -58,7 +58,7 @@ pub use conversion::Conversion;
 pub use cut::{Cut, CutRows, View};
 pub use decisions::{Decision, DecisionKind};
 pub use error::{CacheError, SourceError};
-pub use file_record::{AppendPolicy, EarlierAsking, OpenedFile, PinnedSource};
+pub use file_record::{AppendPolicy, OpenedFile, PinnedSource};
 pub use item::{Item, ItemId, ItemSummary, Piece};
 pub use layout::ReadTimes;
 pub use recording::Recorder;

@@ -30,6 +30,8 @@ pub struct SelectRequest {
     /// The rows worth keeping when the file must be scanned: as wide as `predicate` or wider. Where it is wider in a
     /// field that is not among `columns`, or not wider at all, `predicate` is kept instead.
     pub retain_predicate: Arc<Conjunction>,
+    /// The columns to keep along with `retain_predicate`, where that is wider: `columns`, and perhaps others.
+    pub retain_columns: Arc<[ColumnSpec]>,
     /// Whether bad records are left out: which ones are bad then depends on the columns that are read.
     pub may_skip: bool,
     /// Whether single records of the file can be read by their position: it is not compressed.

@@ -4,9 +4,9 @@
 
 use datafusion::arrow::datatypes::DataType;
 use thermocline_medium::Compression;
-use thermocline_operator_cache::{ColumnSpec, EarlierAsking};
+use thermocline_operator_cache::ColumnSpec;
 use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
-use thermocline_placement::operator_cache::widening::{ScanCosts, ScanShape, Widening};
+use thermocline_placement::operator_cache::widening::{Earlier, Room, ScanCosts, ScanShape, Widening};
 use thermocline_predicate::FieldPath;
 use thermocline_raw::Source;
 
@@ -39,12 +39,7 @@ pub(crate) enum WholeColumns {
 }
 
 /// When the cache should keep the columns of all rows, of a file that was asked before as `earlier` says.
-pub(super) fn whole_columns(
-    scan: &Scan,
-    file: &QueryFile,
-    columns: &[ColumnSpec],
-    earlier: EarlierAsking,
-) -> WholeColumns {
+pub(super) fn whole_columns(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec], earlier: Earlier) -> WholeColumns {
     if scan.predicate.is_all() {
         return WholeColumns::AtOnce;
     }
@@ -67,9 +62,10 @@ pub(super) fn whole_columns(
         walked_share: if has_list { 1.0 } else { TYPICAL_WALKED_SHARE },
     };
     let costs = if scan.format == FileFormat::Csv { ScanCosts::CSV } else { ScanCosts::NDJSON };
-    let free_bytes = scan.database.budget().cache_room_bytes();
-    let inputs = shape.inputs(&costs, free_bytes, earlier.was_scanned, earlier.lost_bets);
-    let admission = scan.database.cache().admission_rule();
+    let cache = scan.database.cache();
+    let room = Room { free_bytes: scan.database.budget().cache_room_bytes(), limit_bytes: cache.limit_bytes() };
+    let inputs = shape.inputs(&costs, &room, earlier);
+    let admission = cache.admission_rule();
     let rule = admission.widening();
     match rule.decide(&inputs) {
         Widening::WholeColumns { .. } => WholeColumns::AtOnce,

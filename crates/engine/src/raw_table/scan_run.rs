@@ -19,8 +19,8 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, EarlierAsking, Item, OpenedFile, Participant, Piece,
-    PinnedSource, ReadTimes, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
+    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, ReadTimes,
+    RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::csv::CsvFormat;
@@ -99,12 +99,13 @@ impl Scan {
         columns.into()
     }
 
-    /// What is asked of `file`, given how it was asked before; and when its whole columns are to be kept.
+    /// What is asked of `file`, which the cache knows as `pinned` if it is to be used; and when the file's whole columns are to
+    /// be kept.
     pub(crate) fn request(
         &self,
         file: &QueryFile,
         outputs: &[(FieldPath, DataType)],
-        earlier: EarlierAsking,
+        pinned: Option<&PinnedSource>,
     ) -> (SelectRequest, WholeColumns) {
         let options = format!(
             "{} {}",
@@ -112,25 +113,35 @@ impl Scan {
             schema_fingerprint(&self.table_schema)
         );
         let columns = self.columns(outputs, self.config.cache);
-        let whole = if self.config.cache {
-            estimates::whole_columns(self, file, &columns, earlier)
-        } else {
-            WholeColumns::Never
+        let source = SourceKey {
+            path: Arc::clone(file.path()),
+            kind: self.format.source_kind(),
+            options: options.into(),
+            unnest: self.unnest.clone(),
+        };
+        let (whole, retain_columns) = match pinned {
+            Some(pinned) => {
+                let earlier = pinned.earlier(self.unnest.as_ref());
+                let whole = |columns: &[ColumnSpec]| estimates::whole_columns(self, file, columns, earlier);
+                // With those that others asked for, if that is worth it too.
+                let asked = self.database.cache().columns_asked(&source, pinned, &columns);
+                match asked.len() > columns.len() && whole(&asked) == WholeColumns::AtOnce {
+                    true => (WholeColumns::AtOnce, asked),
+                    false => (whole(&columns), Arc::clone(&columns)),
+                }
+            }
+            None => (WholeColumns::Never, Arc::clone(&columns)),
         };
         let retain_predicate = match whole {
             WholeColumns::AtOnce => Arc::default(),
             _ => Arc::clone(&self.predicate),
         };
         let request = SelectRequest {
-            source: SourceKey {
-                path: Arc::clone(file.path()),
-                kind: self.format.source_kind(),
-                options: options.into(),
-                unnest: self.unnest.clone(),
-            },
+            source,
             columns,
             predicate: Arc::clone(&self.predicate),
             retain_predicate,
+            retain_columns,
             may_skip: self.options.on_error(&self.config) == OnError::Skip,
             can_seek: file.compression(&self.options) == Compression::None,
         };
@@ -240,7 +251,7 @@ impl ScanRun {
         let scan = &self.scan;
         let file = &scan.files[index];
         let pinned = scan.pin(file).await?;
-        let (request, whole) = scan.request(file, &self.outputs, pinned.earlier(scan.unnest.as_ref()));
+        let (request, whole) = scan.request(file, &self.outputs, scan.config.cache.then_some(&*pinned));
         let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
         let cache = scan.database.cache();
         let start = if scan.config.cache {

@@ -325,6 +325,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         columns: columns(names),
         predicate: Arc::clone(predicate),
         retain_predicate: Arc::clone(predicate),
+        retain_columns: columns(names),
         may_skip: false,
         can_seek: true,
     }

@@ -19,7 +19,9 @@
 //!
 //! Memory is the other price. A widened item is a bet without history, so it must not displace anything: it is weighed
 //! against free space alone, and may take half of that at most, so that a second table, or the same one with other
-//! columns, can be cached beside it.
+//! columns, can be cached beside it. But scans that were made in vain are a history: each of them would have been spared. From the
+//! second on it may displace what is worth less, which is for [admission](super::admission) to say, to whom it is an item that was
+//! asked for as often; it leaves a quarter of the cache to others.
 //!
 //! Paper: beyond ReCache, which always caches the operator as asked; its §5.2 bounds the cost of eager caching alike, by a
 //! share of the scan.
@@ -66,7 +68,7 @@ pub struct ScanShape {
 
 impl ScanShape {
     /// What the rule asks for.
-    pub fn inputs(&self, costs: &ScanCosts, free_bytes: u64, was_scanned: bool, lost_bets: u32) -> WideningInputs {
+    pub fn inputs(&self, costs: &ScanCosts, room: &Room, earlier: Earlier) -> WideningInputs {
         let rows = self.row_count as f64;
         let walk_ns = self.text_bytes as f64 * self.walked_share * costs.walk_ns_per_byte;
         let keep_ns = rows * self.values_per_row * costs.keep_ns_per_value;
@@ -74,13 +76,32 @@ impl ScanShape {
         WideningInputs {
             whole_columns_bytes: self.row_count.saturating_mul(self.row_bytes),
             selected_rows_bytes: (rows * self.row_bytes as f64 * self.selectivity) as u64,
-            free_bytes,
+            free_bytes: room.free_bytes,
+            limit_bytes: room.limit_bytes,
             scan_ns: (pass_ns + walk_ns * self.record_selectivity + keep_ns * self.selectivity) as u64,
             extra_ns: (walk_ns * (1.0 - self.record_selectivity) + keep_ns * (1.0 - self.selectivity)) as u64,
-            was_scanned,
-            lost_bets,
+            scan_count: earlier.scan_count,
+            lost_bets: earlier.lost_bets,
         }
     }
+}
+
+/// Memory that caches may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Without evicting anything.
+    pub free_bytes: u64,
+    /// In all.
+    pub limit_bytes: u64,
+}
+
+/// How a file was asked before, with the same list flattened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// Queries that had to scan it.
+    pub scan_count: u32,
+    /// Widened scans since one was of use.
+    pub lost_bets: u32,
 }
 
 /// What is known when the choice is made, part of it extrapolated from a sample.
@@ -92,12 +113,14 @@ pub struct WideningInputs {
     pub selected_rows_bytes: u64,
     /// What caches may still take without evicting anything.
     pub free_bytes: u64,
+    /// What they may hold in all.
+    pub limit_bytes: u64,
     /// The whole scan with the selected rows alone.
     pub scan_ns: u64,
     /// What parsing and keeping the rejected rows adds to it, measured or assumed.
     pub extra_ns: u64,
-    /// Whether an earlier query had to scan the file.
-    pub was_scanned: bool,
+    /// Earlier queries that had to scan the file.
+    pub scan_count: u32,
     /// Widened scans of this file since one was of use.
     pub lost_bets: u32,
 }
@@ -107,6 +130,10 @@ pub struct WideningInputs {
 pub struct WideningRule {
     /// Share of the free space that whole columns may take.
     pub free_share: f64,
+    /// Share of all space that they may take once so many queries had to scan the file.
+    pub proven_share: f64,
+    /// That many.
+    pub proven_scan_count: u32,
     /// Extra work allowed, as a share of the scan, while no bet was lost.
     pub extra_work_share: f64,
     /// The same for a file that was not scanned before.
@@ -114,9 +141,16 @@ pub struct WideningRule {
 }
 
 impl Default for WideningRule {
-    /// Half of the free space, as much again as the scan, but for the first one a tenth: see the module.
+    /// Half of the free space, or three quarters of all from the third scan on; as much work again as the scan, but for the first
+    /// one a tenth: see the module.
     fn default() -> Self {
-        Self { free_share: 0.5, extra_work_share: 1.0, first_extra_work_share: DEFAULT_THRESHOLD }
+        Self {
+            free_share: 0.5,
+            proven_share: 0.75,
+            proven_scan_count: 2,
+            extra_work_share: 1.0,
+            first_extra_work_share: DEFAULT_THRESHOLD,
+        }
     }
 }
 
@@ -160,18 +194,20 @@ impl WideningRule {
     /// Whether whole columns that cost this query too much are worth reading after it, while nothing else is to be done: if a
     /// second query would be made to keep them. What that takes is paid by nobody's waiting, and as any bet it may be lost.
     pub fn is_worth_idle_time(&self, inputs: &WideningInputs) -> bool {
-        let keeps = |was_scanned| {
-            let inputs = WideningInputs { was_scanned, ..*inputs };
+        let keeps = |scan_count| {
+            let inputs = WideningInputs { scan_count, ..*inputs };
             matches!(self.decide(&inputs), Widening::WholeColumns { .. })
         };
-        !inputs.was_scanned && !keeps(false) && keeps(true)
+        inputs.scan_count == 0 && !keeps(0) && keeps(1)
     }
 
     /// Chooses between the query's own predicate and whole columns. A scan that takes no time allows no extra work.
     pub fn decide(&self, inputs: &WideningInputs) -> Widening {
         // Where nothing is rejected the two items are one, and the wider name for it answers more.
         let whole_columns_bytes = inputs.whole_columns_bytes.max(inputs.selected_rows_bytes);
-        let allowed_bytes = (inputs.free_bytes as f64 * self.free_share) as u64;
+        let is_proven = inputs.scan_count >= self.proven_scan_count;
+        let proven_bytes = if is_proven { inputs.limit_bytes as f64 * self.proven_share } else { 0.0 };
+        let allowed_bytes = (inputs.free_bytes as f64 * self.free_share).max(proven_bytes) as u64;
         if whole_columns_bytes > allowed_bytes {
             return Widening::OwnPredicate { reason: KeepNarrow::TooLarge { whole_columns_bytes, allowed_bytes } };
         }
@@ -180,7 +216,7 @@ impl WideningRule {
             (_, 0) => f64::INFINITY,
             (extra_ns, scan_ns) => extra_ns as f64 / scan_ns as f64,
         };
-        let credit = if inputs.was_scanned { self.extra_work_share } else { self.first_extra_work_share };
+        let credit = if inputs.scan_count > 0 { self.extra_work_share } else { self.first_extra_work_share };
         let allowed_share = credit * 0.5_f64.powi(i32::try_from(inputs.lost_bets).unwrap_or(i32::MAX));
         if extra_work_share > allowed_share {
             return Widening::OwnPredicate { reason: KeepNarrow::TooMuchWork { extra_work_share, allowed_share } };
@@ -197,9 +233,10 @@ mod tests {
         whole_columns_bytes: 500,
         selected_rows_bytes: 5,
         free_bytes: 1000,
+        limit_bytes: 4000,
         scan_ns: 1_000,
         extra_ns: 1_000,
-        was_scanned: true,
+        scan_count: 1,
         lost_bets: 0,
     };
 
@@ -217,6 +254,17 @@ mod tests {
     }
 
     #[test]
+    fn scans_in_vain_are_a_history_with_which_an_item_may_displace_others() {
+        for (scan_count, whole_columns_bytes, allowed) in
+            [(1, 501, false), (2, 501, true), (9, 3000, true), (9, 3001, false)]
+        {
+            let inputs = WideningInputs { scan_count, whole_columns_bytes, ..FITS };
+            let decision = WideningRule::default().decide(&inputs);
+            assert_eq!(matches!(decision, Widening::WholeColumns { .. }), allowed, "{decision:?}");
+        }
+    }
+
+    #[test]
     fn an_item_is_not_widened_when_that_more_than_doubles_the_work() {
         let inputs = WideningInputs { extra_ns: 1_001, ..FITS };
         let reason = KeepNarrow::TooMuchWork { extra_work_share: 1.001, allowed_share: 1.0 };
@@ -226,7 +274,7 @@ mod tests {
     #[test]
     fn who_asks_first_pays_little_for_whoever_may_follow() {
         for (extra_ns, allowed) in [(100, true), (101, false)] {
-            let inputs = WideningInputs { was_scanned: false, extra_ns, ..FITS };
+            let inputs = WideningInputs { scan_count: 0, extra_ns, ..FITS };
             let decision = WideningRule::default().decide(&inputs);
             assert_eq!(matches!(decision, Widening::WholeColumns { .. }), allowed, "{decision:?}");
         }
@@ -235,7 +283,7 @@ mod tests {
     #[test]
     fn what_the_first_query_may_not_pay_is_done_in_idle_time_if_the_second_would() {
         let is_worth = |inputs| WideningRule::default().is_worth_idle_time(&inputs);
-        let first = WideningInputs { was_scanned: false, ..FITS };
+        let first = WideningInputs { scan_count: 0, ..FITS };
         assert!(is_worth(first));
         assert!(!is_worth(FITS), "the second query does it itself");
         assert!(!is_worth(WideningInputs { extra_ns: 100, ..first }), "the first one can afford it");
@@ -280,10 +328,11 @@ mod tests {
             walked_share: 1.0,
         };
         let costs = ScanCosts { pass_ns_per_byte: 0.1, walk_ns_per_byte: 0.2, keep_ns_per_value: 10.0 };
-        let inputs = shape.inputs(&costs, 7, true, 3);
+        let room = Room { free_bytes: 7, limit_bytes: 9 };
+        let inputs = shape.inputs(&costs, &room, Earlier { scan_count: 5, lost_bets: 3 });
         assert_eq!(inputs.scan_ns, 100_000 + 100_000 + 5_000);
         assert_eq!(inputs.extra_ns, 100_000 + 15_000);
         assert_eq!((inputs.whole_columns_bytes, inputs.selected_rows_bytes), (16_000, 4_000));
-        assert_eq!((inputs.free_bytes, inputs.was_scanned, inputs.lost_bets), (7, true, 3));
+        assert_eq!((inputs.free_bytes, inputs.limit_bytes, inputs.scan_count, inputs.lost_bets), (7, 9, 5, 3));
     }
 }
