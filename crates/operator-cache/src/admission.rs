@@ -141,13 +141,17 @@ impl OperatorCache {
         prospect: &Prospect,
         purpose: &'static str,
     ) -> Result<Option<Worth>, (Refusal, u64)> {
-        let (base_uses, base_ns) = scan.replaced().map_or((0, 0), |replaced| {
-            let measured = replaced.measurements();
-            (measured.use_count, measured.execute_ns + measured.cache_ns)
-        });
         let mut evicted = Vec::new();
         let verdict = {
             let mut catalog = self.catalog();
+            let (base_uses, base_ns) = match scan.replaced() {
+                Some(replaced) => {
+                    let measured = replaced.measurements();
+                    (measured.use_count, measured.execute_ns + measured.cache_ns)
+                }
+                // They are made anew, not added to.
+                None => (catalog.uses_superseded(scan), 0),
+            };
             let remembered = catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan));
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
@@ -297,7 +301,7 @@ impl OperatorCache {
             } else {
                 let remembered = catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan));
                 let use_count = item.meters.use_count.get_mut();
-                *use_count = (*use_count + remembered).max(1);
+                *use_count = (*use_count + remembered + catalog.uses_superseded(scan)).max(1);
                 let baseline = self.policy().baseline_on_use(&catalog.policy_state);
                 *item.meters.baseline_bits.get_mut() = baseline.to_bits();
                 let item = Arc::new(item);

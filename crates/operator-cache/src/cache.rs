@@ -36,6 +36,11 @@ const RECORD_COUNT: usize = 65_536;
 /// How often a request is planned anew because the scan it would have joined ended meanwhile.
 const PLAN_ATTEMPTS: usize = 8;
 
+/// Of the cache's limit, what an item made anew may take: what it takes is estimated from another.
+const REBUILD_SHARE: f64 = 0.9;
+
+const REBUILD_REASON: &str = "an item lacks columns, and there is no room for it and the completed one at a time";
+
 /// How a cache is made.
 #[derive(Debug)]
 pub struct CacheOptions {
@@ -236,7 +241,7 @@ impl OperatorCache {
         for _ in 0..PLAN_ATTEMPTS {
             let began_ns = self.clock.monotonic_ns();
             let mut catalog = self.catalog.lock();
-            let plan = catalog.plan(request, pinned);
+            let plan = self.plan(&catalog, request, pinned);
             let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
             let mut parts = None;
             let (spec, start) = match plan {
@@ -332,6 +337,15 @@ impl OperatorCache {
                     self.record_item(DecisionKind::Promote, &item, numbers, "positions that are asked for again");
                     (spec, ScanStart { promoted: Some(item), ..ScanStart::anew(Arc::clone(&factory)) })
                 }
+                Plan::Rebuild(columns) => {
+                    self.next_tick();
+                    let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
+                    let path = &request.source.path;
+                    self.record(DecisionKind::Miss, None, path, &request.predicate, numbers, REBUILD_REASON);
+                    let all = Arc::<Conjunction>::default();
+                    let whole = SelectRequest { columns, predicate: all, ..request.clone() };
+                    (scan_spec(&whole, pinned, retain, false), ScanStart::anew(Arc::clone(&factory)))
+                }
                 Plan::Miss(reason) => {
                     self.next_tick();
                     let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
@@ -388,7 +402,7 @@ impl OperatorCache {
         }
         let catalog = self.catalog.lock();
         let summary = |item: &Item| self.summary(&catalog, item);
-        match catalog.plan(request, pinned) {
+        match self.plan(&catalog, request, pinned) {
             Plan::Hit(found) => Explanation::Hit {
                 item: summary(&found.item),
                 residual: found.item.predicate.residual(&request.predicate),
@@ -417,6 +431,7 @@ impl OperatorCache {
                 residual: promotion.predicate.residual(&request.predicate),
                 record_count: promotion.positions.len() as u64,
             },
+            Plan::Rebuild(_) => Explanation::Miss { reason: REBUILD_REASON },
             Plan::Miss(reason) => Explanation::Miss { reason },
         }
     }
@@ -478,6 +493,22 @@ impl OperatorCache {
     /// Bytes reserved for items, running scans, file records and hashes.
     pub fn reserved_bytes(&self) -> u64 {
         self.account.reserved_bytes()
+    }
+
+    /// How a request is answered: as the catalog has it, but that an item of whole columns is not completed where there is no room
+    /// for both it and the completed one, while one of all columns would fit in its place.
+    fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
+        match catalog.plan(request, pinned) {
+            Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
+                let completed_bytes = top_up.completed_bytes();
+                let others = catalog.evictable().into_iter().filter(|item| item.id != top_up.base.id.0);
+                let others_bytes: u64 = others.map(|item| item.size_bytes).sum();
+                let fits_beside = completed_bytes <= self.budget.cache_room_bytes().saturating_add(others_bytes);
+                let fits_alone = completed_bytes as f64 <= self.limit_bytes() as f64 * REBUILD_SHARE;
+                if fits_beside || !fits_alone { Plan::TopUp(top_up) } else { Plan::Rebuild(top_up.columns) }
+            }
+            plan => plan,
+        }
     }
 
     /// Notes that a combination is used: each of its items once, at the same time, for its part of the look-up.

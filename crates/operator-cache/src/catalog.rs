@@ -103,6 +103,8 @@ pub(crate) enum Plan {
     TopUp(TopUp),
     Combine(Combination),
     Promote(Promotion),
+    /// All rows of these columns, to take the place of an item that has only some of them.
+    Rebuild(Arc<[ColumnSpec]>),
     Miss(&'static str),
 }
 
@@ -176,6 +178,16 @@ impl Catalog {
     pub(crate) fn add_scan(&mut self, scan: Arc<SharedScan>) {
         self.list(&scan.source);
         self.sources.entry(scan.source.clone()).or_default().scans.push(scan);
+    }
+
+    /// Uses of the items that `scan`'s will make superfluous although it reads nothing of them.
+    pub(crate) fn uses_superseded(&self, scan: &SharedScan) -> u64 {
+        let Some(source) = self.sources.get(&scan.source).filter(|_| scan.replaced().is_none()) else { return 0 };
+        let superseded = source.items.of_predicate(&scan.spec.predicate).filter(|item| {
+            let is_within = item.columns.iter().all(|column| scan.spec.columns.contains(column));
+            is_within && item.generation == scan.pinned.generation && item.end_bytes <= scan.spec.end_bytes
+        });
+        superseded.map(|item| item.measurements().use_count).sum()
     }
 
     /// `columns`, and those that other selects of the same source asked for: whoever keeps all rows spares their next scan too.

@@ -67,6 +67,12 @@ impl TopUp {
         can_filter.then(|| Self { base: Arc::clone(base), columns: columns.into(), missing: missing.into(), positions })
     }
 
+    /// About what the completed item takes, the base's bytes among them.
+    pub(crate) fn completed_bytes(&self) -> u64 {
+        let column_count = self.base.columns.len().max(1) as u64;
+        self.base.size_bytes.saturating_mul(self.columns.len() as u64) / column_count
+    }
+
     /// Opens sources that deliver all columns, given the factory for those that are missing.
     pub(crate) fn factory(&self, fresh: SourceFactory, clock: Arc<dyn Clock>) -> SourceFactory {
         let top_up = self.clone();

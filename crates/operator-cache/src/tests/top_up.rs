@@ -175,6 +175,30 @@ fn a_top_up_that_finds_no_room_answers_and_leaves_the_item_as_it_was() {
 }
 
 #[test]
+fn where_an_item_and_the_completed_one_have_no_room_together_all_columns_are_read_anew_in_its_place() {
+    let (cache, budget) = cache(36_000);
+    // One morsel, so that nothing is laid together at the end.
+    let fake = Arc::new(Fake { morsel_records: 5000, ..Fake::default() });
+    let range = between(100, 300);
+    for _ in 0..3 {
+        ask(&cache, &fake, &widened(&["a", "b"], &range));
+    }
+    let wanted = widened(&["a", "b", "s.z"], &range);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let explained = cache.explain(&wanted, &pinned);
+    let is_rebuilt = matches!(explained, Explanation::Miss { reason } if reason.contains("no room"));
+    assert!(is_rebuilt, "{explained:?} beside {} bytes", budget.reserved_bytes());
+    assert_eq!(ask(&cache, &fake, &wanted), expected(RECORDS, &range));
+    assert_eq!(scanned(&fake, 1), ["a", "b", "s.z"]);
+    let items = cache.items();
+    assert_eq!((items.len(), items[0].columns.len(), items[0].row_count), (1, 3, RECORDS), "{:?}", kinds(&cache));
+    assert!(items[0].use_count >= 4, "{} uses", items[0].use_count);
+    assert_eq!(ask(&cache, &fake, &wanted), expected(RECORDS, &range));
+    assert_eq!(fake.open_count.load(Ordering::Relaxed), 2);
+    assert!(budget.reserved_bytes() <= 36_000);
+}
+
+#[test]
 fn random_requests_with_top_ups_are_answered_like_scans() {
     for seed in 0..40 {
         let mut random = Random::new(seed);
