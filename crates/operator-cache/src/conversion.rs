@@ -20,7 +20,7 @@ use crate::cache::OperatorCache;
 use crate::cut::{Cut, View};
 use crate::decisions::DecisionKind;
 use crate::item::{Chunk, Item, ItemId};
-use crate::layout::{Content, PIECE_ROWS, ReadTimes};
+use crate::layout::{Content, PIECE_ROWS, Reading};
 
 /// An item that is to be converted. Hand it to [`OperatorCache::convert`], on a thread that may be busy for a while.
 #[derive(Debug)]
@@ -40,38 +40,30 @@ impl OperatorCache {
         *self.layout_rule.lock() = rule;
     }
 
-    /// Told by a reader that was answered from all of `item` how long that took, in the sum of its threads, and how many rows
-    /// were cut out. A conversion is due if one is given.
-    pub fn finish_reading(
-        &self,
-        item: &Arc<Item>,
-        cut: &Cut,
-        times: ReadTimes,
-        selected_rows: u64,
-    ) -> Option<Conversion> {
+    /// Told by a reader that was answered from all of `item` what that took and did, in the sum of its threads. A conversion is
+    /// due if one is given.
+    pub fn finish_reading(&self, item: &Arc<Item>, cut: &Cut, reading: &Reading) -> Option<Conversion> {
+        let Reading { times, counts } = *reading;
         item.record_reuse(times.data_ns.saturating_add(times.compute_ns));
-        let (record_columns_read, element_columns_read) = cut.read_counts();
+        let (record_columns, element_columns) = cut.column_counts();
         let observation = LayoutObservation {
             layout: item.layout,
             data_ns: times.data_ns,
             compute_ns: times.compute_ns,
             reads_elements: cut.view() == View::Elements && item.source.unnest.is_some(),
-            record_columns_read,
-            element_columns_read,
-            selected_rows,
+            record_columns,
+            element_columns,
+            counts,
         };
         let rule = self.layout_rule().for_items(item.source.unnest.is_some());
         let switch = {
             let mut history = item.layouts.lock();
-            history.observe(rule, &item.shape, &observation, &cut.columns_read(&item.widths_bytes));
             if item.source.unnest.is_some() {
-                self.record_item(
-                    DecisionKind::Read,
-                    item,
-                    reading_numbers(&item.shape, &observation, &history),
-                    "read",
-                );
+                // As predicted of a query that was not measured yet.
+                let numbers = reading_numbers(&item.shape, &observation, &history);
+                self.record_item(DecisionKind::Read, item, numbers, "read");
             }
+            history.observe(rule, &item.shape, &observation, &cut.columns_read(&item.widths_bytes));
             history.decide(rule, &item.shape, item.layout, self.budget().cache_room_bytes())
         }?;
         if item.is_converting.swap(true, Ordering::Relaxed) {
@@ -155,7 +147,7 @@ impl OperatorCache {
     }
 }
 
-/// What was observed of a reading, and predicted of the same in every layout.
+/// What was observed of a reading, and what queries before it let predict of the same in every layout.
 fn reading_numbers(
     shape: &ItemShape,
     observation: &LayoutObservation,
@@ -167,7 +159,7 @@ fn reading_numbers(
         ("compute_ns", observation.compute_ns as f64),
         ("rows_read", observation.rows_read(shape) as f64),
         ("columns_read", f64::from(observation.columns_read())),
-        ("selected_rows", observation.selected_rows as f64),
+        ("selected_rows", observation.counts.selected_rows() as f64),
         ("row_count", shape.flat_row_count as f64),
         ("nested_ns", predicted(Layout::Nested)),
         ("flat_ns", predicted(Layout::Flat)),

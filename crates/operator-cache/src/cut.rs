@@ -9,6 +9,7 @@
 //!
 //! **Paper**: ReCache (PVLDB 2017) §3.3, the operator above a subsuming cache; §4, where `unnest` is an operator of the plan.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,9 +19,10 @@ use arrow::compute::{FilterBuilder, FilterPredicate, take};
 use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
+use thermocline_placement::operator_cache::layout::{ColumnsRead, ReadCounts};
 use thermocline_predicate::{Conjunction, FieldPath};
 
-use crate::layout::{Content, FlatRecords, FlatRows, ReadTimes, RowWiseRows};
+use crate::layout::{Content, FlatPiece, FlatRecords, Reading, RowWiseRows};
 use crate::request::ColumnSpec;
 use crate::rows::{ColumnRoute, Elements, Rows};
 
@@ -45,8 +47,8 @@ pub struct Cut {
     outputs: Vec<ColumnRoute>,
     /// What is read, for the output or for the residual, each once.
     read: Vec<ColumnRoute>,
-    /// Columns read of records, and of elements.
-    read_counts: (u32, u32),
+    /// Columns of records, and of elements.
+    column_counts: (ColumnsRead, ColumnsRead),
     /// The same cut out of rows that have just what is read, in that order.
     of_read: Option<Box<Cut>>,
 }
@@ -89,9 +91,12 @@ impl Cut {
         }
         let mut cut = Self::of_columns(columns, view, of_records, of_elements, outputs)?;
         cut.read = read.iter().map(|column| ColumnRoute::find(columns, &column.path)).collect::<Option<_>>()?;
-        for column in &read {
-            let count = if is_of_element(&column.path) { &mut cut.read_counts.1 } else { &mut cut.read_counts.0 };
-            *count += 1;
+        for ColumnSpec { path, .. } in &read {
+            let (of_records, of_elements) = &mut cut.column_counts;
+            let count = if is_of_element(path) { of_elements } else { of_records };
+            count.read += 1;
+            count.output += u32::from(outputs.contains(path));
+            count.untested += u32::from(residual.domain(path).is_none());
         }
         let (of_records, of_elements) = (cut.of_records.clone(), cut.of_elements.clone());
         cut.of_read = Self::of_columns(&read.into(), view, of_records, of_elements, outputs).map(Box::new);
@@ -114,7 +119,7 @@ impl Cut {
             of_elements,
             outputs,
             read: Vec::new(),
-            read_counts: (0, 0),
+            column_counts: Default::default(),
             of_read: None,
         })
     }
@@ -125,8 +130,8 @@ impl Cut {
     }
 
     /// Columns read of records, and of elements.
-    pub(crate) fn read_counts(&self) -> (u32, u32) {
-        self.read_counts
+    pub(crate) fn column_counts(&self) -> (ColumnsRead, ColumnsRead) {
+        self.column_counts
     }
 
     /// By column of a flat row: its width, and which of its values are read.
@@ -147,7 +152,7 @@ impl Cut {
         columns.collect()
     }
 
-    /// Cuts a piece of kept rows, and adds what that took.
+    /// Cuts a piece of kept rows, and adds what that took and did.
     ///
     /// # Errors
     /// Arrow's limits.
@@ -156,46 +161,63 @@ impl Cut {
         content: &Content,
         piece: Range<usize>,
         clock: &dyn Clock,
-        times: &mut ReadTimes,
+        reading: &mut Reading,
     ) -> Result<CutRows, ArrowError> {
+        let Reading { times, counts } = reading;
         let assembled = match content {
             Content::Striped(striped) => Some(striped.to_rows(&self.read, self.view, clock, times)?),
             _ => None,
         };
         let began_ns = clock.monotonic_ns();
-        let cut = match content {
-            Content::Arrays(rows) => self.apply(&rows.slice(piece.start, piece.len())),
-            Content::Striped(_) => match (&self.of_read, &assembled) {
-                (Some(cut), Some(rows)) => cut.apply(rows),
-                _ => Err(missing_column()),
-            },
-            Content::Flat(flat) => self.cut_flat(&flat.slice(piece)),
-            Content::RowWise(rows) => self.cut_flat(rows),
+        let of_read = self.of_read.as_ref().ok_or_else(missing_column);
+        let cut = match (content, &assembled) {
+            (Content::Arrays(rows), _) => of_read?.cut_rows(&rows.slice_of(&self.read, piece)?, counts),
+            (Content::Striped(_), Some(rows)) => of_read?.cut_rows(rows, counts),
+            (Content::Striped(_), None) => Err(missing_column()),
+            (Content::Flat(flat), _) => self.cut_flat(&flat.piece(piece), counts),
+            (Content::RowWise(rows), _) => self.cut_flat(rows, counts),
         };
+        counts.piece_count += 1;
         times.data_ns += clock.monotonic_ns().saturating_sub(began_ns);
         cut
     }
 
     /// Cuts rows that repeat their records' values.
-    fn cut_flat(&self, rows: &dyn FlatColumns) -> Result<CutRows, ArrowError> {
+    fn cut_flat(&self, rows: &dyn FlatColumns, counts: &mut ReadCounts) -> Result<CutRows, ArrowError> {
         let row_count = rows.row_count();
-        let mut mask = match (self.view, rows.records()) {
+        let column = |path: &FieldPath| {
+            let route = ColumnRoute::find(&self.columns, path)?;
+            route.follow(&rows.column(route.column()).ok()?)
+        };
+        let (of_records, tested_count) = evaluate(&self.of_records, row_count, &column)?;
+        let records = rows.records();
+        let record_count = records.map_or(row_count, |records| records.is_first.count_set_bits());
+        counts.record_values_tested += tested_count * record_count as u64;
+        let of_records = of_records.filter(|mask| mask.count_set_bits() < row_count);
+        let mut mask = match (self.view, records) {
             (_, None) => None,
             (View::Records, Some(records)) => Some(records.is_first.clone()),
             (View::Elements, Some(records)) => records.is_element.clone(),
         };
-        for residual in [&self.of_records, &self.of_elements] {
-            let column = |path: &FieldPath| {
-                let route = ColumnRoute::find(&self.columns, path)?;
-                route.follow(&rows.column(route.column()).ok()?)
-            };
-            let passes = residual.evaluate(row_count, &column);
-            if let Some(passes) = passes.map_err(|error| ArrowError::ExternalError(Box::new(error)))? {
-                mask = Some(mask.map_or_else(|| passes.values().clone(), |mask| &mask & passes.values()));
-            }
+        let entry_count = mask.as_ref().map_or(row_count, BooleanBuffer::count_set_bits);
+        mask = both(mask, of_records.clone());
+        if of_records.as_ref().is_none_or(BooleanBuffer::has_true) {
+            let (of_elements, tested_count) = evaluate(&self.of_elements, row_count, &column)?;
+            counts.element_values_tested += tested_count * entry_count as u64;
+            mask = both(mask, of_elements);
         }
-        let mask = mask.filter(|mask| mask.count_set_bits() < row_count);
-        let selected = mask.map(Selected::new);
+        let selected_count = mask.as_ref().map_or(row_count, BooleanBuffer::count_set_bits);
+        match (&of_records, self.view) {
+            // All rows of a record pass, or none: runs of rows are those of records.
+            (Some(of_records), View::Records) => {
+                count_selected(counts, entry_count, selected_count, || run_count(of_records));
+            }
+            _ => count_selected(counts, entry_count, selected_count, || mask.as_ref().map_or(0, run_count)),
+        }
+        if let (Some(of_records), View::Elements, Some(_)) = (&of_records, self.view, records) {
+            counts.record_runs += run_count(of_records);
+        }
+        let selected = mask.filter(|_| selected_count < row_count).map(Selected::new);
         let columns = self.outputs.iter().map(|route| {
             let column = match &selected {
                 None => rows.column(route.column()),
@@ -203,10 +225,7 @@ impl Cut {
             };
             route.follow(&column?).ok_or_else(missing_column)
         });
-        Ok(CutRows {
-            columns: columns.collect::<Result<_, _>>()?,
-            row_count: selected.map_or(row_count, |selected| selected.filter.count()),
-        })
+        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: selected_count })
     }
 
     /// Cuts.
@@ -214,50 +233,45 @@ impl Cut {
     /// # Errors
     /// Rows of other columns than those of the cut; Arrow's limits.
     pub fn apply(&self, rows: &Rows) -> Result<CutRows, ArrowError> {
-        let of_records = self.mask(&self.of_records, rows, rows.entry_count())?;
-        match &rows.elements {
-            Some(elements) if self.view == View::Elements => {
-                let of_elements = self.mask(&self.of_elements, rows, rows.row_count)?;
-                self.cut_elements(rows, elements, of_records.as_ref(), of_elements)
-            }
-            _ => {
-                let filter = of_records.as_ref().map(filter_by);
-                let columns = self.outputs.iter().map(|route| filtered(&extract(route, rows)?, filter.as_ref()));
-                Ok(CutRows {
-                    columns: columns.collect::<Result<_, _>>()?,
-                    row_count: filter.as_ref().map_or(rows.entry_count(), FilterPredicate::count),
-                })
-            }
-        }
+        self.cut_rows(rows, &mut ReadCounts::default())
     }
 
-    /// Which of `count` entries or rows pass; None if all do.
-    fn mask(&self, residual: &Conjunction, rows: &Rows, count: usize) -> Result<Option<BooleanArray>, ArrowError> {
-        let mask = residual.evaluate(count, &|path| ColumnRoute::find(&self.columns, path)?.extract(rows));
-        let mask = mask.map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
-        Ok(mask.filter(|mask| mask.true_count() < count))
+    /// Cuts rows that hold each record once.
+    fn cut_rows(&self, rows: &Rows, counts: &mut ReadCounts) -> Result<CutRows, ArrowError> {
+        let column = |path: &FieldPath| ColumnRoute::find(&self.columns, path)?.extract(rows);
+        let entry_count = rows.entry_count();
+        let (of_records, tested_count) = evaluate(&self.of_records, entry_count, &column)?;
+        counts.record_values_tested += tested_count * entry_count as u64;
+        let passing_count = of_records.as_ref().map_or(entry_count, BooleanBuffer::count_set_bits);
+        let of_records = of_records.filter(|_| passing_count < entry_count);
+        if let (Some(elements), View::Elements) = (&rows.elements, self.view) {
+            let mut of_elements = None;
+            if passing_count > 0 {
+                let (mask, tested_count) = evaluate(&self.of_elements, rows.row_count, &column)?;
+                counts.element_values_tested += tested_count * rows.row_count as u64;
+                of_elements = mask;
+            }
+            counts.record_runs += of_records.as_ref().map_or(0, run_count);
+            let of_records = of_records.map(|of_records| spread(&of_records, elements, rows.row_count));
+            return self.cut_elements(rows, elements, both(of_records, of_elements), counts);
+        }
+        count_selected(counts, entry_count, passing_count, || of_records.as_ref().map_or(0, run_count));
+        let filter = of_records.map(filter_by);
+        let columns = self.outputs.iter().map(|route| filtered(&extract(route, rows)?, filter.as_ref()));
+        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: passing_count })
     }
 
     fn cut_elements(
         &self,
         rows: &Rows,
         elements: &Elements,
-        of_records: Option<&BooleanArray>,
-        of_elements: Option<BooleanArray>,
+        mask: Option<BooleanBuffer>,
+        counts: &mut ReadCounts,
     ) -> Result<CutRows, ArrowError> {
-        let mask = match (of_records, of_elements) {
-            (None, of_elements) => of_elements,
-            (Some(of_records), of_elements) => {
-                let spread = spread(of_records, elements, rows.row_count);
-                let both = match of_elements {
-                    Some(of_elements) => &spread & of_elements.values(),
-                    None => spread,
-                };
-                Some(BooleanArray::new(both, None))
-            }
-        };
-        let filter = mask.as_ref().map(filter_by);
-        let row_count = filter.as_ref().map_or(rows.row_count, FilterPredicate::count);
+        let row_count = mask.as_ref().map_or(rows.row_count, BooleanBuffer::count_set_bits);
+        let mask = mask.filter(|_| row_count < rows.row_count);
+        count_selected(counts, rows.row_count, row_count, || mask.as_ref().map_or(0, run_count));
+        let filter = mask.clone().map(filter_by);
         let mut records_of_rows: Option<UInt32Array> = None;
         let columns = self.outputs.iter().map(|route| {
             let column = extract(route, rows)?;
@@ -266,12 +280,57 @@ impl Cut {
             }
             let records = records_of_rows.get_or_insert_with(|| match &mask {
                 None => records_of_all(elements, row_count),
-                Some(mask) => records_of_selected(elements, mask.values(), row_count),
+                Some(mask) => records_of_selected(elements, mask, row_count),
             });
             take(&column, records, None)
         });
         Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count })
     }
+}
+
+/// Which of `count` rows pass, None if nothing is asked of them; and of how many columns the values were compared.
+fn evaluate(
+    residual: &Conjunction,
+    count: usize,
+    column: &dyn Fn(&FieldPath) -> Option<ArrayRef>,
+) -> Result<(Option<BooleanBuffer>, u64), ArrowError> {
+    let tested_count = Cell::new(0);
+    let mask = residual.evaluate(count, &|path| {
+        tested_count.set(tested_count.get() + 1);
+        column(path)
+    });
+    let mask = mask.map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+    Ok((mask.map(|mask| mask.into_parts().0), tested_count.get()))
+}
+
+/// What is in both masks; None is all.
+fn both(left: Option<BooleanBuffer>, right: Option<BooleanBuffer>) -> Option<BooleanBuffer> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(&left & &right),
+        (left, right) => left.or(right),
+    }
+}
+
+/// Counts a piece of which `selected_count` of `row_count` rows were selected, in so many runs.
+fn count_selected(counts: &mut ReadCounts, row_count: usize, selected_count: usize, runs: impl FnOnce() -> u64) {
+    if selected_count == row_count {
+        counts.whole_rows += row_count as u64;
+    } else if selected_count > 0 {
+        counts.cut_rows += row_count as u64;
+        counts.cut_selected_rows += selected_count as u64;
+        counts.cut_runs += runs();
+    }
+}
+
+/// Runs of neighbours that are set.
+fn run_count(mask: &BooleanBuffer) -> u64 {
+    let mut last = 0;
+    let begins = mask.bit_chunks().iter_padded().map(|word| {
+        let begins = word & !(word << 1 | last);
+        last = word >> 63;
+        u64::from(begins.count_ones())
+    });
+    begins.sum()
 }
 
 /// Selected rows, in the two forms that layouts want.
@@ -282,7 +341,7 @@ struct Selected {
 
 impl Selected {
     fn new(mask: BooleanBuffer) -> Self {
-        let filter = filter_by(&BooleanArray::new(mask.clone(), None));
+        let filter = filter_by(mask.clone());
         Self { filter, mask }
     }
 }
@@ -295,21 +354,21 @@ trait FlatColumns {
     fn selected(&self, index: usize, selected: &Selected) -> Result<ArrayRef, ArrowError>;
 }
 
-impl FlatColumns for FlatRows {
+impl FlatColumns for FlatPiece<'_> {
     fn row_count(&self) -> usize {
-        self.row_count
+        self.row_count()
     }
 
     fn records(&self) -> Option<&FlatRecords> {
-        self.records.as_ref()
+        self.records()
     }
 
     fn column(&self, index: usize) -> Result<ArrayRef, ArrowError> {
-        self.columns.get(index).cloned().ok_or_else(missing_column)
+        self.column(index).ok_or_else(missing_column)
     }
 
     fn selected(&self, index: usize, selected: &Selected) -> Result<ArrayRef, ArrowError> {
-        selected.filter.filter(&self.column(index)?)
+        selected.filter.filter(&FlatColumns::column(self, index)?)
     }
 }
 
@@ -341,8 +400,8 @@ fn extract(route: &ColumnRoute, rows: &Rows) -> Result<ArrayRef, ArrowError> {
 }
 
 /// Made once for all columns.
-fn filter_by(mask: &BooleanArray) -> FilterPredicate {
-    FilterBuilder::new(mask).optimize().build()
+fn filter_by(mask: BooleanBuffer) -> FilterPredicate {
+    FilterBuilder::new(&BooleanArray::new(mask, None)).optimize().build()
 }
 
 fn filtered(column: &ArrayRef, filter: Option<&FilterPredicate>) -> Result<ArrayRef, ArrowError> {
@@ -353,12 +412,12 @@ fn filtered(column: &ArrayRef, filter: Option<&FilterPredicate>) -> Result<Array
 }
 
 /// The elements of the records that pass.
-fn spread(of_records: &BooleanArray, elements: &Elements, row_count: usize) -> BooleanBuffer {
+fn spread(of_records: &BooleanBuffer, elements: &Elements, row_count: usize) -> BooleanBuffer {
     let offsets: &[i32] = &elements.offsets;
     let row_of = |record: usize| (offsets[record] - offsets[0]) as usize;
     let mut words = vec![0_u64; row_count.div_ceil(64)];
     // Neighbours that pass are taken together.
-    for (first, end) in of_records.values().set_slices() {
+    for (first, end) in of_records.set_slices() {
         set_bits(&mut words, row_of(first), row_of(end));
     }
     BooleanBuffer::new(Buffer::from_vec(words), 0, row_count)

@@ -20,7 +20,7 @@ use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::RecordPositions;
 
 use crate::cut::{Cut, CutRows, View};
-use crate::layout::{Content, ReadTimes};
+use crate::layout::{Content, Reading};
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
 use crate::source::SourceKey;
@@ -252,7 +252,7 @@ impl Item {
         self.chunks.iter().map(|chunk| chunk.content()).enumerate().flat_map(pieces_of).collect()
     }
 
-    /// Cuts what a query wants out of a piece, and adds what that took.
+    /// Cuts what a query wants out of a piece, and adds what that took and did.
     ///
     /// # Errors
     /// A piece or a cut of another item; Arrow's limits.
@@ -261,11 +261,11 @@ impl Item {
         piece: &Piece,
         cut: &Cut,
         clock: &dyn Clock,
-        times: &mut ReadTimes,
+        reading: &mut Reading,
     ) -> Result<CutRows, ArrowError> {
         let other = || ArrowError::InvalidArgumentError("a piece of another item".to_owned());
         let chunk = self.chunks.get(piece.chunk).ok_or_else(other)?;
-        cut.read(chunk.content(), piece.range.clone(), clock, times)
+        cut.read(chunk.content(), piece.range.clone(), clock, reading)
     }
 
     /// Rows in all chunks.

@@ -60,7 +60,7 @@ pub use decisions::{Decision, DecisionKind};
 pub use error::{CacheError, SourceError};
 pub use file_record::{AppendPolicy, OpenedFile, PinnedSource};
 pub use item::{Item, ItemId, ItemSummary, Piece};
-pub use layout::ReadTimes;
+pub use layout::{ReadTimes, Reading};
 pub use recording::Recorder;
 pub use request::{ColumnSpec, SelectRequest};
 pub use rows::{ColumnRoute, Elements, Rows, element_columns};

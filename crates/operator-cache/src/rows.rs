@@ -92,14 +92,39 @@ impl Rows {
         (arrays + offsets + size_of::<Self>() + self.columns.capacity() * size_of::<ArrayRef>()) as u64
     }
 
-    /// Entries `[first, first + count)`, sharing the arrays' buffers; they stand for no records that were read.
-    pub fn slice(&self, first: usize, count: usize) -> Self {
-        let elements = self.elements.as_ref().map(|elements| elements.slice(first, count));
-        let rows = match &self.elements {
+    /// The rows of `count` entries from number `first` on.
+    fn rows_of_entries(&self, first: usize, count: usize) -> Range<usize> {
+        match &self.elements {
             None => first..first + count,
             Some(_) if count == 0 => 0..0,
             Some(elements) => elements.rows_of(first).start..elements.rows_of(first + count - 1).end,
-        };
+        }
+    }
+
+    /// What the `wanted` routes lead to of some entries, in their order, sharing the arrays' buffers.
+    ///
+    /// # Errors
+    /// Routes of other rows.
+    pub(crate) fn slice_of(&self, wanted: &[ColumnRoute], entries: Range<usize>) -> Result<Self, ArrowError> {
+        let rows = self.rows_of_entries(entries.start, entries.len());
+        let columns = wanted.iter().map(|route| {
+            let range = if self.is_of_entry(route.column()) { &entries } else { &rows };
+            let column = self.columns.get(route.column()).map(|column| column.slice(range.start, range.len()));
+            let found = column.and_then(|column| route.follow(&column));
+            found.ok_or_else(|| ArrowError::InvalidArgumentError("a column of other rows".to_owned()))
+        });
+        let elements = self.elements.as_ref().map(|elements| Elements {
+            offsets: elements.offsets.slice(entries.start, entries.len()),
+            is_element: wanted.iter().map(|route| elements.is_element[route.column()]).collect(),
+        });
+        let columns = columns.collect::<Result<_, _>>()?;
+        Ok(Self { columns, elements, row_count: rows.len(), record_count: 0, skipped_count: 0, positions: None })
+    }
+
+    /// Entries `[first, first + count)`, sharing the arrays' buffers; they stand for no records that were read.
+    pub fn slice(&self, first: usize, count: usize) -> Self {
+        let elements = self.elements.as_ref().map(|elements| elements.slice(first, count));
+        let rows = self.rows_of_entries(first, count);
         let columns = self.columns.iter().enumerate().map(|(index, column)| match self.is_of_entry(index) {
             true => column.slice(first, count),
             false => column.slice(rows.start, rows.len()),

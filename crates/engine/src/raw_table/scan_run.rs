@@ -9,7 +9,7 @@
 //! to check it) happens once, on a blocking thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -19,7 +19,7 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, ReadTimes,
+    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, Reading,
     RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
@@ -208,9 +208,7 @@ struct ItemRun {
     next: AtomicUsize,
     /// Pieces not yet read; who finishes the last one reports the times.
     left: AtomicUsize,
-    data_ns: AtomicU64,
-    compute_ns: AtomicU64,
-    selected_rows: AtomicU64,
+    reading: Mutex<Reading>,
     cut: Cut,
 }
 
@@ -399,9 +397,7 @@ impl ItemRun {
             cut: item.cut(view, residual, outputs).ok_or_else(lacks_column)?,
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(pieces.len()),
-            data_ns: AtomicU64::new(0),
-            compute_ns: AtomicU64::new(0),
-            selected_rows: AtomicU64::new(0),
+            reading: Mutex::default(),
             pieces,
             item,
         })
@@ -412,13 +408,10 @@ impl ItemRun {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = self.pieces.get(index) else { return Ok(None) };
         let _timer = baseline.elapsed_compute().timer();
-        let mut times = ReadTimes::default();
-        let cut = self.item.read(piece, &self.cut, &**run.scan.database.clock(), &mut times)?;
-        let row_count = cut.row_count;
+        let mut reading = Reading::default();
+        let cut = self.item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
         let batch = batch(cut, &run.schema)?;
-        self.data_ns.fetch_add(times.data_ns, Ordering::Relaxed);
-        self.compute_ns.fetch_add(times.compute_ns, Ordering::Relaxed);
-        self.selected_rows.fetch_add(row_count as u64, Ordering::Relaxed);
+        self.reading.lock().add(&reading);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.finish(run);
         }
@@ -427,13 +420,9 @@ impl ItemRun {
 
     /// Tells the cache how reading went, and has the item converted if another layout serves its queries better.
     fn finish(&self, run: &ScanRun) {
-        let times = ReadTimes {
-            data_ns: self.data_ns.load(Ordering::Relaxed),
-            compute_ns: self.compute_ns.load(Ordering::Relaxed),
-        };
         let cache = run.scan.database.cache();
-        let selected_rows = self.selected_rows.load(Ordering::Relaxed);
-        if let Some(conversion) = cache.finish_reading(&self.item, &self.cut, times, selected_rows) {
+        let reading = *self.reading.lock();
+        if let Some(conversion) = cache.finish_reading(&self.item, &self.cut, &reading) {
             let cache = Arc::clone(cache);
             // Nobody waits for it; queries read the item as it is until it is there.
             drop(tokio::task::spawn_blocking(move || cache.convert(conversion)));

@@ -28,6 +28,28 @@ pub(crate) struct FlatRecords {
     element_columns: Arc<[bool]>,
 }
 
+/// Some neighbouring rows, of which only what is asked for is sliced.
+#[derive(Debug)]
+pub(crate) struct FlatPiece<'a> {
+    columns: &'a [ArrayRef],
+    range: Range<usize>,
+    records: Option<FlatRecords>,
+}
+
+impl FlatPiece<'_> {
+    pub(crate) fn row_count(&self) -> usize {
+        self.range.len()
+    }
+
+    pub(crate) fn records(&self) -> Option<&FlatRecords> {
+        self.records.as_ref()
+    }
+
+    pub(crate) fn column(&self, index: usize) -> Option<ArrayRef> {
+        Some(self.columns.get(index)?.slice(self.range.start, self.range.len()))
+    }
+}
+
 /// Flat rows: every column has a value for each row.
 #[derive(Debug, Clone)]
 pub(crate) struct FlatRows {
@@ -89,6 +111,12 @@ impl FlatRows {
             row_count: count,
             records: self.records.as_ref().map(|records| records.slice(first, count)),
         }
+    }
+
+    /// Rows `range` of them, to be read.
+    pub(crate) fn piece(&self, range: Range<usize>) -> FlatPiece<'_> {
+        let records = self.records.as_ref().map(|records| records.slice(range.start, range.len()));
+        FlatPiece { columns: &self.columns, range, records }
     }
 
     /// Records; rows where nothing is unnested.

@@ -19,8 +19,28 @@ mod random_arrays;
 mod row_wise;
 mod striped;
 
+use thermocline_placement::operator_cache::layout::ReadCounts;
+
 pub(crate) use content::{Content, PIECE_ROWS, RowWiseRows};
-pub(crate) use flat::{FlatRecords, FlatRows};
+pub(crate) use flat::{FlatPiece, FlatRecords};
+
+/// What reading an item took and did, added up over the pieces it is passed to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// What it took.
+    pub times: ReadTimes,
+    /// What it did with rows.
+    pub counts: ReadCounts,
+}
+
+impl Reading {
+    /// Adds another part of the same reading, such as another thread's.
+    pub fn add(&mut self, other: &Self) {
+        self.times.data_ns += other.times.data_ns;
+        self.times.compute_ns += other.times.compute_ns;
+        self.counts.add(&other.counts);
+    }
+}
 
 /// What reading rows took: the paper's D and C (§4.2), added up over the reads it is passed to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

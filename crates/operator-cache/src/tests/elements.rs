@@ -48,12 +48,12 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
     let is_hit = match cache.begin(request, &pinned, true, fake.factory()) {
         Start::Hit { item, residual, view, .. } => {
             let cut = item.cut(view, &residual, &outputs).unwrap();
-            let mut times = ReadTimes::default();
+            let mut reading = Reading::default();
             for piece in item.pieces() {
-                push(&mut table, item.read(&piece, &cut, cache.clock(), &mut times).unwrap());
+                push(&mut table, item.read(&piece, &cut, cache.clock(), &mut reading).unwrap());
             }
-            let row_count = table.len() as u64;
-            if let Some(conversion) = cache.finish_reading(&item, &cut, times, row_count) {
+            assert_eq!(reading.counts.selected_rows(), table.len() as u64);
+            if let Some(conversion) = cache.finish_reading(&item, &cut, &reading) {
                 drop(item);
                 cache.convert(conversion);
             }
@@ -63,7 +63,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
             for CombinedPart { item, residual } in &parts {
                 let cut = item.cut(View::Elements, residual, &outputs).unwrap();
                 for piece in item.pieces() {
-                    push(&mut table, item.read(&piece, &cut, cache.clock(), &mut ReadTimes::default()).unwrap());
+                    push(&mut table, item.read(&piece, &cut, cache.clock(), &mut Reading::default()).unwrap());
                 }
             }
             if let Some(participant) = &remainder {

@@ -374,10 +374,10 @@ pub(super) fn expected(record_count: u64, predicate: &Conjunction) -> Vec<i64> {
 /// What a hit delivers, in file order.
 pub(super) fn read(item: &Item, residual: &Conjunction) -> Vec<i64> {
     let cut = item.cut(View::Elements, residual, &[path("b")]).unwrap();
-    let (clock, mut times) = (ManualClock::new(0), ReadTimes::default());
+    let (clock, mut reading) = (ManualClock::new(0), Reading::default());
     let pieces = item.pieces().into_iter();
     let b = pieces.flat_map(|piece| {
-        let cut = item.read(&piece, &cut, &clock, &mut times).unwrap();
+        let cut = item.read(&piece, &cut, &clock, &mut reading).unwrap();
         cut.columns[0].as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
     });
     b.collect()

@@ -445,7 +445,7 @@ fn elements(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectReques
         Start::Hit { item, residual, view, .. } => {
             let cut = item.cut(view, &residual, &[path("l.e")]).unwrap();
             for piece in item.pieces() {
-                found.extend(of(item.read(&piece, &cut, &clock, &mut ReadTimes::default()).unwrap()));
+                found.extend(of(item.read(&piece, &cut, &clock, &mut Reading::default()).unwrap()));
             }
         }
         Start::Combine { .. } => panic!("each range is kept as a whole"),

@@ -9,6 +9,7 @@ mod lazy;
 mod lazy_files;
 mod memory;
 mod queries;
+mod read_counts;
 mod recording;
 mod schedules;
 mod threads;

@@ -22,6 +22,8 @@ pub mod prediction_error;
 pub mod row_or_column;
 pub mod rule;
 #[cfg(test)]
+mod sample_query;
+#[cfg(test)]
 mod simulation;
 
 use std::fmt;
@@ -100,9 +102,75 @@ impl FromStr for Layout {
     }
 }
 
-/// One query's reading of an item: `Q_i` of the paper. The counts are properties of the query, the same in every layout;
-/// only the times belong to the layout it was read in. Two clock readings around the scan are enough: where loading and
-/// computing are not told apart, all is `data_ns`.
+/// What a reading did with rows, in numbers that are about the same whichever layout the item has, so that a reading in one
+/// layout tells what it would have cost in another. Sums over the pieces that the item was read in; a *row* is an element
+/// where the query asks for elements, else a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCounts {
+    /// Pieces, whatever was selected of them. They have about as many rows each in every layout.
+    pub piece_count: u64,
+    /// Values of record columns that were compared with what is asked of them: one for each record and column, whatever
+    /// number of rows the layout repeats it in. Columns that no row was left for are not compared.
+    pub record_values_tested: u64,
+    /// Values of element columns that were compared.
+    pub element_values_tested: u64,
+    /// Rows of the pieces that were selected as a whole.
+    pub whole_rows: u64,
+    /// Rows of the pieces that were cut: some of their rows were selected, and others were not.
+    pub cut_rows: u64,
+    /// Rows selected of those.
+    pub cut_selected_rows: u64,
+    /// Runs of neighbours in which these lie.
+    pub cut_runs: u64,
+    /// Where rows are elements: runs of neighbours among the records that pass, in the pieces where others do not.
+    pub record_runs: u64,
+}
+
+impl ReadCounts {
+    /// Rows that were selected.
+    pub fn selected_rows(&self) -> u64 {
+        self.whole_rows.saturating_add(self.cut_selected_rows)
+    }
+
+    /// Counts another part of the same reading.
+    pub fn add(&mut self, other: &Self) {
+        self.piece_count += other.piece_count;
+        self.record_values_tested += other.record_values_tested;
+        self.element_values_tested += other.element_values_tested;
+        self.whole_rows += other.whole_rows;
+        self.cut_rows += other.cut_rows;
+        self.cut_selected_rows += other.cut_selected_rows;
+        self.cut_runs += other.cut_runs;
+        self.record_runs += other.record_runs;
+    }
+}
+
+/// Columns of one kind that a query reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColumnsRead {
+    /// All of them, those of the residual filter included.
+    pub read: u32,
+    /// Those that selected rows have values of.
+    pub output: u32,
+    /// Those of the output that the filter does not look at: of them no more than the selected values is touched.
+    pub untested: u32,
+}
+
+impl ColumnsRead {
+    /// Columns of both kinds.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            read: self.read.saturating_add(other.read),
+            output: self.output.saturating_add(other.output),
+            untested: self.untested.saturating_add(other.untested),
+        }
+    }
+}
+
+/// One query's reading of an item: `Q_i` of the paper. Columns and counts are properties of the query, the same in every
+/// layout; only the times belong to the layout it was read in. Two clock readings around the scan are enough: where loading
+/// and computing are not told apart, all is `data_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutObservation {
     /// The layout that the item had.
@@ -113,18 +181,18 @@ pub struct LayoutObservation {
     pub compute_ns: u64,
     /// Whether the query's rows are innermost elements; else they are records.
     pub reads_elements: bool,
-    /// Columns read that have one value for each record, those of the residual filter included.
-    pub record_columns_read: u32,
+    /// Columns read that have one value for each record.
+    pub record_columns: ColumnsRead,
     /// Columns read that have one value for each innermost element.
-    pub element_columns_read: u32,
-    /// Rows that the residual filter let through, elements or records as `reads_elements` says.
-    pub selected_rows: u64,
+    pub element_columns: ColumnsRead,
+    /// What was done with rows.
+    pub counts: ReadCounts,
 }
 
 impl LayoutObservation {
     /// `c_i`: columns read.
     pub fn columns_read(&self) -> u32 {
-        self.record_columns_read.saturating_add(self.element_columns_read)
+        self.record_columns.read.saturating_add(self.element_columns.read)
     }
 
     /// `r_i`: the rows that the query needs to look at, whatever number of them the layout stores.

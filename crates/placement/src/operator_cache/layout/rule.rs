@@ -101,7 +101,8 @@ pub struct LayoutHistory {
 }
 
 impl LayoutHistory {
-    /// Takes a query into the rule's window. `columns` are all of the item's, in their order.
+    /// Takes a query into the rule's window; into that of our own whatever the rule, since its costs are shown under each.
+    /// `columns` are all of the item's, in their order.
     pub fn observe(
         &mut self,
         rule: LayoutRule,
@@ -109,15 +110,12 @@ impl LayoutHistory {
         observation: &LayoutObservation,
         columns: &[ColumnRead],
     ) {
-        match rule {
-            LayoutRule::Measured => self.measured.observe(&UnitCosts::default(), shape, observation),
-            LayoutRule::AsPrinted => {
-                self.as_printed.observe(shape, observation);
-                if shape.element_columns == 0 {
-                    self.misses.observe(shape, columns, observation.selected_rows);
-                }
+        self.measured.observe(&UnitCosts::default(), shape, observation);
+        if rule == LayoutRule::AsPrinted {
+            self.as_printed.observe(shape, observation);
+            if shape.element_columns == 0 {
+                self.misses.observe(shape, columns, observation.counts.selected_rows());
             }
-            LayoutRule::Fixed(_) => {}
         }
     }
 
@@ -136,7 +134,7 @@ impl LayoutHistory {
         }
     }
 
-    /// What the observed query would cost in `layout`, in nanoseconds, by the rule of our own.
+    /// What the observed query would cost in `layout`, in nanoseconds, by the rule of our own and by what it has seen so far.
     pub fn predict_ns(&self, shape: &ItemShape, layout: Layout, observation: &LayoutObservation) -> f64 {
         self.measured.predict_ns(&UnitCosts::default(), shape, layout, observation)
     }
@@ -153,6 +151,7 @@ impl LayoutHistory {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::operator_cache::layout::sample_query::{SampleQuery, evenly};
 
     #[test]
     fn every_rule_is_found_by_its_own_name() {
@@ -188,10 +187,7 @@ mod tests {
             layout: Layout::Striped,
             data_ns: 100_000,
             compute_ns: 400_000,
-            reads_elements: true,
-            record_columns_read: 2,
-            element_columns_read: 2,
-            selected_rows: 3000,
+            ..evenly(&shape, SampleQuery { reads_elements: true, record_columns: 2, element_columns: 2, share: 0.75 })
         };
         for (rule, expected) in [(LayoutRule::Measured, Layout::Nested), (LayoutRule::AsPrinted, Layout::Flat)] {
             let mut history = LayoutHistory::default();

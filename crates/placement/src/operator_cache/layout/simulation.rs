@@ -13,36 +13,39 @@
 //!                             as printed        measured, two       measured, four     the paper
 //!                          striped    flat     striped    flat      striped   flat    striped   flat
 //! converting costs one scan
-//!   a  all, then records      70       -6         80       30          78      51        53      43
-//!   b  in turns of 100        70       -6         67      -14          78      51        68      57
-//!   c  at random, by half     70       -6         61      -38          78      50         -       -
+//!   a  all, then records      70       -6         81       34          84      63        53      43
+//!   b  in turns of 100        70       -6         69       -6          77      49        68      57
+//!   c  at random, by half     70       -6         61      -37          75      43         -       -
 //! converting costs the whole item
-//!   a  all, then records      65      -23         68      -12          74      42
-//!   b  in turns of 100        65      -23         28     -152          74      42
-//!   c  at random, by half     65      -23         56      -55          74      41
+//!   a  all, then records      65      -23         71       -2          72      37
+//!   b  in turns of 100        65      -23         33     -132          61      12
+//!   c  at random, by half     65      -23         56      -54          73      38
 //! ```
 //!
 //! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries on
 //! elements leave flat a credit that three hundred queries on records don't use up, which the paper's Figure 9a doesn't show.
 //! Ours follows the workload, and pays for that where turning is no gain: a hundred queries on records gain about what it
 //! costs to stripe the item and to flatten it again. Its first conversion waits for as much regret as it costs, which is what
-//! it loses to a flat item from the beginning where flat is best throughout. Free to choose it goes to nested and stays there.
-//! Before the first one it takes conversions for as dear as they are on real items, which is more than in these truths: with
-//! unit costs of conversion that suit these it comes to 86 and 68 in a, and on real ones turns back and forth in b.
+//! it loses to a flat item from the beginning where flat is best throughout. Free to choose it goes to nested, and for
+//! queries on elements to flat, which it leaves again. Before the first conversion it takes conversions for as dear as they
+//! are on real items, which is more than in these truths.
 //!
-//! Shares of the measured rule's predictions within 10 % and 30 % (Figure 7; the paper has 90 % and 98 %), against a truth
-//! whose noise alone is 10 %, and in which filtered rows cost as much as others, which the model denies:
+//! Shares of the measured rule's predictions within 10 % and 30 % (Figure 7; the paper has 90 % and 98 %), against this truth.
+//! They are no measure of the model, which was made for layouts as they are and denies what the truth asserts, that every value
+//! of a column costs as much whether its row was selected or not; but of how well the rule decides all the same. How near
+//! predictions come on real items is for `benches/cost_model.rs` of the cache's crate to say.
 //!
 //! ```text
 //!        for the other layout    for the present one
-//!   a         44    81                42    82
-//!   b         50    88                36    77
-//!   c         56    90                30    71
+//!   a         26    66                29    69
+//!   b         25    64                28    71
+//!   c         23    59                30    72
 //! ```
 
 use super::as_printed::LayoutWindow;
 use super::measured::{MeasuredWindow, UnitCosts};
 use super::prediction_error::ErrorSummary;
+use super::sample_query::{SampleQuery, evenly};
 use super::{ItemShape, Layout, LayoutObservation};
 use crate::operator_cache::trace::random::Random;
 
@@ -68,7 +71,7 @@ const LOAD_NS: f64 = 1.0;
 fn truth_ns(layout: Layout, query: &LayoutObservation) -> (f64, f64) {
     let rows = query.rows_read(&ORDERS) as f64;
     let flat_rows = ORDERS.flat_row_count as f64;
-    let (records, elements) = (f64::from(query.record_columns_read), f64::from(query.element_columns_read));
+    let (records, elements) = (f64::from(query.record_columns.read), f64::from(query.element_columns.read));
     let columns = records + elements;
     match layout {
         Layout::Flat => (flat_rows * (VISIT_NS + columns * LOAD_NS), 0.0),
@@ -105,17 +108,8 @@ impl Conversion {
     }
 }
 
-fn query(reads_elements: bool, records: u32, elements: u32, selectivity: f64) -> LayoutObservation {
-    let rows = if reads_elements { ORDERS.flat_row_count } else { ORDERS.record_count };
-    LayoutObservation {
-        layout: Layout::Striped,
-        data_ns: 0,
-        compute_ns: 0,
-        reads_elements,
-        record_columns_read: records,
-        element_columns_read: elements,
-        selected_rows: (rows as f64 * selectivity) as u64,
-    }
+fn query(reads_elements: bool, record_columns: u32, element_columns: u32, share: f64) -> LayoutObservation {
+    evenly(&ORDERS, SampleQuery { reads_elements, record_columns, element_columns, share })
 }
 
 /// A query for one to five attributes, of all or of those that aren't nested.
@@ -267,12 +261,12 @@ fn errors(workload: Workload) -> [ErrorSummary; 2] {
 fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
     let two = [Layout::Striped, Layout::Flat];
     let table = [
-        (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [80, 30], [78, 51]),
-        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [67, -14], [78, 51]),
-        (Workload::AtRandom, Conversion::OneScan, [70, -6], [61, -38], [78, 50]),
-        (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [68, -12], [74, 42]),
-        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [28, -152], [74, 42]),
-        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [56, -55], [74, 41]),
+        (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [81, 34], [84, 63]),
+        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [69, -6], [77, 49]),
+        (Workload::AtRandom, Conversion::OneScan, [70, -6], [61, -37], [75, 43]),
+        (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [71, -2], [72, 37]),
+        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [33, -132], [61, 12]),
+        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [56, -54], [73, 38]),
     ];
     for (workload, conversion, printed, of_two, of_four) in table {
         let measured = |shape| move || Box::new(Measured { window: MeasuredWindow::default(), shape }) as Box<dyn Rule>;
@@ -294,9 +288,9 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
 #[test]
 fn most_predictions_are_within_the_bounds_that_the_module_states() {
     let table = [
-        (Workload::AllThenRecords, [(44, 81), (42, 82)]),
-        (Workload::TurnsOfHundred, [(50, 88), (36, 77)]),
-        (Workload::AtRandom, [(56, 90), (30, 71)]),
+        (Workload::AllThenRecords, [(26, 66), (29, 69)]),
+        (Workload::TurnsOfHundred, [(25, 64), (28, 71)]),
+        (Workload::AtRandom, [(23, 59), (30, 72)]),
     ];
     for (workload, stated) in table {
         let shares = errors(workload).map(|errors| {

@@ -1,21 +1,26 @@
 //! The example of the print, and the sums against the equations written out over a list of all queries.
 
 use super::*;
+use crate::operator_cache::layout::sample_query::{SampleQuery, evenly};
 use crate::operator_cache::trace::random::Random;
 
 const ORDERS: ItemShape =
     ItemShape { record_count: 100, flat_row_count: 400, record_columns: 9, element_columns: 16, size_bytes: [0; 4] };
 
 fn reading(layout: Layout, data_ns: u64, compute_ns: u64, reads_elements: bool) -> LayoutObservation {
-    LayoutObservation {
-        layout,
-        data_ns,
-        compute_ns,
-        reads_elements,
-        record_columns_read: 2,
-        element_columns_read: u32::from(reads_elements) * 2,
-        selected_rows: 10,
-    }
+    of_columns(layout, data_ns, compute_ns, reads_elements, [2, u32::from(reads_elements) * 2])
+}
+
+/// Reads so many columns of records, and of elements.
+fn of_columns(
+    layout: Layout,
+    data_ns: u64,
+    compute_ns: u64,
+    reads_elements: bool,
+    [record_columns, element_columns]: [u32; 2],
+) -> LayoutObservation {
+    let query = SampleQuery { reads_elements, record_columns, element_columns, share: 0.1 };
+    LayoutObservation { layout, data_ns, compute_ns, ..evenly(&ORDERS, query) }
 }
 
 /// §4.2: five queries with Σ D = 1000 and Σ C = 2000.
@@ -81,9 +86,8 @@ fn readings_in_other_layouts_and_of_nothing_are_passed_over() {
 #[test]
 fn the_nearest_striped_query_gives_the_compute_cost() {
     let mut window = LayoutWindow::default();
-    for (elements, element_columns_read, compute_ns) in [(true, 1, 10), (true, 8, 80), (false, 0, 3), (true, 8, 81)] {
-        let observation =
-            LayoutObservation { element_columns_read, ..reading(Layout::Striped, 100, compute_ns, elements) };
+    for (elements, element_columns, compute_ns) in [(true, 1, 10), (true, 8, 80), (false, 0, 3), (true, 8, 81)] {
+        let observation = of_columns(Layout::Striped, 100, compute_ns, elements, [2, element_columns]);
         window.observe(&ORDERS, &observation);
     }
     assert_eq!(window.compute_cost_ns(400, 10), Some(81), "the later of equal ones");
@@ -101,10 +105,8 @@ fn the_running_sums_are_those_of_the_equations() {
         for _ in 0..random.below(60) {
             let elements = random.below(2) == 0;
             let compute_ns = if layout == Layout::Striped { random.below(5_000) } else { 0 };
-            let observation = LayoutObservation {
-                record_columns_read: 1 + random.below(5) as u32,
-                ..reading(layout, random.below(5_000), compute_ns, elements)
-            };
+            let columns = [1 + random.below(5) as u32, u32::from(elements) * 2];
+            let observation = of_columns(layout, random.below(5_000), compute_ns, elements, columns);
             window.observe(&ORDERS, &observation);
             let (rows, columns) = (observation.rows_read(&ORDERS), observation.columns_read());
             if layout == Layout::Striped {
@@ -148,7 +150,7 @@ fn the_running_sums_are_those_of_the_equations() {
 fn memory_stays_bounded_whatever_is_asked() {
     let mut window = LayoutWindow::default();
     for columns in 0..10_000 {
-        let observation = LayoutObservation { record_columns_read: columns, ..reading(Layout::Striped, 9, 9, true) };
+        let observation = of_columns(Layout::Striped, 9, 9, true, [columns, 2]);
         window.observe(&ORDERS, &observation);
     }
     assert_eq!(window.history.len(), HISTORY_LENGTH);

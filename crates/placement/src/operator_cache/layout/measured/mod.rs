@@ -32,8 +32,8 @@ mod unit_costs;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
-pub use correction::{Correction, GREATEST_RATIO, SMOOTHING};
-pub use unit_costs::UnitCosts;
+pub use correction::{COMMON_READINGS, Correction, GREATEST_RATIO, PRIOR_READINGS, SMOOTHING};
+pub use unit_costs::{QueryCost, UnitCosts};
 
 use super::{ItemShape, Layout, LayoutObservation, Switch};
 
@@ -68,10 +68,10 @@ impl MeasuredWindow {
             self.restart(present);
         }
         let measured_ns = observation.total_ns() as f64;
-        let predicted_ns = costs.query_ns(present, shape, observation);
+        let predicted = costs.query_cost(present, shape, observation);
         // Where columns are lent no row or value was touched, and how long that took says nothing of those that will be.
-        if predicted_ns > costs.open_ns {
-            self.correction.observe_query(present, observation.reads_elements, predicted_ns, measured_ns);
+        if predicted.total_ns() > costs.opening_ns(observation) {
+            self.correction.observe_query(&predicted, observation);
         }
         for layout in Layout::ALL.into_iter().filter(|layout| *layout != present) {
             let other_ns = self.predict_ns(costs, shape, layout, observation);
@@ -92,8 +92,8 @@ impl MeasuredWindow {
         layout: Layout,
         observation: &LayoutObservation,
     ) -> f64 {
-        let ratio = self.correction.of_query(layout, observation.layout, observation.reads_elements);
-        costs.query_ns(layout, shape, observation) * ratio
+        let ratio = self.correction.of_query(layout, observation.reads_elements);
+        costs.query_cost(layout, shape, observation).total_ns() * ratio
     }
 
     /// Whether to convert, and into what, when `free_bytes` are there for the taking beside the item; costs are nanoseconds.

@@ -1,6 +1,7 @@
 //! When the rule converts an item and when it leaves it alone, against the regret written out over a list of all queries.
 
 use super::*;
+use crate::operator_cache::layout::sample_query::{SampleQuery, evenly};
 use crate::operator_cache::trace::random::Random;
 
 const ORDERS: ItemShape = ItemShape {
@@ -14,21 +15,19 @@ const ORDERS: ItemShape = ItemShape {
 const FREE: u64 = u64::MAX;
 
 fn query(reads_elements: bool, columns: u32) -> LayoutObservation {
-    LayoutObservation {
-        layout: Layout::Nested,
-        data_ns: 0,
-        compute_ns: 0,
-        reads_elements,
-        record_columns_read: columns,
-        element_columns_read: if reads_elements { columns } else { 0 },
-        selected_rows: if reads_elements { 200_000 } else { 50_000 },
-    }
+    of_share(reads_elements, columns, 0.5)
+}
+
+fn of_share(reads_elements: bool, columns: u32, share: f64) -> LayoutObservation {
+    let element_columns = if reads_elements { columns } else { 0 };
+    evenly(&ORDERS, SampleQuery { reads_elements, record_columns: columns, element_columns, share })
 }
 
 /// The query as it would be observed in a layout on a machine that is `slowness` times as slow as the model's.
 fn observed(query: LayoutObservation, layout: Layout, slowness: f64) -> LayoutObservation {
-    let data_ns = (UnitCosts::default().query_ns(layout, &ORDERS, &query) * slowness) as u64;
-    LayoutObservation { layout, data_ns, ..query }
+    let cost = UnitCosts::default().query_cost(layout, &ORDERS, &query);
+    let [data_ns, compute_ns] = [cost.data_ns, cost.compute_ns].map(|ns| (ns * slowness) as u64);
+    LayoutObservation { layout, data_ns, compute_ns, ..query }
 }
 
 /// Asks `query` in `layout` until the rule wants another layout: which one, and after how many queries.
@@ -89,7 +88,7 @@ fn the_rule_converts_when_the_regret_of_the_best_run_of_queries_exceeds_the_conv
 #[test]
 fn what_was_asked_long_ago_does_not_delay_a_switch() {
     // Every element passes, so that the flat columns are lent.
-    let elements = LayoutObservation { selected_rows: 400_000, ..query(true, 6) };
+    let elements = of_share(true, 6, 1.0);
     let records = query(false, 6);
     let fresh = until_switch(&mut MeasuredWindow::default(), records, Layout::Flat, &ORDERS, FREE);
     assert_eq!(fresh.map(|(to, _)| to), Some(Layout::Nested));
@@ -118,7 +117,7 @@ fn a_layout_that_does_not_fit_beside_the_present_one_is_not_chosen() {
 fn of_equal_layouts_the_smaller_is_chosen() {
     // No work but reading: what converting costs is all there is beside the sums, and that is free here too.
     let costs =
-        UnitCosts { convert_ns_per_byte: 0.0, gather_ns_per_value: 0.0, level_ns_per_value: 0.0, ..Default::default() };
+        UnitCosts { convert_ns_per_byte: 0.0, repeat_ns_per_value: 0.0, shred_ns_per_value: 0.0, ..Default::default() };
     let mut window = MeasuredWindow { present: Some(Layout::RowWise), ..Default::default() };
     for layout in [Layout::Nested, Layout::Flat, Layout::Striped] {
         window.rivals[layout.index()] = Rival { present_ns: 1e12, other_ns: 0.0 };
@@ -147,13 +146,13 @@ fn a_slower_machine_is_no_reason_to_switch() {
 fn readings_that_touch_no_value_correct_nothing() {
     let costs = UnitCosts::default();
     let mut window = MeasuredWindow::default();
-    let lent = LayoutObservation { selected_rows: 400_000, ..query(true, 6) };
+    let lent = of_share(true, 6, 1.0);
     for _ in 0..100 {
         window.observe(&costs, &ORDERS, &observed(lent, Layout::Flat, 50.0));
     }
     let filtered = LayoutObservation { layout: Layout::Flat, ..query(true, 6) };
     for layout in Layout::ALL {
-        let model_ns = costs.query_ns(layout, &ORDERS, &filtered);
+        let model_ns = costs.query_cost(layout, &ORDERS, &filtered).total_ns();
         assert_eq!(window.predict_ns(&costs, &ORDERS, layout, &filtered), model_ns);
     }
 }
