@@ -12,7 +12,7 @@ import matplotlib
 matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
-from cost_model import errors_percent
+from cost_model import errors_percent, own_errors_percent
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results import Results, Run, cumulative, less_percent, overheads_percent, smoothed
@@ -161,14 +161,18 @@ def figure_7(results: All) -> Figure | None:
     runs = results["9"].part("a") if "9" in results else {}
     if not {"striped", "flat"} <= set(runs) or not runs["striped"].fields["scans"] or not runs["flat"].fields["scans"]:
         return None
-    errors_by_layout = errors_percent(runs["striped"], runs["flat"])
-    if not all(errors_by_layout.values()):
+    models = {
+        "a  the equations as printed": errors_percent(runs["striped"], runs["flat"]),
+        "b  Thermocline's own model": own_errors_percent(runs["striped"], runs["flat"]),
+    }
+    if not all(errors for errors_by_layout in models.values() for errors in errors_by_layout.values()):
         return None
-    figure, [axes] = panels(1)
-    for layout, errors in errors_by_layout.items():
-        shares = [100 * (index + 1) / len(errors) for index in range(len(errors))]
-        line(axes, layout, shares, errors, label=f"{LABELS[layout]}, predicted from the other")
-    finish(axes, "queries (%)", "error (% of the measured cost)")
+    figure, axes = panels(2)
+    for axis, (title, errors_by_layout) in zip(axes, models.items(), strict=True):
+        for layout, errors in errors_by_layout.items():
+            shares = [100 * (index + 1) / len(errors) for index in range(len(errors))]
+            line(axis, layout, shares, errors, label=f"{LABELS[layout]}, predicted from the other")
+        finish(axis, "queries (%)", "error (% of the measured cost)", title)
     return figure
 
 

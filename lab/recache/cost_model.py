@@ -1,6 +1,7 @@
-"""The cost model of ReCache (PVLDB 2017, §4.2, equations 1 to 5) held against what was measured: figure 7.
+"""The cost model of ReCache (PVLDB 2017, §4.2, equations 1 to 5) and Thermocline's own, held against what was measured: figure 7.
 
-Owns the estimates. Needs, for each query, the scan of the cached item in either layout: time to get at the data (`data_ns`, the
+Owns the estimates of the equations; those of the own model are in the table of decisions, as they were before the query was
+measured. Needs, for each query, the scan of the cached item in either layout: time to get at the data (`data_ns`, the
 paper's D), time to compute (`compute_ns`, C), rows and columns read (`rows_read`, `columns_read`) and the rows that the item
 has when flattened (`row_count`, R), as the table of decisions tells them.
 """
@@ -62,6 +63,22 @@ def errors_percent(striped: Run, flat: Run) -> dict[str, list[float]]:
             errors["striped"].append(off_percent(predicted_striped, in_stripes.cost_ns))
         history.append(in_stripes)
     return {layout: sorted(values) for layout, values in errors.items()}
+
+
+def own_errors_percent(striped: Run, flat: Run) -> dict[str, list[float]]:
+    """The same of what Thermocline's model predicted of each query for the other layout than the one it was read in."""
+    predictions = {"flat": (striped, flat), "striped": (flat, striped)}
+    return {layout: sorted(predicted_errors(read, layout, measured)) for layout, (read, measured) in predictions.items()}
+
+
+def predicted_errors(read: Run, layout: str, measured: Run) -> list[float]:
+    """Errors of what was predicted for a layout in one run, beside the other run, which had the items in that layout."""
+    errors = []
+    for decisions, found in zip(read.fields.get("scans", []), scans(measured), strict=True):
+        predicted_ns = decisions[0].get(f"{layout}_ns") if len(decisions) == 1 else None
+        if predicted_ns is not None and found is not None:
+            errors.append(off_percent(float(predicted_ns), found.cost_ns))
+    return errors
 
 
 def distance(left: Scan, right: Scan) -> float:

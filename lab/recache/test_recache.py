@@ -154,3 +154,13 @@ def test_predictions_follow_the_paper_s_equations():
     assert errors["flat"] == [0, 20]
     # The second query's striped cost: (D + C of the nearest query before) * r / R = (5000 + 2000) / 4, measured 3000.
     assert errors["striped"] == [pytest.approx(100 * 1250 / 3000)]
+
+
+def test_our_own_predictions_for_the_other_layout_are_held_against_what_it_took_there():
+    read_striped = {**scan(1, 1, 1)[0], "flat_ns": "1200"}
+    read_flat = {**scan(1000, 0, 400)[0], "striped_ns": "900"}
+    striped = run([0, 0], scans=[[read_striped], []])
+    flat = run([0, 0], scans=[[read_flat], [read_flat]])
+    errors = cost_model.own_errors_percent(striped, flat)
+    # The second query read nothing in stripes, so that there is nothing to predict or to compare with.
+    assert errors == {"flat": [pytest.approx(20)], "striped": [pytest.approx(100 * 898 / 2)]}
