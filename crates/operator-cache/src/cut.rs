@@ -16,6 +16,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
 use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::compute::{FilterBuilder, FilterPredicate, take};
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
@@ -91,11 +92,14 @@ impl Cut {
         }
         let mut cut = Self::of_columns(columns, view, of_records, of_elements, outputs)?;
         cut.read = read.iter().map(|column| ColumnRoute::find(columns, &column.path)).collect::<Option<_>>()?;
-        for ColumnSpec { path, .. } in &read {
+        for ColumnSpec { path, data_type } in &read {
             let (of_records, of_elements) = &mut cut.column_counts;
             let count = if is_of_element(path) { of_elements } else { of_records };
             count.read += 1;
-            count.output += u32::from(outputs.contains(path));
+            let is_output = outputs.contains(path);
+            let has_width = data_type.is_primitive() || *data_type == DataType::Boolean;
+            count.output += u32::from(is_output);
+            count.varying += u32::from(is_output && !has_width);
             count.untested += u32::from(residual.domain(path).is_none());
         }
         let (of_records, of_elements) = (cut.of_records.clone(), cut.of_elements.clone());

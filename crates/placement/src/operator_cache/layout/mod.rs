@@ -154,6 +154,8 @@ pub struct ColumnsRead {
     pub output: u32,
     /// Those of the output that the filter does not look at: of them no more than the selected values is touched.
     pub untested: u32,
+    /// Those of the output whose values vary in width: texts, lists.
+    pub varying: u32,
 }
 
 impl ColumnsRead {
@@ -164,6 +166,7 @@ impl ColumnsRead {
             read: self.read.saturating_add(other.read),
             output: self.output.saturating_add(other.output),
             untested: self.untested.saturating_add(other.untested),
+            varying: self.varying.saturating_add(other.varying),
         }
     }
 }

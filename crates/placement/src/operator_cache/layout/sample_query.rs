@@ -25,8 +25,12 @@ pub(crate) fn evenly(shape: &ItemShape, query: SampleQuery) -> LayoutObservation
     // Elements of a record pass or fail together if they are filtered by their record.
     let entries = if tested_record { shape.record_count } else { rows } as f64;
     let runs = (entries * query.share * (1.0 - query.share)) as u64;
-    let columns =
-        |read: u32, is_tested: bool| ColumnsRead { read, output: read, untested: read - u32::from(is_tested) };
+    let columns = |read: u32, is_tested: bool| ColumnsRead {
+        read,
+        output: read,
+        untested: read - u32::from(is_tested),
+        varying: 0,
+    };
     LayoutObservation {
         layout: Layout::Nested,
         data_ns: 0,

@@ -6,7 +6,8 @@
 //! A piece that nothing passes is done with then, and one that everything passes is lent, not copied. The others are *cut*:
 //! every row is marked as passing or not; of the output's columns the values of passing rows are copied, one by one, or run by
 //! run where most rows pass. Of a column that was not tested the lines of the values taken are fetched first: of `n` values of
-//! 8 bytes of which the share `s` is taken, `n / 8 · (1 − (1 − s)^8)` lines. Beyond that:
+//! 8 bytes of which the share `s` is taken, `n / 8 · (1 − (1 − s)^8)` lines, each the dearer the more are left out between
+//! them. Texts take more to copy. Beyond that:
 //!
 //! - *nested*: record columns are tested once a record. Where rows are elements, the records that pass are spread over their
 //!   elements, and the output's record columns are gathered: each selected element gets its record's number, which takes
@@ -18,8 +19,9 @@
 //!   pass.
 //!
 //! All of that is counted by whoever reads ([`ReadCounts`](crate::operator_cache::layout::ReadCounts)), in numbers that are
-//! the same in every layout. Not in the model: that values of other widths than 8 bytes, strings above all, take longer or
-//! shorter; values that are missing; and which columns the processor's caches still hold of the query before.
+//! the same in every layout. Not in the model: how long texts are, and that comparing them takes longer; values that are
+//! missing; and which columns the processor's caches still hold of the query before, which makes queries on records by 15 to
+//! 25 % cheaper where they come one after the other.
 //!
 //! Paper: ReCache §4.2 extrapolates from the present layout's times; all of this is ours.
 
@@ -45,8 +47,12 @@ pub struct UnitCosts {
     pub copy_ns_per_value: f64,
     /// Finding a run of marked rows, copying its values, or spreading a run of records over their elements.
     pub run_ns_per_run: f64,
-    /// Fetching a line of 64 bytes of which some values are copied.
+    /// Moving a value that varies in width, beside what others take.
+    pub text_ns_per_value: f64,
+    /// Fetching a line of 64 bytes of which some values are copied, where its neighbours are fetched too.
     pub fetch_ns_per_line: f64,
+    /// Fetching a line that nobody foresaw, because those before it were left out.
+    pub seek_ns_per_line: f64,
     /// Writing the number of its record for an element.
     pub number_ns_per_row: f64,
     /// Going on to another record, or another run of elements, while numbering.
@@ -68,7 +74,8 @@ pub struct UnitCosts {
 impl Default for UnitCosts {
     /// Those of queries were fitted by least squares, so that none is negative, to 5400 readings of TPC-H's nested orders (1.5
     /// million records, 6 million elements, values of 8 bytes) in three layouts, on a core of 2 to 3 GHz. 73 % of the readings are within
-    /// 10 % of what these say, and 98 % within 30 %. That of rows is from `benches/cost_model.rs` of the cache's crate. A conversion was measured there too: 260 MB read and written from nested
+    /// 10 % of what these say, and 98 % within 30 %. Those of texts, seeks and rows are from `benches/cost_model.rs` of the
+    /// cache's crate, where the others come out the same within a third. A conversion was measured there too: 260 MB read and written from nested
     /// to flat in 173 ms, 950 MB to striped in 400; most of it goes into fresh memory. What is too little there is lost for
     /// good: items are converted to and fro.
     fn default() -> Self {
@@ -81,7 +88,9 @@ impl Default for UnitCosts {
             select_ns_per_row: 0.68,
             copy_ns_per_value: 0.32,
             run_ns_per_run: 7.3,
-            fetch_ns_per_line: 4.9,
+            text_ns_per_value: 6.7,
+            fetch_ns_per_line: 4.4,
+            seek_ns_per_line: 7.8,
             number_ns_per_row: 2.8,
             step_ns_per_record: 3.6,
             gather_ns_per_value: 0.27,
@@ -174,9 +183,10 @@ impl UnitCosts {
         let passed_records = (cut.rows + counts.whole_rows as f64) / elements_per_record(shape);
         let taken_records = (cut.runs + counts.whole_rows as f64 / elements_per_record(shape)).min(records);
         let numbers_ns = selected * self.number_ns_per_row + (passed_records + cut.runs) * self.step_ns_per_record;
-        let values_ns = selected * f64::from(query.record_columns.output) * self.gather_ns_per_value;
-        let lines = f64::from(query.record_columns.untested) * lines_fetched(records, taken_records);
-        own_ns + numbers_ns + values_ns + lines * self.fetch_ns_per_line
+        let values_ns = selected * f64::from(query.record_columns.output) * self.gather_ns_per_value
+            + selected * f64::from(query.record_columns.varying) * self.text_ns_per_value;
+        let lines_ns = f64::from(query.record_columns.untested) * self.lines_ns(records, taken_records);
+        own_ns + numbers_ns + values_ns + lines_ns
     }
 
     fn row_wise_ns(&self, shape: &ItemShape, query: &LayoutObservation, columns: ColumnsRead) -> f64 {
@@ -184,7 +194,8 @@ impl UnitCosts {
         let found_ns = flat_cut(shape, query)
             .map_or(0.0, |cut| cut.rows * self.mark_ns_per_row + cut.selected * self.select_ns_per_row);
         let taken = query.counts.selected_rows() as f64 * f64::from(columns.output);
-        tests_ns + found_ns + taken * self.stride_ns_per_value
+        let texts_ns = query.counts.selected_rows() as f64 * f64::from(columns.varying) * self.text_ns_per_value;
+        tests_ns + found_ns + taken * self.stride_ns_per_value + texts_ns
     }
 
     /// Taking the selected values of some columns out of pieces.
@@ -195,8 +206,19 @@ impl UnitCosts {
         } else {
             cut.selected * (self.select_ns_per_row + output * self.copy_ns_per_value)
         };
-        let lines = f64::from(columns.untested) * lines_fetched(cut.rows, cut.selected);
-        cut.rows * self.mark_ns_per_row + copied_ns + lines * self.fetch_ns_per_line
+        let texts_ns = cut.selected * f64::from(columns.varying) * self.text_ns_per_value;
+        let lines_ns = f64::from(columns.untested) * self.lines_ns(cut.rows, cut.selected);
+        cut.rows * self.mark_ns_per_row + copied_ns + texts_ns + lines_ns
+    }
+
+    /// Fetching the lines of a column of which `taken` of `stored` values are taken, at random.
+    fn lines_ns(&self, stored: f64, taken: f64) -> f64 {
+        if stored == 0.0 {
+            return 0.0;
+        }
+        let left_out = (1.0 - (taken / stored).min(1.0)).powi(VALUES_PER_LINE);
+        let lines = stored / f64::from(VALUES_PER_LINE) * (1.0 - left_out);
+        lines * (self.fetch_ns_per_line + left_out * (self.seek_ns_per_line - self.fetch_ns_per_line))
     }
 
     /// What converting the whole item costs: its bytes in both layouts, and the work on values that either needs.
@@ -238,15 +260,6 @@ fn flat_cut(shape: &ItemShape, query: &LayoutObservation) -> Option<Cut> {
     // The first rows of records have others between them.
     let selected = counts.selected_rows() as f64;
     Some(Cut { rows: (cut_rows + whole_rows) * elements_per_record(shape), selected, runs: selected })
-}
-
-/// Lines of a column of which `taken` of `stored` values are taken, at random.
-fn lines_fetched(stored: f64, taken: f64) -> f64 {
-    if stored == 0.0 {
-        return 0.0;
-    }
-    let share = (taken / stored).min(1.0);
-    stored / f64::from(VALUES_PER_LINE) * (1.0 - (1.0 - share).powi(VALUES_PER_LINE))
 }
 
 #[cfg(test)]
@@ -305,6 +318,19 @@ mod tests {
             clustered.counts.cut_runs = 0;
             assert!(cost(layout, &clustered) < cost(layout, &query), "{layout}");
         }
+    }
+
+    #[test]
+    fn texts_take_longer_wherever_they_are_copied() {
+        for layout in Layout::ALL {
+            let numbers = query(true, 2, 2, 0.5);
+            let mut texts = numbers;
+            texts.element_columns.varying = 1;
+            assert!(cost(layout, &texts) > cost(layout, &numbers), "{layout}");
+        }
+        let mut lent = query(true, 0, 2, 1.0);
+        lent.element_columns.varying = 2;
+        assert_eq!(cost(Layout::Flat, &lent), UnitCosts::default().opening_ns(&lent));
     }
 
     #[test]
