@@ -1,4 +1,4 @@
-"""The cost model of ReCache (PVLDB 2017, §4.2, equations 1 to 5) and Thermocline's own, held against what was measured: figure 7.
+"""Figure 7: the cost model of ReCache (PVLDB 2017, §4.2, equations 1 to 5) and our own, held against what was measured.
 
 Owns the estimates of the equations; those of the own model are in the table of decisions, as they were before the query was
 measured. Needs, for each query, the scan of the cached item in either layout: time to get at the data (`data_ns`, the

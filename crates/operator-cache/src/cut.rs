@@ -1,7 +1,8 @@
 //! How the rows that a query wants are cut out of rows that hold more.
 //!
 //! **Owns**: filtering by what kept or scanned rows do not imply (the residual predicate), and taking the asked-for columns
-//! out of them; the two ways to look at rows that are elements of lists ([`View`]).
+//! out of them; the two ways to look at rows that are elements of lists ([`View`]); counting what was done with the rows of an
+//! item, in numbers that don't depend on its layout.
 //! **Does not own**: which rows are read, and when.
 //!
 //! Columns of records are held once for each record. Where rows are elements, they are repeated as late as can be: a

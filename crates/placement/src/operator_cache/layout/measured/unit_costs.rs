@@ -73,11 +73,13 @@ pub struct UnitCosts {
 
 impl Default for UnitCosts {
     /// Those of queries were fitted by least squares, so that none is negative, to 5400 readings of TPC-H's nested orders (1.5
-    /// million records, 6 million elements, values of 8 bytes) in three layouts, on a core of 2 to 3 GHz. 73 % of the readings are within
-    /// 10 % of what these say, and 98 % within 30 %. Those of texts, seeks and rows are from `benches/cost_model.rs` of the
-    /// cache's crate, where the others come out the same within a third. A conversion was measured there too: 260 MB read and written from nested
-    /// to flat in 173 ms, 950 MB to striped in 400; most of it goes into fresh memory. What is too little there is lost for
-    /// good: items are converted to and fro.
+    /// million records, 6 million elements, numbers of 8 bytes) in three layouts, on a core of 2 to 3 GHz: 73 % of these
+    /// readings are within 10 % of what the units say, and 98 % within 30 %. Those of texts, seeks and rows are from
+    /// `benches/cost_model.rs` of the cache's crate, where the others come out about the same.
+    ///
+    /// A conversion was measured on TPC-H's orders too: 260 MB read and written from nested to flat in 173 ms, 950 MB to
+    /// striped in 400; most of it goes into fresh memory. What is too little there is lost for good: items are converted to
+    /// and fro.
     fn default() -> Self {
         Self {
             open_ns: 1_000.0,
