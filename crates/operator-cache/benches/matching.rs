@@ -132,6 +132,7 @@ fn main() {
                 columns: wanted.iter().map(|index| columns[*index].clone()).collect(),
                 predicate: Arc::clone(&predicate),
                 retain_columns: Arc::default(),
+                retain_expectation: Default::default(),
                 retain_predicate: predicate,
                 may_skip: false,
                 can_seek: true,

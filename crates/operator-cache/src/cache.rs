@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
 use thermocline_hardware::Clock;
 use thermocline_medium::FileVersion;
-use thermocline_placement::operator_cache::admission_rule::{AdmissionMode, AdmissionRule};
+use thermocline_placement::operator_cache::admission_rule::AdmissionRule;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
@@ -24,6 +24,7 @@ use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSo
 use crate::item::{Item, ItemId, ItemSummary};
 use crate::lazy::Promotion;
 use crate::matching::Match;
+use crate::planning::REBUILD_REASON;
 use crate::recording::Recorder;
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
@@ -35,11 +36,6 @@ const RECORD_COUNT: usize = 65_536;
 
 /// How often a request is planned anew because the scan it would have joined ended meanwhile.
 const PLAN_ATTEMPTS: usize = 8;
-
-/// Of the cache's limit, what an item made anew may take: what it takes is estimated from another.
-const REBUILD_SHARE: f64 = 0.9;
-
-const REBUILD_REASON: &str = "an item lacks columns, and there is no room for it and the completed one at a time";
 
 /// How a cache is made.
 #[derive(Debug)]
@@ -241,6 +237,8 @@ impl OperatorCache {
         for _ in 0..PLAN_ATTEMPTS {
             let began_ns = self.clock.monotonic_ns();
             let mut catalog = self.catalog.lock();
+            let placed = self.placed_bet(&catalog, request, pinned);
+            let request = placed.as_ref();
             let plan = self.plan(&catalog, request, pinned);
             let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
             let mut parts = None;
@@ -351,8 +349,7 @@ impl OperatorCache {
                     let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
                     self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
                     let rule = self.admission_rule();
-                    let is_widened = rule.mode != AdmissionMode::Lazy;
-                    let spec = scan_spec(request, pinned, retain, is_widened);
+                    let spec = scan_spec(request, pinned, retain, true);
                     let may_turn_lazy = rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
                     (spec, ScanStart { may_turn_lazy, ..ScanStart::anew(Arc::clone(&factory)) })
                 }
@@ -402,6 +399,8 @@ impl OperatorCache {
         }
         let catalog = self.catalog.lock();
         let summary = |item: &Item| self.summary(&catalog, item);
+        let placed = self.placed_bet(&catalog, request, pinned);
+        let request = placed.as_ref();
         match self.plan(&catalog, request, pinned) {
             Plan::Hit(found) => Explanation::Hit {
                 item: summary(&found.item),
@@ -493,22 +492,6 @@ impl OperatorCache {
     /// Bytes reserved for items, running scans, file records and hashes.
     pub fn reserved_bytes(&self) -> u64 {
         self.account.reserved_bytes()
-    }
-
-    /// How a request is answered: as the catalog has it, but that an item of whole columns is not completed where there is no room
-    /// for both it and the completed one, while one of all columns would fit in its place.
-    fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
-        match catalog.plan(request, pinned) {
-            Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
-                let completed_bytes = top_up.completed_bytes();
-                let others = catalog.evictable().into_iter().filter(|item| item.id != top_up.base.id.0);
-                let others_bytes: u64 = others.map(|item| item.size_bytes).sum();
-                let fits_beside = completed_bytes <= self.budget.cache_room_bytes().saturating_add(others_bytes);
-                let fits_alone = completed_bytes as f64 <= self.limit_bytes() as f64 * REBUILD_SHARE;
-                if fits_beside || !fits_alone { Plan::TopUp(top_up) } else { Plan::Rebuild(top_up.columns) }
-            }
-            plan => plan,
-        }
     }
 
     /// Notes that a combination is used: each of its items once, at the same time, for its part of the look-up.

@@ -16,6 +16,15 @@ pub struct ColumnSpec {
     pub data_type: DataType,
 }
 
+/// What keeping more than is asked for is expected to come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Expectation {
+    /// Of the item.
+    pub size_bytes: u64,
+    /// Of the scan, nanoseconds of one core.
+    pub execute_ns: u64,
+}
+
 /// A select over one file.
 #[derive(Debug, Clone)]
 pub struct SelectRequest {
@@ -32,6 +41,8 @@ pub struct SelectRequest {
     pub retain_predicate: Arc<Conjunction>,
     /// The columns to keep along with `retain_predicate`, where that is wider: `columns`, and perhaps others.
     pub retain_columns: Arc<[ColumnSpec]>,
+    /// Of an item of those rows and columns. What is expected to be worth less than what it would displace is not begun.
+    pub retain_expectation: Expectation,
     /// Whether bad records are left out: which ones are bad then depends on the columns that are read.
     pub may_skip: bool,
     /// Whether single records of the file can be read by their position: it is not compressed.

@@ -4,7 +4,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use thermocline_medium::Compression;
-use thermocline_operator_cache::ColumnSpec;
+use thermocline_operator_cache::{ColumnSpec, Expectation};
 use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
 use thermocline_placement::operator_cache::widening::{Earlier, Room, ScanCosts, ScanShape, Widening};
 use thermocline_predicate::FieldPath;
@@ -38,10 +38,16 @@ pub(crate) enum WholeColumns {
     Never,
 }
 
-/// When the cache should keep the columns of all rows, of a file that was asked before as `earlier` says.
-pub(super) fn whole_columns(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec], earlier: Earlier) -> WholeColumns {
+/// When the cache should keep the columns of all rows, of a file that was asked before as `earlier` says, and what they are
+/// expected to come to.
+pub(super) fn whole_columns(
+    scan: &Scan,
+    file: &QueryFile,
+    columns: &[ColumnSpec],
+    earlier: Earlier,
+) -> (WholeColumns, Expectation) {
     if scan.predicate.is_all() {
-        return WholeColumns::AtOnce;
+        return (WholeColumns::AtOnce, Expectation::default());
     }
     let text_bytes = match file.compression(&scan.options) {
         Compression::None => file.version.size_bytes,
@@ -67,7 +73,11 @@ pub(super) fn whole_columns(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec
     let inputs = shape.inputs(&costs, &room, earlier);
     let admission = cache.admission_rule();
     let rule = admission.widening();
-    match rule.decide(&inputs) {
+    let expectation = Expectation {
+        size_bytes: inputs.whole_columns_bytes,
+        execute_ns: inputs.scan_ns.saturating_add(inputs.extra_ns),
+    };
+    let when = match rule.decide(&inputs) {
         Widening::WholeColumns { .. } => WholeColumns::AtOnce,
         // Bytes of a store may cost their reader money.
         Widening::OwnPredicate { .. }
@@ -78,7 +88,8 @@ pub(super) fn whole_columns(scan: &Scan, file: &QueryFile, columns: &[ColumnSpec
             WholeColumns::WhenIdle
         }
         Widening::OwnPredicate { .. } => WholeColumns::Never,
-    }
+    };
+    (when, expectation)
 }
 
 /// About what a value of a type takes in Arrow; text is taken to be short.

@@ -19,8 +19,8 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Item, OpenedFile, Participant, Piece, PinnedSource, Reading,
-    RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
+    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Expectation, Item, OpenedFile, Participant, Piece,
+    PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::csv::CsvFormat;
@@ -119,18 +119,18 @@ impl Scan {
             options: options.into(),
             unnest: self.unnest.clone(),
         };
-        let (whole, retain_columns) = match pinned {
+        let ((whole, retain_expectation), retain_columns) = match pinned {
             Some(pinned) => {
                 let earlier = pinned.earlier(self.unnest.as_ref());
                 let whole = |columns: &[ColumnSpec]| estimates::whole_columns(self, file, columns, earlier);
                 // With those that others asked for, if that is worth it too.
                 let asked = self.database.cache().columns_asked(&source, pinned, &columns);
-                match asked.len() > columns.len() && whole(&asked) == WholeColumns::AtOnce {
-                    true => (WholeColumns::AtOnce, asked),
-                    false => (whole(&columns), Arc::clone(&columns)),
+                match whole(&asked) {
+                    kept if kept.0 == WholeColumns::AtOnce || asked.len() == columns.len() => (kept, asked),
+                    _ => (whole(&columns), Arc::clone(&columns)),
                 }
             }
-            None => (WholeColumns::Never, Arc::clone(&columns)),
+            None => ((WholeColumns::Never, Expectation::default()), Arc::clone(&columns)),
         };
         let retain_predicate = match whole {
             WholeColumns::AtOnce => Arc::default(),
@@ -142,6 +142,7 @@ impl Scan {
             predicate: Arc::clone(&self.predicate),
             retain_predicate,
             retain_columns,
+            retain_expectation,
             may_skip: self.options.on_error(&self.config) == OnError::Skip,
             can_seek: file.compression(&self.options) == Compression::None,
         };
@@ -184,8 +185,6 @@ pub(crate) struct ScanRun {
     hits: Count,
     misses: Count,
     skipped_records: Count,
-    /// Idle work gives way to it.
-    _busy: Busy,
 }
 
 impl std::fmt::Debug for ScanRun {
@@ -229,7 +228,6 @@ impl ScanRun {
         let files = scan.files.iter().map(|_| OnceCell::new()).collect();
         let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
         Self {
-            _busy: scan.database.idle_work().busy(),
             scan,
             outputs,
             schema,
@@ -292,7 +290,8 @@ impl ScanRun {
         metrics: &ExecutionPlanMetricsSet,
     ) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
         let baseline = BaselineMetrics::new(metrics, partition);
-        let state = PartitionState { run: self, file: 0, item: 0, rows: None, left_rows: limit, baseline };
+        let busy = self.scan.database.idle_work().busy();
+        let state = PartitionState { run: self, file: 0, item: 0, rows: None, left_rows: limit, baseline, _busy: busy };
         futures::stream::try_unfold(state, |mut state| async move {
             let batch = state.next().await?;
             Ok(batch.map(|batch| (batch, state)))
@@ -312,6 +311,8 @@ struct PartitionState {
     rows: Option<RowStream>,
     left_rows: Option<usize>,
     baseline: BaselineMetrics,
+    /// Until the partition's last row was taken, idle work gives way to it.
+    _busy: Busy,
 }
 
 /// Leaves the worker thread for a moment, after having woken the partitions that waited for a file's start. The last one

@@ -326,6 +326,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         predicate: Arc::clone(predicate),
         retain_predicate: Arc::clone(predicate),
         retain_columns: columns(names),
+        retain_expectation: Expectation::default(),
         may_skip: false,
         can_seek: true,
     }

@@ -192,3 +192,40 @@ fn rows_that_share_a_large_buffer_are_copied_before_they_are_kept() {
     assert!(owned.size_bytes() < 10_000, "{}", owned.size_bytes());
     assert_eq!(&owned.columns[0], &rows.columns[0]);
 }
+
+fn told_by(cache: &OperatorCache) -> Vec<(DecisionKind, String, &'static str)> {
+    let decisions = cache.decisions().into_iter();
+    decisions.map(|decision| (decision.kind, decision.path.to_string(), decision.reason)).collect()
+}
+
+#[test]
+fn more_than_is_asked_for_is_kept_in_the_place_of_what_is_worth_less_and_not_begun_where_it_would_be_refused() {
+    for (uses, is_kept) in [(1, true), (40, false)] {
+        let (cache, _budget) = timed_cache(40_000);
+        let fake = Arc::new(Fake { morsel_records: 5000, ..Fake::default() });
+        let ask = |name: &str, request: &SelectRequest| {
+            let source = SourceKey { path: Arc::from(name), ..request.source.clone() };
+            let pinned = pin(&cache, &object(name, "1", 1000));
+            let request = SelectRequest { source, ..request.clone() };
+            let answered = answer(cache.begin(&request, &pinned, true, fake.factory()), 1).unwrap();
+            assert_eq!(answered, expected(1000, &request.predicate));
+        };
+        // Rows of another file take most of the room.
+        for _ in 0..uses {
+            ask("other", &request(&["a", "b"], &between(0, 5000)));
+        }
+        let widened = |low: i64| SelectRequest {
+            retain_predicate: Arc::default(),
+            retain_expectation: Expectation { size_bytes: 20_000, execute_ns: 30_000 },
+            ..request(&["a", "b"], &between(low, low + 20))
+        };
+        for low in [100, 200, 300, 400, 500, 600, 800, 900] {
+            ask("f", &request(&["a", "b"], &between(low, low + 20)));
+        }
+        ask("f", &widened(700));
+        let of_f = cache.items().into_iter().filter(|item| &*item.source.path == "f");
+        let (whole, own): (Vec<_>, Vec<_>) = of_f.partition(|item| item.predicate.is_all());
+        assert_eq!(whole.len(), usize::from(is_kept), "{:?}", told_by(&cache));
+        assert!(is_kept || own.iter().any(|item| *item.predicate == *between(700, 720)), "what was asked for is kept");
+    }
+}

@@ -1,0 +1,83 @@
+//! How a request is answered, where that depends on memory.
+//!
+//! **Owns**: what of a request is not even tried because it would find no room. **Does not own**: which items there are and what they
+//! answer ([`Catalog::plan`]), what is worth keeping ([`admit`](admit())).
+//!
+//! Expectations are compared with the items' measurements as they are now; nothing is reserved, evicted or remembered.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use thermocline_placement::operator_cache::ItemMeasurements;
+use thermocline_placement::operator_cache::admission::{Admission, admit};
+use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
+
+use crate::cache::OperatorCache;
+use crate::catalog::{Catalog, Plan};
+use crate::file_record::PinnedSource;
+use crate::item::predicted_scan_ns;
+use crate::request::{Expectation, SelectRequest};
+
+/// Of the cache's limit, what an item made anew may take: what it takes is estimated from another.
+const REBUILD_SHARE: f64 = 0.9;
+
+/// Why all columns are read anew.
+pub(crate) const REBUILD_REASON: &str =
+    "an item lacks columns, and there is no room for it and the completed one together";
+
+impl OperatorCache {
+    /// How a request is answered: as the catalog has it, but that an item of whole columns is not completed where there is no room
+    /// for both it and the completed one, while one of all columns would fit in its place.
+    pub(crate) fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
+        match catalog.plan(request, pinned) {
+            Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
+                let completed_bytes = top_up.completed_bytes();
+                let others = catalog.evictable().into_iter().filter(|item| item.id != top_up.base.id.0);
+                let others_bytes: u64 = others.map(|item| item.size_bytes).sum();
+                let fits_beside = completed_bytes <= self.budget().cache_room_bytes().saturating_add(others_bytes);
+                let fits_alone = completed_bytes as f64 <= self.limit_bytes() as f64 * REBUILD_SHARE;
+                if fits_beside || !fits_alone { Plan::TopUp(top_up) } else { Plan::Rebuild(top_up.columns) }
+            }
+            plan => plan,
+        }
+    }
+
+    /// The request, with no more to be kept than is asked for where rows are not to be kept at all, or where the item of more can't
+    /// be expected to be admitted: a scan whose rows are refused once it runs keeps none.
+    pub(crate) fn placed_bet<'a>(
+        &self,
+        catalog: &Catalog,
+        request: &'a SelectRequest,
+        pinned: &PinnedSource,
+    ) -> Cow<'a, SelectRequest> {
+        let is_bet = request.retain_predicate != request.predicate;
+        let is_lazy = self.admission_rule().mode == AdmissionMode::Lazy;
+        if !is_bet || (!is_lazy && self.may_widen(catalog, request, pinned)) {
+            return Cow::Borrowed(request);
+        }
+        Cow::Owned(SelectRequest { retain_predicate: Arc::clone(&request.predicate), ..request.clone() })
+    }
+
+    fn may_widen(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> bool {
+        let Expectation { size_bytes, execute_ns } = request.retain_expectation;
+        let free_bytes = self.budget().cache_room_bytes();
+        if size_bytes <= free_bytes {
+            return true;
+        }
+        let newcomer = ItemMeasurements {
+            id: u64::MAX,
+            kind: request.source.kind,
+            use_count: 1 + u64::from(pinned.earlier(request.source.unnest.as_ref()).scan_count),
+            execute_ns,
+            cache_ns: 0,
+            reuse_scan_ns: predicted_scan_ns(size_bytes),
+            lookup_ns: 0,
+            size_bytes,
+            baseline: 0.0,
+            last_use: self.tick(),
+        };
+        let (state, items) = (self.policy_state(catalog), catalog.evictable());
+        let verdict = admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes());
+        matches!(verdict, Admission::Admit { .. })
+    }
+}
