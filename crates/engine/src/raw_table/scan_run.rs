@@ -8,8 +8,11 @@
 //! **Concurrency**: the partitions of a run share one cursor a file. A file's start (pinning its version may read the file
 //! to check it) happens once, on a blocking thread.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -315,12 +318,32 @@ struct PartitionState {
     _busy: Busy,
 }
 
+/// How often to try to leave the worker thread.
+const STEPS_ASIDE: usize = 8;
+
+/// How long whoever calls a task back waits until the task has left its worker thread.
+const CALL_BACK: Duration = Duration::from_micros(20);
+
 /// Leaves the worker thread for a moment, after having woken the partitions that waited for a file's start. The last one
 /// woken stands in this worker's slot for the next task, which no other worker takes from, and a scan hardly ever gives
 /// its worker up: without this, two partitions would run one after the other while a core stands idle.
+///
+/// Woken from outside, this task goes to whichever worker is idle; but who is called back before having left goes on as if
+/// nothing had been, and is as likely to be called back too soon the next time.
 async fn step_aside() {
-    // Woken from outside, this task goes to whichever worker is idle. A runtime that shuts down fails the query anyway.
-    let _ = tokio::task::spawn_blocking(|| ()).await;
+    for _ in 0..STEPS_ASIDE {
+        let mut has_left = false;
+        let mut call = pin!(tokio::task::spawn_blocking(|| std::thread::sleep(CALL_BACK)));
+        let called_back = poll_fn(|context| {
+            let called = call.as_mut().poll(context);
+            has_left |= called.is_pending();
+            called
+        });
+        // A runtime that shuts down fails the query anyway.
+        if called_back.await.is_err() || has_left {
+            return;
+        }
+    }
 }
 
 impl PartitionState {
