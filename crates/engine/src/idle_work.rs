@@ -4,7 +4,7 @@
 //! **Does not own**: the work itself ([`crate::raw_table`]'s).
 //!
 //! **Rules**
-//! - Work begins when no scan has run for [`QUIET`], and asks again ([`IdleWork::wait`]) before each of its steps, which take
+//! - Work begins when no scan has run for [`QUIET`], and asks again ([`IdleWork::go_on`]) before each of its steps, which take
 //!   milliseconds: whoever asks a query meanwhile waits for one step at most.
 //! - With the last session goes all work that is left: a database that nobody can ask has nothing to prepare for.
 //! - There is a thread while there is work, and none else.

@@ -223,7 +223,8 @@ impl OperatorCache {
     }
 
     /// Answers a request: by an item, by a scan that runs, by extending an item, by several items together, or by a new scan
-    /// of the file whose rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when the scan is first read.
+    /// of the file whose rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when the scan is
+    /// first read.
     pub fn begin(
         self: &Arc<Self>,
         request: &SelectRequest,

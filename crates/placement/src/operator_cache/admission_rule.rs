@@ -1,7 +1,7 @@
 //! The rule that a user sets for what new items hold: rows, the positions of their records, or whichever is the better bet.
 //!
-//! **Owns** the choice between choosing and being told. **Does not own** how it is chosen ([`super::eagerness`]), nor whether an
-//! item is worth its memory ([`super::admission`]). Pure.
+//! **Owns** the choice between choosing and being told. **Does not own** how it is chosen ([`super::eagerness`]), nor whether
+//! an item is worth its memory ([`super::admission`]). Pure.
 //!
 //! Paper: ReCache §6.2 compares the three.
 

@@ -10,18 +10,18 @@
 //! the cost of the one query after which nobody asks again, and gains without bound where somebody does.
 //!
 //! Bets that are lost one after the other must not add up. After each one that no later query made use of, the next on the
-//! same file (with the same list flattened) may cost half as much: a file that is always asked for something new loses two scans in all, however often it
-//! is asked. A bet that pays off restores the credit.
+//! same file (with the same list flattened) may cost half as much: a file that is always asked for something new loses two
+//! scans in all, however often it is asked. A bet that pays off restores the credit.
 //!
-//! Nor should anybody pay who asks only once. Of a file that no query had to scan before, nothing says yet that it will be asked again: the
-//! extra work may then take no more than [admission](super::admission_rule) allows caching to add to a query. Whoever asks a second time
-//! has shown that there is more to come.
+//! Nor should anybody pay who asks only once. Of a file that no query had to scan before, nothing says yet that it will be
+//! asked again: the extra work may then take no more than [admission](super::admission_rule) allows caching to add to a query.
+//! Whoever asks a second time has shown that there is more to come.
 //!
 //! Memory is the other price. A widened item is a bet without history, so it must not displace anything: it is weighed
 //! against free space alone, and may take half of that at most, so that a second table, or the same one with other
-//! columns, can be cached beside it. But scans that were made in vain are a history: each of them would have been spared. From the
-//! second on it may displace what is worth less, which is for [admission](super::admission) to say, to whom it is an item that was
-//! asked for as often; it leaves a quarter of the cache to others.
+//! columns, can be cached beside it. But scans that were made in vain are a history: each of them would have been spared. From
+//! the second on it may displace what is worth less, which is for [admission](super::admission) to say, to whom it is an item
+//! that was asked for as often; it leaves a quarter of the cache to others.
 //!
 //! Paper: beyond ReCache, which always caches the operator as asked; its §5.2 bounds the cost of eager caching alike, by a
 //! share of the scan.
@@ -141,8 +141,8 @@ pub struct WideningRule {
 }
 
 impl Default for WideningRule {
-    /// Half of the free space, or three quarters of all from the third scan on; as much work again as the scan, but for the first
-    /// one a tenth: see the module.
+    /// Half of the free space, or three quarters of all from the third scan on; as much work again as the scan, but for the
+    /// first one a tenth: see the module.
     fn default() -> Self {
         Self {
             free_share: 0.5,
