@@ -215,6 +215,8 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
         columns: columns(),
         predicate: Arc::clone(&everything),
         retain_predicate: everything,
+        retain_columns: columns(),
+        retain_expectation: Expectation::default(),
         may_skip: false,
         can_seek: false,
     };

@@ -80,7 +80,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let text = small_text();
     let data = DataSet { scale: SCALE, text: &text, thread_count: 1 };
-    let written = |name: &str, write: &dyn Fn(&mut BufWriter<std::fs::File>)| {
+    let written = |name: &str, write: &dyn Fn(&mut BufWriter<std::fs::File>) -> u64| {
         let path = folder.path().join(name);
         let mut out = BufWriter::new(std::fs::File::create(&path).unwrap());
         write(&mut out);
@@ -97,7 +97,7 @@ fn main() {
         });
         file
     };
-    let orders = written("orders.ndjson", &|out| drop(write_nested_orders(data, out).unwrap()));
+    let orders = written("orders.ndjson", &|out| write_nested_orders(data, out).unwrap());
     let early =
         ScanPlan::all_rows(vec![column("o_custkey", DataType::Int64), column("o_totalprice", DataType::Float64)]);
     let late = ScanPlan::all_rows(vec![column("o_comment", DataType::Utf8)]);
@@ -109,7 +109,7 @@ fn main() {
         report(&orders, &Format::Ndjson, name, plan);
     }
     let lineitem =
-        written("lineitem.csv", &|out| drop(write_table(data, TpchTable::Lineitem, TextFormat::Csv, out).unwrap()));
+        written("lineitem.csv", &|out| write_table(data, TpchTable::Lineitem, TextFormat::Csv, out).unwrap());
     let header = std::fs::read_to_string(folder.path().join("lineitem.csv")).unwrap();
     let names = header.lines().next().unwrap().split(',');
     let csv = Format::Csv(Arc::new(CsvFormat::with_columns(names)));

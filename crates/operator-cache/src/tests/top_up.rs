@@ -109,13 +109,11 @@ fn a_scan_that_finds_other_rows_fails_and_what_was_kept_is_dropped() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());
     let range = between(100, 300);
-    let kept_whole = |names: &[&str]| widened(names, &range);
-    let by_position = |names: &[&str]| request(names, &range);
     // The same version, but records are cut into morsels in another way, or one is gone: as if the content had moved.
     let moved = Fake { morsel_records: 24, ..Fake::default() };
     let lacking = Fake { lacks_record: Some(expected(RECORDS, &range)[5] as u64), ..Fake::default() };
-    let cases: [(&dyn Fn(&[&str]) -> SelectRequest, Fake); 2] = [(&kept_whole, moved), (&by_position, lacking)];
-    for (wanted, other) in cases {
+    for (is_whole, other) in [(true, moved), (false, lacking)] {
+        let wanted = |names: &[&str]| if is_whole { widened(names, &range) } else { request(names, &range) };
         ask(&cache, &fake, &wanted(&["a", "b"]));
         let pinned = pin(&cache, &object("f", "1", RECORDS));
         let start = cache.begin(&wanted(&["a", "b", "s"]), &pinned, true, Arc::new(other).factory());
