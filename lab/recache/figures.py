@@ -86,8 +86,8 @@ def layout(name: str) -> Configuration:
 
 
 def admission(name: str) -> Configuration:
-    """New items kept as rows, as offsets, or as it pays."""
-    return Configuration(name, settings={"thermocline.admission": name})
+    """New items kept as rows, as offsets, or as it pays; nothing beyond them by the first query, as in the paper."""
+    return Configuration(name, settings={"thermocline.admission": name, "thermocline.whole_columns": "later"})
 
 
 OFF = Configuration("off", settings={"thermocline.cache": "off"})

@@ -146,6 +146,15 @@ pub(crate) fn parse_on_error(name: &str, value: &str) -> Result<OnError> {
     }
 }
 
+/// `at_once`/`later`.
+fn parse_whole_columns(name: &str, value: &str) -> Result<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "at_once" => Ok(true),
+        "later" => Ok(false),
+        other => config_err!("{name}: expected 'at_once' or 'later', found '{other}'"),
+    }
+}
+
 /// `verify`/`trust`.
 pub(crate) fn parse_append(name: &str, value: &str) -> Result<Append> {
     match value.trim().to_ascii_lowercase().as_str() {
@@ -227,6 +236,11 @@ impl ExtensionOptions for ThermoclineConfig {
                 let rule = AdmissionRule { threshold, ..self.shared.cache.admission_rule() };
                 self.shared.cache.set_admission_rule(rule);
             }
+            "whole_columns" => {
+                let bets_at_once = parse_whole_columns(&name, value)?;
+                let rule = AdmissionRule { bets_at_once, ..self.shared.cache.admission_rule() };
+                self.shared.cache.set_admission_rule(rule);
+            }
             "trace" => match value.trim() {
                 "" | "none" => self.shared.trace.close(),
                 path => {
@@ -298,6 +312,11 @@ impl ExtensionOptions for ThermoclineConfig {
                 "admission_threshold",
                 self.shared.cache.admission_rule().threshold.to_string(),
                 "the share of a query's time, from 0 to 1, beyond which thermocline.admission = 'auto' keeps positions",
+            ),
+            entry(
+                "whole_columns",
+                if self.shared.cache.admission_rule().bets_at_once { "at_once" } else { "later" }.to_string(),
+                "whether the first query of a file may keep its columns whole (at_once), or the second, or idle time (later)",
             ),
             entry(
                 "trace",

@@ -81,7 +81,7 @@ pub(super) fn whole_columns(
         Widening::WholeColumns { .. } => WholeColumns::AtOnce,
         // Bytes of a store may cost their reader money.
         Widening::OwnPredicate { .. }
-            if admission.mode == AdmissionMode::Auto
+            if admission.mode != AdmissionMode::Lazy
                 && matches!(file.source, Source::Local(_))
                 && rule.is_worth_idle_time(&inputs) =>
         {

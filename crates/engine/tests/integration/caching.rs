@@ -43,6 +43,7 @@ async fn who_asks_first_pays_for_no_one_else_and_who_asks_after_a_while_finds_wh
     let held = "SELECT max(row_count) FROM thermocline.cache_items";
     for asks_at_once in [false, true] {
         let session = harness::session();
+        rows(&session, "SET thermocline.whole_columns = 'later'").await;
         rows(&session, &sql(300, 400)).await;
         assert_eq!(decisions(&session, "miss").await, 1);
         if !asks_at_once {
@@ -64,6 +65,7 @@ async fn a_file_that_changes_before_its_columns_are_read_is_not_taken_for_the_ol
     let folder = Folder::new();
     let path = folder.file("t.csv", numbered_csv(FIRST, 60_000));
     let session = harness::session();
+    rows(&session, "SET thermocline.whole_columns = 'later'").await;
     let sql = format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN 100 AND 900", path.display());
     for round in 1..6 {
         rows(&session, &sql).await;
@@ -85,7 +87,6 @@ async fn columns_that_an_item_lacks_are_scanned_alone() {
         let session = harness::session();
         let first = format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN 100 AND 900", path.display());
         rows(&session, &first).await;
-        rest(&session);
         let second =
             format!("SELECT count(*), sum(value), sum(id) FROM '{}' WHERE value BETWEEN 200 AND 950", path.display());
         let explained = rows(&session, &format!("EXPLAIN CACHE {second}")).await;

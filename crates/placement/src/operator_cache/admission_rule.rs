@@ -76,12 +76,14 @@ pub struct AdmissionRule {
     pub mode: AdmissionMode,
     /// Caching's share of a query's time at most, from 0 to 1.
     pub threshold: f64,
+    /// Whether the first scan of a file may keep more than was asked for at the price of any later one, and not of the threshold.
+    pub bets_at_once: bool,
 }
 
 impl Default for AdmissionRule {
-    /// By the sample, with [`DEFAULT_THRESHOLD`].
+    /// By the sample, with [`DEFAULT_THRESHOLD`]; betting at once.
     fn default() -> Self {
-        Self { mode: AdmissionMode::default(), threshold: DEFAULT_THRESHOLD }
+        Self { mode: AdmissionMode::default(), threshold: DEFAULT_THRESHOLD, bets_at_once: true }
     }
 }
 
@@ -91,14 +93,13 @@ impl AdmissionRule {
         self.mode != AdmissionMode::Eager
     }
 
-    /// What more than was asked for may cost: the first scan of a file no more than caching may, unless rows are wanted at any
-    /// price.
+    /// What more than was asked for may cost the first scan of a file: as much as any later one, or no more than caching may.
     pub fn widening(&self) -> WideningRule {
         let rule = WideningRule::default();
         let first_extra_work_share = match self.mode {
-            AdmissionMode::Eager => rule.extra_work_share,
-            AdmissionMode::Auto => self.threshold.min(rule.extra_work_share),
             AdmissionMode::Lazy => 0.0,
+            _ if self.bets_at_once => rule.extra_work_share,
+            _ => self.threshold.min(rule.extra_work_share),
         };
         WideningRule { first_extra_work_share, ..rule }
     }
@@ -171,11 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_asked_for_costs_the_first_scan_no_more_than_caching_may() {
-        let first_share = |mode| AdmissionRule { mode, threshold: 0.25 }.widening().first_extra_work_share;
-        assert_eq!(first_share(AdmissionMode::Auto), 0.25);
-        assert_eq!(first_share(AdmissionMode::Lazy), 0.0);
-        assert_eq!(first_share(AdmissionMode::Eager), WideningRule::default().extra_work_share);
+    fn more_than_was_asked_for_costs_the_first_scan_no_more_than_caching_may_unless_bets_are_wanted_at_once() {
+        let first_share = |mode, bets_at_once| {
+            AdmissionRule { mode, threshold: 0.25, bets_at_once }.widening().first_extra_work_share
+        };
+        for mode in [AdmissionMode::Auto, AdmissionMode::Eager] {
+            assert_eq!(first_share(mode, false), 0.25);
+            assert_eq!(first_share(mode, true), WideningRule::default().extra_work_share);
+        }
+        assert_eq!((first_share(AdmissionMode::Lazy, false), first_share(AdmissionMode::Lazy, true)), (0.0, 0.0));
     }
 
     #[test]
