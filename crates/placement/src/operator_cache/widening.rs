@@ -13,9 +13,9 @@
 //! same file (with the same list flattened) may cost half as much: a file that is always asked for something new loses two
 //! scans in all, however often it is asked. A bet that pays off restores the credit.
 //!
-//! Nor should anybody pay who asks only once. Of a file that no query had to scan before, nothing says yet that it will be
-//! asked again: the extra work may then take no more than [admission](super::admission_rule) allows caching to add to a query.
-//! Whoever asks a second time has shown that there is more to come.
+//! Nor need anybody pay who asks only once. Where users want it so, the first scan of a file may take no more extra work than
+//! [admission](super::admission_rule) allows caching to add to a query: nothing says yet that it will be asked again. Whoever
+//! asks a second time has shown that there is more to come.
 //!
 //! Memory is the other price. A widened item is a bet without history, so it must not displace anything: it is weighed
 //! against free space alone, and may take half of that at most, so that a second table, or the same one with other
