@@ -104,10 +104,13 @@ impl IdleWork {
         let work = Arc::clone(self);
         let thread = std::thread::Builder::new().name("thermocline-idle".to_string()).spawn(move || work.run());
         if thread.is_err() {
-            // Without a thread it is not done; the next job tries again.
-            let mut state = self.state.lock();
-            state.has_thread = false;
-            let _left = std::mem::take(&mut state.queue);
+            // Without a thread it is not done; the next job tries again. Jobs are dropped without the lock, for what goes with
+            // them may want it.
+            let _left = {
+                let mut state = self.state.lock();
+                state.has_thread = false;
+                std::mem::take(&mut state.queue)
+            };
         }
     }
 
@@ -163,8 +166,7 @@ impl IdleWork {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::mpsc;
+    use std::sync::mpsc::{self, RecvTimeoutError};
 
     use super::*;
 
@@ -174,15 +176,21 @@ mod tests {
         let _session = idle.presence();
         let busy = idle.busy();
         let (done, is_done) = mpsc::channel();
-        let running = Arc::new(AtomicUsize::new(1));
-        let seen = Arc::clone(&running);
         idle.submit(Box::new(move |idle| {
-            assert!(idle.wait());
-            done.send(seen.load(Ordering::SeqCst)).ok();
+            for step in ["first", "second"] {
+                assert!(if step == "first" { idle.wait() } else { idle.go_on() });
+                done.send(step).ok();
+                // What runs now is to be heeded by the next step.
+                std::thread::sleep(4 * QUIET);
+            }
         }));
-        running.store(0, Ordering::SeqCst);
+        assert_eq!(is_done.recv_timeout(4 * QUIET), Err(RecvTimeoutError::Timeout), "something runs");
         drop(busy);
-        assert_eq!(is_done.recv(), Ok(0));
+        assert_eq!(is_done.recv(), Ok("first"));
+        let busy = idle.busy();
+        assert_eq!(is_done.recv_timeout(8 * QUIET), Err(RecvTimeoutError::Timeout), "something runs again");
+        drop(busy);
+        assert_eq!(is_done.recv(), Ok("second"));
         assert!(idle.rest(Duration::from_secs(60)));
     }
 

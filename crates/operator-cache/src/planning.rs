@@ -1,7 +1,8 @@
 //! How a request is answered, where that depends on memory.
 //!
 //! **Owns**: what of a request is not even tried because it would find no room. **Does not own**: which items there are and
-//! what they answer ([`Catalog::plan`]), what is worth keeping ([`admit`](admit())).
+//! what they answer ([`Catalog::plan`]), what is worth keeping ([`admit`](admit())), whether an item is completed or made anew
+//! ([`CompletionRule`]).
 //!
 //! Expectations are compared with the items' measurements as they are now; nothing is reserved, evicted or remembered.
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
 use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
+use thermocline_placement::operator_cache::top_up::{Completion, CompletionInputs, CompletionRule};
 
 use crate::cache::OperatorCache;
 use crate::catalog::{Catalog, Plan};
@@ -18,25 +20,27 @@ use crate::file_record::PinnedSource;
 use crate::item::predicted_scan_ns;
 use crate::request::{Expectation, SelectRequest};
 
-/// Of the cache's limit, what an item made anew may take: what it takes is estimated from another.
-const REBUILD_SHARE: f64 = 0.9;
-
 /// Why all columns are read anew.
 pub(crate) const REBUILD_REASON: &str =
     "an item lacks columns, and there is no room for it and the completed one together";
 
 impl OperatorCache {
-    /// How a request is answered: as the catalog has it, but that an item of whole columns is not completed where there is no
-    /// room for both it and the completed one, while one of all columns would fit in its place.
+    /// How a request is answered: as the catalog has it, but that an item of whole columns that lacks some is made anew where
+    /// there is no room for both it and the completed one.
     pub(crate) fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
         match catalog.plan(request, pinned) {
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
-                let completed_bytes = top_up.completed_bytes();
                 let others = catalog.evictable().into_iter().filter(|item| item.id != top_up.base.id.0);
-                let others_bytes: u64 = others.map(|item| item.size_bytes).sum();
-                let fits_beside = completed_bytes <= self.budget().cache_room_bytes().saturating_add(others_bytes);
-                let fits_alone = completed_bytes as f64 <= self.limit_bytes() as f64 * REBUILD_SHARE;
-                if fits_beside || !fits_alone { Plan::TopUp(top_up) } else { Plan::Rebuild(top_up.columns) }
+                let inputs = CompletionInputs {
+                    completed_bytes: top_up.completed_bytes(),
+                    free_bytes: self.budget().cache_room_bytes(),
+                    others_bytes: others.map(|item| item.size_bytes).sum(),
+                    limit_bytes: self.limit_bytes(),
+                };
+                match CompletionRule::default().decide(&inputs) {
+                    Completion::Beside => Plan::TopUp(top_up),
+                    Completion::InPlace => Plan::Rebuild(top_up.columns),
+                }
             }
             plan => plan,
         }

@@ -3,7 +3,15 @@
 //! Completing keeps the missing columns of every row, also of those that the query rejects; the kept columns cost nothing.
 //! Where the whole of the query's columns would be worth [widening](super::widening), its missing ones are too. Where not,
 //! because earlier bets were lost or values are costly beside the scan, completing is still the smaller work if at most half
-//! of the columns are missing: what is parsed in vain is then no more than what is not parsed again. Pure.
+//! of the columns are missing: what is parsed in vain is then no more than what is not parsed again.
+//!
+//! And how: the missing columns can be read alone and laid beside the kept ones. That is the least work, but until it is done
+//! both the item and the completed one are held. Or all columns are read anew, and the item goes when the new one needs its
+//! room: more work, once, and no memory twice. So the columns are read alone while both can be made to fit, be it by displacing
+//! all others. If they can't, all are read anew, provided that the result will fit when it stands alone; else the missing ones
+//! alone all the same: the query is spared the others, and nothing is kept.
+//!
+//! Owns these two choices; not whether the result is worth its place ([`super::admission`] says so, of either). Pure.
 //!
 //! Paper: beyond ReCache.
 
@@ -11,6 +19,52 @@
 /// `missing_columns`; `is_worth_widening` says that all rows of all of them would be kept without that item.
 pub fn is_worth_completing(missing_columns: usize, wanted_columns: usize, is_worth_widening: bool) -> bool {
     is_worth_widening || missing_columns * 2 <= wanted_columns
+}
+
+/// What is known when the choice is made, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompletionInputs {
+    /// What the completed item is estimated to take, all its columns together.
+    pub completed_bytes: u64,
+    /// What caches may still take.
+    pub free_bytes: u64,
+    /// What is held by other items, which could go.
+    pub others_bytes: u64,
+    /// What caches may hold in all.
+    pub limit_bytes: u64,
+}
+
+/// How the column is got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It alone is read.
+    Beside,
+    /// All are read anew.
+    InPlace,
+}
+
+/// The threshold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompletionRule {
+    /// Of the limit, what an item in the place of another may be estimated to take: estimates are off by some percent, and what is
+    /// refused in the end was read for nothing.
+    pub limit_share: f64,
+}
+
+impl Default for CompletionRule {
+    /// Nine tenths.
+    fn default() -> Self {
+        Self { limit_share: 0.9 }
+    }
+}
+
+impl CompletionRule {
+    /// Decides.
+    pub fn decide(&self, inputs: &CompletionInputs) -> Completion {
+        let fits_beside = inputs.completed_bytes <= inputs.free_bytes.saturating_add(inputs.others_bytes);
+        let fits_alone = inputs.completed_bytes as f64 <= inputs.limit_bytes as f64 * self.limit_share;
+        if !fits_beside && fits_alone { Completion::InPlace } else { Completion::Beside }
+    }
 }
 
 #[cfg(test)]
@@ -23,5 +77,23 @@ mod tests {
         assert!(is_worth_completing(2, 4, false));
         assert!(!is_worth_completing(2, 3, false));
         assert!(is_worth_completing(2, 3, true));
+    }
+
+    #[test]
+    fn an_item_gives_way_only_where_both_find_no_room_and_the_completed_one_does() {
+        let decide = |completed_bytes, free_bytes, others_bytes| {
+            CompletionRule::default().decide(&CompletionInputs {
+                completed_bytes,
+                free_bytes,
+                others_bytes,
+                limit_bytes: 1000,
+            })
+        };
+        assert_eq!(decide(400, 400, 0), Completion::Beside);
+        assert_eq!(decide(400, 300, 100), Completion::Beside, "others may go");
+        assert_eq!(decide(401, 300, 100), Completion::InPlace);
+        assert_eq!(decide(900, 300, 100), Completion::InPlace);
+        assert_eq!(decide(901, 300, 100), Completion::Beside, "it fits nowhere");
+        assert_eq!(decide(u64::MAX, u64::MAX, u64::MAX), Completion::Beside);
     }
 }
