@@ -15,7 +15,7 @@ use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use thermocline_budget::Budget;
-use thermocline_hardware::{Clock, Machine, SystemClock};
+use thermocline_hardware::{Clock, Machine, SystemClock, first_touch};
 use thermocline_medium::OpenStores;
 pub use thermocline_medium::StoreOptions;
 use thermocline_operator_cache::{CacheOptions, OperatorCache, Recorder};
@@ -96,6 +96,7 @@ impl Database {
         let cache_options = CacheOptions {
             policy: options.eviction.policy(),
             recorder: Some(Arc::clone(&trace) as Arc<dyn Recorder>),
+            fresh_ns_per_byte: first_touch().map_or(0.0, |touch| touch.least_ns_per_byte()),
             ..CacheOptions::default()
         };
         let cache = OperatorCache::new(cache_options, &budget, Arc::clone(&clock));

@@ -5,6 +5,9 @@
 
 use crate::{Clock, SystemClock};
 
+/// Of a huge page, as most systems have them.
+const HUGE_BYTES: usize = 2 << 20;
+
 /// What the system takes to bring in fresh memory. Measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstTouch {
@@ -19,13 +22,17 @@ impl FirstTouch {
     pub fn huge_over_small(&self) -> f64 {
         self.huge_ns as f64 / self.small_ns.max(1) as f64
     }
+
+    /// Nanoseconds for a byte, on whichever pages take less.
+    pub fn least_ns_per_byte(&self) -> f64 {
+        self.small_ns.min(self.huge_ns) as f64 / HUGE_BYTES as f64
+    }
 }
 
 /// Touches as many bytes as a huge page has on small pages, then a huge page. Takes less than a millisecond as a rule, and
 /// allocates nothing. None where there are no huge pages to ask for, or no memory.
 #[cfg(target_os = "linux")]
 pub fn first_touch() -> Option<FirstTouch> {
-    const HUGE_BYTES: usize = 2 << 20;
     const SMALL_BYTES: usize = 4 << 10;
     let clock = SystemClock::new();
     // SAFETY: a private mapping of its own, given back below; what is written lies within it.
@@ -78,5 +85,6 @@ mod tests {
     fn the_ratio_of_nothing_is_finite() {
         assert_eq!(FirstTouch { small_ns: 0, huge_ns: 0 }.huge_over_small(), 0.0);
         assert_eq!(FirstTouch { small_ns: 10, huge_ns: 30 }.huge_over_small(), 3.0);
+        assert_eq!(FirstTouch { small_ns: 4 << 20, huge_ns: 1 << 20 }.least_ns_per_byte(), 0.5);
     }
 }

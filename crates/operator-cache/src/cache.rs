@@ -46,12 +46,14 @@ pub struct CacheOptions {
     pub decision_count: usize,
     /// Is told what the cache is asked for.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// Nanoseconds that the system takes to bring in a byte of fresh memory: what is kept is not used again for the next rows.
+    pub fresh_ns_per_byte: f64,
 }
 
 impl Default for CacheOptions {
-    /// ReCache's policy, 4096 decisions, nobody who records.
+    /// ReCache's policy, 4096 decisions, nobody who records, fresh memory for nothing.
     fn default() -> Self {
-        Self { policy: &ReCache, decision_count: 4096, recorder: None }
+        Self { policy: &ReCache, decision_count: 4096, recorder: None, fresh_ns_per_byte: 0.0 }
     }
 }
 
@@ -59,6 +61,7 @@ impl Default for CacheOptions {
 pub struct OperatorCache {
     policy: &'static dyn EvictionPolicy,
     recorder: Option<Arc<dyn Recorder>>,
+    pub(crate) fresh_ns_per_byte: f64,
     budget: Budget,
     account: Account,
     clock: Arc<dyn Clock>,
@@ -175,6 +178,7 @@ impl OperatorCache {
         let cache = Arc::new(Self {
             policy: options.policy,
             recorder: options.recorder,
+            fresh_ns_per_byte: options.fresh_ns_per_byte,
             budget: budget.clone(),
             account: budget.account("operator cache", Purpose::Cache),
             clock,

@@ -85,8 +85,13 @@ impl OperatorCache {
         if !is_sampled(progress) || meters.chosen.swap(true, load) {
             return;
         }
-        let (execute_ns, caching_ns) = (meters.execute_ns.load(load), meters.cache_ns.load(load));
-        let end = QueryTimes { overall_ns: execute_ns.saturating_add(caching_ns), caching_ns };
+        let (execute_ns, cache_ns) = (meters.execute_ns.load(load), meters.cache_ns.load(load));
+        // Rows that stay leave none of their memory to the next ones, whose decoding then waits for fresh pages.
+        let fresh_ns = (meters.kept_bytes.load(load) as f64 * self.fresh_ns_per_byte) as u64;
+        let end = QueryTimes {
+            overall_ns: execute_ns.saturating_add(cache_ns),
+            caching_ns: cache_ns.saturating_add(fresh_ns.min(execute_ns)),
+        };
         let sample = CachingSample { begin: QueryTimes::default(), end, progress };
         let kept_item_count = self.catalog().kept_item_count(&scan.source.path);
         let earlier = EarlierUse { kept_item_count, history: *meters.worth.lock() };

@@ -92,9 +92,13 @@ fn a_narrower_request_promotes_the_whole_item_if_it_can_tell_its_rows_and_reads_
 
 /// A cache under whose clock each morsel takes so long to decode, and then to keep, in nanoseconds.
 fn timed(decode_ns: u64, cache_ns: u64, threshold: f64) -> (Arc<OperatorCache>, Arc<Fake>) {
+    timed_with(CacheOptions::default(), decode_ns, cache_ns, threshold)
+}
+
+fn timed_with(options: CacheOptions, decode_ns: u64, cache_ns: u64, threshold: f64) -> (Arc<OperatorCache>, Arc<Fake>) {
     let clock = Arc::new(SteppedClock::default());
     let budget = Budget::new(64 << 20, None);
-    let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::clone(&clock) as _);
+    let cache = OperatorCache::new(options, &budget, Arc::clone(&clock) as _);
     cache.set_admission_rule(AdmissionRule { threshold, ..AdmissionRule::default() });
     let fake = Arc::new(Fake::default());
     *fake.interrupt.lock() = Some(Box::new(move |seam| {
@@ -154,6 +158,22 @@ fn rows_are_kept_while_that_costs_little_and_positions_when_it_does_not() {
             let number = |name: &str| lazy.numbers.iter().find(|number| number.0 == name).unwrap().1;
             let overhead = cache_ns as f64 / (cache_ns + decode_ns) as f64;
             assert!((number("overhead") - overhead).abs() < 0.01, "{:?}", lazy.numbers);
+        }
+    }
+}
+
+#[test]
+fn memory_that_kept_rows_leave_to_none_is_part_of_what_keeping_costs() {
+    for (fresh_ns_per_byte, is_lazy) in [(0.0, false), (1e9, true)] {
+        let options = CacheOptions { fresh_ns_per_byte, ..CacheOptions::default() };
+        let (cache, fake) = timed_with(options, 900, 0, 0.5);
+        let range = between(100, 300);
+        assert_eq!(ask(&cache, &fake, &request(&["a", "b"], &range)), expected(RECORDS, &range));
+        assert_eq!(laziness(&cache), [is_lazy], "{fresh_ns_per_byte} ns a byte");
+        let decisions = cache.decisions();
+        let lazy = decisions.iter().filter(|decision| decision.kind == DecisionKind::Lazy);
+        for (name, number) in lazy.flat_map(|decision| &decision.numbers) {
+            assert!(*name != "overhead" || *number == 1.0, "no more than the scan took: {number}");
         }
     }
 }

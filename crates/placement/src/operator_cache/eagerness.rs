@@ -13,12 +13,13 @@
 //! 4. Without a sample there is no answer yet, and the scan goes on keeping both.
 //!
 //! **What the overhead is.** `t_o` is all the time the query has spent up to some moment, in whatever operator, caching
-//! included; `t_c` is the part of it spent on caching eagerly: parsing what only the cache wants, and copying rows. Keeping the
-//! offsets meanwhile is not caching in this sense, as a lazy item would cost it too. Both are taken at the beginning of the
-//! sample and at its end, and a file that is `N` times as large as the sample will take the query to
-//! `t_o1 + N · (t_o2 − t_o1)`, and caching to `t_c1 + N · (t_c2 − t_c1)`. The overhead is `t_c / t_o`: caching's share of the
-//! whole, from 0 to 1. A share of a tenth lengthens the query by a ninth. What was spent before the sample, such as the join of
-//! two other tables, so counts once and not `N` times: a caching operator behind an expensive join is not taken for cheap.
+//! included; `t_c` is the part of it spent on caching eagerly: parsing what only the cache wants, copying rows, and waiting for
+//! fresh memory where rows that stay leave none to the next ones. Keeping the offsets meanwhile is not caching in this sense,
+//! as a lazy item would cost it too. Both are taken at the beginning of the sample and at its end, and a file that is `N` times
+//! as large as the sample will take the query to `t_o1 + N · (t_o2 − t_o1)`, and caching to `t_c1 + N · (t_c2 − t_c1)`. The
+//! overhead is `t_c / t_o`: caching's share of the whole, from 0 to 1. A share of a tenth lengthens the query by a ninth. What
+//! was spent before the sample, such as the join of two other tables, so counts once and not `N` times: a caching operator
+//! behind an expensive join is not taken for cheap.
 //!
 //! Times may be those of one thread, or of all threads summed, if both `t_o` and `t_c` are. In a query that computes on several
 //! threads the elapsed time of one of them won't do for the one and the sum for the other.
