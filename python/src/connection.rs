@@ -39,7 +39,8 @@ impl Amount {
 /// "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches alone. `threads`
 /// is how many parts a query runs in, one per core when absent. `eviction` names the policy by which cached results make
 /// room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb". `database`
-/// is None or ":memory:": nothing is kept on disk.
+/// is the folder in which it keeps what spares work the next time, made if its parent is there, and open in one process at a
+/// time; nothing is kept on disk where it is None or ":memory:".
 ///
 /// >>> import thermocline
 /// >>> db = thermocline.connect(memory="1GB")
@@ -55,13 +56,6 @@ pub(crate) fn connect(
     threads: Option<usize>,
     eviction: Option<&str>,
 ) -> PyResult<Connection> {
-    if let Some(folder) = database.filter(|folder| folder.as_os_str() != ":memory:") {
-        return Err(InputError::new_err(format!(
-            "database='{}': a database in a folder is not supported, only tables over files and in memory are; \
-             leave `database` out or pass ':memory:'",
-            folder.display()
-        )));
-    }
     if threads == Some(0) {
         return Err(InputError::new_err("threads=0: expected at least 1"));
     }
@@ -74,6 +68,9 @@ pub(crate) fn connect(
             .allocated_bytes(allocator::allocated_bytes)
             .on_scarcity(allocator::heed_scarcity)
             .eviction(eviction);
+        if let Some(folder) = database.filter(|folder| folder.as_os_str() != ":memory:") {
+            builder = builder.database(folder);
+        }
         if let Some(memory) = memory {
             builder = builder.memory(&memory.into_text())?;
         }

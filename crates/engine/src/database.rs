@@ -3,7 +3,7 @@
 //! A child process made by `fork` has copies of the parent's locks in whatever state they were; using them could hang or
 //! count memory twice, so every entry point checks the process id and refuses.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use thermocline_operator_cache::{CacheOptions, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::folder::Folder;
 use crate::idle_work::IdleWork;
 use crate::memory_pool::BudgetPool;
 use crate::parquet_table::FooterCache;
@@ -37,6 +38,8 @@ pub(crate) const DEFAULT_SCHEMA: &str = "public";
 /// How to open a [`Database`].
 #[derive(Debug, Clone, Default)]
 pub struct DatabaseOptions {
+    /// Where the database keeps what outlives the process; nowhere when absent. Made if its parent is there.
+    pub folder: Option<PathBuf>,
     /// Memory for caches and queries together; half of the smaller of RAM and the control group's limit when absent.
     pub memory_bytes: Option<u64>,
     /// A cap on the caches alone.
@@ -74,14 +77,17 @@ pub struct Database {
     runtime: Arc<RuntimeEnv>,
     threads: usize,
     idle_work: Arc<IdleWork>,
+    folder: Option<Arc<Folder>>,
 }
 
 impl Database {
     /// Opens a database.
     ///
     /// # Errors
-    /// When the temporary folder cannot be used.
+    /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or cannot
+    /// be written.
     pub fn open(options: DatabaseOptions) -> Result<Arc<Self>> {
+        let folder = options.folder.as_deref().map(Folder::open).transpose()?.map(Arc::new);
         let machine = Machine::detect();
         let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let memory_bytes = options.memory_bytes.unwrap_or_else(|| machine.default_memory_budget_bytes());
@@ -137,12 +143,18 @@ impl Database {
             runtime,
             threads,
             idle_work: Arc::default(),
+            folder,
         }))
     }
 
     /// A new session.
     pub fn session(self: &Arc<Self>) -> Session {
         Session::new(Arc::clone(self))
+    }
+
+    /// Where it keeps what outlives the process: a canonical path.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref().map(Folder::path)
     }
 
     /// The machine this runs on.

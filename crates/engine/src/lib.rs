@@ -17,6 +17,7 @@ mod catalog;
 mod database;
 mod error;
 mod explain_cache;
+mod folder;
 mod idle_work;
 mod interruption;
 mod memory_pool;

@@ -18,6 +18,14 @@ impl SessionBuilder {
         Self::default()
     }
 
+    /// The folder where the database keeps what outlives the process: made if its parent is there, and open in one process at
+    /// a time. Without one nothing is kept on disk.
+    #[must_use]
+    pub fn database(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.options.folder = Some(folder.into());
+        self
+    }
+
     /// Memory for caches and queries together: `"4GB"`, `"512MiB"`, `"25%"` of RAM.
     ///
     /// # Errors
@@ -76,7 +84,8 @@ impl SessionBuilder {
     /// Opens the database and a session; further sessions come from [`Database::session`].
     ///
     /// # Errors
-    /// When the temporary folder cannot be used.
+    /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or cannot
+    /// be written.
     pub fn build(self) -> Result<Session> {
         Ok(Database::open(self.options)?.session())
     }
