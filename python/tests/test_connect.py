@@ -46,12 +46,24 @@ def test_an_amount_of_another_type_is_refused():
         thermocline.connect(memory=[1])
 
 
-def test_nothing_is_kept_on_disk_and_a_folder_is_refused(tmp_path):
-    assert thermocline.connect(":memory:").sql("SELECT 1").fetchall() == [(1,)]
-    for folder in [str(tmp_path), pathlib.Path(tmp_path)]:
-        with pytest.raises(thermocline.InputError, match="not supported"):
-            thermocline.connect(folder)
+def test_nothing_is_kept_on_disk_unless_a_folder_is_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for nowhere in [None, ":memory:"]:
+        assert thermocline.connect(nowhere).sql("SELECT 1").fetchall() == [(1,)]
     assert list(tmp_path.iterdir()) == []
+    for folder in ["orders.db", pathlib.Path("orders.db")]:
+        with thermocline.connect(folder) as db:
+            assert db.sql("SELECT 1").fetchall() == [(1,)]
+            with pytest.raises(thermocline.InputError, match="in this process already: use another session"):
+                thermocline.connect(tmp_path / "orders.db")
+    assert (tmp_path / "orders.db" / "thermocline.format").exists()
+
+
+def test_a_folder_of_other_files_is_no_database(tmp_path):
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(thermocline.InputError, match="holds other files"):
+        thermocline.connect(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 
 
 def test_statements_that_return_no_rows_run_at_once_and_return_none(db):

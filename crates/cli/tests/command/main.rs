@@ -1,6 +1,7 @@
 //! The built command, as scripts and people use it: answers, formats, errors, exit codes, Ctrl-C, the demo, the shell.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod database;
 mod demo;
 mod errors;
 mod interrupts;
