@@ -213,17 +213,18 @@ fn evaluate_integers(array: &dyn Array, ranges: &[(i128, i128)]) -> Option<Boole
 
 /// `None` if the array isn't of a float type.
 fn evaluate_floats(array: &dyn Array, ranges: &[(i64, i64)]) -> Option<BooleanBuffer> {
+    fn rows<V: Copy>(values: &[V], widen: impl Fn(V) -> f64, ranges: &[(i64, i64)]) -> BooleanBuffer {
+        match ranges.first() {
+            // The keys of floats from +0 on are their bits; those of all others are negative, and so are their bits.
+            Some((low, _)) if *low >= 0 => within(values, |value| widen(value).to_bits() as i64, ranges),
+            _ => within(values, |value| total_order_key(widen(value)), ranges),
+        }
+    }
     // Widening a half or single float keeps totalOrder, signalling NaNs apart, which become quiet ones.
     match array.data_type() {
-        DataType::Float16 => {
-            let values = array.as_primitive::<Float16Type>().values();
-            Some(within(values, |value| total_order_key(value.to_f64()), ranges))
-        }
-        DataType::Float32 => {
-            let values = array.as_primitive::<Float32Type>().values();
-            Some(within(values, |value| total_order_key(value.into()), ranges))
-        }
-        DataType::Float64 => Some(within(array.as_primitive::<Float64Type>().values(), total_order_key, ranges)),
+        DataType::Float16 => Some(rows(array.as_primitive::<Float16Type>().values(), |value| value.to_f64(), ranges)),
+        DataType::Float32 => Some(rows(array.as_primitive::<Float32Type>().values(), f64::from, ranges)),
+        DataType::Float64 => Some(rows(array.as_primitive::<Float64Type>().values(), |value| value, ranges)),
         _ => None,
     }
 }
