@@ -158,7 +158,7 @@ def median(run: Run) -> float:
 
 def figure_7(results: All) -> Figure | None:
     """How far the cost model's predictions are off; needs decisions that carry the measurements of each scan."""
-    runs = results["9"].part("a") if "9" in results else {}
+    runs = results["7"].part("a") if "7" in results else {}
     if not {"striped", "flat"} <= set(runs) or not runs["striped"].fields["scans"] or not runs["flat"].fields["scans"]:
         return None
     models = {
@@ -294,5 +294,5 @@ CHARTS: dict[str, Callable[[All], Figure | None]] = {
     "14": figure_14,
     "15": figure_15,
 }
-SOURCE = {"1": "9", "7": "9"}
+SOURCE = {"1": "9"}
 """Figures drawn from the runs of another one."""

@@ -7,7 +7,7 @@
     lab/recache/draw.py results --out docs/results
 
 Needs a Python with `thermocline`. `--peer` adds DuckDB, from the same files, by another Python that has it: a check of the
-answers, and a line to compare with. `--queries-share 0.1` asks a tenth of the queries. Figures 1 and 7 come with 9.
+answers, and a line to compare with. `--queries-share 0.1` asks a tenth of the queries. Figure 1 comes with 9.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import datetime
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 from dataset import DataSet, discover
 from figures import FIGURES, Configuration
 from replayed import replay
+from rounds import middle
 from workloads import Query
 
 HERE = Path(__file__).resolve().parent
@@ -79,7 +79,7 @@ class Runs:
             self.keep(part, DUCKDB, x, queries, self.ask(part, DUCKDB, tables, queries, x))
         return self.keep(part, configuration, x, queries, self.ask(part, configuration, tables, queries, x, warm or []))
 
-    def run_alone(
+    def run_in_turn(
         self,
         part: str,
         configurations: list[Configuration],
@@ -87,18 +87,18 @@ class Runs:
         queries: list[Query],
         *,
         rounds: int,
+        warm: list[str] | None = None,
+        alone: bool = False,
         x: float | None = None,
     ) -> None:
         """Measures configurations in turn, several times, and keeps each query's median: they are compared to the percent,
-        and the machine must not have been busier with one than with another."""
-        measured: dict[int, list[dict[str, Any]]] = {}
+        and the machine must not have been busier with one than with another. `alone`: every query in a database of its own."""
+        measured: list[list[dict[str, Any]]] = [[] for _ in configurations]
         for _ in range(rounds):
-            for at, configuration in enumerate(configurations):
-                measured.setdefault(at, []).append(self.ask(part, configuration, tables, queries, x, alone=True))
-        for at, configuration in enumerate(configurations):
-            all_times_s = zip(*(one["times_s"] for one in measured[at]), strict=True)
-            medians_s = [statistics.median(times_s) for times_s in all_times_s]
-            self.keep(part, configuration, x, queries, {**measured[at][0], "times_s": medians_s, "rounds": rounds})
+            for of_one, configuration in zip(measured, configurations, strict=True):
+                of_one.append(self.ask(part, configuration, tables, queries, x, warm, alone))
+        for of_one, configuration in zip(measured, configurations, strict=True):
+            self.keep(part, configuration, x, queries, middle(of_one))
 
     def trace(self) -> str:
         """A file for the trace of a run, beside the results; what it held is gone."""

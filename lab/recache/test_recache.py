@@ -7,6 +7,7 @@ import cost_model
 import pytest
 import replayed
 import results
+import rounds
 import spj_queries
 import workloads
 from dataset import discover
@@ -164,3 +165,19 @@ def test_our_own_predictions_for_the_other_layout_are_held_against_what_it_took_
     errors = cost_model.own_errors_percent(striped, flat)
     # The second query read nothing in stripes, so that there is nothing to predict or to compare with.
     assert errors == {"flat": [pytest.approx(20)], "striped": [pytest.approx(100 * 898 / 2)]}
+
+
+def test_of_several_rounds_each_query_stands_for_its_middle_one():
+    def one_round(times_s, totals_ns):
+        read = [[{"data_ns": str(ns - 1), "compute_ns": "1", "flat_ns": str(7 * ns)}] if ns else [] for ns in totals_ns]
+        return {"times_s": times_s, "scans": read, "kept": {"item_count": 1}}
+
+    merged = rounds.middle([one_round([3.0, 1.0], [900, 20]), one_round([1.0, 9.0], [100, 30]), one_round([2.0, 2.0], [300, 0])])
+    assert merged["times_s"] == [2.0, 2.0] and merged["rounds"] == 3 and merged["kept"] == {"item_count": 1}
+    # What was predicted comes from the round that is in the middle, as texts or not.
+    assert merged["scans"] == [
+        [{"data_ns": "299", "compute_ns": "1", "flat_ns": "2100"}],
+        [{"data_ns": "19", "compute_ns": "1", "flat_ns": "140"}],
+    ]
+    alone = rounds.middle([{"times_s": [1.0]}, {"times_s": [3.0]}])
+    assert alone["times_s"] == [2.0] and "scans" not in alone, "databases of their own tell of no scans"
