@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::error::ArrowError;
+use thermocline_placement::operator_cache::layout::row_or_column::ColumnRead;
 use thermocline_placement::operator_cache::layout::rule::{LayoutHistory, LayoutRule};
 use thermocline_placement::operator_cache::layout::{ItemShape, Layout, LayoutObservation, Switch};
 
@@ -55,15 +56,16 @@ impl OperatorCache {
             element_columns,
             counts,
         };
+        let columns = cut.columns_read(&item.widths_bytes, item.source.unnest.as_ref());
         let rule = self.layout_rule().for_items(item.source.unnest.is_some());
         let switch = {
             let mut history = item.layouts.lock();
             if item.source.unnest.is_some() {
                 // As predicted of a query that was not measured yet.
-                let numbers = reading_numbers(&item.shape, &observation, &history);
+                let numbers = reading_numbers(&item.shape, &observation, &columns, &history);
                 self.record_item(DecisionKind::Read, item, numbers, "read");
             }
-            history.observe(rule, &item.shape, &observation, &cut.columns_read(&item.widths_bytes));
+            history.observe(rule, &item.shape, &observation, &columns);
             history.decide(rule, &item.shape, item.layout, self.budget().cache_room_bytes())
         }?;
         if item.is_converting.swap(true, Ordering::Relaxed) {
@@ -151,9 +153,10 @@ impl OperatorCache {
 fn reading_numbers(
     shape: &ItemShape,
     observation: &LayoutObservation,
+    columns: &[ColumnRead],
     history: &LayoutHistory,
 ) -> Vec<(&'static str, f64)> {
-    let predicted = |layout| history.predict_ns(shape, layout, observation);
+    let predicted = |layout| history.predict_ns(shape, layout, observation, columns);
     vec![
         ("data_ns", observation.data_ns as f64),
         ("compute_ns", observation.compute_ns as f64),

@@ -139,15 +139,17 @@ impl Cut {
         self.column_counts
     }
 
-    /// By column of a flat row: its width, and which of its values are read.
-    pub(crate) fn columns_read(&self, widths_bytes: &[u32]) -> Vec<ColumnRead> {
+    /// By column: its width, which of its values are read, and whether it is one of the elements of `list`.
+    pub(crate) fn columns_read(&self, widths_bytes: &[u32], list: Option<&FieldPath>) -> Vec<ColumnRead> {
         let is_tested = |index: usize| {
             let mut tested = self.of_records.fields().chain(self.of_elements.fields());
             tested.any(|(path, _)| ColumnRoute::find(&self.columns, path).is_some_and(|route| route.column() == index))
         };
         let is_read = |index: usize| self.read.iter().any(|route| route.column() == index);
-        let columns = widths_bytes.iter().enumerate().map(|(index, &width_bytes)| ColumnRead {
+        let columns = widths_bytes.iter().zip(self.columns.iter()).enumerate();
+        let columns = columns.map(|(index, (&width_bytes, column))| ColumnRead {
             width_bytes,
+            is_of_elements: list.is_some_and(|list| column.path.starts_with(list)),
             rows: match is_read(index) {
                 false => RowsTouched::None,
                 true if is_tested(index) => RowsTouched::Every,

@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::DataType;
 use thermocline_hardware::ManualClock;
+use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
 use thermocline_placement::operator_cache::layout::{Layout, ReadCounts};
 use thermocline_predicate::Conjunction;
 
@@ -118,4 +119,17 @@ fn a_reading_counts_the_same_in_every_layout_and_as_one_does_row_by_row() {
             assert_eq!(reading.counts, expected, "seed {seed}, {layout}");
         }
     }
+}
+
+#[test]
+fn the_columns_of_a_reading_are_told_by_what_is_read_of_them_and_whose_they_are() {
+    let outputs = [path("l.e"), path("a")];
+    let cut = Cut::new(&columns(), Some(&path("l")), View::Elements, &between(1, 2), &outputs).unwrap();
+    let column = |width_bytes, rows, is_of_elements| ColumnRead { width_bytes, rows, is_of_elements };
+    let expected = [
+        column(8, RowsTouched::Every, false),
+        column(4, RowsTouched::None, false),
+        column(2, RowsTouched::Selected, true),
+    ];
+    assert_eq!(cut.columns_read(&[8, 4, 2], Some(&path("l"))), expected);
 }

@@ -110,7 +110,7 @@ impl LayoutHistory {
         observation: &LayoutObservation,
         columns: &[ColumnRead],
     ) {
-        self.measured.observe(&UnitCosts::default(), shape, observation);
+        self.measured.observe(&UnitCosts::default(), shape, observation, columns);
         if rule == LayoutRule::AsPrinted {
             self.as_printed.observe(shape, observation);
             if shape.element_columns == 0 {
@@ -135,8 +135,15 @@ impl LayoutHistory {
     }
 
     /// What the observed query would cost in `layout`, in nanoseconds, by the rule of our own and by what it has seen so far.
-    pub fn predict_ns(&self, shape: &ItemShape, layout: Layout, observation: &LayoutObservation) -> f64 {
-        self.measured.predict_ns(&UnitCosts::default(), shape, layout, observation)
+    /// `columns` as when it is [observed](Self::observe).
+    pub fn predict_ns(
+        &self,
+        shape: &ItemShape,
+        layout: Layout,
+        observation: &LayoutObservation,
+        columns: &[ColumnRead],
+    ) -> f64 {
+        self.measured.predict_ns(&UnitCosts::default(), shape, layout, observation, columns)
     }
 
     /// Begins new windows: the item, of which `shape` is the present one, has been converted in `conversion_ns`.

@@ -18,8 +18,8 @@
 //!   c  at random, by half     70       -6         61      -37          75      43         -       -
 //! converting costs the whole item
 //!   a  all, then records      65      -23         71       -2          72      37
-//!   b  in turns of 100        65      -23         33     -134          60      10
-//!   c  at random, by half     65      -23         56      -54          73      38
+//!   b  in turns of 100        65      -23         33     -134          62      14
+//!   c  at random, by half     65      -23         56      -54          72      37
 //! ```
 //!
 //! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries on
@@ -37,9 +37,9 @@
 //!
 //! ```text
 //!        for the other layout    for the present one
-//!   a         27    69                29    71
-//!   b         26    67                30    74
-//!   c         22    59                32    75
+//!   a         26    67                27    67
+//!   b         24    64                27    70
+//!   c         22    58                28    70
 //! ```
 
 use super::as_printed::LayoutWindow;
@@ -168,7 +168,7 @@ struct Measured {
 
 impl Rule for Measured {
     fn asked(&mut self, observation: &LayoutObservation) -> Option<Layout> {
-        self.window.observe(&UnitCosts::default(), &self.shape, observation);
+        self.window.observe(&UnitCosts::default(), &self.shape, observation, &[]);
         self.window.decide(&UnitCosts::default(), &self.shape, FREE_BYTES).map(|switch| switch.to)
     }
 
@@ -238,7 +238,7 @@ fn errors(workload: Workload) -> [ErrorSummary; 2] {
         let mut layout = Layout::Striped;
         for query in workload.queries(&mut Random::new(seed)) {
             let predicted =
-                |layout, observed| rule.window.predict_ns(&UnitCosts::default(), &ORDERS, layout, &observed);
+                |layout, observed| rule.window.predict_ns(&UnitCosts::default(), &ORDERS, layout, &observed, &[]);
             let measured = |layout, off: f64| {
                 let (data_ns, compute_ns) = truth_ns(layout, &query);
                 let (data_ns, compute_ns) = ((data_ns * off) as u64, (compute_ns * off) as u64);
@@ -265,8 +265,8 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
         (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [70, -6], [77, 49]),
         (Workload::AtRandom, Conversion::OneScan, [70, -6], [61, -37], [75, 43]),
         (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [71, -2], [72, 37]),
-        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [33, -134], [60, 10]),
-        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [56, -54], [73, 38]),
+        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [33, -134], [62, 14]),
+        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [56, -54], [72, 37]),
     ];
     for (workload, conversion, printed, of_two, of_four) in table {
         let measured = |shape| move || Box::new(Measured { window: MeasuredWindow::default(), shape }) as Box<dyn Rule>;
@@ -288,9 +288,9 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
 #[test]
 fn most_predictions_are_within_the_bounds_that_the_module_states() {
     let table = [
-        (Workload::AllThenRecords, [(27, 69), (29, 71)]),
-        (Workload::TurnsOfHundred, [(26, 67), (30, 74)]),
-        (Workload::AtRandom, [(22, 59), (32, 75)]),
+        (Workload::AllThenRecords, [(26, 67), (27, 67)]),
+        (Workload::TurnsOfHundred, [(24, 64), (27, 70)]),
+        (Workload::AtRandom, [(22, 58), (28, 70)]),
     ];
     for (workload, stated) in table {
         let shares = errors(workload).map(|errors| {

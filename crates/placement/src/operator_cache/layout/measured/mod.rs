@@ -19,13 +19,15 @@
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into what is
 //! free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
 //!
-//! **Owns** the windows and the correction: some thirty numbers an item, whatever it is asked. **Does not own** the
+//! **Owns** the windows, the correction, and what the processor's caches still hold ([`Residency`]): some thirty numbers an
+//! item and two for each of its columns, whatever it is asked. **Does not own** the
 //! conversion, nor the order in which items are converted. Pure.
 //!
 //! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned. Deviations: all of the above;
 //! equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
 
 mod correction;
+mod residency;
 mod unit_costs;
 
 #[cfg(test)]
@@ -33,8 +35,10 @@ mod unit_costs;
 mod tests;
 
 pub use correction::{COMMON_READINGS, Correction, GREATEST_RATIO, PRIOR_READINGS, SMOOTHING};
+pub use residency::{Form, FromMemory, Residency};
 pub use unit_costs::{QueryCost, UnitCosts};
 
+use super::row_or_column::ColumnRead;
 use super::{ItemShape, Layout, LayoutObservation, Switch};
 
 /// One other layout against the present one, over the run of queries in which it gained most.
@@ -47,19 +51,26 @@ struct Rival {
 }
 
 /// What the rule remembers of an item. Starts at its default, which is an item that nobody has read.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredWindow {
     /// By [`Layout::index`]; the present layout's place is not used.
     rivals: [Rival; 4],
     /// Of the window's last query.
     present: Option<Layout>,
     correction: Correction,
+    residency: Residency,
 }
 
 impl MeasuredWindow {
-    /// Takes a query into the window. `shape` is that of the item when it was read. An item without rows is nothing to learn
-    /// from.
-    pub fn observe(&mut self, costs: &UnitCosts, shape: &ItemShape, observation: &LayoutObservation) {
+    /// Takes a query into the window. `shape` is that of the item when it was read, `columns` are all of its columns in their
+    /// order; none if what they hold is not known. An item without rows is nothing to learn from.
+    pub fn observe(
+        &mut self,
+        costs: &UnitCosts,
+        shape: &ItemShape,
+        observation: &LayoutObservation,
+        columns: &[ColumnRead],
+    ) {
         if shape.flat_row_count == 0 {
             return;
         }
@@ -68,13 +79,13 @@ impl MeasuredWindow {
             self.restart(present);
         }
         let measured_ns = observation.total_ns() as f64;
-        let predicted = costs.query_cost(present, shape, observation);
+        let predicted = self.model(costs, shape, present, observation, columns);
         // Where columns are lent no row or value was touched, and how long that took says nothing of those that will be.
         if predicted.total_ns() > costs.opening_ns(observation) {
             self.correction.observe_query(&predicted, observation);
         }
         for layout in Layout::ALL.into_iter().filter(|layout| *layout != present) {
-            let other_ns = self.predict_ns(costs, shape, layout, observation);
+            let other_ns = self.predict_ns(costs, shape, layout, observation, columns);
             let rival = &mut self.rivals[layout.index()];
             rival.present_ns += measured_ns;
             rival.other_ns += other_ns;
@@ -82,18 +93,34 @@ impl MeasuredWindow {
                 *rival = Rival::default();
             }
         }
+        self.residency.observe(shape, columns, costs.kept_bytes);
     }
 
-    /// What the observed query would cost in `layout`, in nanoseconds, corrected by what the item has shown so far.
+    /// What the observed query would cost in `layout`, in nanoseconds, corrected by what the item has shown so far; `columns`
+    /// as when it is [observed](Self::observe), which it must not be yet.
     pub fn predict_ns(
         &self,
         costs: &UnitCosts,
         shape: &ItemShape,
         layout: Layout,
         observation: &LayoutObservation,
+        columns: &[ColumnRead],
     ) -> f64 {
         let ratio = self.correction.of_query(layout, observation.reads_elements);
-        costs.query_cost(layout, shape, observation).total_ns() * ratio
+        self.model(costs, shape, layout, observation, columns).total_ns() * ratio
+    }
+
+    /// The same before it is corrected.
+    fn model(
+        &self,
+        costs: &UnitCosts,
+        shape: &ItemShape,
+        layout: Layout,
+        observation: &LayoutObservation,
+        columns: &[ColumnRead],
+    ) -> QueryCost {
+        let from_memory = self.residency.from_memory(Form::of(layout), shape, columns, costs.kept_bytes);
+        costs.query_cost(layout, shape, observation, from_memory)
     }
 
     /// Whether to convert, and into what, when `free_bytes` are there for the taking beside the item; costs are nanoseconds.
@@ -117,11 +144,12 @@ impl MeasuredWindow {
     }
 
     /// Begins new windows: the item, of which `shape` is the present one, has been converted in `conversion_ns`. What is known
-    /// of the layouts stays.
+    /// of the layouts stays; what the processor's caches held of the columns does not.
     pub fn switched(&mut self, costs: &UnitCosts, shape: &ItemShape, to: Layout, conversion_ns: u64) {
         if let Some(from) = self.present {
             self.correction.observe_conversion(costs.conversion_ns(shape, from, to), conversion_ns as f64);
         }
+        self.residency = Residency::default();
         self.restart(to);
     }
 

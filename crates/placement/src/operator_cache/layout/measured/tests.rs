@@ -1,6 +1,7 @@
 //! When the rule converts an item and when it leaves it alone, against the regret written out over a list of all queries.
 
 use super::*;
+use crate::operator_cache::layout::row_or_column::RowsTouched;
 use crate::operator_cache::layout::sample_query::{SampleQuery, evenly};
 use crate::operator_cache::trace::random::Random;
 
@@ -25,7 +26,7 @@ fn of_share(reads_elements: bool, columns: u32, share: f64) -> LayoutObservation
 
 /// The query as it would be observed in a layout on a machine that is `slowness` times as slow as the model's.
 fn observed(query: LayoutObservation, layout: Layout, slowness: f64) -> LayoutObservation {
-    let cost = UnitCosts::default().query_cost(layout, &ORDERS, &query);
+    let cost = UnitCosts::default().query_cost(layout, &ORDERS, &query, FromMemory::default());
     let [data_ns, compute_ns] = [cost.data_ns, cost.compute_ns].map(|ns| (ns * slowness) as u64);
     LayoutObservation { layout, data_ns, compute_ns, ..query }
 }
@@ -40,7 +41,7 @@ fn until_switch(
 ) -> Option<(Layout, u32)> {
     let costs = UnitCosts::default();
     (1..=1000).find_map(|count| {
-        window.observe(&costs, shape, &observed(query, layout, 1.0));
+        window.observe(&costs, shape, &observed(query, layout, 1.0), &[]);
         window.decide(&costs, shape, free_bytes).map(|switch| (switch.to, count))
     })
 }
@@ -56,9 +57,9 @@ fn the_rule_converts_when_the_regret_of_the_best_run_of_queries_exceeds_the_conv
         for _ in 0..120 {
             let asked = query(random.below(3) == 0, 1 + random.below(8) as u32);
             let observation = observed(asked, layout, 0.5 + random.unit());
-            window.observe(&costs, &ORDERS, &observation);
+            window.observe(&costs, &ORDERS, &observation, &[]);
             for other in Layout::ALL.into_iter().filter(|other| *other != layout) {
-                let other_ns = window.predict_ns(&costs, &ORDERS, other, &observation);
+                let other_ns = window.predict_ns(&costs, &ORDERS, other, &observation, &[]);
                 regrets[other.index()].push(observation.total_ns() as f64 - other_ns);
             }
             let left_over = |other: Layout| {
@@ -136,7 +137,7 @@ fn a_slower_machine_is_no_reason_to_switch() {
     for slowness in [0.3, 1.0, 3.0] {
         let mut window = MeasuredWindow::default();
         for count in 0..1000 {
-            window.observe(&costs, &ORDERS, &observed(query(false, 1 + count % 9), Layout::Nested, slowness));
+            window.observe(&costs, &ORDERS, &observed(query(false, 1 + count % 9), Layout::Nested, slowness), &[]);
             assert_eq!(window.decide(&costs, &ORDERS, FREE), None, "{slowness}");
         }
     }
@@ -148,12 +149,42 @@ fn readings_that_touch_no_value_correct_nothing() {
     let mut window = MeasuredWindow::default();
     let lent = of_share(true, 6, 1.0);
     for _ in 0..100 {
-        window.observe(&costs, &ORDERS, &observed(lent, Layout::Flat, 50.0));
+        window.observe(&costs, &ORDERS, &observed(lent, Layout::Flat, 50.0), &[]);
     }
     let filtered = LayoutObservation { layout: Layout::Flat, ..query(true, 6) };
     for layout in Layout::ALL {
-        let model_ns = costs.query_cost(layout, &ORDERS, &filtered).total_ns();
-        assert_eq!(window.predict_ns(&costs, &ORDERS, layout, &filtered), model_ns);
+        let model_ns = costs.query_cost(layout, &ORDERS, &filtered, FromMemory::default()).total_ns();
+        assert_eq!(window.predict_ns(&costs, &ORDERS, layout, &filtered, &[]), model_ns);
+    }
+}
+
+#[test]
+fn what_the_caches_still_hold_is_predicted_to_cost_less_until_other_columns_take_its_place_or_the_item_is_converted() {
+    let costs = UnitCosts::default();
+    // Columns of 8 MB of records, or of 32 MB.
+    let shape = ItemShape { record_count: 1_000_000, flat_row_count: 4_000_000, ..ORDERS };
+    let reading = |read: std::ops::Range<usize>| -> Vec<ColumnRead> {
+        let rows = |index| if read.contains(&index) { RowsTouched::Every } else { RowsTouched::None };
+        (0..25).map(|index| ColumnRead { width_bytes: 8, rows: rows(index), is_of_elements: index >= 9 }).collect()
+    };
+    let asked = |layout| LayoutObservation {
+        layout,
+        ..evenly(&shape, SampleQuery { reads_elements: false, record_columns: 2, element_columns: 0, share: 0.5 })
+    };
+    let predict_ns = |window: &MeasuredWindow, layout| {
+        window.predict_ns(&costs, &shape, layout, &asked(Layout::Nested), &reading(0..2))
+    };
+    for layout in [Layout::Nested, Layout::Flat, Layout::Striped] {
+        let mut window = MeasuredWindow::default();
+        let fresh_ns = predict_ns(&window, layout);
+        // Zero nanoseconds correct nothing.
+        window.observe(&costs, &shape, &asked(Layout::Nested), &reading(0..2));
+        let again_ns = predict_ns(&window, layout);
+        window.observe(&costs, &shape, &asked(Layout::Nested), &reading(9..10));
+        let later_ns = predict_ns(&window, layout);
+        assert!(again_ns < later_ns && later_ns < fresh_ns, "{layout}: {again_ns} {later_ns} {fresh_ns}");
+        window.switched(&costs, &shape, Layout::Flat, 0);
+        assert_eq!(predict_ns(&window, layout), fresh_ns, "{layout}");
     }
 }
 
@@ -165,7 +196,7 @@ fn a_layout_that_disappoints_is_left_and_not_tried_again() {
     for _ in 0..5000 {
         // Nested should be far cheaper for records, and isn't.
         let slowness = if layout == Layout::Nested { 7.9 } else { 1.0 };
-        window.observe(&costs, &ORDERS, &observed(query(false, 6), layout, slowness));
+        window.observe(&costs, &ORDERS, &observed(query(false, 6), layout, slowness), &[]);
         if let Some(switch) = window.decide(&costs, &ORDERS, FREE) {
             window.switched(&costs, &ORDERS, switch.to, switch.conversion_cost as u64);
             layout = switch.to;
@@ -180,7 +211,8 @@ fn a_layout_that_disappoints_is_left_and_not_tried_again() {
 fn an_item_without_rows_keeps_its_layout() {
     let empty = ItemShape { record_count: 0, flat_row_count: 0, size_bytes: [0; 4], ..ORDERS };
     let mut window = MeasuredWindow::default();
-    window.observe(&UnitCosts::default(), &empty, &LayoutObservation { data_ns: 1 << 40, ..query(true, 3) });
+    let observation = LayoutObservation { data_ns: 1 << 40, ..query(true, 3) };
+    window.observe(&UnitCosts::default(), &empty, &observation, &[]);
     assert_eq!(window, MeasuredWindow::default());
     assert_eq!(window.decide(&UnitCosts::default(), &empty, FREE), None);
 }

@@ -47,6 +47,9 @@ pub struct ColumnRead {
     pub width_bytes: u32,
     /// Which of them are read.
     pub rows: RowsTouched,
+    /// Whether it has a value for each element of the list that is unnested; else it has one for each record, or there is no
+    /// list.
+    pub is_of_elements: bool,
 }
 
 /// Expected cache lines that a query touches in the row layout. `columns` are all of the item's, in the order in which a row

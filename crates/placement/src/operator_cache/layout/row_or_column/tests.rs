@@ -6,7 +6,7 @@ use super::*;
 use crate::operator_cache::trace::random::Random;
 
 fn columns(count: usize, width_bytes: u32, read: &[(usize, RowsTouched)]) -> Vec<ColumnRead> {
-    let mut columns = vec![ColumnRead { width_bytes, rows: RowsTouched::None }; count];
+    let mut columns = vec![ColumnRead { width_bytes, rows: RowsTouched::None, is_of_elements: false }; count];
     for &(index, rows) in read {
         columns[index].rows = rows;
     }
@@ -53,7 +53,7 @@ fn the_expected_lines_are_those_marked_one_by_one() {
                 let widest = if random.below(4) == 0 { 200 } else { 16 };
                 let width_bytes = 1 + random.below(widest) as u32;
                 let rows = [RowsTouched::None, RowsTouched::Selected, RowsTouched::Every][random.below(3) as usize];
-                ColumnRead { width_bytes, rows }
+                ColumnRead { width_bytes, rows, is_of_elements: false }
             })
             .collect();
         // Whole periods, so that an unselective query is counted exactly.
