@@ -13,4 +13,5 @@
 //! nanoseconds where they are compared with measured ones, and else in seconds (`f64`).
 
 pub mod broker;
+pub mod column_encoding;
 pub mod operator_cache;

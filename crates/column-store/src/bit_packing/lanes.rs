@@ -1,0 +1,106 @@
+//! Packing and unpacking of 1,024 values for one word size: the kernels.
+//!
+//! **Owns**: the order of bits within a packed mini-block (`docs/formats/column-pages.md`). Words of 8, 16, 32 or 64 bits lie
+//! in lanes, so that a register of any width takes neighbouring lanes and no value crosses from one lane to another: with
+//! words of `B` bits there are `1024 / B` lanes of `B` rows, value `i` is row `i / lanes` of lane `i % lanes`, and row `r` of a
+//! lane takes the lane's bits `r * width` on, lowest first. One word of every lane makes a group of 128 bytes.
+//!
+//! **Invariants**: whatever the word, 1,024 values of `width` bits take `width` groups.
+//!
+//! **Concurrency**: plain functions.
+//!
+//! **Paper**: Afroozeh and Boncz, "The FastLanes Compression Layout" (PVLDB 2023), §2. Deviations: rows are in the order of the
+//! values (not transposed in tiles of 8 × 16), so that positions need no translation; the word follows from the width alone and
+//! not from the column's type, so that codes of up to 8 bits unpack to bytes whatever they stand for.
+
+/// Bytes of one word of every lane.
+pub(super) const GROUP_BYTES: usize = 128;
+
+macro_rules! kernels {
+    ($module:ident, $word:ty, $lane_count:literal, [$($width:literal)*]) => {
+        pub(super) mod $module {
+            use super::GROUP_BYTES;
+
+            const BITS: usize = <$word>::BITS as usize;
+            const BYTES: usize = BITS / 8;
+            const LANES: usize = $lane_count;
+
+            #[inline(always)]
+            fn word(group: &[u8; GROUP_BYTES], lane: usize) -> $word {
+                let (words, _) = group.as_chunks::<BYTES>();
+                <$word>::from_le_bytes(words[lane])
+            }
+
+            /// `packed` holds `WIDTH` groups; 0 < `WIDTH` <= `BITS`.
+            fn unpack_width<const WIDTH: usize>(packed: &[[u8; GROUP_BYTES]], values: &mut [$word; 1024]) {
+                let Some(groups) = packed.first_chunk::<WIDTH>() else { return };
+                let mask = <$word>::MAX >> (BITS - WIDTH);
+                let (rows, _) = values.as_chunks_mut::<LANES>();
+                for (row, lanes) in rows.iter_mut().enumerate() {
+                    let bit = row * WIDTH;
+                    let (at, shift) = (bit / BITS, bit % BITS);
+                    let low = &groups[at];
+                    if shift + WIDTH <= BITS {
+                        for (lane, value) in lanes.iter_mut().enumerate() {
+                            *value = (word(low, lane) >> shift) & mask;
+                        }
+                    } else {
+                        let high = &groups[at + 1];
+                        for (lane, value) in lanes.iter_mut().enumerate() {
+                            *value = ((word(low, lane) >> shift) | (word(high, lane) << (BITS - shift))) & mask;
+                        }
+                    }
+                }
+            }
+
+            /// Takes 1,024 values out of `packed`, which holds `width` groups; `width` is one of this word's.
+            pub(in super::super) fn unpack(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
+                match width {
+                    $($width => unpack_width::<$width>(packed, values),)*
+                    _ => values.fill(0),
+                }
+            }
+
+            /// Appends 1,024 values, each below 2^`width`, as `width` groups; 0 < `width` <= `BITS`.
+            pub(in super::super) fn pack(values: &[u64; 1024], width: u32, packed: &mut Vec<u8>) {
+                let width = width as usize;
+                let mut words = vec![[0 as $word; LANES]; width];
+                let (rows, _) = values.as_chunks::<LANES>();
+                for (row, lanes) in rows.iter().enumerate() {
+                    let bit = row * width;
+                    let (at, shift) = (bit / BITS, bit % BITS);
+                    for (word, value) in words[at].iter_mut().zip(lanes) {
+                        *word |= (*value as $word) << shift;
+                    }
+                    if shift + width > BITS {
+                        for (word, value) in words[at + 1].iter_mut().zip(lanes) {
+                            *word |= (*value as $word) >> (BITS - shift);
+                        }
+                    }
+                }
+                for word in words.iter().flatten() {
+                    packed.extend_from_slice(&word.to_le_bytes());
+                }
+            }
+
+            /// Value `index` (below 1,024) of `packed`.
+            #[inline]
+            pub(in super::super) fn get(packed: &[[u8; GROUP_BYTES]], width: u32, index: usize) -> u64 {
+                let width = width as usize;
+                let (row, lane) = (index / LANES, index % LANES);
+                let bit = row * width;
+                let (at, shift) = (bit / BITS, bit % BITS);
+                let low = word(&packed[at], lane) >> shift;
+                let bits = if shift + width > BITS { low | word(&packed[at + 1], lane) << (BITS - shift) } else { low };
+                u64::from(bits & (<$word>::MAX >> (BITS - width)))
+            }
+        }
+    };
+}
+
+kernels!(bytes, u8, 128, [1 2 3 4 5 6 7 8]);
+kernels!(halves, u16, 64, [9 10 11 12 13 14 15 16]);
+kernels!(words, u32, 32, [17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32]);
+kernels!(longs, u64, 16, [
+    33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+]);

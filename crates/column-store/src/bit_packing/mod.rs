@@ -1,0 +1,166 @@
+//! Mini-blocks of 1,024 whole numbers in as many bits as the largest takes.
+//!
+//! **Owns**: the width of a mini-block, packing, unpacking whole mini-blocks and single values.
+//!
+//! **Does not own**: what is subtracted first (`integers`), where mini-blocks lie in a page.
+//!
+//! **Invariants**: a mini-block of `width` bits takes `width * 128` bytes. The last one of a page is filled up with zeros.
+//!
+//! **Concurrency**: plain functions and views.
+//!
+//! The kernels are in `lanes`; loops over neighbouring lanes with constant shifts, which the compiler turns into whatever
+//! vector instructions the target has. The reference that tests compare with takes one bit after another (`tests.rs`).
+
+mod lanes;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+
+use crate::{MINI_BLOCK_VALUES, PageError};
+use lanes::GROUP_BYTES;
+
+/// Bytes that a mini-block takes for each bit of its width.
+pub const BYTES_PER_WIDTH: usize = GROUP_BYTES;
+
+/// Bits that `largest` takes; 0 for 0.
+pub(crate) fn width_of(largest: u64) -> u32 {
+    u64::BITS - largest.leading_zeros()
+}
+
+/// Appends `values`, each below 2^`width`, to `packed` as one mini-block.
+pub(crate) fn pack(values: &[u64; MINI_BLOCK_VALUES], width: u32, packed: &mut Vec<u8>) {
+    match width {
+        0 => {}
+        1..=8 => lanes::bytes::pack(values, width, packed),
+        9..=16 => lanes::halves::pack(values, width, packed),
+        17..=32 => lanes::words::pack(values, width, packed),
+        _ => lanes::longs::pack(values, width, packed),
+    }
+}
+
+/// The packed bits of one mini-block, without what was subtracted from its values.
+#[derive(Debug, Clone, Copy)]
+pub struct PackedBits<'a> {
+    width: u32,
+    groups: &'a [[u8; GROUP_BYTES]],
+}
+
+impl<'a> PackedBits<'a> {
+    /// `packed` must hold a whole number of groups, at most 64: the width is what it holds.
+    pub(crate) fn new(packed: &'a [u8]) -> Self {
+        let (groups, rest) = packed.as_chunks::<GROUP_BYTES>();
+        debug_assert!(rest.is_empty() && groups.len() <= 64, "{} bytes are no mini-block", packed.len());
+        Self { width: groups.len() as u32, groups }
+    }
+
+    /// Bits of each value, 0 to 64. With 0 all values are 0 and there are no bytes.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// The packed bytes, as `docs/formats/column-pages.md` specifies them.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.groups.as_flattened()
+    }
+
+    /// Takes out all 1,024 values. Cheapest where `W` is the smallest word that holds [`PackedBits::width`].
+    ///
+    /// # Errors
+    /// [`PageError::TooWide`] if the values do not fit `W`.
+    pub fn unpack<W: Word>(&self, values: &mut [W; MINI_BLOCK_VALUES]) -> Result<(), PageError> {
+        if self.width > W::BITS {
+            return Err(PageError::TooWide { width: self.width, word: W::BITS });
+        }
+        W::unpack(*self, values);
+        Ok(())
+    }
+
+    /// Value `index`, which is below 1,024.
+    #[inline]
+    pub fn get(&self, index: usize) -> u64 {
+        match self.width {
+            0 => 0,
+            1..=8 => lanes::bytes::get(self.groups, self.width, index),
+            9..=16 => lanes::halves::get(self.groups, self.width, index),
+            17..=32 => lanes::words::get(self.groups, self.width, index),
+            _ => lanes::longs::get(self.groups, self.width, index),
+        }
+    }
+
+    /// Calls `use_values` with the values in the smallest word that holds them.
+    #[inline(always)]
+    pub fn with_unpacked<R>(&self, use_values: impl WithUnpacked<R>) -> R {
+        match self.width {
+            0..=8 => {
+                let mut values = [0u8; MINI_BLOCK_VALUES];
+                lanes::bytes::unpack(self.groups, self.width, &mut values);
+                use_values.call(&values)
+            }
+            9..=16 => {
+                let mut values = [0u16; MINI_BLOCK_VALUES];
+                lanes::halves::unpack(self.groups, self.width, &mut values);
+                use_values.call(&values)
+            }
+            17..=32 => {
+                let mut values = [0u32; MINI_BLOCK_VALUES];
+                lanes::words::unpack(self.groups, self.width, &mut values);
+                use_values.call(&values)
+            }
+            _ => {
+                let mut values = [0u64; MINI_BLOCK_VALUES];
+                lanes::longs::unpack(self.groups, self.width, &mut values);
+                use_values.call(&values)
+            }
+        }
+    }
+}
+
+/// What to do with the values of a mini-block, for each word that they may be in.
+pub trait WithUnpacked<R> {
+    /// `values` are all 1,024, those past the page's end being zeros.
+    fn call<W: Word>(self, values: &[W; MINI_BLOCK_VALUES]) -> R;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A word that values unpack to: `u8`, `u16`, `u32` or `u64`.
+pub trait Word: Copy + Default + Into<u64> + sealed::Sealed {
+    /// Bits of the word.
+    const BITS: u32;
+    /// Takes out all values of `packed`, whose width is at most [`Word::BITS`].
+    #[doc(hidden)]
+    fn unpack(packed: PackedBits<'_>, values: &mut [Self; MINI_BLOCK_VALUES]);
+}
+
+fn widen<N: Copy, W: From<N>>(narrow: &[N; MINI_BLOCK_VALUES], wide: &mut [W; MINI_BLOCK_VALUES]) {
+    for (to, from) in wide.iter_mut().zip(narrow) {
+        *to = W::from(*from);
+    }
+}
+
+macro_rules! word {
+    ($word:ty, $kernels:ident, $least:literal, [$($narrower:ty),*]) => {
+        impl sealed::Sealed for $word {}
+        impl Word for $word {
+            const BITS: u32 = <$word>::BITS;
+            fn unpack(packed: PackedBits<'_>, values: &mut [Self; MINI_BLOCK_VALUES]) {
+                if packed.width >= $least {
+                    return lanes::$kernels::unpack(packed.groups, packed.width, values);
+                }
+                $(if packed.width <= <$narrower>::BITS {
+                    let mut narrow = [0 as $narrower; MINI_BLOCK_VALUES];
+                    <$narrower as Word>::unpack(packed, &mut narrow);
+                    return widen(&narrow, values);
+                })*
+                values.fill(0);
+            }
+        }
+    };
+}
+
+word!(u8, bytes, 1, []);
+word!(u16, halves, 9, [u8]);
+word!(u32, words, 17, [u8, u16]);
+word!(u64, longs, 33, [u8, u16, u32]);

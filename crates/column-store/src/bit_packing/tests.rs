@@ -1,0 +1,75 @@
+use super::*;
+use crate::random::Random;
+
+/// One bit after another, as the format document says it.
+fn reference(packed: &[u8], width: u32) -> Vec<u64> {
+    let word_bits = match width {
+        0..=8 => 8,
+        9..=16 => 16,
+        17..=32 => 32,
+        _ => 64,
+    };
+    let lane_count = 1024 / word_bits;
+    let bit_of = |lane: usize, bit: usize| {
+        let byte = bit / word_bits * 128 + lane * (word_bits / 8) + bit % word_bits / 8;
+        u64::from(packed[byte] >> (bit % 8) & 1)
+    };
+    (0..1024)
+        .map(|index| {
+            let (row, lane) = (index / lane_count, index % lane_count);
+            (0..width as usize).map(|bit| bit_of(lane, row * width as usize + bit) << bit).sum()
+        })
+        .collect()
+}
+
+#[test]
+fn numbers_of_every_width_come_back_and_lie_as_the_format_says() {
+    for width in 0..=64 {
+        let mut random = Random::new(u64::from(width) + 1);
+        let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+        let values: [u64; 1024] = std::array::from_fn(|_| random.next_u64() & mask);
+        let mut bytes = Vec::new();
+        pack(&values, width, &mut bytes);
+        assert_eq!(bytes.len(), width as usize * BYTES_PER_WIDTH, "{width} bits");
+        let packed = PackedBits::new(&bytes);
+        assert_eq!(packed.width(), width);
+        assert_eq!(packed.bytes(), bytes);
+        assert_eq!(reference(&bytes, width), values, "{width} bits");
+        let mut unpacked = [7u64; 1024];
+        packed.unpack(&mut unpacked).unwrap();
+        assert_eq!(unpacked, values, "{width} bits");
+        for (index, value) in values.iter().enumerate() {
+            assert_eq!(packed.get(index), *value, "value {index} of {width} bits");
+        }
+    }
+}
+
+#[test]
+fn a_word_takes_all_widths_up_to_its_own_and_refuses_wider_ones() {
+    fn check<W: Word>(width: u32) {
+        let mut random = Random::new(u64::from(width) + 99);
+        let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+        let values: [u64; 1024] = std::array::from_fn(|_| random.next_u64() & mask);
+        let mut bytes = Vec::new();
+        pack(&values, width, &mut bytes);
+        let mut unpacked = [W::default(); 1024];
+        match PackedBits::new(&bytes).unpack(&mut unpacked) {
+            Ok(()) => assert_eq!(unpacked.map(Into::into), values, "{width} bits in {}", W::BITS),
+            Err(error) => {
+                assert!(width > W::BITS, "{width} bits in {}: {error}", W::BITS);
+                assert!(matches!(error, PageError::TooWide { .. }), "{error}");
+            }
+        }
+    }
+    for width in 0..=64 {
+        check::<u8>(width);
+        check::<u16>(width);
+        check::<u32>(width);
+        check::<u64>(width);
+    }
+}
+
+#[test]
+fn a_width_is_the_least_that_holds_the_number() {
+    assert_eq!([0, 1, 2, 255, 256, u64::MAX].map(width_of), [0, 1, 2, 8, 9, 64]);
+}

@@ -1,0 +1,63 @@
+//! What a run of whole numbers would take in each encoding, counted in one pass.
+
+use thermocline_placement::column_encoding::IntegerEncoding;
+
+use super::{delta, frame_of_reference, mini_block_count, run_length, sign_flip};
+use crate::bit_packing::width_of;
+use crate::{BYTES_PER_WIDTH, MINI_BLOCK_VALUES};
+
+/// Exact figures of a run of whole numbers that is not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IntegerStatistics {
+    value_count: usize,
+    /// The least value, as a 64-bit pattern.
+    pub(crate) least: u64,
+    /// The greatest value, as a 64-bit pattern.
+    pub(crate) greatest: u64,
+    packed_bytes: usize,
+    delta_packed_bytes: usize,
+    /// Runs of equal values within mini-blocks.
+    pub(crate) run_count: usize,
+}
+
+impl IntegerStatistics {
+    pub(crate) fn of(values: &[u64], signed: bool) -> Self {
+        let flip = sign_flip(signed);
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        let mut statistics = Self {
+            value_count: values.len(),
+            least: 0,
+            greatest: 0,
+            packed_bytes: 0,
+            delta_packed_bytes: 0,
+            run_count: 0,
+        };
+        for block in values.chunks(MINI_BLOCK_VALUES) {
+            let (base, range) = frame_of_reference::frame(block, signed);
+            least = least.min(base ^ flip);
+            greatest = greatest.max((base ^ flip).wrapping_add(range));
+            statistics.packed_bytes += width_of(range) as usize * BYTES_PER_WIDTH;
+            statistics.delta_packed_bytes += width_of(delta::steps(block).1) as usize * BYTES_PER_WIDTH;
+            statistics.run_count += 1 + block.array_windows::<2>().filter(|pair| pair[0] != pair[1]).count();
+        }
+        Self { least: least ^ flip, greatest: greatest ^ flip, ..statistics }
+    }
+
+    /// Whether all values are the same.
+    pub(crate) fn is_constant(&self) -> bool {
+        self.least == self.greatest
+    }
+
+    /// Bytes of the sections in this encoding.
+    pub(crate) fn size_bytes(&self, encoding: IntegerEncoding) -> usize {
+        let block_count = mini_block_count(self.value_count);
+        match encoding {
+            IntegerEncoding::FrameOfReference => block_count * 12 + 4 + self.packed_bytes,
+            IntegerEncoding::Delta => block_count * 20 + 4 + self.delta_packed_bytes,
+            IntegerEncoding::RunLength => {
+                let value_bytes = run_length::value_bytes(self.greatest.wrapping_sub(self.least));
+                block_count * 4 + 12 + self.run_count * (2 + value_bytes)
+            }
+        }
+    }
+}

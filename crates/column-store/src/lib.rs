@@ -1,0 +1,39 @@
+//! Column pages: runs of values of one column as bytes, and those bytes as values again, decoded or not.
+//!
+//! **Owns**: what the bytes of a page are (`docs/formats/column-pages.md`): header, checksum, zone map, NULLs, encodings; the
+//! way from Arrow arrays to pages and back, wholly or by mini-blocks of 1,024 values; views for who works on values without
+//! decoding them. **Does not own**: reading and writing files, memory, which encoding is worth its decoding (`placement`).
+//!
+//! **Invariants**
+//! - A page decodes to the values and NULLs it was made of, floating-point numbers bit by bit; so does any range of its
+//!   mini-blocks alone.
+//! - Bytes that are not a page as it was written are an error, whatever they are, never a panic; nothing is allocated for more
+//!   than [`MAX_PAGE_VALUES`] values or what the page's own length justifies.
+//!
+//! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can share.
+//!
+//! **Papers**: the pages are those that HPCache (DaMoN 2022) caches. The layout of packed values is FastLanes' (PVLDB 2023)
+//! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020, `symbols`).
+
+mod bit_packing;
+mod error;
+mod integers;
+mod page;
+#[cfg(test)]
+mod random;
+mod texts;
+mod zone_map;
+
+pub use bit_packing::{BYTES_PER_WIDTH, PackedBits, Word};
+pub use error::PageError;
+pub use integers::{Deltas, Frame, FramesOfReference, Integers, Runs};
+pub use page::{Body, HEADER_BYTES, Page, PageSummary, PhysicalType, Validity, encode, encode_as};
+pub use texts::{Dictionary, Texts};
+pub use thermocline_placement::column_encoding::{Encoding, IntegerEncoding};
+pub use zone_map::{ZoneMap, ZoneValue};
+
+/// Values of a mini-block, the least piece of a page that can be decoded alone. The last one of a page may have fewer.
+pub const MINI_BLOCK_VALUES: usize = 1024;
+
+/// Most values of a page: what a damaged count can make a reader allocate.
+pub const MAX_PAGE_VALUES: usize = 1 << 20;

@@ -1,0 +1,225 @@
+//! From an Arrow array to a page.
+
+use arrow::array::{Array, AsArray, BooleanArray, GenericByteArray, GenericByteViewArray};
+use arrow::datatypes::{
+    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, DataType, LargeBinaryType, LargeUtf8Type, StringViewType,
+    Utf8Type,
+};
+use thermocline_placement::column_encoding::{Candidate, Encoding, choose};
+
+use super::header::{Header, SECTION_COUNT, ValidityKind, write_page};
+use super::validity::bitmap_bytes;
+use super::{PhysicalType, VALIDITY_SECTION, VALUES_SECTION, fixed_width, text_values};
+use crate::integers::IntegerStatistics;
+use crate::{MAX_PAGE_VALUES, PageError, ZoneMap};
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageSummary {
+    /// How.
+    pub encoding: Encoding,
+    /// Bytes of the page, a multiple of 64.
+    pub size_bytes: usize,
+    /// Values, NULLs included.
+    pub value_count: usize,
+    /// NULLs among them.
+    pub null_count: usize,
+    /// The least and greatest value.
+    pub zone_map: ZoneMap,
+}
+
+/// A page that is being written: what the header needs beside the array, and the sections.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) sections: [Vec<u8>; SECTION_COUNT],
+    pub(super) exponent: u8,
+}
+
+/// The values of a page with something in the place of NULLs.
+pub(super) enum Values<'a> {
+    AllNull,
+    Booleans(&'a BooleanArray),
+    Patterns { patterns: Vec<u64>, statistics: IntegerStatistics },
+    Wide(Vec<i128>),
+    Texts(Vec<&'a [u8]>),
+}
+
+/// Appends the values of `array` to `page` as one page, in the encoding that costs least (`placement`'s `column_encoding`).
+///
+/// # Errors
+/// A type that pages cannot hold, no values or more than [`MAX_PAGE_VALUES`], or a page of more than 4 GiB. `page` is as it was.
+pub fn encode(array: &dyn Array, page: &mut Vec<u8>) -> Result<PageSummary, PageError> {
+    Source::of(array)?.write(None, page)
+}
+
+/// Like [`encode`], in a given encoding: for comparisons, and for who knows more than the values say.
+///
+/// # Errors
+/// As [`encode`]; [`PageError::NotApplicable`] if the values cannot be written so. Those that are all NULL are always constant.
+pub fn encode_as(array: &dyn Array, encoding: Encoding, page: &mut Vec<u8>) -> Result<PageSummary, PageError> {
+    Source::of(array)?.write(Some(encoding), page)
+}
+
+/// An array and what is known of it.
+struct Source<'a> {
+    array: &'a dyn Array,
+    physical_type: PhysicalType,
+    values: Values<'a>,
+}
+
+impl<'a> Source<'a> {
+    fn of(array: &'a dyn Array) -> Result<Self, PageError> {
+        let data_type = array.data_type();
+        let Some(physical_type) = PhysicalType::of(data_type) else {
+            return Err(PageError::Type { data_type: data_type.clone() });
+        };
+        if array.is_empty() || array.len() > MAX_PAGE_VALUES {
+            return Err(PageError::ValueCount { found: array.len() as u64, limit: MAX_PAGE_VALUES as u64 });
+        }
+        let values = if array.null_count() == array.len() {
+            Values::AllNull
+        } else {
+            match data_type {
+                DataType::Boolean => Values::Booleans(array.as_boolean()),
+                DataType::Utf8 => Values::Texts(texts::<Utf8Type>(array.as_bytes())),
+                DataType::LargeUtf8 => Values::Texts(texts::<LargeUtf8Type>(array.as_bytes())),
+                DataType::Binary => Values::Texts(texts::<BinaryType>(array.as_bytes())),
+                DataType::LargeBinary => Values::Texts(texts::<LargeBinaryType>(array.as_bytes())),
+                DataType::Utf8View => Values::Texts(viewed_texts::<StringViewType>(array.as_byte_view())),
+                DataType::BinaryView => Values::Texts(viewed_texts::<BinaryViewType>(array.as_byte_view())),
+                _ => fixed_width::values_of(array, physical_type),
+            }
+        };
+        Ok(Self { array, physical_type, values })
+    }
+
+    fn zone_map(&self) -> ZoneMap {
+        let valid = || (0..self.array.len()).filter(|index| self.array.is_valid(*index));
+        match &self.values {
+            Values::AllNull => ZoneMap::default(),
+            Values::Booleans(array) => {
+                let trues = valid().filter(|index| array.value(*index)).count();
+                let all_true = trues + array.null_count() == array.len();
+                ZoneMap::integers(i128::from(all_true), i128::from(trues > 0))
+            }
+            Values::Patterns { patterns, statistics } => match self.physical_type {
+                PhysicalType::Float32 => {
+                    ZoneMap::floats(patterns.iter().map(|bits| f64::from(f32::from_bits(*bits as u32))))
+                }
+                PhysicalType::Float64 => ZoneMap::floats(patterns.iter().map(|bits| f64::from_bits(*bits))),
+                _ => fixed_width::zone_map(statistics, self.physical_type),
+            },
+            Values::Wide(values) => {
+                let (least, greatest) = values
+                    .iter()
+                    .fold((i128::MAX, i128::MIN), |(least, greatest), value| (least.min(*value), greatest.max(*value)));
+                ZoneMap::integers(least, greatest)
+            }
+            Values::Texts(texts) => {
+                let least = valid().map(|index| texts[index]).min();
+                let greatest = valid().map(|index| texts[index]).max();
+                ZoneMap::bytes(least.unwrap_or_default(), greatest.unwrap_or_default())
+            }
+        }
+    }
+
+    /// Whether a boolean page is constant.
+    fn constant_boolean(array: &BooleanArray) -> Option<bool> {
+        let trues = array.true_count();
+        match trues {
+            0 => Some(false),
+            _ if trues + array.null_count() == array.len() => Some(true),
+            _ => None,
+        }
+    }
+
+    fn write(&self, forced: Option<Encoding>, page: &mut Vec<u8>) -> Result<PageSummary, PageError> {
+        let value_count = self.array.len();
+        let mut draft = Draft::default();
+        let chosen = |candidates: &[Candidate]| {
+            let best = choose(value_count as u64, candidates).map(|best| best.encoding);
+            forced.or(best).unwrap_or(Encoding::Plain)
+        };
+        let (encoding, written) = match &self.values {
+            Values::AllNull => (Encoding::Constant, Ok(())),
+            Values::Booleans(array) => {
+                let constant = Self::constant_boolean(array);
+                let encoding = forced.unwrap_or(if constant.is_some() { Encoding::Constant } else { Encoding::Plain });
+                (encoding, write_booleans(array, constant, encoding, &mut draft))
+            }
+            Values::Patterns { patterns, statistics } => {
+                let width = self.physical_type.width_bytes().unwrap_or_default();
+                let encoding = chosen(&fixed_width::candidates(statistics, value_count, width));
+                (encoding, fixed_width::write(patterns, statistics, self.physical_type, encoding, &mut draft))
+            }
+            Values::Wide(values) => {
+                let encoding = chosen(&fixed_width::wide_candidates(values));
+                (encoding, fixed_width::write_wide(values, encoding, &mut draft))
+            }
+            Values::Texts(texts) => {
+                let plan = text_values::Plan::of(texts, self.array.nulls(), forced)?;
+                let encoding = chosen(&plan.candidates());
+                (encoding, plan.write(encoding, &mut draft))
+            }
+        };
+        written.map_err(|reason| PageError::NotApplicable {
+            encoding: format!("{encoding:?}"),
+            data_type: self.array.data_type().clone(),
+            reason,
+        })?;
+
+        let null_count = self.array.null_count();
+        let validity = match null_count {
+            0 => ValidityKind::NoneNull,
+            _ if null_count == value_count => ValidityKind::AllNull,
+            _ => ValidityKind::Bitmap,
+        };
+        if let (ValidityKind::Bitmap, Some(nulls)) = (validity, self.array.nulls()) {
+            draft.sections[VALIDITY_SECTION] = bitmap_bytes(nulls.inner());
+        }
+        let header = Header {
+            value_count,
+            null_count,
+            physical_type: self.physical_type,
+            encoding,
+            validity,
+            exponent: draft.exponent,
+            zone_map: self.zone_map(),
+        };
+        let start = page.len();
+        write_page(&header, &draft.sections, page)?;
+        let size_bytes = page.len() - start;
+        Ok(PageSummary { encoding, size_bytes, value_count, null_count, zone_map: header.zone_map })
+    }
+}
+
+fn write_booleans(
+    array: &BooleanArray,
+    constant: Option<bool>,
+    encoding: Encoding,
+    draft: &mut Draft,
+) -> Result<(), &'static str> {
+    draft.sections[VALUES_SECTION] = match (encoding, constant) {
+        (Encoding::Constant, Some(value)) => vec![u8::from(value)],
+        (Encoding::Constant, None) => return Err("they are not all the same"),
+        (Encoding::Plain, _) => bitmap_bytes(array.values()),
+        _ => return Err("it is for other types"),
+    };
+    Ok(())
+}
+
+fn texts<T: ByteArrayType>(array: &GenericByteArray<T>) -> Vec<&[u8]> {
+    let bytes = array.value_data();
+    array
+        .value_offsets()
+        .array_windows::<2>()
+        .map(|ends| {
+            use arrow::datatypes::ArrowNativeType;
+            &bytes[ends[0].as_usize()..ends[1].as_usize()]
+        })
+        .collect()
+}
+
+fn viewed_texts<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> Vec<&[u8]> {
+    (0..array.len()).map(|index| AsRef::<[u8]>::as_ref(array.value(index))).collect()
+}

@@ -1,0 +1,159 @@
+//! Values of fixed width: the ways they can be written, and writing them.
+
+use arrow::array::{Array, ArrayData};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::ArrowNativeType;
+use thermocline_placement::column_encoding::{Candidate, Encoding, IntegerEncoding};
+
+use super::encode::{Draft, Values};
+use super::{INTEGERS_SECTION, PhysicalType, VALUES_SECTION};
+use crate::ZoneMap;
+use crate::integers::{self, IntegerStatistics};
+
+pub(super) const INTEGER_ENCODINGS: [IntegerEncoding; 3] =
+    [IntegerEncoding::FrameOfReference, IntegerEncoding::RunLength, IntegerEncoding::Delta];
+
+/// The values with each NULL replaced by the value before it (the leading ones by the first), so that NULLs cost no encoding
+/// anything. There is a value that is not NULL.
+pub(super) fn filled<N: Copy, T: Copy>(values: &[N], nulls: Option<&NullBuffer>, to: impl Fn(N) -> T) -> Vec<T> {
+    let Some(nulls) = nulls else { return values.iter().map(|value| to(*value)).collect() };
+    let first = nulls.valid_indices().next().unwrap_or(0);
+    let mut last = to(values[first]);
+    values
+        .iter()
+        .zip(nulls.iter())
+        .map(|(value, valid)| {
+            if valid {
+                last = to(*value);
+            }
+            last
+        })
+        .collect()
+}
+
+/// The values as 64-bit patterns, signed ones sign-extended; decimals that do not fit as they are.
+pub(super) fn values_of(array: &dyn Array, physical_type: PhysicalType) -> Values<'static> {
+    let data = array.to_data();
+    let nulls = array.nulls();
+    let patterns = match physical_type {
+        PhysicalType::Int8 => patterns(&data, nulls, |value: i8| value as u64),
+        PhysicalType::Int16 => patterns(&data, nulls, |value: i16| value as u64),
+        PhysicalType::Int32 => patterns(&data, nulls, |value: i32| value as u64),
+        PhysicalType::UInt8 => patterns(&data, nulls, |value: u8| u64::from(value)),
+        PhysicalType::UInt16 => patterns(&data, nulls, |value: u16| u64::from(value)),
+        PhysicalType::UInt32 | PhysicalType::Float32 => patterns(&data, nulls, |value: u32| u64::from(value)),
+        PhysicalType::Decimal128 => {
+            let wide = filled(data.buffer::<i128>(0), nulls, |value| value);
+            if wide.iter().any(|value| i64::try_from(*value).is_err()) {
+                return Values::Wide(wide);
+            }
+            wide.iter().map(|value| *value as u64).collect()
+        }
+        _ => patterns(&data, nulls, |value: u64| value),
+    };
+    let statistics = IntegerStatistics::of(&patterns, physical_type.is_signed());
+    Values::Patterns { patterns, statistics }
+}
+
+fn patterns<N: ArrowNativeType>(data: &ArrayData, nulls: Option<&NullBuffer>, to: impl Fn(N) -> u64) -> Vec<u64> {
+    filled(data.buffer::<N>(0), nulls, to)
+}
+
+/// What is known of integers' order.
+pub(super) fn zone_map(statistics: &IntegerStatistics, physical_type: PhysicalType) -> ZoneMap {
+    let number = |pattern: u64| {
+        if physical_type.is_signed() { i128::from(pattern as i64) } else { i128::from(pattern) }
+    };
+    ZoneMap::integers(number(statistics.least), number(statistics.greatest))
+}
+
+/// The ways to write 64-bit patterns.
+pub(super) fn candidates(statistics: &IntegerStatistics, value_count: usize, width: usize) -> Vec<Candidate> {
+    let decoded_bytes = (value_count * width) as u64;
+    let candidate = |encoding, size_bytes, run_count| Candidate { encoding, size_bytes, decoded_bytes, run_count };
+    if statistics.is_constant() {
+        return vec![candidate(Encoding::Constant, width as u64, 0)];
+    }
+    let mut all = vec![candidate(Encoding::Plain, decoded_bytes, 0)];
+    all.extend(integer_candidates(statistics, decoded_bytes, 0, Encoding::Integers));
+    all
+}
+
+/// The ways to write whole numbers, as part of an encoding that takes `more_bytes` besides.
+pub(super) fn integer_candidates(
+    statistics: &IntegerStatistics,
+    decoded_bytes: u64,
+    more_bytes: usize,
+    encoding: impl Fn(IntegerEncoding) -> Encoding,
+) -> impl Iterator<Item = Candidate> {
+    INTEGER_ENCODINGS.into_iter().map(move |integers| Candidate {
+        encoding: encoding(integers),
+        size_bytes: (statistics.size_bytes(integers) + more_bytes) as u64,
+        decoded_bytes,
+        run_count: if integers == IntegerEncoding::RunLength { statistics.run_count as u64 } else { 0 },
+    })
+}
+
+/// Writes 64-bit patterns; `Err` with the reason if the encoding is none for them.
+pub(super) fn write(
+    patterns: &[u64],
+    statistics: &IntegerStatistics,
+    physical_type: PhysicalType,
+    encoding: Encoding,
+    draft: &mut Draft,
+) -> Result<(), &'static str> {
+    let width = physical_type.width_bytes().unwrap_or_default();
+    let to_bytes = |pattern: u64| {
+        // Decimals are 16 bytes; the rest have at most eight.
+        let bytes = i128::from(pattern as i64).to_le_bytes();
+        bytes.into_iter().take(width)
+    };
+    match encoding {
+        Encoding::Constant if statistics.is_constant() => {
+            draft.sections[VALUES_SECTION].extend(to_bytes(patterns[0]));
+        }
+        Encoding::Constant => return Err("they are not all the same"),
+        Encoding::Plain => {
+            let values = &mut draft.sections[VALUES_SECTION];
+            values.reserve_exact(patterns.len() * width);
+            for pattern in patterns {
+                values.extend(to_bytes(*pattern));
+            }
+        }
+        Encoding::Integers(encoding) => {
+            integers::write(encoding, patterns, physical_type.is_signed(), draft.integer_sections());
+        }
+        _ => return Err("it is for other types"),
+    }
+    Ok(())
+}
+
+/// The ways to write decimals of more than 64 bits.
+pub(super) fn wide_candidates(values: &[i128]) -> Vec<Candidate> {
+    let decoded_bytes = size_of_val(values) as u64;
+    let plain = Candidate { encoding: Encoding::Plain, size_bytes: decoded_bytes, decoded_bytes, run_count: 0 };
+    if values.iter().all(|value| *value == values[0]) {
+        return vec![Candidate { encoding: Encoding::Constant, size_bytes: 16, ..plain }];
+    }
+    vec![plain]
+}
+
+/// Writes decimals of more than 64 bits; `Err` with the reason if the encoding is none for them.
+pub(super) fn write_wide(values: &[i128], encoding: Encoding, draft: &mut Draft) -> Result<(), &'static str> {
+    let written = match encoding {
+        Encoding::Constant if values.iter().all(|value| *value == values[0]) => &values[..1],
+        Encoding::Constant => return Err("they are not all the same"),
+        Encoding::Plain => values,
+        _ => return Err("some take more than 64 bits"),
+    };
+    draft.sections[VALUES_SECTION].extend(written.iter().flat_map(|value| value.to_le_bytes()));
+    Ok(())
+}
+
+impl Draft {
+    /// The sections of whole numbers.
+    pub(super) fn integer_sections(&mut self) -> &mut [Vec<u8>; integers::INTEGER_SECTIONS] {
+        let (_, sections) = self.sections.split_at_mut(INTEGERS_SECTION);
+        sections.first_chunk_mut().expect("a page has more sections than whole numbers take")
+    }
+}

@@ -1,0 +1,4 @@
+mod arrays;
+mod damage;
+mod round_trip;
+mod zone_maps;
