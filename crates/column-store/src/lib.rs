@@ -17,6 +17,7 @@
 
 mod bit_packing;
 mod error;
+mod floats;
 mod integers;
 mod page;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod zone_map;
 
 pub use bit_packing::{BYTES_PER_WIDTH, PackedBits, Word};
 pub use error::PageError;
+pub use floats::DecimalFloats;
 pub use integers::{Deltas, Frame, FramesOfReference, Integers, Runs};
 pub use page::{Body, HEADER_BYTES, Page, PageSummary, PhysicalType, Validity, encode, encode_as};
 pub use texts::{Dictionary, Texts};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::validity::bits;
 use super::{Body, Page, PhysicalType};
+use crate::floats::Float;
 use crate::integers::{Integers, Native};
 use crate::texts::DecodedTexts;
 use crate::{MINI_BLOCK_VALUES, PageError};
@@ -52,8 +53,10 @@ impl Page<'_> {
             PhysicalType::Int64 => self.fixed::<i64>(&blocks),
             PhysicalType::UInt8 => self.fixed::<u8>(&blocks),
             PhysicalType::UInt16 => self.fixed::<u16>(&blocks),
-            PhysicalType::UInt32 | PhysicalType::Float32 => self.fixed::<u32>(&blocks),
-            PhysicalType::UInt64 | PhysicalType::Float64 => self.fixed::<u64>(&blocks),
+            PhysicalType::UInt32 => self.fixed::<u32>(&blocks),
+            PhysicalType::UInt64 => self.fixed::<u64>(&blocks),
+            PhysicalType::Float32 => self.floats::<f32, u32>(&blocks),
+            PhysicalType::Float64 => self.floats::<f64, u64>(&blocks),
             PhysicalType::Decimal128 => self.fixed::<i128>(&blocks),
         };
         let data = ArrayData::builder(data_type.clone())
@@ -84,6 +87,16 @@ impl Page<'_> {
             // `open` lets values of fixed width have no other body.
             _ => Buffer::from_vec(vec![N::default(); blocks.rows.len()]),
         }
+    }
+
+    /// `N` has the bits of `F`.
+    fn floats<F: Float + ArrowNativeType, N: Native + ArrowNativeType>(&self, blocks: &Blocks) -> Buffer {
+        let Body::DecimalFloats(floats) = &self.body else { return self.fixed::<N>(blocks) };
+        let mut values = vec![<F as Default>::default(); blocks.rows.len()];
+        for (index, values) in blocks.mini_blocks.clone().zip(values.chunks_mut(MINI_BLOCK_VALUES)) {
+            floats.decode(index, values);
+        }
+        values.into()
     }
 
     fn texts(&self, blocks: &Blocks) -> Result<DecodedTexts, PageError> {

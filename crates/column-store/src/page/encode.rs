@@ -7,6 +7,7 @@ use arrow::datatypes::{
 };
 use thermocline_placement::column_encoding::{Candidate, Encoding, choose};
 
+use super::fixed_width::DecimalPlan;
 use super::header::{Header, SECTION_COUNT, ValidityKind, write_page};
 use super::validity::bitmap_bytes;
 use super::{PhysicalType, VALIDITY_SECTION, VALUES_SECTION, fixed_width, text_values};
@@ -149,8 +150,23 @@ impl<'a> Source<'a> {
             }
             Values::Patterns { patterns, statistics } => {
                 let width = self.physical_type.width_bytes().unwrap_or_default();
-                let encoding = chosen(&fixed_width::candidates(statistics, value_count, width));
-                (encoding, fixed_width::write(patterns, statistics, self.physical_type, encoding, &mut draft))
+                let mut candidates = fixed_width::candidates(statistics, value_count, width);
+                let decimals = match forced {
+                    Some(Encoding::DecimalFloats(_)) => DecimalPlan::of(patterns, self.physical_type),
+                    None if !statistics.is_constant() => DecimalPlan::of(patterns, self.physical_type),
+                    _ => None,
+                };
+                candidates.extend(decimals.iter().flat_map(|plan| plan.candidates((value_count * width) as u64)));
+                match (chosen(&candidates), decimals) {
+                    (encoding @ Encoding::DecimalFloats(numbers), Some(plan)) => {
+                        plan.write(numbers, &mut draft);
+                        (encoding, Ok(()))
+                    }
+                    (encoding, _) => {
+                        let physical_type = self.physical_type;
+                        (encoding, fixed_width::write(patterns, statistics, physical_type, encoding, &mut draft))
+                    }
+                }
             }
             Values::Wide(values) => {
                 let encoding = chosen(&fixed_width::wide_candidates(values));

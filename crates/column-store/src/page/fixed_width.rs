@@ -8,6 +8,7 @@ use thermocline_placement::column_encoding::{Candidate, Encoding, IntegerEncodin
 use super::encode::{Draft, Values};
 use super::{INTEGERS_SECTION, PhysicalType, VALUES_SECTION};
 use crate::ZoneMap;
+use crate::floats::{self, ScaledFloats};
 use crate::integers::{self, IntegerStatistics};
 
 pub(super) const INTEGER_ENCODINGS: [IntegerEncoding; 3] =
@@ -126,6 +127,37 @@ pub(super) fn write(
         _ => return Err("it is for other types"),
     }
     Ok(())
+}
+
+/// Floats as decimals, in the ways that their whole numbers can be written.
+pub(super) struct DecimalPlan {
+    floats: ScaledFloats,
+    statistics: IntegerStatistics,
+}
+
+impl DecimalPlan {
+    /// `None` if the values are no floats.
+    pub(super) fn of(patterns: &[u64], physical_type: PhysicalType) -> Option<Self> {
+        let floats = match physical_type {
+            PhysicalType::Float32 => floats::scale::<f32>(patterns),
+            PhysicalType::Float64 => floats::scale::<f64>(patterns),
+            _ => return None,
+        };
+        let statistics = IntegerStatistics::of(&floats.numbers, true);
+        Some(Self { floats, statistics })
+    }
+
+    pub(super) fn candidates(&self, decoded_bytes: u64) -> impl Iterator<Item = Candidate> {
+        let more_bytes = self.floats.places.len() + self.floats.exceptions.len();
+        integer_candidates(&self.statistics, decoded_bytes, more_bytes, Encoding::DecimalFloats)
+    }
+
+    pub(super) fn write(self, encoding: IntegerEncoding, draft: &mut Draft) {
+        integers::write(encoding, &self.floats.numbers, true, draft.integer_sections());
+        draft.exponent = self.floats.exponent;
+        draft.sections[VALUES_SECTION] = self.floats.places;
+        draft.sections[VALUES_SECTION + 1] = self.floats.exceptions;
+    }
 }
 
 /// The ways to write decimals of more than 64 bits.

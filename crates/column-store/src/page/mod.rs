@@ -29,8 +29,10 @@ use std::ops::Range;
 
 use thermocline_placement::column_encoding::Encoding;
 
+use crate::floats::{self, DecimalFloats};
 use crate::integers::{self, Integers, Section};
 use crate::texts::{Dictionary, Texts};
+use crate::zone_map::ZoneKind;
 use crate::{MINI_BLOCK_VALUES, PageError, ZoneMap};
 use header::{Header, SECTION_COUNT};
 
@@ -55,6 +57,8 @@ pub enum Body<'a> {
     Plain(&'a [u8]),
     /// Whole numbers; of floating-point types the bits.
     Integers(Integers<'a>),
+    /// Floats as whole numbers over a power of ten.
+    DecimalFloats(DecimalFloats<'a>),
     /// Texts or binaries, one after another.
     Texts(Texts<'a>),
     /// Texts or binaries as codes of a sorted dictionary.
@@ -177,12 +181,13 @@ fn open_body<'a>(header: &Header, sections: &[Section<'a>; SECTION_COUNT]) -> Re
         found: u64::from(header::encoding_codes(header.encoding).0),
         expected: format!("one of {} values", physical_type.name()),
     };
-    if header.exponent != 0 {
+    let max_exponent = if matches!(header.encoding, Encoding::DecimalFloats(_)) { floats::MAX_EXPONENT } else { 0 };
+    if usize::from(header.exponent) > max_exponent {
         return Err(PageError::Field {
             field: "the power of ten",
             offset: header::EXPONENT_AT as u64,
             found: u64::from(header.exponent),
-            expected: "0 in this encoding".to_owned(),
+            expected: format!("at most {max_exponent} in this encoding"),
         });
     }
     if header.null_count == value_count {
@@ -229,6 +234,12 @@ fn open_body<'a>(header: &Header, sections: &[Section<'a>; SECTION_COUNT]) -> Re
         Encoding::Integers(encoding) if physical_type.width_bytes().is_some() => {
             expect_empty(&[values, more], "a section of values beside whole numbers")?;
             Integers::open(encoding, integer_sections, value_count).map(Body::Integers)
+        }
+        Encoding::DecimalFloats(encoding) if physical_type.zone_kind() == ZoneKind::Float => {
+            let numbers = Integers::open(encoding, integer_sections, value_count)?;
+            let exponent = usize::from(header.exponent);
+            let width = physical_type.width_bytes().unwrap_or_default();
+            DecimalFloats::open(numbers, exponent, values, more, value_count, width).map(Body::DecimalFloats)
         }
         Encoding::Dictionary(encoding) if is_text => Ok(Body::Dictionary {
             dictionary: Dictionary::open(values, more)?,

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, ListArray, StringArray};
+use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, ListArray, StringArray};
 use arrow::datatypes::{DataType, Int32Type};
 
 use super::arrays::{Nulls, SHAPES, array, types};
 use crate::random::Random;
 use crate::{Body, Encoding, IntegerEncoding, MINI_BLOCK_VALUES, Page, PageError, PageSummary, encode, encode_as};
 
-pub(super) const ENCODINGS: [Encoding; 8] = [
+pub(super) const ENCODINGS: [Encoding; 11] = [
     Encoding::Constant,
     Encoding::Plain,
     Encoding::Integers(IntegerEncoding::FrameOfReference),
@@ -16,6 +16,9 @@ pub(super) const ENCODINGS: [Encoding; 8] = [
     Encoding::Dictionary(IntegerEncoding::FrameOfReference),
     Encoding::Dictionary(IntegerEncoding::Delta),
     Encoding::Dictionary(IntegerEncoding::RunLength),
+    Encoding::DecimalFloats(IntegerEncoding::FrameOfReference),
+    Encoding::DecimalFloats(IntegerEncoding::Delta),
+    Encoding::DecimalFloats(IntegerEncoding::RunLength),
 ];
 
 /// The page must say what was written, and decode to the array wholly and in any part.
@@ -107,6 +110,10 @@ fn obvious_data_get_the_obvious_encoding() {
     let runs = ints(&mut |_, index| (index / 500).wrapping_mul(0x1234_5678_9abc_def1));
     assert_eq!(chosen(runs), Encoding::Integers(IntegerEncoding::RunLength));
     assert_eq!(chosen(ints(&mut |random, _| random.next_u64() as i64)), Encoding::Plain);
+    let prices = Float64Array::from_iter_values((0..20_000).map(|_| random.below(100_000) as f64 / 100.0));
+    assert_eq!(chosen(Arc::new(prices)), Encoding::DecimalFloats(IntegerEncoding::FrameOfReference));
+    let noise = Float64Array::from_iter_values((0..20_000).map(|_| f64::from_bits(random.next_u64())));
+    assert_eq!(chosen(Arc::new(noise)), Encoding::Plain);
     let nations = ["GERMANY", "JAPAN", "FRANCE", "UNITED STATES"];
     let texts = StringArray::from_iter_values((0..20_000).map(|index| nations[index * 7919 % 4]));
     assert_eq!(chosen(Arc::new(texts)), Encoding::Dictionary(IntegerEncoding::FrameOfReference));
