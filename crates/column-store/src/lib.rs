@@ -13,7 +13,7 @@
 //! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can share.
 //!
 //! **Papers**: the pages are those that HPCache (DaMoN 2022) caches. The layout of packed values is FastLanes' (PVLDB 2023)
-//! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020, `symbols`).
+//! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020, `texts/symbols`).
 
 mod bit_packing;
 mod error;
@@ -30,7 +30,7 @@ pub use error::PageError;
 pub use floats::DecimalFloats;
 pub use integers::{Deltas, Frame, FramesOfReference, Integers, Runs};
 pub use page::{Body, HEADER_BYTES, Page, PageSummary, PhysicalType, Validity, encode, encode_as};
-pub use texts::{Dictionary, Texts};
+pub use texts::{Dictionary, SymbolTexts, Texts};
 pub use thermocline_placement::column_encoding::{Encoding, IntegerEncoding};
 pub use zone_map::{ZoneMap, ZoneValue};
 

@@ -102,6 +102,7 @@ impl Page<'_> {
     fn texts(&self, blocks: &Blocks) -> Result<DecodedTexts, PageError> {
         match &self.body {
             Body::Texts(texts) => texts.decode(blocks.mini_blocks.clone(), blocks.rows.len()),
+            Body::Symbols(texts) => texts.decode(blocks.mini_blocks.clone(), blocks.rows.len()),
             Body::Dictionary { dictionary, codes } => dictionary.decode(&blocks.decode::<u32>(codes)),
             Body::Constant(text) => DecodedTexts::repeated(text, blocks.rows.len()),
             // `open` lets texts have no other body.

@@ -173,7 +173,7 @@ impl<'a> Source<'a> {
                 (encoding, fixed_width::write_wide(values, encoding, &mut draft))
             }
             Values::Texts(texts) => {
-                let plan = text_values::Plan::of(texts, self.array.nulls(), forced)?;
+                let plan = text_values::Plan::of(texts, self.array.nulls(), forced);
                 let encoding = chosen(&plan.candidates());
                 (encoding, plan.write(encoding, &mut draft))
             }

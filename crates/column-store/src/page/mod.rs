@@ -31,7 +31,7 @@ use thermocline_placement::column_encoding::Encoding;
 
 use crate::floats::{self, DecimalFloats};
 use crate::integers::{self, Integers, Section};
-use crate::texts::{Dictionary, Texts};
+use crate::texts::{Dictionary, SymbolTexts, Texts};
 use crate::zone_map::ZoneKind;
 use crate::{MINI_BLOCK_VALUES, PageError, ZoneMap};
 use header::{Header, SECTION_COUNT};
@@ -61,6 +61,8 @@ pub enum Body<'a> {
     DecimalFloats(DecimalFloats<'a>),
     /// Texts or binaries, one after another.
     Texts(Texts<'a>),
+    /// Texts or binaries in symbols.
+    Symbols(SymbolTexts<'a>),
     /// Texts or binaries as codes of a sorted dictionary.
     Dictionary {
         /// What the codes stand for.
@@ -240,6 +242,10 @@ fn open_body<'a>(header: &Header, sections: &[Section<'a>; SECTION_COUNT]) -> Re
             let exponent = usize::from(header.exponent);
             let width = physical_type.width_bytes().unwrap_or_default();
             DecimalFloats::open(numbers, exponent, values, more, value_count, width).map(Body::DecimalFloats)
+        }
+        Encoding::Symbols if is_text => {
+            let texts = Texts::open(integer_sections, values, value_count)?;
+            SymbolTexts::open(texts, more).map(Body::Symbols)
         }
         Encoding::Dictionary(encoding) if is_text => Ok(Body::Dictionary {
             dictionary: Dictionary::open(values, more)?,

@@ -6,8 +6,8 @@ use thermocline_placement::column_encoding::{Candidate, Encoding, IntegerEncodin
 use super::VALUES_SECTION;
 use super::encode::Draft;
 use super::fixed_width::{filled, integer_candidates};
-use crate::PageError;
 use crate::integers::{self, IntegerStatistics};
+use crate::texts::symbols::{self, SymbolTable};
 use crate::texts::{self, DistinctTexts, dictionary};
 
 /// Texts, and what was found out about them.
@@ -18,6 +18,8 @@ pub(super) struct Plan<'a, 't> {
     text_bytes: usize,
     starts: IntegerStatistics,
     dictionary: Option<CodedTexts>,
+    /// A table of symbols, and the share of the texts' bytes that it leaves.
+    symbols: Option<(SymbolTable, f64)>,
     is_constant: bool,
 }
 
@@ -28,13 +30,19 @@ struct CodedTexts {
     statistics: IntegerStatistics,
 }
 
+impl CodedTexts {
+    fn entries_bytes(&self) -> usize {
+        self.sections.iter().map(Vec::len).sum()
+    }
+
+    fn size_bytes(&self, encoding: IntegerEncoding) -> usize {
+        self.entries_bytes() + self.statistics.size_bytes(encoding)
+    }
+}
+
 impl<'a, 't> Plan<'a, 't> {
     /// `forced` is the encoding if it is not to be chosen. There is a text that is not NULL.
-    pub(super) fn of(
-        texts: &'a [&'t [u8]],
-        nulls: Option<&'a NullBuffer>,
-        forced: Option<Encoding>,
-    ) -> Result<Self, PageError> {
+    pub(super) fn of(texts: &'a [&'t [u8]], nulls: Option<&'a NullBuffer>, forced: Option<Encoding>) -> Self {
         let filled = filled(texts, nulls, |text| text);
         let mut text_bytes = 0;
         let starts: Vec<u64> = written(texts, nulls)
@@ -59,7 +67,25 @@ impl<'a, 't> Plan<'a, 't> {
             let statistics = IntegerStatistics::of(&codes, false);
             CodedTexts { sections, codes, statistics }
         });
-        Ok(Self { texts, nulls, text_bytes, starts, dictionary, is_constant })
+        let mut plan = Self { texts, nulls, text_bytes, starts, dictionary, symbols: None, is_constant };
+        let with_symbols = match forced {
+            Some(encoding) => encoding == Encoding::Symbols,
+            None => plan.may_gain_by_symbols(),
+        };
+        if with_symbols {
+            let texts: Vec<&[u8]> = written(texts, nulls).collect();
+            plan.symbols = symbols::build(&texts, text_bytes);
+        }
+        plan
+    }
+
+    /// Whether a table of symbols is worth the search: not for what is shorter than the table, and not where a dictionary
+    /// leaves little to gain.
+    fn may_gain_by_symbols(&self) -> bool {
+        let dictionary_bytes: usize =
+            self.dictionary.iter().map(|dictionary| dictionary.size_bytes(IntegerEncoding::FrameOfReference)).sum();
+        let gained_already = self.dictionary.is_some() && dictionary_bytes * 4 < self.text_bytes;
+        !self.is_constant && self.text_bytes >= 4096 && !gained_already
     }
 
     pub(super) fn candidates(&self) -> Vec<Candidate> {
@@ -73,8 +99,14 @@ impl<'a, 't> Plan<'a, 't> {
         let size_bytes = (starts_bytes + self.text_bytes) as u64;
         let mut all = vec![Candidate { encoding: Encoding::Plain, size_bytes, decoded_bytes, run_count: 0 }];
         if let Some(dictionary) = &self.dictionary {
-            let entries_bytes = dictionary.sections.iter().map(Vec::len).sum();
+            let entries_bytes = dictionary.entries_bytes();
             all.extend(integer_candidates(&dictionary.statistics, decoded_bytes, entries_bytes, Encoding::Dictionary));
+        }
+        if let Some((table, share)) = &self.symbols {
+            // Starts of shorter texts take fewer bits; as many as before is the most.
+            let encoded_bytes = (self.text_bytes as f64 * share) as usize;
+            let size_bytes = (starts_bytes + table.size_bytes() + encoded_bytes) as u64;
+            all.push(Candidate { encoding: Encoding::Symbols, size_bytes, decoded_bytes, run_count: 0 });
         }
         all
     }
@@ -99,6 +131,13 @@ impl<'a, 't> Plan<'a, 't> {
                 let [starts, bytes] = sections;
                 draft.sections[VALUES_SECTION] = starts;
                 draft.sections[VALUES_SECTION + 1] = bytes;
+            }
+            Encoding::Symbols => {
+                let Some((table, _)) = &self.symbols else { return Err("all of them are empty") };
+                let texts = written(self.texts, self.nulls);
+                let [texts, symbols] = table.write(texts, draft.integer_sections());
+                draft.sections[VALUES_SECTION] = texts;
+                draft.sections[VALUES_SECTION + 1] = symbols;
             }
             _ => return Err("it is for other types"),
         }

@@ -9,9 +9,11 @@
 
 pub(crate) mod dictionary;
 mod distinct;
+pub(crate) mod symbols;
 
 pub use dictionary::Dictionary;
 pub(crate) use distinct::DistinctTexts;
+pub use symbols::SymbolTexts;
 
 use std::ops::Range;
 

@@ -7,7 +7,7 @@ use super::arrays::{Nulls, SHAPES, array, types};
 use crate::random::Random;
 use crate::{Body, Encoding, IntegerEncoding, MINI_BLOCK_VALUES, Page, PageError, PageSummary, encode, encode_as};
 
-pub(super) const ENCODINGS: [Encoding; 11] = [
+pub(super) const ENCODINGS: [Encoding; 12] = [
     Encoding::Constant,
     Encoding::Plain,
     Encoding::Integers(IntegerEncoding::FrameOfReference),
@@ -19,6 +19,7 @@ pub(super) const ENCODINGS: [Encoding; 11] = [
     Encoding::DecimalFloats(IntegerEncoding::FrameOfReference),
     Encoding::DecimalFloats(IntegerEncoding::Delta),
     Encoding::DecimalFloats(IntegerEncoding::RunLength),
+    Encoding::Symbols,
 ];
 
 /// The page must say what was written, and decode to the array wholly and in any part.
@@ -117,6 +118,10 @@ fn obvious_data_get_the_obvious_encoding() {
     let nations = ["GERMANY", "JAPAN", "FRANCE", "UNITED STATES"];
     let texts = StringArray::from_iter_values((0..20_000).map(|index| nations[index * 7919 % 4]));
     assert_eq!(chosen(Arc::new(texts)), Encoding::Dictionary(IntegerEncoding::FrameOfReference));
+    let lines = StringArray::from_iter_values(
+        (0..5000).map(|index| format!("GET /shop/item/{}?session={:x} HTTP/1.1", index % 700, index * 7919)),
+    );
+    assert_eq!(chosen(Arc::new(lines)), Encoding::Symbols);
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! The choice of symbols: from a sample, in rounds, each by how the one before wrote it.
+
+use super::{MAX_LENGTH, MAX_SYMBOLS, Symbol, SymbolTable};
+
+/// Bytes of the sample: enough for a page's frequent pieces, little enough to be read five times (the paper's §4.2).
+const SAMPLE_BYTES: usize = 16 << 10;
+/// Texts that follow each other in the sample.
+const SAMPLE_RUN_TEXTS: usize = 16;
+/// Rounds after which tables hardly get better; symbols may double their length in each.
+const ROUNDS: usize = 5;
+/// Single bytes count this many times: without them there are escapes, which cost a byte more each.
+const SINGLE_WEIGHT: u32 = 8;
+/// Bytes and symbols that can be counted: 256 bytes as they are, then symbols.
+const COUNTED: usize = 256 + MAX_SYMBOLS;
+
+/// A table for texts like these, and the share of bytes that it leaves of them. `None` if there is hardly any text.
+pub(crate) fn build(texts: &[&[u8]], text_bytes: usize) -> Option<(SymbolTable, f64)> {
+    let sample = sample(texts, text_bytes);
+    let sample_bytes: usize = sample.iter().map(|text| text.len()).sum();
+    if sample_bytes == 0 {
+        return None;
+    }
+    let mut table = SymbolTable::new(Vec::new());
+    for round in 0..ROUNDS {
+        let counts = Counts::of(&table, &sample);
+        // Pairs are wanted in every round but the last, whose table should rather hold what is proven.
+        table = SymbolTable::new(counts.best(&table, round + 1 < ROUNDS));
+    }
+    let mut encoded = Vec::with_capacity(sample_bytes);
+    for text in &sample {
+        table.encode(text, &mut encoded);
+    }
+    Some((table, encoded.len() as f64 / sample_bytes as f64))
+}
+
+/// Runs of texts from all over the page.
+fn sample<'t>(texts: &[&'t [u8]], text_bytes: usize) -> Vec<&'t [u8]> {
+    let step = (text_bytes / SAMPLE_BYTES).max(1);
+    let mut left = SAMPLE_BYTES * 2;
+    let runs = texts.chunks(SAMPLE_RUN_TEXTS).step_by(step);
+    runs.flatten()
+        .map_while(|text| {
+            // Of a very long text the beginning must do.
+            let taken = &text[..text.len().min(left)];
+            left -= taken.len();
+            (left > 0).then_some(taken)
+        })
+        .collect()
+}
+
+/// How often bytes and symbols, and pairs of them, were written.
+struct Counts {
+    single: Vec<u32>,
+    pairs: Vec<u16>,
+}
+
+impl Counts {
+    fn of(table: &SymbolTable, sample: &[&[u8]]) -> Self {
+        let mut counts = Self { single: vec![0; COUNTED], pairs: vec![0; COUNTED * COUNTED] };
+        for text in sample {
+            let mut rest: &[u8] = text;
+            let mut last = None;
+            while let Some(first) = rest.first() {
+                let (counted, length) = match table.longest(rest) {
+                    Some((code, symbol)) => (256 + usize::from(code), symbol.length),
+                    None => (usize::from(*first), 1),
+                };
+                counts.count(last, counted);
+                if length > 1 {
+                    // Its first byte alone is a candidate too, and so is the one before made longer by it.
+                    counts.count(last, usize::from(*first));
+                }
+                last = Some(counted);
+                rest = &rest[length..];
+            }
+        }
+        counts
+    }
+
+    fn count(&mut self, last: Option<usize>, counted: usize) {
+        self.single[counted] += 1;
+        if let Some(last) = last {
+            let pair = &mut self.pairs[last * COUNTED + counted];
+            *pair = pair.saturating_add(1);
+        }
+    }
+
+    /// The symbols that save most.
+    fn best(&self, table: &SymbolTable, with_pairs: bool) -> Vec<Symbol> {
+        let symbol = |counted: usize| match counted {
+            0..256 => Symbol::byte(counted as u8),
+            _ => table.symbols[counted - 256],
+        };
+        let mut candidates: Vec<(Symbol, u32)> = Vec::new();
+        for (left, count) in self.single.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let first = symbol(left);
+            let weight = if first.length == 1 { SINGLE_WEIGHT } else { first.length as u32 };
+            candidates.push((first, count * weight));
+            if !with_pairs || first.length == MAX_LENGTH {
+                continue;
+            }
+            for (right, count) in self.pairs[left * COUNTED..][..COUNTED].iter().enumerate() {
+                // What was seen once is chance.
+                if *count > 1 {
+                    let joined = first.joined(symbol(right));
+                    candidates.push((joined, u32::from(*count) * joined.length as u32));
+                }
+            }
+        }
+        // The same piece may be found in several ways.
+        candidates.sort_unstable_by_key(|(symbol, _)| *symbol);
+        candidates.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
+        candidates.sort_unstable_by_key(|(symbol, gain)| (std::cmp::Reverse(*gain), *symbol));
+        candidates.into_iter().take(MAX_SYMBOLS).map(|(symbol, _)| symbol).collect()
+    }
+}

@@ -1,0 +1,81 @@
+use super::*;
+use crate::random::Random;
+
+fn round_trip(table: &SymbolTable, texts: &[Vec<u8>]) -> usize {
+    let mut starts = [const { Vec::new() }; INTEGER_SECTIONS];
+    let sections = table.write(texts.iter().map(Vec::as_slice), &mut starts);
+    let section = |bytes| Section { offset: 0, bytes };
+    let opened =
+        Texts::open(starts.each_ref().map(|bytes| section(bytes)), section(&sections[0]), texts.len()).unwrap();
+    let opened = SymbolTexts::open(opened, section(&sections[1])).unwrap();
+    let mut decoded = Vec::new();
+    for index in 0..texts.len().div_ceil(crate::MINI_BLOCK_VALUES) {
+        opened
+            .encoded()
+            .for_each(index, |encoded| {
+                let mut text = Vec::new();
+                opened.decode_text(encoded, &mut text)?;
+                decoded.push(text);
+                Ok(())
+            })
+            .unwrap();
+    }
+    assert_eq!(decoded, texts);
+    sections[0].len()
+}
+
+fn built(texts: &[Vec<u8>]) -> (SymbolTable, f64) {
+    let slices: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+    build(&slices, texts.iter().map(Vec::len).sum()).unwrap()
+}
+
+#[test]
+fn addresses_shrink_to_less_than_half_as_the_sample_says() {
+    let mut random = Random::new(4);
+    let texts: Vec<Vec<u8>> = (0..5000)
+        .map(|_| format!("https://www.example.org/shop/{}?user={}", random.below(40), random.below(9000)).into_bytes())
+        .collect();
+    let size_bytes: usize = texts.iter().map(Vec::len).sum();
+    let (table, share) = built(&texts);
+    let encoded_bytes = round_trip(&table, &texts);
+    assert!(encoded_bytes * 5 < size_bytes * 2, "{encoded_bytes} of {size_bytes} bytes");
+    let foretold = share * size_bytes as f64;
+    assert!((foretold / encoded_bytes as f64 - 1.0).abs() < 0.05, "{foretold} foretold, {encoded_bytes} written");
+}
+
+#[test]
+fn any_bytes_come_back_by_any_table() {
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let texts = |random: &mut Random| -> Vec<Vec<u8>> {
+            let alphabet = *random.pick(&[1, 2, 4, 30, 256]);
+            let length = *random.pick(&[1, 3, 20, 300]);
+            (0..=random.below(1500))
+                .map(|_| (0..random.below(length)).map(|_| random.below(alphabet) as u8).collect())
+                .chain([vec![0; 9], vec![ESCAPE; 3], vec![1]])
+                .collect()
+        };
+        let (like, unlike) = (texts(&mut random), texts(&mut random));
+        let (table, _) = built(&like);
+        round_trip(&table, &like);
+        round_trip(&table, &unlike);
+        round_trip(&SymbolTable::new(Vec::new()), &unlike);
+    }
+}
+
+#[test]
+fn the_longest_symbol_within_the_text_is_taken() {
+    let symbol = |text: &[u8]| text.iter().map(|byte| Symbol::byte(*byte)).reduce(Symbol::joined).unwrap();
+    let table = SymbolTable::new(vec![symbol(b"a"), symbol(b"ab"), symbol(b"abcdefghi"), symbol(b"b\0")]);
+    let encoded = |text: &[u8]| {
+        let mut encoded = Vec::new();
+        table.encode(text, &mut encoded);
+        encoded
+    };
+    assert_eq!(table.symbols[0], symbol(b"abcdefgh"), "eight bytes are the most");
+    assert_eq!(encoded(b"abcdefgh"), [0]);
+    assert_eq!(encoded(b"abcdefg"), [1, ESCAPE, b'c', ESCAPE, b'd', ESCAPE, b'e', ESCAPE, b'f', ESCAPE, b'g']);
+    assert_eq!(encoded(b"aab"), [2, 1]);
+    assert_eq!(encoded(b"b"), [ESCAPE, b'b'], "the zero behind the text is not part of it");
+    assert_eq!(encoded(b"b\0"), [3]);
+}
