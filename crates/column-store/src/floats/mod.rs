@@ -27,8 +27,10 @@ use crate::{MINI_BLOCK_VALUES, PageError};
 pub(crate) const MAX_EXPONENT: usize = POWERS.len() - 1;
 const POWERS: [f64; 19] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
+/// Adding and subtracting this rounds a float of less than [`EXACT_BELOW`] to a whole number, to the even one of two.
+const ROUNDING: f64 = 1.5 * (1u64 << 52) as f64;
 /// Whole numbers below this are exact as 64-bit floats, and so is their conversion.
-const EXACT_BELOW: f64 = (1u64 << 53) as f64;
+const EXACT_BELOW: f64 = (1u64 << 51) as f64;
 /// Values by which the power is chosen.
 const SAMPLE_VALUES: usize = 512;
 /// Neighbours of which the sample is made.
@@ -86,7 +88,7 @@ fn unscaled<F: Float>(number: i64, power: f64) -> F {
 
 /// The whole number that stands for a float, if there is one.
 fn scaled<F: Float>(value: F, power: f64) -> Option<i64> {
-    let number = (value.to_double() * power).round_ties_even();
+    let number = (value.to_double() * power + ROUNDING) - ROUNDING;
     // Also false for NaN.
     if number.abs() < EXACT_BELOW {
         let number = number as i64;
@@ -109,9 +111,9 @@ pub(crate) struct ScaledFloats {
     pub(crate) exceptions: Vec<u8>,
 }
 
-/// Scales floats given as bits (not empty).
-pub(crate) fn scale<F: Float>(patterns: &[u64]) -> ScaledFloats {
-    let exponent = best_exponent::<F>(patterns);
+/// Scales floats given as bits (not empty); `None` if a sample has a greater share of exceptions than `most_exceptions`.
+pub(crate) fn scale<F: Float>(patterns: &[u64], most_exceptions: f64) -> Option<ScaledFloats> {
+    let exponent = best_exponent::<F>(patterns, most_exceptions)?;
     let power = POWERS[exponent];
     let mut numbers: Vec<u64> = Vec::with_capacity(patterns.len());
     let (mut starts, mut places, mut exceptions) = (Vec::new(), Vec::new(), Vec::new());
@@ -131,19 +133,19 @@ pub(crate) fn scale<F: Float>(patterns: &[u64]) -> ScaledFloats {
     }
     starts.extend_from_slice(&((places.len() / 2) as u32).to_le_bytes());
     starts.append(&mut places);
-    ScaledFloats { exponent: exponent as u8, numbers, places: starts, exceptions }
+    Some(ScaledFloats { exponent: exponent as u8, numbers, places: starts, exceptions })
 }
 
-/// The power of ten by which a sample takes the fewest bits.
-fn best_exponent<F: Float>(patterns: &[u64]) -> usize {
+/// The power of ten by which a sample takes the fewest bits, of those with few enough exceptions.
+fn best_exponent<F: Float>(patterns: &[u64], most_exceptions: f64) -> Option<usize> {
     // Every so many runs of neighbours: single values at equal distances would all be multiples of ten in some columns.
     let step = patterns.len().div_ceil(SAMPLE_VALUES);
     let runs = patterns.chunks(SAMPLE_RUN_VALUES).step_by(step);
     let sample: Vec<F> = runs.flatten().map(|pattern| F::from_pattern(*pattern)).collect();
-    let bits = |exponent: &usize| {
+    let bits = |exponent: usize| {
         let (mut least, mut greatest, mut exception_count) = (i64::MAX, i64::MIN, 0);
         for value in &sample {
-            match scaled(*value, POWERS[*exponent]) {
+            match scaled(*value, POWERS[exponent]) {
                 Some(number) => {
                     least = least.min(number);
                     greatest = greatest.max(number);
@@ -153,9 +155,10 @@ fn best_exponent<F: Float>(patterns: &[u64]) -> usize {
         }
         let exact_count = sample.len() - exception_count;
         let width = if exact_count == 0 { 0 } else { width_of(greatest.abs_diff(least)) as usize };
-        sample.len() * width + exception_count * (F::BYTES * 8 + 16)
+        let few = exception_count as f64 <= sample.len() as f64 * most_exceptions;
+        few.then_some((sample.len() * width + exception_count * (F::BYTES * 8 + 16), exponent))
     };
-    (0..=MAX_EXPONENT).min_by_key(bits).unwrap_or(0)
+    (0..=MAX_EXPONENT).filter_map(bits).min().map(|(_, exponent)| exponent)
 }
 
 /// Floats as whole numbers over a power of ten, with exceptions.

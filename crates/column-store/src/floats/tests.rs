@@ -31,12 +31,13 @@ fn what_scaling_would_change_is_an_exception() {
 fn the_power_is_the_one_that_most_values_need() {
     let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
     let prices = bits((0..5000).map(|index| f64::from(index) / 100.0).collect());
-    let scaled = scale::<f64>(&prices);
+    let scaled = scale::<f64>(&prices, 0.0).unwrap();
     assert_eq!((scaled.exponent, scaled.exceptions.len()), (2, 0));
     assert_eq!(scaled.numbers[4999], 4999);
-    let whole = scale::<f64>(&bits(vec![1.0, 2.0, f64::NAN, 4.0]));
+    let whole = scale::<f64>(&bits(vec![1.0, 2.0, f64::NAN, 4.0]), 1.0).unwrap();
     assert_eq!(whole.exponent, 0);
     assert_eq!(whole.numbers, [1, 2, 2, 4]);
     assert_eq!(whole.exceptions, f64::NAN.to_bits().to_le_bytes());
     assert_eq!(whole.places, [0, 0, 0, 0, 1, 0, 0, 0, 2, 0], "no exception before, one in all, at place 2");
+    assert!(scale::<f64>(&bits(vec![1.0, 2.0, f64::NAN, 4.0]), 0.2).is_none(), "a quarter are exceptions");
 }

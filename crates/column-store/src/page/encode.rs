@@ -152,8 +152,9 @@ impl<'a> Source<'a> {
                 let width = self.physical_type.width_bytes().unwrap_or_default();
                 let mut candidates = fixed_width::candidates(statistics, value_count, width);
                 let decimals = match forced {
-                    Some(Encoding::DecimalFloats(_)) => DecimalPlan::of(patterns, self.physical_type),
-                    None if !statistics.is_constant() => DecimalPlan::of(patterns, self.physical_type),
+                    Some(Encoding::DecimalFloats(_)) => DecimalPlan::of(patterns, self.physical_type, 1.0),
+                    // An exception takes more room than a plain value: with as many nothing is gained.
+                    None if !statistics.is_constant() => DecimalPlan::of(patterns, self.physical_type, 0.5),
                     _ => None,
                 };
                 candidates.extend(decimals.iter().flat_map(|plan| plan.candidates((value_count * width) as u64)));

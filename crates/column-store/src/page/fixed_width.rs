@@ -103,30 +103,36 @@ pub(super) fn write(
     encoding: Encoding,
     draft: &mut Draft,
 ) -> Result<(), &'static str> {
-    let width = physical_type.width_bytes().unwrap_or_default();
-    let to_bytes = |pattern: u64| {
-        // Decimals are 16 bytes; the rest have at most eight.
-        let bytes = i128::from(pattern as i64).to_le_bytes();
-        bytes.into_iter().take(width)
-    };
     match encoding {
         Encoding::Constant if statistics.is_constant() => {
-            draft.sections[VALUES_SECTION].extend(to_bytes(patterns[0]));
+            write_plain(&patterns[..1], physical_type, &mut draft.sections[VALUES_SECTION]);
         }
         Encoding::Constant => return Err("they are not all the same"),
-        Encoding::Plain => {
-            let values = &mut draft.sections[VALUES_SECTION];
-            values.reserve_exact(patterns.len() * width);
-            for pattern in patterns {
-                values.extend(to_bytes(*pattern));
-            }
-        }
+        Encoding::Plain => write_plain(patterns, physical_type, &mut draft.sections[VALUES_SECTION]),
         Encoding::Integers(encoding) => {
             integers::write(encoding, patterns, physical_type.is_signed(), draft.integer_sections());
         }
         _ => return Err("it is for other types"),
     }
     Ok(())
+}
+
+/// Writes as many bytes of each pattern as the type has.
+fn write_plain(patterns: &[u64], physical_type: PhysicalType, bytes: &mut Vec<u8>) {
+    match physical_type.width_bytes() {
+        Some(1) => bytes.extend(patterns.iter().map(|pattern| *pattern as u8)),
+        Some(2) => write_words(patterns, |pattern| (pattern as u16).to_le_bytes(), bytes),
+        Some(4) => write_words(patterns, |pattern| (pattern as u32).to_le_bytes(), bytes),
+        Some(16) => write_words(patterns, |pattern| i128::from(pattern as i64).to_le_bytes(), bytes),
+        _ => write_words(patterns, u64::to_le_bytes, bytes),
+    }
+}
+
+fn write_words<const N: usize>(patterns: &[u64], to_bytes: impl Fn(u64) -> [u8; N], bytes: &mut Vec<u8>) {
+    bytes.resize(patterns.len() * N, 0);
+    for (word, pattern) in bytes.as_chunks_mut::<N>().0.iter_mut().zip(patterns) {
+        *word = to_bytes(*pattern);
+    }
 }
 
 /// Floats as decimals, in the ways that their whole numbers can be written.
@@ -136,11 +142,11 @@ pub(super) struct DecimalPlan {
 }
 
 impl DecimalPlan {
-    /// `None` if the values are no floats.
-    pub(super) fn of(patterns: &[u64], physical_type: PhysicalType) -> Option<Self> {
+    /// `None` if the values are no floats, or if a sample has a greater share of exceptions than this.
+    pub(super) fn of(patterns: &[u64], physical_type: PhysicalType, most_exceptions: f64) -> Option<Self> {
         let floats = match physical_type {
-            PhysicalType::Float32 => floats::scale::<f32>(patterns),
-            PhysicalType::Float64 => floats::scale::<f64>(patterns),
+            PhysicalType::Float32 => floats::scale::<f32>(patterns, most_exceptions)?,
+            PhysicalType::Float64 => floats::scale::<f64>(patterns, most_exceptions)?,
             _ => return None,
         };
         let statistics = IntegerStatistics::of(&floats.numbers, true);

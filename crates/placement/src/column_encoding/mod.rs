@@ -66,13 +66,13 @@ impl Candidate {
     /// instructions beyond the target's base).
     fn decode_ns(&self, value_count: u64) -> f64 {
         let values = value_count as f64;
-        let copied = self.decoded_bytes as f64 * 0.05;
+        let copied = self.decoded_bytes as f64 * 0.025;
         let integers = |encoding| match encoding {
-            IntegerEncoding::FrameOfReference => values * 0.3,
+            IntegerEncoding::FrameOfReference => values * 0.4,
             // The sum of the differences is a chain: one value a cycle or two.
-            IntegerEncoding::Delta => values * 0.9,
-            // A run is a branch that is not foreseen.
-            IntegerEncoding::RunLength => values * 0.1 + self.run_count as f64 * 4.0,
+            IntegerEncoding::Delta => values * 0.7,
+            // A run's end is a branch that is not foreseen.
+            IntegerEncoding::RunLength => values * 0.1 + self.run_count as f64 * 6.0,
         };
         match self.encoding {
             Encoding::Constant => 0.0,
@@ -80,8 +80,8 @@ impl Candidate {
             Encoding::Integers(encoding) => integers(encoding),
             // Filters and groups work on the codes; the texts are looked up for what is left.
             Encoding::Dictionary(encoding) => integers(encoding) + copied,
-            Encoding::DecimalFloats(encoding) => integers(encoding) + values * 0.7,
-            Encoding::Symbols => values * 3.0 + self.decoded_bytes as f64 * 0.3,
+            Encoding::DecimalFloats(encoding) => integers(encoding) + values * 0.6,
+            Encoding::Symbols => values * 3.0 + self.decoded_bytes as f64 * 0.35,
         }
     }
 }

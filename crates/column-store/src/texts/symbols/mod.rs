@@ -11,7 +11,7 @@
 //! each). A byte of a written text is the index of a symbol, or 255 and then a byte as it is.
 //!
 //! **Paper**: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (PVLDB 2020), §3 and §4. Deviations: symbols are
-//! found by lists for each first byte, longest first, without the paper's lossy hash table: writing is slower, tables are as good.
+//! found in buckets by their first two bytes, longest first, so that none is lost as in the paper's hash table of one symbol a slot.
 
 mod builder;
 #[cfg(test)]
@@ -64,27 +64,46 @@ fn mask(length: usize) -> u64 {
     u64::MAX >> (64 - 8 * length)
 }
 
+/// Buckets of symbols of two and more bytes.
+const BUCKETS: usize = 2048;
+/// No symbol.
+const NONE: u16 = u16::MAX;
+
+/// The bucket of the symbols that start with the two low bytes of `word`.
+#[inline(always)]
+fn bucket(word: u64) -> usize {
+    // Fibonacci hashing: the high bits of the product depend on all of the 16.
+    ((word as u16).wrapping_mul(0x9e37) >> 5) as usize
+}
+
 /// Symbols, and how to find the longest that a text starts with.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
-    /// By first byte, the longest first.
+    /// Those of two and more bytes by bucket, the longest first; then those of one.
     symbols: Vec<Symbol>,
-    /// Of each first byte the index of its first symbol, and the number of symbols.
-    first: [u16; 257],
+    /// Of each bucket the index of its first symbol, and where the last one ends.
+    buckets: Vec<u16>,
+    /// Symbols of one byte.
+    single: [u16; 256],
 }
 
 impl SymbolTable {
     fn new(mut symbols: Vec<Symbol>) -> Self {
         symbols.truncate(MAX_SYMBOLS);
-        symbols.sort_unstable_by_key(|symbol| (symbol.first(), MAX_LENGTH - symbol.length, symbol.bytes));
-        let mut first = [0; 257];
-        for symbol in &symbols {
-            first[usize::from(symbol.first()) + 1] += 1;
+        let place = |symbol: &Symbol| if symbol.length > 1 { bucket(symbol.bytes) } else { BUCKETS };
+        symbols.sort_unstable_by_key(|symbol| (place(symbol), MAX_LENGTH - symbol.length, symbol.bytes));
+        let mut buckets = vec![0; BUCKETS + 1];
+        let mut single = [NONE; 256];
+        for (index, symbol) in symbols.iter().enumerate() {
+            match symbol.length {
+                1 => single[usize::from(symbol.first())] = index as u16,
+                _ => buckets[place(symbol) + 1] += 1,
+            }
         }
-        for byte in 0..256 {
-            first[byte + 1] += first[byte];
+        for index in 0..BUCKETS {
+            buckets[index + 1] += buckets[index];
         }
-        Self { symbols, first }
+        Self { symbols, buckets, single }
     }
 
     /// The longest symbol at the start of `text`, which is not empty.
@@ -94,13 +113,18 @@ impl SymbolTable {
             Some(bytes) => u64::from_le_bytes(*bytes),
             None => text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
         };
-        let byte = usize::from(word as u8);
-        let range = usize::from(self.first[byte])..usize::from(self.first[byte + 1]);
-        let found = self.symbols[range.clone()]
-            .iter()
-            .position(|symbol| word & mask(symbol.length) == symbol.bytes && symbol.length <= text.len())?;
-        let index = range.start + found;
-        Some((index as u8, self.symbols[index]))
+        let bucket = bucket(word);
+        let (start, end) = (self.buckets[bucket], self.buckets[bucket + 1]);
+        for index in start..end {
+            let symbol = self.symbols[usize::from(index)];
+            if word & mask(symbol.length) == symbol.bytes && symbol.length <= text.len() {
+                return Some((index as u8, symbol));
+            }
+        }
+        match self.single[usize::from(word as u8)] {
+            NONE => None,
+            index => Some((index as u8, Symbol::byte(word as u8))),
+        }
     }
 
     /// Appends a text in symbols.
