@@ -8,12 +8,28 @@
 //! - A page decodes to the values and NULLs it was made of, floating-point numbers bit by bit; so does any range of its
 //!   mini-blocks alone.
 //! - Bytes that are not a page as it was written are an error, whatever they are, never a panic; nothing is allocated for more
-//!   than [`MAX_PAGE_VALUES`] values or what the page's own length justifies.
+//!   than [`MAX_PAGE_VALUES`] values and the texts that the page has for them.
 //!
 //! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can share.
 //!
 //! **Papers**: the pages are those that HPCache (DaMoN 2022) caches. The layout of packed values is FastLanes' (PVLDB 2023)
 //! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020, `texts/symbols`).
+//!
+//! ```
+//! use arrow::array::{Array, Int64Array};
+//! use arrow::datatypes::DataType;
+//! use thermocline_column_store::{Page, encode};
+//!
+//! let values = Int64Array::from_iter((0..5000).map(|index| (index % 7 != 0).then_some(1_000_000 + index % 50)));
+//! let mut bytes = Vec::new();
+//! let written = encode(&values, &mut bytes)?;
+//! assert!(written.size_bytes * 7 < 5000 * 8);
+//!
+//! let page = Page::open(&bytes)?;
+//! assert_eq!(page.decode(&DataType::Int64)?.to_data(), values.to_data());
+//! assert_eq!(page.decode_range(2..3, &DataType::Int64)?.to_data(), values.slice(2048, 1024).to_data());
+//! # Ok::<(), thermocline_column_store::PageError>(())
+//! ```
 
 mod bit_packing;
 mod error;

@@ -125,10 +125,11 @@ fn primitive<T: ArrowPrimitiveType>(values: impl Iterator<Item = Option<T::Nativ
     Arc::new(values.collect::<PrimitiveArray<T>>())
 }
 
-/// An array of `count` values; it may be a slice of a longer one.
+/// An array of `count` values; it may be a slice out of a longer one.
 pub(super) fn array(random: &mut Random, data_type: &DataType, shape: Shape, nulls: Nulls, count: usize) -> ArrayRef {
     let skipped = if random.one_in(2) { random.below(20) } else { 0 };
-    let numbers = numbers(random, shape, count + skipped);
+    let left_over = if random.one_in(2) { random.below(20) } else { 0 };
+    let numbers = numbers(random, shape, count + skipped + left_over);
     let numbers: Vec<Option<u64>> = numbers
         .into_iter()
         .map(|number| match nulls {

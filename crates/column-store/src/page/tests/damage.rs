@@ -93,6 +93,18 @@ fn differences(page: &[u8], damaged: &[u8]) -> Vec<(usize, u8, u8)> {
 }
 
 #[test]
+fn a_page_verified_before_is_checked_for_all_but_its_checksum() {
+    let values = arrow::array::Int64Array::from_iter_values(0..2000);
+    let mut page = Vec::new();
+    encode(&values, &mut page).unwrap();
+    page[8] ^= 1;
+    assert!(matches!(Page::open(&page), Err(PageError::Checksum { .. })));
+    assert_eq!(Page::open_verified(&page).unwrap().decode(&arrow::datatypes::DataType::Int64).unwrap().len(), 2000);
+    page[21] = 0xff;
+    assert!(Page::open_verified(&page).is_err(), "the sections do not fit that many values");
+}
+
+#[test]
 fn messages_say_what_was_found_and_what_was_expected() {
     let values = arrow::array::Int64Array::from_iter_values((0..2000).map(|index| index * index % 777));
     let mut page = Vec::new();

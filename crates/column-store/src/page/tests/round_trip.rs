@@ -155,6 +155,19 @@ fn codes_of_a_dictionary_have_the_order_of_the_texts() {
 }
 
 #[test]
+fn whatever_stands_in_the_place_of_nulls_costs_nothing() {
+    let valid: Vec<bool> = (0..4000).map(|index| index % 3 != 0).collect();
+    let clean = Int64Array::from_iter((0..4000).map(|index| valid[index].then_some(index as i64 % 16)));
+    let noise = (0..4000).map(|index| if valid[index] { index as i64 % 16 } else { i64::MIN + index as i64 });
+    let noisy = Int64Array::new(noise.collect(), Some(valid.clone().into()));
+    let (mut clean_page, mut noisy_page) = (Vec::new(), Vec::new());
+    encode(&clean, &mut clean_page).unwrap();
+    encode(&noisy, &mut noisy_page).unwrap();
+    assert_eq!(clean_page, noisy_page);
+    assert_eq!(Page::open(&noisy_page).unwrap().zone_map(), &crate::ZoneMap::integers(0, 15));
+}
+
+#[test]
 fn what_no_page_can_hold_is_refused() {
     let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]));
     assert!(matches!(encode(&list, &mut Vec::new()), Err(PageError::Type { .. })));
