@@ -94,43 +94,14 @@ impl<'a> Source<'a> {
         Ok(Self { array, physical_type, values })
     }
 
-    fn zone_map(&self) -> ZoneMap {
-        let valid = || (0..self.array.len()).filter(|index| self.array.is_valid(*index));
-        match &self.values {
-            Values::AllNull => ZoneMap::default(),
-            Values::Booleans(array) => {
-                let trues = valid().filter(|index| array.value(*index)).count();
-                let all_true = trues + array.null_count() == array.len();
-                ZoneMap::integers(i128::from(all_true), i128::from(trues > 0))
+    /// Of 64-bit patterns.
+    fn zone_map(&self, patterns: &[u64], statistics: &IntegerStatistics) -> ZoneMap {
+        match self.physical_type {
+            PhysicalType::Float32 => {
+                ZoneMap::floats(patterns.iter().map(|bits| f64::from(f32::from_bits(*bits as u32))))
             }
-            Values::Patterns { patterns, statistics } => match self.physical_type {
-                PhysicalType::Float32 => {
-                    ZoneMap::floats(patterns.iter().map(|bits| f64::from(f32::from_bits(*bits as u32))))
-                }
-                PhysicalType::Float64 => ZoneMap::floats(patterns.iter().map(|bits| f64::from_bits(*bits))),
-                _ => fixed_width::zone_map(statistics, self.physical_type),
-            },
-            Values::Wide(values) => {
-                let (least, greatest) = values
-                    .iter()
-                    .fold((i128::MAX, i128::MIN), |(least, greatest), value| (least.min(*value), greatest.max(*value)));
-                ZoneMap::integers(least, greatest)
-            }
-            Values::Texts(texts) => {
-                let least = valid().map(|index| texts[index]).min();
-                let greatest = valid().map(|index| texts[index]).max();
-                ZoneMap::bytes(least.unwrap_or_default(), greatest.unwrap_or_default())
-            }
-        }
-    }
-
-    /// Whether a boolean page is constant.
-    fn constant_boolean(array: &BooleanArray) -> Option<bool> {
-        let trues = array.true_count();
-        match trues {
-            0 => Some(false),
-            _ if trues + array.null_count() == array.len() => Some(true),
-            _ => None,
+            PhysicalType::Float64 => ZoneMap::floats(patterns.iter().map(|bits| f64::from_bits(*bits))),
+            _ => fixed_width::zone_map(statistics, self.physical_type),
         }
     }
 
@@ -141,12 +112,15 @@ impl<'a> Source<'a> {
             let best = choose(value_count as u64, candidates).map(|best| best.encoding);
             forced.or(best).unwrap_or(Encoding::Plain)
         };
-        let (encoding, written) = match &self.values {
-            Values::AllNull => (Encoding::Constant, Ok(())),
+        let (encoding, written, zone_map) = match &self.values {
+            Values::AllNull => (Encoding::Constant, Ok(()), ZoneMap::default()),
             Values::Booleans(array) => {
-                let constant = Self::constant_boolean(array);
+                let trues = array.true_count();
+                let (least, greatest) = (trues + array.null_count() == value_count, trues > 0);
+                let constant = (least == greatest).then_some(least);
                 let encoding = forced.unwrap_or(if constant.is_some() { Encoding::Constant } else { Encoding::Plain });
-                (encoding, write_booleans(array, constant, encoding, &mut draft))
+                let zone_map = ZoneMap::integers(least.into(), greatest.into());
+                (encoding, write_booleans(array, constant, encoding, &mut draft), zone_map)
             }
             Values::Patterns { patterns, statistics } => {
                 let width = self.physical_type.width_bytes().unwrap_or_default();
@@ -158,25 +132,25 @@ impl<'a> Source<'a> {
                     _ => None,
                 };
                 candidates.extend(decimals.iter().flat_map(|plan| plan.candidates((value_count * width) as u64)));
-                match (chosen(&candidates), decimals) {
-                    (encoding @ Encoding::DecimalFloats(numbers), Some(plan)) => {
+                let encoding = chosen(&candidates);
+                let written = match (encoding, decimals) {
+                    (Encoding::DecimalFloats(numbers), Some(plan)) => {
                         plan.write(numbers, &mut draft);
-                        (encoding, Ok(()))
+                        Ok(())
                     }
-                    (encoding, _) => {
-                        let physical_type = self.physical_type;
-                        (encoding, fixed_width::write(patterns, statistics, physical_type, encoding, &mut draft))
-                    }
-                }
+                    _ => fixed_width::write(patterns, statistics, self.physical_type, encoding, &mut draft),
+                };
+                (encoding, written, self.zone_map(patterns, statistics))
             }
             Values::Wide(values) => {
                 let encoding = chosen(&fixed_width::wide_candidates(values));
-                (encoding, fixed_width::write_wide(values, encoding, &mut draft))
+                (encoding, fixed_width::write_wide(values, encoding, &mut draft), fixed_width::wide_zone_map(values))
             }
             Values::Texts(texts) => {
                 let plan = text_values::Plan::of(texts, self.array.nulls(), forced);
                 let encoding = chosen(&plan.candidates());
-                (encoding, plan.write(encoding, &mut draft))
+                let zone_map = plan.zone_map();
+                (encoding, plan.write(encoding, &mut draft), zone_map)
             }
         };
         written.map_err(|reason| PageError::NotApplicable {
@@ -201,7 +175,7 @@ impl<'a> Source<'a> {
             encoding,
             validity,
             exponent: draft.exponent,
-            zone_map: self.zone_map(),
+            zone_map,
         };
         let start = page.len();
         write_page(&header, &draft.sections, page)?;

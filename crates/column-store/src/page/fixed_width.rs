@@ -176,6 +176,14 @@ pub(super) fn wide_candidates(values: &[i128]) -> Vec<Candidate> {
     vec![plain]
 }
 
+/// What is known of the order of decimals of more than 64 bits.
+pub(super) fn wide_zone_map(values: &[i128]) -> ZoneMap {
+    let bounds = values
+        .iter()
+        .fold((i128::MAX, i128::MIN), |(least, greatest), value| (least.min(*value), greatest.max(*value)));
+    ZoneMap::integers(bounds.0, bounds.1)
+}
+
 /// Writes decimals of more than 64 bits; `Err` with the reason if the encoding is none for them.
 pub(super) fn write_wide(values: &[i128], encoding: Encoding, draft: &mut Draft) -> Result<(), &'static str> {
     let written = match encoding {

@@ -6,6 +6,7 @@ use thermocline_placement::column_encoding::{Candidate, Encoding, IntegerEncodin
 use super::VALUES_SECTION;
 use super::encode::Draft;
 use super::fixed_width::{filled, integer_candidates};
+use crate::ZoneMap;
 use crate::integers::{self, IntegerStatistics};
 use crate::texts::symbols::{self, SymbolTable};
 use crate::texts::{self, DistinctTexts, dictionary};
@@ -20,7 +21,8 @@ pub(super) struct Plan<'a, 't> {
     dictionary: Option<CodedTexts>,
     /// A table of symbols, and the share of the texts' bytes that it leaves.
     symbols: Option<(SymbolTable, f64)>,
-    is_constant: bool,
+    /// The least and the greatest text that is not NULL.
+    bounds: (&'t [u8], &'t [u8]),
 }
 
 /// A dictionary that has been made.
@@ -54,20 +56,24 @@ impl<'a, 't> Plan<'a, 't> {
             .collect();
         let starts = IntegerStatistics::of(&starts, false);
         let is_constant = filled.iter().all(|text| *text == filled[0]);
-        let dictionary = match forced {
+        let distinct = match forced {
             Some(Encoding::Dictionary(_)) => DistinctTexts::of(&filled, filled.len()),
             // With more entries than this a dictionary saves less than it costs, whatever the texts' lengths.
             None if !is_constant => DistinctTexts::of(&filled, filled.len() / 2 + 1),
             _ => None,
         };
-        let dictionary = dictionary.map(|distinct| {
+        let some_of_each = distinct.as_ref().map_or(filled.as_slice(), |distinct| distinct.texts());
+        let bounds = some_of_each
+            .iter()
+            .fold((filled[0], filled[0]), |(least, greatest), text| (least.min(*text), greatest.max(*text)));
+        let dictionary = distinct.map(|distinct| {
             let mut sections = [Vec::new(), Vec::new()];
             let [starts, bytes] = &mut sections;
             let codes = dictionary::write(&distinct, starts, bytes);
             let statistics = IntegerStatistics::of(&codes, false);
             CodedTexts { sections, codes, statistics }
         });
-        let mut plan = Self { texts, nulls, text_bytes, starts, dictionary, symbols: None, is_constant };
+        let mut plan = Self { texts, nulls, text_bytes, starts, dictionary, symbols: None, bounds };
         let with_symbols = match forced {
             Some(encoding) => encoding == Encoding::Symbols,
             None => plan.may_gain_by_symbols(),
@@ -79,19 +85,27 @@ impl<'a, 't> Plan<'a, 't> {
         plan
     }
 
+    pub(super) fn zone_map(&self) -> ZoneMap {
+        ZoneMap::bytes(self.bounds.0, self.bounds.1)
+    }
+
+    fn is_constant(&self) -> bool {
+        self.bounds.0 == self.bounds.1
+    }
+
     /// Whether a table of symbols is worth the search: not for what is shorter than the table, and not where a dictionary
     /// leaves little to gain.
     fn may_gain_by_symbols(&self) -> bool {
         let dictionary_bytes: usize =
             self.dictionary.iter().map(|dictionary| dictionary.size_bytes(IntegerEncoding::FrameOfReference)).sum();
         let gained_already = self.dictionary.is_some() && dictionary_bytes * 4 < self.text_bytes;
-        !self.is_constant && self.text_bytes >= 4096 && !gained_already
+        !self.is_constant() && self.text_bytes >= 4096 && !gained_already
     }
 
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         // An array of texts has an offset for each.
         let decoded_bytes = (self.text_bytes + self.texts.len() * 4) as u64;
-        if self.is_constant {
+        if self.is_constant() {
             let size_bytes = (self.text_bytes / self.texts.len()) as u64;
             return vec![Candidate { encoding: Encoding::Constant, size_bytes, decoded_bytes, run_count: 0 }];
         }
@@ -113,9 +127,8 @@ impl<'a, 't> Plan<'a, 't> {
 
     pub(super) fn write(mut self, encoding: Encoding, draft: &mut Draft) -> Result<(), &'static str> {
         match encoding {
-            Encoding::Constant if self.is_constant => {
-                let first = filled(self.texts, self.nulls, |text| text)[0];
-                draft.sections[VALUES_SECTION] = first.to_vec();
+            Encoding::Constant if self.is_constant() => {
+                draft.sections[VALUES_SECTION] = self.bounds.0.to_vec();
             }
             Encoding::Constant => return Err("they are not all the same"),
             Encoding::Plain => {
