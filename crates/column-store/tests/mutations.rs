@@ -1,0 +1,88 @@
+//! The fuzz target's body over seeded mutations of a small corpus. A failure prints its seed and input.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, missing_docs, unreachable_pub)]
+
+mod fuzz_bodies;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, StringArray};
+use thermocline_column_store::{Encoding, IntegerEncoding, encode, encode_as};
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+/// Pages of every encoding.
+fn corpus() -> Vec<Vec<u8>> {
+    let numbers = |of: fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter((0..2500).map(|index| (index % 9 != 4).then_some(of(index)))))
+    };
+    let texts = |of: fn(usize) -> String| -> ArrayRef { Arc::new(StringArray::from_iter_values((0..1500).map(of))) };
+    let integers = [IntegerEncoding::FrameOfReference, IntegerEncoding::Delta, IntegerEncoding::RunLength];
+    let mut pages = Vec::new();
+    let mut add = |array: &ArrayRef, encoding: Option<Encoding>| {
+        let mut page = Vec::new();
+        match encoding {
+            None => encode(array, &mut page).unwrap(),
+            Some(encoding) => encode_as(array, encoding, &mut page).unwrap(),
+        };
+        pages.push(page);
+    };
+    for encoding in integers {
+        add(&numbers(|index| index / 30 * 1000), Some(Encoding::Integers(encoding)));
+        add(&texts(|index| format!("name {}", index / 40 % 9)), Some(Encoding::Dictionary(encoding)));
+        let prices = Float64Array::from_iter_values((0..1500).map(|index| f64::from(index) / 7.0));
+        add(&(Arc::new(prices) as ArrayRef), Some(Encoding::DecimalFloats(encoding)));
+    }
+    add(&numbers(|index| index.wrapping_mul(0x1234_5678_9abc_def1)), None);
+    add(&numbers(|_| 7), None);
+    add(&texts(|index| "x".repeat(index % 20)), Some(Encoding::Plain));
+    add(&texts(|index| format!("https://example.org/{index}/ü")), Some(Encoding::Symbols));
+    add(&(Arc::new(BooleanArray::from_iter((0..1030).map(|index| Some(index % 3 == 0)))) as ArrayRef), None);
+    add(&(Arc::new(Decimal128Array::from(vec![Some(1), None, Some(i128::MAX / 5)])) as ArrayRef), None);
+    add(&(Arc::new(Int64Array::from(vec![None; 5])) as ArrayRef), None);
+    pages
+}
+
+#[test]
+fn mutated_pages_are_pages_or_errors() {
+    let corpus = corpus();
+    for page in &corpus {
+        fuzz_bodies::run(page);
+    }
+    for seed in 1..=20_000u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut input = corpus[random.below(corpus.len())].clone();
+        for _ in 0..1 + random.below(3) {
+            // The header, what follows it, or anywhere.
+            let region = [128, 400, input.len()][random.below(3)].min(input.len());
+            let at = random.below(region);
+            match random.below(5) {
+                0 => input[at] ^= 1 << random.below(8),
+                1 => input[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+                2 => input[at] = input[at].wrapping_add(1),
+                3 => input[at] = random.next() as u8,
+                _ => {
+                    let from = random.below(input.len());
+                    let length = (1 + random.below(16)).min(input.len() - at.max(from));
+                    input.copy_within(from..from + length, at);
+                }
+            }
+        }
+        if catch_unwind(AssertUnwindSafe(|| fuzz_bodies::run(&input))).is_err() {
+            panic!("seed {seed}: {input:02x?}");
+        }
+    }
+}
