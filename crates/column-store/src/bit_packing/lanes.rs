@@ -78,8 +78,11 @@ macro_rules! kernels {
                         }
                     }
                 }
-                for word in words.iter().flatten() {
-                    packed.extend_from_slice(&word.to_le_bytes());
+                let start = packed.len();
+                packed.resize(start + width * GROUP_BYTES, 0);
+                let (to, _) = packed[start..].as_chunks_mut::<BYTES>();
+                for (to, word) in to.iter_mut().zip(words.as_flattened()) {
+                    *to = word.to_le_bytes();
                 }
             }
 

@@ -6,30 +6,31 @@
 //! The least step is subtracted rather than steps written zigzag, so that rising and falling values with steps of any size take the
 //! bits of the steps' spread alone: an arithmetic sequence takes none.
 
+use super::frame_of_reference::frame;
 use super::{INTEGER_SECTIONS, Native, PackedOffsets, Section, mini_block_count, push_offset};
 use crate::bit_packing::{WithUnpacked, pack, width_of};
 use crate::{MINI_BLOCK_VALUES, PackedBits, PageError, Word};
 
-/// Least step and the spread of the steps of a mini-block; both 0 if it has one value.
-pub(super) fn steps(block: &[u64]) -> (u64, u64) {
-    let (mut least, mut greatest) = (i64::MAX, i64::MIN);
-    for pair in block.array_windows::<2>() {
-        let step = pair[1].wrapping_sub(pair[0]) as i64;
-        least = least.min(step);
-        greatest = greatest.max(step);
+/// The steps of a mini-block, in as many of `steps` as it has, and the least of them and their spread; both 0 if it has one value.
+pub(super) fn steps<'s>(block: &[u64], steps: &'s mut [u64; MINI_BLOCK_VALUES]) -> (&'s mut [u64], u64, u64) {
+    let steps = &mut steps[..block.len().saturating_sub(1)];
+    for (step, pair) in steps.iter_mut().zip(block.array_windows::<2>()) {
+        *step = pair[1].wrapping_sub(pair[0]);
     }
-    if block.len() < 2 { (0, 0) } else { (least as u64, greatest.wrapping_sub(least) as u64) }
+    let (least, spread) = if steps.is_empty() { (0, 0) } else { frame(steps, true) };
+    (steps, least, spread)
 }
 
 pub(super) fn write(values: &[u64], sections: &mut [Vec<u8>; INTEGER_SECTIONS]) {
     let [directory, packed, _] = sections;
     let mut offsets = Vec::new();
     push_offset(packed, &mut offsets);
+    let mut scratch = [0; MINI_BLOCK_VALUES];
     for block in values.chunks(MINI_BLOCK_VALUES) {
-        let (least, spread) = steps(block);
+        let (steps, least, spread) = steps(block, &mut scratch);
         let mut excesses = [0; MINI_BLOCK_VALUES];
-        for (excess, pair) in excesses[1..].iter_mut().zip(block.array_windows::<2>()) {
-            *excess = pair[1].wrapping_sub(pair[0]).wrapping_sub(least);
+        for (excess, step) in excesses[1..].iter_mut().zip(steps) {
+            *excess = step.wrapping_sub(least);
         }
         pack(&excesses, width_of(spread), packed);
         directory.extend_from_slice(&block[0].to_le_bytes());

@@ -6,14 +6,22 @@ use super::{INTEGER_SECTIONS, Native, PackedOffsets, Section, mini_block_count, 
 use crate::bit_packing::{WithUnpacked, pack, width_of};
 use crate::{MINI_BLOCK_VALUES, PackedBits, PageError, Word};
 
-/// Least pattern and range of a mini-block.
-pub(super) fn frame(block: &[u64], signed: bool) -> (u64, u64) {
+/// Least pattern and range of some numbers, which are not none.
+pub(super) fn frame(numbers: &[u64], signed: bool) -> (u64, u64) {
     let flip = sign_flip(signed);
-    let (mut least, mut greatest) = (u64::MAX, 0);
-    for value in block {
-        least = least.min(value ^ flip);
-        greatest = greatest.max(value ^ flip);
+    // Several of each, so that comparisons need not wait for each other.
+    let mut bounds = [(u64::MAX, 0); 4];
+    let (quads, rest) = numbers.as_chunks::<4>();
+    let mut widen = |at: usize, number: u64| {
+        let (least, greatest) = &mut bounds[at];
+        *least = (number ^ flip).min(*least);
+        *greatest = (number ^ flip).max(*greatest);
+    };
+    for quad in quads {
+        (0..4).for_each(|at| widen(at, quad[at]));
     }
+    rest.iter().for_each(|number| widen(0, *number));
+    let (least, greatest) = bounds.into_iter().fold((u64::MAX, 0), |all, some| (some.0.min(all.0), some.1.max(all.1)));
     (least ^ flip, greatest.wrapping_sub(least))
 }
 

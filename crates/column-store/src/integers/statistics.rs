@@ -32,13 +32,15 @@ impl IntegerStatistics {
             delta_packed_bytes: 0,
             run_count: 0,
         };
+        let mut scratch = [0; MINI_BLOCK_VALUES];
         for block in values.chunks(MINI_BLOCK_VALUES) {
             let (base, range) = frame_of_reference::frame(block, signed);
             least = least.min(base ^ flip);
             greatest = greatest.max((base ^ flip).wrapping_add(range));
+            let (steps, _, spread) = delta::steps(block, &mut scratch);
             statistics.packed_bytes += width_of(range) as usize * BYTES_PER_WIDTH;
-            statistics.delta_packed_bytes += width_of(delta::steps(block).1) as usize * BYTES_PER_WIDTH;
-            statistics.run_count += 1 + block.array_windows::<2>().filter(|pair| pair[0] != pair[1]).count();
+            statistics.delta_packed_bytes += width_of(spread) as usize * BYTES_PER_WIDTH;
+            statistics.run_count += 1 + steps.iter().filter(|step| **step != 0).count();
         }
         Self { least: least ^ flip, greatest: greatest ^ flip, ..statistics }
     }
