@@ -1,4 +1,5 @@
 mod arrays;
 mod damage;
+mod format;
 mod round_trip;
 mod zone_maps;
