@@ -43,8 +43,8 @@ mod zone_map;
 
 pub use bit_packing::{BYTES_PER_WIDTH, PackedBits, Word};
 pub use error::PageError;
-pub use floats::DecimalFloats;
-pub use integers::{Deltas, Frame, FramesOfReference, Integers, Runs};
+pub use floats::{DecimalFloats, Float};
+pub use integers::{Deltas, Frame, FramesOfReference, Integers, Native, Runs};
 pub use page::{Body, HEADER_BYTES, Page, PageSummary, PhysicalType, Validity, encode, encode_as};
 pub use texts::{Dictionary, SymbolTexts, Texts};
 pub use thermocline_placement::column_encoding::{Encoding, IntegerEncoding};

@@ -36,13 +36,23 @@ const SAMPLE_VALUES: usize = 512;
 /// Neighbours of which the sample is made.
 const SAMPLE_RUN_VALUES: usize = 32;
 
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
 /// A float of 32 or 64 bits.
-pub(crate) trait Float: Copy + Default + 'static {
+pub trait Float: Copy + Default + sealed::Sealed + 'static {
     /// Bytes of its bits.
     const BYTES: usize;
+    #[doc(hidden)]
     fn from_pattern(bits: u64) -> Self;
+    #[doc(hidden)]
     fn pattern(self) -> u64;
+    #[doc(hidden)]
     fn to_double(self) -> f64;
+    #[doc(hidden)]
     fn from_double(value: f64) -> Self;
 }
 
@@ -246,16 +256,21 @@ impl<'a> DecimalFloats<'a> {
         })
     }
 
-    /// Decodes mini-block `index`, which must be there, into as many values as it has.
-    pub(crate) fn decode<F: Float>(&self, index: usize, values: &mut [F]) {
+    /// Decodes mini-block `index` into `values`, which are of the page's width: as [`Integers::decode`] does.
+    pub fn decode<F: Float>(&self, index: usize, values: &mut [F]) {
+        if index >= self.starts.len() - 1 {
+            return;
+        }
         let mut numbers = [0i64; MINI_BLOCK_VALUES];
-        self.numbers.decode(index, &mut numbers[..values.len()]);
+        self.numbers.decode(index, &mut numbers);
         let power = self.divisor();
         for (value, number) in values.iter_mut().zip(&numbers) {
             *value = unscaled(*number, power);
         }
         for (place, bits) in self.exceptions(index) {
-            values[place] = F::from_pattern(bits);
+            if let Some(value) = values.get_mut(place) {
+                *value = F::from_pattern(bits);
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ mod tests;
 
 pub use delta::Deltas;
 pub use frame_of_reference::{Frame, FramesOfReference};
-pub(crate) use native::Native;
+pub use native::Native;
 pub use run_length::Runs;
 pub(crate) use statistics::IntegerStatistics;
 
@@ -87,8 +87,10 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// Decodes mini-block `index`, which must be there, into as many values as it has.
-    pub(crate) fn decode<N: Native>(&self, index: usize, values: &mut [N]) {
+    /// Decodes mini-block `index` into `values`, the low bits of each number where `N` is narrower. If `values` has room for more
+    /// than the mini-block's, the rest mean nothing; if for fewer, it gets the first ones. Without such a mini-block nothing
+    /// is written.
+    pub fn decode<N: Native>(&self, index: usize, values: &mut [N]) {
         match self {
             Self::FrameOfReference(frames) => frames.decode(index, values),
             Self::Delta(deltas) => deltas.decode(index, values),

@@ -127,7 +127,10 @@ impl<'a> Runs<'a> {
     pub(super) fn decode<N: Native>(&self, index: usize, values: &mut [N]) {
         let mut start = 0;
         for (end, value) in self.runs(index) {
-            values[start..end].fill(N::from_pattern(value));
+            let Some(run) = values.get_mut(start..end) else {
+                return values[start..].fill(N::from_pattern(value));
+            };
+            run.fill(N::from_pattern(value));
             start = end;
         }
     }

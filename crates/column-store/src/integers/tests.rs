@@ -52,10 +52,19 @@ fn every_mini_block_decodes_alone_to_its_values_and_sizes_are_foretold() {
                     let mut decoded = vec![0u64; block.len()];
                     integers.decode(index, &mut decoded);
                     assert_eq!(decoded, block, "{name}, mini-block {index}");
+                    let mut some = vec![0u64; block.len() / 3];
+                    integers.decode(index, &mut some);
+                    assert_eq!(some, block[..block.len() / 3], "{name}, a part of mini-block {index}");
+                    let mut room = [0u64; MINI_BLOCK_VALUES];
+                    integers.decode(index, &mut room);
+                    assert_eq!(room[..block.len()], *block, "{name}, mini-block {index} with room behind");
                     let mut narrow = vec![0u16; block.len()];
                     integers.decode(index, &mut narrow);
                     assert!(narrow.iter().zip(block).all(|(narrow, value)| *narrow == *value as u16), "{name}");
                 }
+                let mut untouched = [7u64; 3];
+                integers.decode(values.len().div_ceil(MINI_BLOCK_VALUES), &mut untouched);
+                assert_eq!(untouched, [7; 3], "{name}, a mini-block that is not there");
             }
         }
     }
