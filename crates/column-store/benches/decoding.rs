@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray, StringViewArray};
 use thermocline_column_store::{
     Body, Encoding, IntegerEncoding, Integers, MINI_BLOCK_VALUES, Page, Word, encode, encode_as,
 };
@@ -61,7 +61,7 @@ fn main() {
         println!("{width:>5} {:>8.1} {:>8.1} {:>8.2}", 1.0 / smallest, 1.0 / unpack::<u64>(&page), 1.0 / decoded);
     }
 
-    let columns: [(&str, ArrayRef); 8] = [
+    let columns: [(&str, ArrayRef); 9] = [
         ("integers, narrow", Arc::new(Int64Array::from_iter_values((0..VALUES).map(|at| (scrambled(at) % 50) as i64)))),
         (
             "integers, rising",
@@ -84,6 +84,10 @@ fn main() {
         (
             "25 nations",
             Arc::new(StringArray::from_iter_values((0..VALUES).map(|at| format!("NATION {}", scrambled(at) % 25)))),
+        ),
+        (
+            "25 nations, views",
+            Arc::new(StringViewArray::from_iter_values((0..VALUES).map(|at| format!("NATION {}", scrambled(at) % 25)))),
         ),
         (
             "addresses",

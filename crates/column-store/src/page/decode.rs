@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use arrow::array::{
     ArrayData, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, GenericBinaryArray, GenericStringArray,
-    StringArray, StringViewArray, make_array, new_null_array,
+    StringArray, StringViewArray, UInt32Array, make_array, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::compute::take;
 use arrow::datatypes::{ArrowNativeType, DataType};
 use std::sync::Arc;
 
@@ -44,9 +45,7 @@ impl Page<'_> {
         let blocks = Blocks { rows, mini_blocks };
         let values = match self.physical_type() {
             PhysicalType::Boolean => return Ok(Arc::new(BooleanArray::new(self.booleans(&blocks.rows), nulls))),
-            PhysicalType::Text | PhysicalType::Binary => {
-                return texts_array(self.texts(&blocks)?, data_type, nulls);
-            }
+            PhysicalType::Text | PhysicalType::Binary => return self.texts(&blocks, data_type, nulls),
             PhysicalType::Int8 => self.fixed::<i8>(&blocks),
             PhysicalType::Int16 => self.fixed::<i16>(&blocks),
             PhysicalType::Int32 => self.fixed::<i32>(&blocks),
@@ -99,15 +98,27 @@ impl Page<'_> {
         values.into()
     }
 
-    fn texts(&self, blocks: &Blocks) -> Result<DecodedTexts, PageError> {
-        match &self.body {
-            Body::Texts(texts) => texts.decode(blocks.mini_blocks.clone(), blocks.rows.len()),
-            Body::Symbols(texts) => texts.decode(blocks.mini_blocks.clone(), blocks.rows.len()),
-            Body::Dictionary { dictionary, codes } => dictionary.decode(&blocks.decode::<u32>(codes)),
-            Body::Constant(text) => DecodedTexts::repeated(text, blocks.rows.len()),
+    fn texts(&self, blocks: &Blocks, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef, PageError> {
+        let count = blocks.rows.len();
+        let decoded = match &self.body {
+            Body::Texts(texts) => texts.decode(blocks.mini_blocks.clone(), count)?,
+            Body::Symbols(texts) => texts.decode(blocks.mini_blocks.clone(), count)?,
+            Body::Dictionary { dictionary, codes } => {
+                let codes = blocks.decode::<u32>(codes);
+                dictionary.check(&codes)?;
+                // Views of the same text share its bytes; but not if that means more texts than there are codes.
+                let is_view = matches!(data_type, DataType::Utf8View | DataType::BinaryView);
+                if is_view && dictionary.entry_count() <= count {
+                    let entries = texts_array(dictionary.entries()?, data_type, None)?;
+                    return Ok(take(&entries, &UInt32Array::new(codes.into(), nulls), None)?);
+                }
+                dictionary.decode(&codes)?
+            }
+            Body::Constant(text) => DecodedTexts::repeated(text, count)?,
             // `open` lets texts have no other body.
-            _ => DecodedTexts::repeated(&[], blocks.rows.len()),
-        }
+            _ => DecodedTexts::repeated(&[], count)?,
+        };
+        texts_array(decoded, data_type, nulls)
     }
 }
 

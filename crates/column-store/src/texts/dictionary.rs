@@ -2,7 +2,7 @@
 //!
 //! Sections: where each entry starts, and where the last one ends (4 bytes each); the entries' bytes.
 
-use super::{DecodedTexts, DistinctTexts};
+use super::{DecodedTexts, DistinctTexts, checked_size};
 use crate::PageError;
 use crate::integers::Section;
 
@@ -80,15 +80,28 @@ impl<'a> Dictionary<'a> {
         Err(low)
     }
 
-    /// Looks up codes.
+    /// Codes must have entries.
+    pub(crate) fn check(&self, codes: &[u32]) -> Result<(), PageError> {
+        let greatest = codes.iter().copied().max().unwrap_or(0);
+        if (greatest as usize) < self.entry_count() {
+            return Ok(());
+        }
+        let expected = format!("less than {}, the entries of the dictionary", self.entry_count());
+        Err(self.section.field("a code", 0, u64::from(greatest), expected))
+    }
+
+    /// All entries.
+    pub(crate) fn entries(&self) -> Result<DecodedTexts, PageError> {
+        checked_size(self.bytes.len())?;
+        let offsets = self.starts.iter().map(|start| u32::from_le_bytes(*start) as i32).collect();
+        Ok(DecodedTexts { offsets, bytes: self.bytes.to_vec() })
+    }
+
+    /// The texts of codes that were checked.
     pub(crate) fn decode(&self, codes: &[u32]) -> Result<DecodedTexts, PageError> {
         let mut decoded = DecodedTexts::with_capacity(codes.len());
         for code in codes {
-            let Some(entry) = self.entry(*code as usize) else {
-                let expected = format!("less than {}, the entries of the dictionary", self.entry_count());
-                return Err(self.section.field("a code", 0, u64::from(*code), expected));
-            };
-            decoded.bytes.extend_from_slice(entry);
+            decoded.bytes.extend_from_slice(self.entry(*code as usize).unwrap_or_default());
             decoded.end_text()?;
         }
         Ok(decoded)
