@@ -64,7 +64,7 @@ fn report(file: &Arc<PinnedFile>, format: &Format, name: &str, plan: &ScanPlan) 
     let map = Arc::new(map.unwrap());
     println!("         {:.2} bytes of map a record", map.size_bytes() as f64 / map.records().len() as f64);
     best(file, &format!("{name}: scan by the map"), || {
-        drain(&FileScan::with_map(source(), Arc::clone(&map), format.clone(), plan.clone()).unwrap(), |_, _| ())
+        drain(&FileScan::with_map(source(), Arc::clone(&map), format.clone(), plan.clone(), None).unwrap(), |_, _| ())
     });
     for step in [1, 10] {
         let positions: Arc<_> = Arc::new(map.records().iter().step_by(step).collect());

@@ -5,7 +5,8 @@
 //! **Does not own**: the map, and whether it is this file's.
 //!
 //! **Invariants**: morsels are those of a scan by position over all of the map's records. Nothing is searched for line
-//! ends. A plan that reads no field reads no byte: then the map's records are counted.
+//! ends. A plan that reads no field reads no byte: then the map's records are counted. Who records hashes reads whole
+//! blocks, each hashed by the morsel that it begins in, what lies before the first record by the first.
 //!
 //! **Concurrency**: shared, never changes.
 //!
@@ -15,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use thermocline_medium::{Compression, PinnedFile};
+use thermocline_medium::{BLOCK_BYTES, Compression, HashRecorder, PinnedFile};
 use thermocline_predicate::FieldPath;
 
 use super::positions::{PositionCut, PositionGrain};
@@ -39,11 +40,18 @@ pub(super) struct MappedScan {
 impl FileScan {
     /// A scan of a whole file that is not compressed by its `map`, which must [cover](PositionalMap::covers) the plan.
     /// Gives the rows that [`new`](Self::new) gives; what is wrong in the file between the wanted fields goes unnoticed.
+    /// A local file's blocks are hashed by `recorder`, unless the plan reads no field.
     ///
     /// # Errors
     /// A plan the format cannot carry out, or that the map does not cover.
-    pub fn with_map(source: Source, map: Arc<PositionalMap>, format: Format, plan: ScanPlan) -> Result<Self, RawError> {
-        Self::with_map_read(source, map, format, plan, PositionGrain::WHOLE, READ_BYTES)
+    pub fn with_map(
+        source: Source,
+        map: Arc<PositionalMap>,
+        format: Format,
+        plan: ScanPlan,
+        recorder: Option<Arc<HashRecorder>>,
+    ) -> Result<Self, RawError> {
+        Self::with_map_read(source, map, format, plan, recorder, PositionGrain::WHOLE, READ_BYTES)
     }
 
     pub(super) fn with_map_read(
@@ -51,6 +59,7 @@ impl FileScan {
         map: Arc<PositionalMap>,
         format: Format,
         plan: ScanPlan,
+        recorder: Option<Arc<HashRecorder>>,
         grain: PositionGrain,
         read_bytes: u64,
     ) -> Result<Self, RawError> {
@@ -65,7 +74,7 @@ impl FileScan {
         let scan = MappedScan { map, cut, fields: Vec::new(), read_bytes, reads_bytes };
         let way = Way::Mapped { next: AtomicU64::new(0), scan: Box::new(scan) };
         let none = Compression::None;
-        let mut scan = Self::assemble(source, start..end_bytes, format, none, plan, None, Grain::new(0, 1), way)?;
+        let mut scan = Self::assemble(source, start..end_bytes, format, none, plan, recorder, Grain::new(0, 1), way)?;
         let worker = super::locked(&scan.workers).pop();
         if let (Some(worker), Way::Mapped { scan, .. }) = (&worker, &mut scan.way) {
             scan.resolve(worker.decoder.map_paths())?;
@@ -93,12 +102,16 @@ impl MappedScan {
         &self,
         index: u64,
         file: &PinnedFile,
+        recorder: Option<&HashRecorder>,
         window: &mut Window,
         decoder: &mut dyn Decoder,
     ) -> Result<(), RawError> {
         let (records, starts, end) = self.records_of(index);
         if !self.reads_bytes {
             return self.hand_over(&[], end, records, &starts, end, decoder);
+        }
+        if let Some(recorder) = recorder {
+            return self.decode_hashing(index, file, recorder, window, decoder);
         }
         let mut from = 0;
         while let Some(&start) = starts.get(from) {
@@ -117,6 +130,45 @@ impl MappedScan {
         Ok(())
     }
 
+    /// The same by whole blocks, those that begin in the morsel hashed: the last of them reaches beyond it.
+    fn decode_hashing(
+        &self,
+        index: u64,
+        file: &PinnedFile,
+        recorder: &HashRecorder,
+        window: &mut Window,
+        decoder: &mut dyn Decoder,
+    ) -> Result<(), RawError> {
+        const BLOCK: u64 = BLOCK_BYTES as u64;
+        let (records, starts, end) = self.records_of(index);
+        let mut window_start = if index == 0 { 0 } else { starts.first().copied().unwrap_or(end) };
+        let mut at = window_start;
+        let mut from = 0;
+        window.clear();
+        while from < starts.len() || at < end {
+            let block_end = ((at / BLOCK + 1) * BLOCK).min(self.map.end_bytes());
+            let kept = window.content().len();
+            self.cut.read(file, window, at..block_end)?;
+            if at.is_multiple_of(BLOCK) {
+                recorder.record(at / BLOCK, &window.content()[kept..]);
+            }
+            at = block_end;
+            // The records that end in what was read: all that others begin behind, and with the morsel's end the last.
+            let begun = from + starts[from..].partition_point(|&start| start <= at);
+            let to = if at >= end { starts.len() } else { begun.saturating_sub(1).max(from) };
+            let read_end = starts.get(to).copied().unwrap_or(end);
+            if to > from {
+                let numbers = records.start + from..records.start + to;
+                let content = &window.content()[..(read_end - window_start) as usize];
+                self.hand_over(content, window_start, numbers, &starts[from..to], read_end, decoder)?;
+                from = to;
+                window.consume((read_end - window_start) as usize);
+                window_start = read_end;
+            }
+        }
+        Ok(())
+    }
+
     /// Decodes morsel `index` of which `content`, at `offset` in the file, was fetched.
     pub(super) fn decode_fetched(
         &self,
@@ -127,6 +179,14 @@ impl MappedScan {
     ) -> Result<(), RawError> {
         let (records, starts, end) = self.records_of(index);
         self.hand_over(content, offset, records, &starts, end, decoder)
+    }
+
+    /// Where the last record ends, if it is terminated.
+    pub(super) fn terminated_end(&self, file: &PinnedFile) -> Option<u64> {
+        let mut window = Window::default();
+        let (last, end) = (self.map.records().last()?, self.map.end_bytes());
+        self.cut.read(file, &mut window, last..end).ok()?;
+        self.cut.is_terminated(window.content()).then_some(end)
     }
 
     /// Whether a morsel's bytes are needed.

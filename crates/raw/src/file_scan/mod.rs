@@ -381,7 +381,10 @@ impl FileScan {
                     return decoded.map_err(|error| self.with_line(error, &[], range.start, None));
                 }
                 if let Way::Mapped { scan, .. } = &self.way {
-                    let decoded = scan.decode(index, file, &mut worker.window, worker.decoder.as_mut());
+                    let decoded = {
+                        let recorder = self.recorder.as_deref();
+                        scan.decode(index, file, recorder, &mut worker.window, worker.decoder.as_mut())
+                    };
                     return decoded.map_err(|error| self.with_line(error, &[], range.start, None));
                 }
                 let mut reader = RangeReader {
@@ -408,8 +411,12 @@ impl FileScan {
 
     /// Offset after the last record that ends in a newline, once every morsel was decoded: below the scan's end, the rows
     /// include those of a last line that lacks its newline. `None` for compressed files, whose offsets are not the
-    /// file's, for remote ones that are cut in order, and for scans by position or map.
+    /// file's, for remote ones that are cut in order, and for scans by position. A scan by map of a local file reads its
+    /// last record for it.
     pub fn covered_end(&self) -> Option<u64> {
+        if let (Way::Mapped { scan, .. }, Source::Local(file)) = (&self.way, &self.source) {
+            return scan.terminated_end(file);
+        }
         let is_known = self.compression == Compression::None
             && !matches!(self.way, Way::Remote { .. } | Way::Positions { .. } | Way::Mapped { .. });
         is_known.then(|| self.covered_end.load(Ordering::Relaxed).max(self.range.start))

@@ -197,6 +197,16 @@ impl PositionCut {
         Self { borders: borders(&positions, end_bytes, grain), positions, end_bytes, ends, grain }
     }
 
+    /// Whether a record that ends a file, blank lines behind it, is terminated and can't become longer.
+    pub(super) fn is_terminated(&self, record: &[u8]) -> bool {
+        match self.ends.first(record) {
+            Some(length) => {
+                record[length..].iter().all(|byte| matches!(byte, b'\n' | b'\r')) && record.ends_with(b"\n")
+            }
+            None => false,
+        }
+    }
+
     /// The numbers of the positions of morsel `index`.
     pub(super) fn numbers_of(&self, index: u64) -> Range<usize> {
         self.borders[index as usize]..self.borders[index as usize + 1]

@@ -67,9 +67,14 @@ impl PositionalMap {
         let list = plan.unnest.as_ref().map(|unnest| &unnest.path);
         let columns = plan.columns.iter().map(|column| &column.path);
         let paths = columns.chain(plan.predicate.fields().map(|(path, _)| path));
-        // Of what is below the list, the list.
-        let paths = paths.filter(|path| list.is_none_or(|list| !path.starts_with(list))).chain(list);
-        !plan.strict && (self.records.is_empty() || paths.into_iter().all(|path| self.field_of(path).is_some()))
+        !plan.strict && self.knows(paths, list)
+    }
+
+    /// Whether a scan that reads the fields at `paths`, of which those below `list` are its elements', finds all that it
+    /// reads by the map: of what is below the list, the list.
+    pub fn knows<'a>(&self, paths: impl IntoIterator<Item = &'a FieldPath>, list: Option<&'a FieldPath>) -> bool {
+        let paths = paths.into_iter().filter(|path| list.is_none_or(|list| !path.starts_with(list)));
+        self.records.is_empty() || paths.chain(list).all(|path| self.field_of(path).is_some())
     }
 
     /// This map with the fields of `other`, a map of the same file; where both know a field, what either knows of it.

@@ -42,7 +42,7 @@ fn scan_by(
     let least = 1 + random.below(100) as u64;
     let grain = PositionGrain { morsel_bytes: (least, least + 100), ..PositionGrain::WHOLE };
     let read_bytes = random.below(300) as u64;
-    FileScan::with_map_read(source, Arc::new(map.clone()), format.clone(), plan.clone(), grain, read_bytes)
+    FileScan::with_map_read(source, Arc::new(map.clone()), format.clone(), plan.clone(), None, grain, read_bytes)
 }
 
 /// Plans over the same fields.
@@ -171,7 +171,7 @@ fn counting_records_by_a_map_reads_nothing() {
     let map = map_of(&mut Random::new(1), text.as_bytes(), &Format::Ndjson, &ints()).unwrap();
     File::options().write(true).open(&**file.pinned.path()).unwrap().set_len(0).unwrap();
     let source = Source::Local(Arc::clone(&file.pinned));
-    let scan = FileScan::with_map(source, Arc::new(map), Format::Ndjson, ScanPlan::all_rows(Vec::new())).unwrap();
+    let scan = FileScan::with_map(source, Arc::new(map), Format::Ndjson, ScanPlan::all_rows(Vec::new()), None).unwrap();
     let morsel = scan.next_morsel().unwrap().unwrap();
     assert_eq!(scan.decode(morsel).unwrap().row_count, 100);
 }
@@ -238,4 +238,45 @@ fn a_map_that_outgrows_its_limit_gives_up_fields_and_then_everything() {
     }
     assert_eq!(last, 0);
     assert!((0..40_000).step_by(500).any(|limit| built(limit).is_some_and(|map| map.paths().count() < 2)));
+}
+
+#[test]
+fn a_scan_by_a_map_hashes_what_an_ordinary_scan_hashes_and_tells_whether_the_file_can_grow() {
+    for seed in 1..=24 {
+        let random = &mut Random::new(seed);
+        let mut text = String::from(random.pick::<&str>(&["", "\n\n", "\u{feff}"]));
+        let size_bytes = BLOCK_BYTES * random.below(4) + random.below(BLOCK_BYTES);
+        while text.len() < size_bytes {
+            let length = if random.one_in(200) { random.below(3 * BLOCK_BYTES / 2) } else { random.below(9000) };
+            text += &format!("{{\"a\":{},\"t\":\"{}\"}}\n", text.len(), "x".repeat(length));
+        }
+        if random.one_in(2) {
+            text += random.pick::<&str>(&["{\"a\":1,\"t\":\"\"}", "\n\r\n", "{\"a\":1}\n{}"]);
+        }
+        let plan = ScanPlan::all_rows(vec![column("a", DataType::Int64)]);
+        let file = file_of(text.as_bytes());
+        let source = Source::Local(Arc::clone(&file.pinned));
+        let mut builder = PositionalMap::builder(usize::MAX);
+        for (index, piece) in pieces(source.clone(), text.len() as u64, &Format::Ndjson, &plan, Grain::new(0, 1)) {
+            builder.add(index, piece);
+        }
+        let map = builder.finish(text.len() as u64).unwrap();
+        let (ordinary, by_map) = (Arc::new(HashRecorder::new()), Arc::new(HashRecorder::new()));
+        let end = text.len() as u64;
+        let (format, recorder) = (Format::Ndjson, Some(Arc::clone(&ordinary)));
+        let none = Compression::None;
+        let scan = FileScan::new(source.clone(), 0, end, format.clone(), none, plan.clone(), recorder, 2).unwrap();
+        let expected = drain(&scan).unwrap();
+        let least = 1 + random.below(400_000) as u64;
+        let grain = PositionGrain { morsel_bytes: (least, 2 * least), ..PositionGrain::WHOLE };
+        let recorder = Some(Arc::clone(&by_map));
+        let mapped = FileScan::with_map_read(source, Arc::new(map), format, plan, recorder, grain, 1000).unwrap();
+        assert_eq!(drain(&mapped).unwrap(), expected, "seed {seed}");
+        if expected.records > 0 {
+            assert_eq!(by_map.finish(end), ordinary.finish(end), "seed {seed}");
+            assert!(by_map.finish(end).is_some());
+            let is_grown = scan.covered_end() == Some(end);
+            assert_eq!(mapped.covered_end(), is_grown.then_some(end), "seed {seed}");
+        }
+    }
 }
