@@ -2,7 +2,7 @@
 //!
 //! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
 //! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`], [`top_up`],
-//! [`choose_item`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`partial_cover`], and the models they need:
+//! [`choose_item`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`map_making`], [`partial_cover`], and the models they need:
 //! [`extrapolate`], [`marginal_benefit`]. What a policy would have done with a recorded [`trace`] is found by [`replay`], beside what could
 //! have been done by who had known the future ([`offline`]).
 //!
@@ -15,6 +15,7 @@ pub mod eagerness;
 pub mod extrapolate;
 pub mod layout;
 pub mod lru;
+pub mod map_making;
 mod marginal_benefit;
 pub mod monetdb;
 pub mod offline;

@@ -1,0 +1,102 @@
+//! Whether the scan of a whole file makes a positional map of it, so that later scans need not look for records and fields.
+//!
+//! Owns that choice; not whether the map is worth its memory (see [`super::admission`]), nor whether a file can have one. Pure.
+//!
+//! The rule, derived: making a map adds a share `m` to the scan, and each later scan by the map is spared a share `g` of its
+//! time. How many scans are to come is unknown; as [admission](super::admission) takes a file that was scanned `n` times to be
+//! scanned `n` times more, so does this rule: it makes a map when `n · g ≥ m`. A map that outlives the process serves at least
+//! one scan more, that of the next process, for which nobody need have asked before: then the first scan makes one. Whoever
+//! keeps all rows of whole columns leaves few scans to come, so only a map that outlives the process is made beside them.
+//!
+//! A map that was not to be had after all (it found no memory, or no room for the fields) is a bet lost: each halves the scans
+//! that are expected.
+//!
+//! Paper: ReCache (PVLDB 2017) §3.1 has the first query on a file make the map. Deviation: who asks once need not pay for it.
+
+use super::SourceKind;
+use super::widening::ScanCosts;
+
+/// What making a map adds to a scan: NDJSON and CSV of nested orders in the page cache took 1.10 to 1.15 times as long
+/// (`raw/benches/positional_map.rs`).
+pub const MAKING_SHARE: f64 = 0.15;
+
+/// What a scan by a map is spared of an ordinary scan: it took 1 / 1.2 to 1 / 1.4 of the time (the same bench, and
+/// `DESIGN.md`).
+pub const SAVED_SHARE: f64 = 0.23;
+
+/// Of what caches may hold, the most that one map may take: what it saves is a share of a scan, where rows spare a whole one.
+pub const LARGEST_SHARE: f64 = 0.25;
+
+/// What is known when a scan of a whole file begins that no map serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapInputs {
+    /// Earlier scans of the whole file with the same options.
+    pub scan_count: u32,
+    /// Maps of it that were begun in vain.
+    pub lost_count: u32,
+    /// Whether a map is kept for the processes to come.
+    pub outlives_process: bool,
+    /// Whether this scan is to keep all rows of its columns.
+    pub keeps_whole_columns: bool,
+}
+
+impl MapInputs {
+    /// Whether the scan makes a map.
+    pub fn is_worth_making(&self) -> bool {
+        let foreseen = self.scan_count.max(u32::from(self.outlives_process)) as f64;
+        let expected = foreseen * 0.5_f64.powi(i32::try_from(self.lost_count).unwrap_or(i32::MAX));
+        let is_scanned_again = self.outlives_process || !self.keeps_whole_columns;
+        is_scanned_again && expected * SAVED_SHARE >= MAKING_SHARE
+    }
+}
+
+/// What a scan by a map is foretold to take, nanoseconds, where an ordinary one takes `scan_ns`.
+pub fn scan_by_map_ns(scan_ns: u64) -> u64 {
+    (scan_ns as f64 * (1.0 - SAVED_SHARE)) as u64
+}
+
+/// What an ordinary scan of so many bytes takes, nanoseconds of one core, where none was measured: of a map that another
+/// process made.
+pub fn typical_scan_ns(kind: SourceKind, text_bytes: u64) -> u64 {
+    let costs = match kind {
+        SourceKind::Json => ScanCosts::NDJSON,
+        SourceKind::Csv => ScanCosts::CSV,
+    };
+    (text_bytes as f64 * (costs.pass_ns_per_byte + costs.walk_ns_per_byte)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_scan_in_vain_makes_a_map_and_the_first_one_where_maps_last() {
+        let first = MapInputs::default();
+        assert!(!first.is_worth_making());
+        assert!(MapInputs { scan_count: 1, ..first }.is_worth_making());
+        assert!(MapInputs { outlives_process: true, ..first }.is_worth_making());
+    }
+
+    #[test]
+    fn who_keeps_whole_columns_makes_only_a_map_that_lasts() {
+        let whole = MapInputs { scan_count: 5, keeps_whole_columns: true, ..MapInputs::default() };
+        assert!(!whole.is_worth_making());
+        assert!(MapInputs { outlives_process: true, ..whole }.is_worth_making());
+    }
+
+    #[test]
+    fn each_map_begun_in_vain_takes_twice_as_many_scans_to_the_next() {
+        for lost_count in 0..20 {
+            let inputs = |scan_count| MapInputs { scan_count, lost_count, ..MapInputs::default() };
+            let needed = (0..).find(|&scan_count| inputs(scan_count).is_worth_making());
+            assert_eq!(needed, Some((f64::from(1_u32 << lost_count) * MAKING_SHARE / SAVED_SHARE).ceil() as u32));
+        }
+        assert!(!MapInputs { lost_count: u32::MAX, scan_count: u32::MAX, ..MapInputs::default() }.is_worth_making());
+    }
+
+    #[test]
+    fn a_scan_by_a_map_is_foretold_to_be_the_shorter_one() {
+        assert!(scan_by_map_ns(1000) < 1000);
+        assert!(typical_scan_ns(SourceKind::Csv, 1 << 30) > typical_scan_ns(SourceKind::Json, 1 << 30));
+    }
+}
