@@ -126,8 +126,11 @@ fn row(path: String, predicate: String, columns: String, explanation: Explanatio
         Explanation::InFlight { predicate, residual } => {
             ("join", String::new(), residual.to_string(), format!("a running scan of {predicate} computes it"))
         }
-        Explanation::Miss { reason } => {
-            ("miss", String::new(), String::new(), format!("{reason}; the scan would keep the rows of {retained}"))
+        Explanation::Miss { reason, map } => {
+            let by_map =
+                map.map(|map| format!(" and find them by the positional map, item {}", map.0)).unwrap_or_default();
+            let detail = format!("{reason}; the scan would keep the rows of {retained}{by_map}");
+            ("miss", String::new(), String::new(), detail)
         }
     };
     Row { path, decision, item, predicate, residual, columns, detail }

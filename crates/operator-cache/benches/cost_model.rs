@@ -133,6 +133,7 @@ impl MorselSource for Orders {
             record_count: keys.len() as u64,
             skipped_count: 0,
             positions: None,
+            map_piece: None,
         })
     }
 
@@ -219,6 +220,7 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
         retain_expectation: Expectation::default(),
         may_skip: false,
         can_seek: false,
+        can_map: false,
     };
     loop {
         match cache.begin(&request, &pinned, true, Arc::clone(&factory)) {

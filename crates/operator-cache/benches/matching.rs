@@ -41,7 +41,15 @@ impl MorselSource for OneRow {
     fn decode(&self, _: Morsel) -> Result<Rows, SourceError> {
         let one: ArrayRef = Arc::new(Int64Array::from(vec![1]));
         let columns = vec![one; self.column_count];
-        Ok(Rows { columns, elements: None, row_count: 1, record_count: 1, skipped_count: 0, positions: None })
+        Ok(Rows {
+            columns,
+            elements: None,
+            row_count: 1,
+            record_count: 1,
+            skipped_count: 0,
+            positions: None,
+            map_piece: None,
+        })
     }
 
     fn total_bytes(&self) -> u64 {
@@ -136,6 +144,7 @@ fn main() {
                 retain_predicate: predicate,
                 may_skip: false,
                 can_seek: true,
+                can_map: false,
             }
         };
         let mut random = Random(0x9e37_79b9_7f4a_7c15);

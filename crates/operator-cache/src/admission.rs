@@ -190,7 +190,7 @@ impl OperatorCache {
     }
 
     /// Takes the victims out and records why. The caller drops them after the lock is released.
-    fn carry_out(
+    pub(crate) fn carry_out(
         &self,
         catalog: &mut Catalog,
         eviction: &Eviction,
@@ -256,8 +256,8 @@ impl OperatorCache {
             generation: scan.pinned.generation,
             end_bytes,
             // A scan by positions can't tell, but the one that found them could.
-            growable: match &scan.promoted {
-                Some(lazy) => lazy.growable,
+            growable: match scan.promoted.as_ref().or(scan.completed.as_ref()) {
+                Some(known) => known.growable,
                 None => end.covered_end_bytes == Some(end_bytes),
             },
             keeps_empty: scan.spec.keeps_empty,
@@ -271,8 +271,10 @@ impl OperatorCache {
             chunks,
             is_lazy: false,
             positions,
-            // Morsels of positions are not those of other scans.
-            morsel_ends: (base.is_none() && scan.promoted.is_none()).then_some(harvest.morsel_ends),
+            map: None,
+            // Morsels of positions and maps are not those of other scans.
+            morsel_ends: (base.is_none() && scan.spec.positions.is_none() && scan.spec.map.is_none())
+                .then_some(harvest.morsel_ends),
             meters: Meters::default(),
             shape,
             widths_bytes,
@@ -375,21 +377,25 @@ impl ReclaimableCache for OperatorCache {
             return benefit;
         }
         // Nothing but running scans: their work so far is what would be lost.
-        let (execute_ns, kept_bytes) = catalog.scans().fold((0, 0), |(execute_ns, kept_bytes), scan| {
-            let meters = &scan.meters;
-            (execute_ns + meters.execute_ns.load(Ordering::Relaxed), kept_bytes + scan.held_bytes())
-        });
+        let mapping = catalog.mapping_scans();
+        let mapping =
+            mapping.filter_map(|scan| Some((scan.meters.execute_ns.load(Ordering::Relaxed), scan.mapping_bytes()?.1)));
+        let keeping = catalog.scans().map(|scan| (scan.meters.execute_ns.load(Ordering::Relaxed), scan.held_bytes()));
+        let (execute_ns, kept_bytes) = keeping
+            .chain(mapping)
+            .fold((0, 0), |(ns, bytes), (execute_ns, kept_bytes)| (ns + execute_ns, bytes + kept_bytes));
         if kept_bytes == 0 { f64::INFINITY } else { execute_ns as f64 * 1e-9 / kept_bytes as f64 }
     }
 
     fn release(&self, bytes: u64) -> u64 {
-        let (evicted, scans) = {
+        let (evicted, scans, mapping) = {
             let mut catalog = self.catalog();
             let items = catalog.evictable();
             let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes);
             let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");
             let scans: Vec<Arc<SharedScan>> = catalog.scans().cloned().collect();
-            (evicted, scans)
+            let mapping: Vec<Arc<SharedScan>> = catalog.mapping_scans().collect();
+            (evicted, scans, mapping)
         };
         let mut freed_bytes: u64 = evicted.iter().map(|item| item.size_bytes).sum();
         drop(evicted);
@@ -402,6 +408,11 @@ impl ReclaimableCache for OperatorCache {
             if scan.stop_keeping() {
                 freed_bytes += kept_bytes;
                 self.forget_scan(&scan, "a query needs the memory");
+            }
+        }
+        for scan in mapping {
+            if freed_bytes < bytes {
+                freed_bytes += scan.give_up_map("a query needs the memory of its positional map");
             }
         }
         freed_bytes
@@ -426,7 +437,11 @@ fn positions_of(scan: &SharedScan, entry_count: usize) -> Option<Arc<RecordPosit
             Arc::new(positions)
         }
         (None, Some(read)) => Arc::clone(read),
-        (None, None) => Arc::new(noted?),
+        (None, None) => match (noted, &scan.spec.map) {
+            (Some(noted), _) => Arc::new(noted),
+            (None, Some(map)) if scan.spec.predicate.is_all() => Arc::clone(map.records()),
+            (None, _) => return None,
+        },
     };
     (positions.len() == entry_count).then_some(positions)
 }

@@ -36,12 +36,16 @@ impl OperatorCache {
         if matches!(catalog.plan(request, pinned), Plan::Hit(_) | Plan::Join(_)) {
             return None;
         }
-        let spec = scan_spec(request, pinned, true, true);
+        let (mut spec, mut start) = (scan_spec(request, pinned, true, true), ScanStart::anew(factory));
+        self.place_map(&catalog, request, pinned, &mut spec, &mut start, true);
         pinned.note_bet(request.source.unnest.as_ref());
-        let scan = SharedScan::new(self, &request.source, pinned, spec, ScanStart::anew(factory), true);
+        let scan = SharedScan::new(self, &request.source, pinned, spec, start, true);
         let numbers = vec![("source_bytes", pinned.end_bytes() as f64)];
         self.record_scan(DecisionKind::ScanAhead, &scan, numbers, "nothing else is to be done");
         let participant = Participant::first(&scan, &request.predicate);
+        if scan.spec.makes_map {
+            catalog.add_mapping_scan(&scan);
+        }
         catalog.add_scan(scan);
         Some(participant)
     }

@@ -23,6 +23,7 @@ use crate::error::CacheError;
 use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
 use crate::item::{Item, ItemId, ItemSummary};
 use crate::lazy::Promotion;
+use crate::map_store::MapStore;
 use crate::matching::Match;
 use crate::planning::REBUILD_REASON;
 use crate::recording::Recorder;
@@ -48,12 +49,14 @@ pub struct CacheOptions {
     pub recorder: Option<Arc<dyn Recorder>>,
     /// Nanoseconds that the system takes to bring in a byte of fresh memory: what is kept is not used again for the next rows.
     pub fresh_ns_per_byte: f64,
+    /// Keeps positional maps for later processes.
+    pub map_store: Option<Arc<dyn MapStore>>,
 }
 
 impl Default for CacheOptions {
-    /// ReCache's policy, 4096 decisions, nobody who records, fresh memory for nothing.
+    /// ReCache's policy, 4096 decisions, nobody who records, fresh memory for nothing, maps that go with the process.
     fn default() -> Self {
-        Self { policy: &ReCache, decision_count: 4096, recorder: None, fresh_ns_per_byte: 0.0 }
+        Self { policy: &ReCache, decision_count: 4096, recorder: None, fresh_ns_per_byte: 0.0, map_store: None }
     }
 }
 
@@ -62,6 +65,7 @@ pub struct OperatorCache {
     policy: &'static dyn EvictionPolicy,
     recorder: Option<Arc<dyn Recorder>>,
     pub(crate) fresh_ns_per_byte: f64,
+    map_store: Option<Arc<dyn MapStore>>,
     budget: Budget,
     account: Account,
     clock: Arc<dyn Clock>,
@@ -169,6 +173,8 @@ pub enum Explanation {
     Miss {
         /// Why.
         reason: &'static str,
+        /// The positional map that the scan would go by.
+        map: Option<ItemId>,
     },
 }
 
@@ -179,6 +185,7 @@ impl OperatorCache {
             policy: options.policy,
             recorder: options.recorder,
             fresh_ns_per_byte: options.fresh_ns_per_byte,
+            map_store: options.map_store,
             budget: budget.clone(),
             account: budget.account("operator cache", Purpose::Cache),
             clock,
@@ -207,11 +214,12 @@ impl OperatorCache {
     /// When the file can't be read to check it.
     pub fn pin(&self, opened: OpenedFile<'_>, append: AppendPolicy) -> Result<PinnedSource, CacheError> {
         let version = opened.version();
+        let is_young = version.is_young(self.clock.wall_ns());
         let record = self.record_for(version);
         let Some(record) = record else {
             // No room even to remember the file: this query has it alone.
             let generation = self.moments.next_generation();
-            return Ok(PinnedSource { version: version.clone(), generation, hashes: None, record: None });
+            return Ok(PinnedSource { version: version.clone(), generation, hashes: None, is_young, record: None });
         };
         let pinned = record.pin(opened, append, &self.moments, self.clock.wall_ns())?;
         let generation = pinned.generation;
@@ -223,7 +231,8 @@ impl OperatorCache {
             }
             None => {}
         }
-        Ok(PinnedSource { version: version.clone(), generation, hashes: pinned.hashes, record: Some(record) })
+        let (version, hashes) = (version.clone(), pinned.hashes);
+        Ok(PinnedSource { version, generation, hashes, is_young, record: Some(record) })
     }
 
     /// Answers a request: by an item, by a scan that runs, by extending an item, by several items together, or by a new scan
@@ -247,7 +256,7 @@ impl OperatorCache {
             let plan = self.plan(&catalog, request, pinned);
             let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
             let mut parts = None;
-            let (spec, start) = match plan {
+            let (mut spec, mut start) = match plan {
                 Plan::Hit(found) => {
                     let baseline = self.policy.baseline_on_use(&catalog.policy_state);
                     drop(catalog);
@@ -279,6 +288,8 @@ impl OperatorCache {
                         hashes: pinned.hashes.clone(),
                         notes_positions: item.positions.is_some() && request.can_seek,
                         positions: None,
+                        map: None,
+                        makes_map: false,
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let new_bytes = spec.end_bytes - spec.start_bytes;
@@ -286,7 +297,8 @@ impl OperatorCache {
                     self.record_item(DecisionKind::Extend, &item, numbers, "the file grew");
                     (spec, ScanStart { base: Some(item), ..ScanStart::anew(Arc::clone(&factory)) })
                 }
-                Plan::TopUp(top_up) => {
+                Plan::TopUp(mut top_up) => {
+                    let (mapped, map) = self.map_for_top_up(&catalog, request, pinned, &mut top_up).unzip();
                     let item = &top_up.base;
                     let spec = ScanSpec {
                         start_bytes: 0,
@@ -296,17 +308,17 @@ impl OperatorCache {
                         keeps_empty: item.keeps_empty,
                         hashes: pinned.hashes.clone(),
                         notes_positions: false,
-                        positions: top_up.positions.clone(),
+                        positions: top_up.positions.clone().filter(|_| map.is_none()),
+                        map,
+                        makes_map: false,
                     };
                     item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let (missing, wanted) = (top_up.missing.len(), request.columns.len());
                     let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
                     self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");
                     let factory = top_up.factory(Arc::clone(&factory), Arc::clone(&self.clock));
-                    (
-                        spec,
-                        ScanStart { completed: Some(top_up.base), compares_content: true, ..ScanStart::anew(factory) },
-                    )
+                    let completed = Some(top_up.base);
+                    (spec, ScanStart { completed, mapped, compares_content: true, ..ScanStart::anew(factory) })
                 }
                 Plan::Combine(combination) => {
                     self.use_parts(&catalog, request, &combination, lookup_ns);
@@ -345,8 +357,7 @@ impl OperatorCache {
                     let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
                     let path = &request.source.path;
                     self.record(DecisionKind::Miss, None, path, &request.predicate, numbers, REBUILD_REASON);
-                    let all = Arc::<Conjunction>::default();
-                    let whole = SelectRequest { columns, predicate: all, ..request.clone() };
+                    let whole = whole_columns(request, columns);
                     (scan_spec(&whole, pinned, retain, false), ScanStart::anew(Arc::clone(&factory)))
                 }
                 Plan::Miss(reason) => {
@@ -361,6 +372,7 @@ impl OperatorCache {
             };
             pinned.note_scan(request.source.unnest.as_ref());
             let keeps = retain && pinned.is_current();
+            self.place_map(&catalog, request, pinned, &mut spec, &mut start, keeps);
             if keeps && start.completed.is_some() {
                 pinned.note_bet_won(request.source.unnest.as_ref());
             }
@@ -372,6 +384,9 @@ impl OperatorCache {
             // The scan of a remainder has just the rows that are wanted of it.
             let wanted = if parts.is_some() { &scan.spec.predicate } else { &request.predicate };
             let participant = Participant::first(&scan, wanted);
+            if scan.spec.makes_map {
+                catalog.add_mapping_scan(&scan);
+            }
             if keeps {
                 self.expect_record(request, &scan, lookup_ns);
                 catalog.add_scan(scan);
@@ -400,7 +415,7 @@ impl OperatorCache {
     /// What [`begin`](Self::begin) would do now, and why; changes nothing.
     pub fn explain(&self, request: &SelectRequest, pinned: &PinnedSource) -> Explanation {
         if !self.is_enabled() {
-            return Explanation::Miss { reason: "the cache is off" };
+            return Explanation::Miss { reason: "the cache is off", map: None };
         }
         let catalog = self.catalog.lock();
         let summary = |item: &Item| self.summary(&catalog, item);
@@ -435,8 +450,17 @@ impl OperatorCache {
                 residual: promotion.predicate.residual(&request.predicate),
                 record_count: promotion.positions.len() as u64,
             },
-            Plan::Rebuild(_) => Explanation::Miss { reason: REBUILD_REASON },
-            Plan::Miss(reason) => Explanation::Miss { reason },
+            Plan::Rebuild(columns) => {
+                let whole = whole_columns(request, columns);
+                let spec = scan_spec(&whole, pinned, true, false);
+                let map = self.map_for(&catalog, &whole, pinned, &spec).map(|(item, _)| item.id);
+                Explanation::Miss { reason: REBUILD_REASON, map }
+            }
+            Plan::Miss(reason) => {
+                let spec = scan_spec(request, pinned, true, true);
+                let map = self.map_for(&catalog, request, pinned, &spec).map(|(item, _)| item.id);
+                Explanation::Miss { reason, map }
+            }
         }
     }
 
@@ -546,10 +570,11 @@ impl OperatorCache {
             id: item.id,
             source: item.source.clone(),
             predicate: Arc::clone(&item.predicate),
-            columns: Arc::clone(&item.columns),
+            columns: item.listed_columns(),
             end_bytes: item.end_bytes,
             row_count: item.row_count,
             is_lazy: item.is_lazy,
+            is_map: item.map.is_some(),
             layout: item.layout,
             chunk_count: item.chunks.len() as u64,
             size_bytes: item.size_bytes,
@@ -655,6 +680,10 @@ impl OperatorCache {
         self.recorder.as_deref()
     }
 
+    pub(crate) fn map_store(&self) -> Option<&dyn MapStore> {
+        self.map_store.as_deref()
+    }
+
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -688,6 +717,11 @@ impl OperatorCache {
     }
 }
 
+/// The request for all rows of these columns.
+fn whole_columns(request: &SelectRequest, columns: Arc<[ColumnSpec]>) -> SelectRequest {
+    SelectRequest { columns, predicate: Arc::default(), ..request.clone() }
+}
+
 /// The scan that answers a request that nothing kept answers, of more rows if `is_widened` and the request says so.
 pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool, is_widened: bool) -> ScanSpec {
     let wide = &request.retain_predicate;
@@ -713,6 +747,8 @@ pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: 
         // Positions of all records would spare the next scan nothing.
         notes_positions: retain && !predicate.is_all() && request.can_seek && !request.may_skip,
         positions: None,
+        map: None,
+        makes_map: false,
     }
 }
 

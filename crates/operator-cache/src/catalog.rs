@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use thermocline_placement::operator_cache::{ItemMeasurements, PolicyState};
 use thermocline_predicate::Conjunction;
@@ -38,6 +38,8 @@ pub(crate) struct Catalog {
     keys_by_item: HashMap<ItemId, SourceKey>,
     pub(crate) policy_state: PolicyState,
     history: History,
+    /// Scans that make maps, whether they keep their rows or not.
+    mapping: Vec<Weak<SharedScan>>,
 }
 
 /// Items and scans of one source.
@@ -46,6 +48,8 @@ struct Source {
     items: ItemIndex,
     /// Those of positions, the oldest first.
     lazy: Vec<Arc<Item>>,
+    /// The map of the file; only where no list is unnested.
+    map: Option<Arc<Item>>,
     /// Scans that keep their results and can be joined.
     scans: Vec<Arc<SharedScan>>,
 }
@@ -66,11 +70,11 @@ impl Source {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Item>> {
-        self.items.items().chain(&self.lazy)
+        self.items.items().chain(&self.lazy).chain(&self.map)
     }
 
     fn get(&self, id: ItemId) -> Option<&Arc<Item>> {
-        self.items.get(id).or_else(|| self.lazy.iter().find(|item| item.id == id))
+        self.items.get(id).or_else(|| self.lazy.iter().chain(&self.map).find(|item| item.id == id))
     }
 
     fn insert(&mut self, item: Arc<Item>) {
@@ -78,12 +82,15 @@ impl Source {
     }
 
     fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
+        if let Some(map) = self.map.take_if(|map| map.id == id) {
+            return Some(map);
+        }
         let at = self.lazy.iter().position(|item| item.id == id);
         at.map(|at| self.lazy.remove(at)).or_else(|| self.items.remove(id))
     }
 
     fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.lazy.is_empty() && self.scans.is_empty()
+        self.items.is_empty() && self.lazy.is_empty() && self.map.is_none() && self.scans.is_empty()
     }
 
     /// The lazy item with the fewest records that has all that are wanted.
@@ -266,6 +273,24 @@ impl Catalog {
         removed
     }
 
+    /// The map of a file as queries of this generation and end see it.
+    pub(crate) fn map_of(&self, key: &SourceKey, generation: u64, end_bytes: u64) -> Option<Arc<Item>> {
+        let map = self.sources.get(key)?.map.as_ref();
+        map.filter(|map| map.generation == generation && map.end_bytes == end_bytes).cloned()
+    }
+
+    /// Adds the map of a file; the one that it takes the place of is returned.
+    pub(crate) fn insert_map(&mut self, item: Arc<Item>) -> Option<Arc<Item>> {
+        let key = item.source.clone();
+        self.list(&key);
+        self.keys_by_item.insert(item.id, key.clone());
+        let replaced = self.sources.entry(key).or_default().map.replace(item);
+        if let Some(replaced) = &replaced {
+            self.keys_by_item.remove(&replaced.id);
+        }
+        replaced
+    }
+
     /// Whether an item answers whatever `scan`'s item would.
     pub(crate) fn has_equal(&self, scan: &SharedScan) -> bool {
         let Some(source) = self.sources.get(&scan.source) else { return false };
@@ -323,14 +348,25 @@ impl Catalog {
         self.sources.values().flat_map(Source::all)
     }
 
+    /// Running scans that make maps.
+    pub(crate) fn mapping_scans(&self) -> impl Iterator<Item = Arc<SharedScan>> {
+        self.mapping.iter().filter_map(Weak::upgrade)
+    }
+
+    pub(crate) fn add_mapping_scan(&mut self, scan: &Arc<SharedScan>) {
+        self.mapping.retain(|other| other.strong_count() > 0);
+        self.mapping.push(Arc::downgrade(scan));
+    }
+
     pub(crate) fn scans(&self) -> impl Iterator<Item = &Arc<SharedScan>> {
         self.sources.values().flat_map(|source| &source.scans)
     }
 
-    /// Items of a file, however it is read.
+    /// Items of a file, however it is read; its map, which is of use to those who ask for something new, is none of them.
     pub(crate) fn kept_item_count(&self, path: &str) -> u64 {
         let keys = self.keys_by_path.get(path).into_iter().flatten();
-        keys.filter_map(|key| self.sources.get(key)).map(|source| source.all().count() as u64).sum()
+        let items = keys.filter_map(|key| self.sources.get(key)).flat_map(Source::all);
+        items.filter(|item| item.map.is_none()).count() as u64
     }
 
     /// Whether the item is still there.
@@ -354,7 +390,10 @@ impl Catalog {
             return None;
         }
         let item = self.remove(id)?;
-        self.remember(&item.source, &item.predicate, item.meters.use_count.load(Ordering::Relaxed));
+        // A map is no select, and how often its file was scanned is remembered with the file.
+        if item.map.is_none() {
+            self.remember(&item.source, &item.predicate, item.meters.use_count.load(Ordering::Relaxed));
+        }
         Some(item)
     }
 

@@ -36,6 +36,12 @@ pub enum DecisionKind {
     Join,
     /// The file is scanned.
     Miss,
+    /// A scan finds records and fields by a positional map.
+    MapUsed,
+    /// A scan of a whole file made a positional map of it, or added fields to the one there is.
+    MapMade,
+    /// A positional map that an earlier process made was taken over.
+    MapLoaded,
     /// The file is scanned for queries to come, while none runs.
     ScanAhead,
     /// Items were dropped because their file is no longer the one they were made of.
@@ -69,6 +75,9 @@ impl DecisionKind {
             Self::Promote => "promote",
             Self::Join => "join",
             Self::Miss => "miss",
+            Self::MapUsed => "map_used",
+            Self::MapMade => "map_made",
+            Self::MapLoaded => "map_loaded",
             Self::ScanAhead => "scan_ahead",
             Self::Invalidate => "invalidate",
             Self::Lazy => "lazy",

@@ -22,6 +22,7 @@ use thermocline_placement::operator_cache::widening::Earlier;
 use thermocline_predicate::FieldPath;
 
 use crate::error::CacheError;
+use crate::map_history::{MapHistories, MapHistory};
 
 /// How far the user vouches for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +64,8 @@ pub struct PinnedSource {
     pub(crate) version: FileVersion,
     pub(crate) generation: u64,
     pub(crate) hashes: Option<Arc<BlockHashes>>,
+    /// Whether a later write could bear the same version, as of before the query read anything.
+    pub(crate) is_young: bool,
     /// None when there was no room for a record: then nothing is kept of the file.
     pub(crate) record: Option<Arc<FileRecord>>,
 }
@@ -124,6 +127,11 @@ impl PinnedSource {
         }
     }
 
+    /// How the file was scanned whole with these options, and what became of its maps; as changed.
+    pub(crate) fn with_map_history<T>(&self, options: &str, change: impl FnOnce(&mut MapHistory) -> T) -> Option<T> {
+        self.record.as_ref().map(|record| record.map_histories.lock().of(options, change))
+    }
+
     /// Hashes of the content of an earlier scan of this generation.
     pub fn hashes(&self) -> Option<&Arc<BlockHashes>> {
         self.hashes.as_ref()
@@ -138,6 +146,7 @@ pub(crate) struct FileRecord {
     known: Mutex<Option<Known>>,
     /// By the list that is flattened; the last entry is shared by all beyond [`COUNTED_LISTS`].
     earlier: Mutex<Vec<(Option<FieldPath>, Earlier)>>,
+    map_histories: Mutex<MapHistories>,
     _reservation: Reservation,
 }
 
@@ -191,13 +200,19 @@ pub(crate) enum Stale {
 impl FileRecord {
     /// A record of a file that was not seen yet.
     pub(crate) fn new(reservation: Reservation) -> Self {
-        Self { checking: Mutex::new(()), known: Mutex::new(None), earlier: Mutex::default(), _reservation: reservation }
+        Self {
+            checking: Mutex::new(()),
+            known: Mutex::new(None),
+            earlier: Mutex::default(),
+            map_histories: Mutex::default(),
+            _reservation: reservation,
+        }
     }
 
     /// Bytes that a record of a file with this version takes, its place in the table included.
     pub(crate) fn size_bytes(version: &FileVersion) -> u64 {
         let earlier_bytes = COUNTED_LISTS * (size_of::<(Option<FieldPath>, Earlier)>() + TYPICAL_PATH_BYTES);
-        (2 * size_of::<Self>() + 2 * version.heap_bytes() + earlier_bytes) as u64
+        (2 * size_of::<Self>() + 2 * version.heap_bytes() + earlier_bytes + MapHistories::HEAP_BYTES) as u64
     }
 
     fn with_earlier<T>(&self, unnest: Option<&FieldPath>, change: impl FnOnce(&mut Earlier) -> T) -> T {

@@ -1,4 +1,5 @@
-//! Items: the kept rows of one select over one file, or the positions of their records, and their meters.
+//! Items: the kept rows of one select over one file, the positions of their records, or a positional map of the whole file;
+//! and their meters.
 //!
 //! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. Both go with
 //! the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
@@ -9,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use parking_lot::Mutex;
 use thermocline_budget::Reservation;
@@ -21,6 +23,7 @@ use thermocline_raw::RecordPositions;
 
 use crate::cut::{Cut, CutRows, View};
 use crate::layout::{Content, Reading};
+use crate::maps::KeptMap;
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
 use crate::source::SourceKey;
@@ -147,6 +150,8 @@ pub struct Item {
     pub(crate) is_lazy: bool,
     /// Where the records of its entries lie in the file, one for each; None when that is not known.
     pub(crate) positions: Option<Arc<RecordPositions>>,
+    /// Where all the file's records lie, and some of their fields; then it has no rows.
+    pub(crate) map: Option<KeptMap>,
     pub(crate) layout: Layout,
     /// Entries up to the end of each morsel of the scan that made it; None when several scans did.
     pub(crate) morsel_ends: Option<Arc<[u64]>>,
@@ -196,6 +201,8 @@ impl Item {
             chunks,
             is_lazy: self.is_lazy,
             positions: self.positions.clone(),
+            // It has no rows to be laid out.
+            map: None,
             layout,
             morsel_ends: self.morsel_ends.clone(),
             row_count: self.row_count,
@@ -293,6 +300,17 @@ impl Item {
         Cut::new(&self.columns, self.source.unnest.as_ref(), view, residual, outputs)
     }
 
+    /// Its columns; of a map the fields, without their types.
+    pub(crate) fn listed_columns(&self) -> Arc<[ColumnSpec]> {
+        match &self.map {
+            None => Arc::clone(&self.columns),
+            Some(kept) => {
+                let fields = kept.map.paths();
+                fields.map(|path| ColumnSpec { path: path.clone(), data_type: DataType::Null }).collect()
+            }
+        }
+    }
+
     pub(crate) fn measurements(&self) -> ItemMeasurements {
         ItemMeasurements {
             id: self.id.0,
@@ -342,6 +360,9 @@ pub struct ItemSummary {
     pub row_count: u64,
     /// Whether it holds the positions of its records instead of rows.
     pub is_lazy: bool,
+    /// Whether it holds a positional map of the file instead of rows; its columns are then the fields that the map knows,
+    /// without their types.
+    pub is_map: bool,
     /// How its rows lie in memory.
     pub layout: Layout,
     /// Chunks held.

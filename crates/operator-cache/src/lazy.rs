@@ -206,6 +206,7 @@ impl OperatorCache {
             chunks: Vec::new(),
             is_lazy: true,
             positions: Some(Arc::new(positions)),
+            map: None,
             morsel_ends: None,
             meters: Meters::default(),
             shape,

@@ -1,7 +1,7 @@
 //! The operator cache: results of select operators over single raw files, in memory, for later and other queries.
 //!
-//! **Owns**: items (the kept rows of one select over one file, or where their records lie), the layouts they have and the
-//! index that finds them; the shared scan that computes a miss once for all who want it; the record of each file's version
+//! **Owns**: items (the kept rows of one select over one file, or where their records lie; positional maps of files), the
+//! layouts they have and the index that finds them; the shared scan that computes a miss once for all who want it; the record of each file's version
 //! and content that tells whether an item still holds; the decisions taken, with their numbers.
 //! **Does not own**: parsing (a [`MorselSource`] does it), the models and policies (`placement`, pure functions), the
 //! memory (`budget`), plans and expressions (the engine translates those it can into a
@@ -42,6 +42,9 @@ mod file_record;
 mod item;
 mod layout;
 mod lazy;
+mod map_history;
+mod map_store;
+mod maps;
 mod matching;
 mod planning;
 mod recording;
@@ -62,6 +65,7 @@ pub use error::{CacheError, SourceError};
 pub use file_record::{AppendPolicy, OpenedFile, PinnedSource};
 pub use item::{Item, ItemId, ItemSummary, Piece};
 pub use layout::{ReadTimes, Reading};
+pub use map_store::MapStore;
 pub use recording::Recorder;
 pub use request::{ColumnSpec, Expectation, SelectRequest};
 pub use rows::{ColumnRoute, Elements, Rows, element_columns};

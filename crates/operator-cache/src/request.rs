@@ -47,4 +47,7 @@ pub struct SelectRequest {
     pub may_skip: bool,
     /// Whether single records of the file can be read by their position: it is not compressed.
     pub can_seek: bool,
+    /// Whether records and their fields can be found by a positional map, so that what lies between them is neither looked at
+    /// nor checked: the file is not compressed, a bad record ends the scan, and bytes that nobody asks for may be bad.
+    pub can_map: bool,
 }

@@ -9,7 +9,7 @@ use arrow::compute;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use thermocline_predicate::FieldPath;
-use thermocline_raw::RecordPositions;
+use thermocline_raw::{MapPiece, RecordPositions};
 
 use crate::request::ColumnSpec;
 
@@ -33,6 +33,8 @@ pub struct Rows {
     /// Where the records begin that gave rows, or are kept without: for a whole morsel, if the scan
     /// [notes them](crate::ScanSpec::notes_positions). The scan takes them; who reads its rows finds none.
     pub positions: Option<RecordPositions>,
+    /// What a whole morsel adds to a map of the file, if the scan [makes one](crate::ScanSpec::makes_map). The scan takes it.
+    pub map_piece: Option<MapPiece>,
 }
 
 /// How the rows that are elements of a list belong to records.
@@ -118,7 +120,15 @@ impl Rows {
             is_element: wanted.iter().map(|route| elements.is_element[route.column()]).collect(),
         });
         let columns = columns.collect::<Result<_, _>>()?;
-        Ok(Self { columns, elements, row_count: rows.len(), record_count: 0, skipped_count: 0, positions: None })
+        Ok(Self {
+            columns,
+            elements,
+            row_count: rows.len(),
+            record_count: 0,
+            skipped_count: 0,
+            positions: None,
+            map_piece: None,
+        })
     }
 
     /// Entries `[first, first + count)`, sharing the arrays' buffers; they stand for no records that were read.
@@ -136,6 +146,7 @@ impl Rows {
             record_count: 0,
             skipped_count: 0,
             positions: None,
+            map_piece: None,
         }
     }
 
@@ -188,6 +199,7 @@ impl Rows {
             record_count: parts.iter().map(|rows| rows.record_count).sum(),
             skipped_count: parts.iter().map(|rows| rows.skipped_count).sum(),
             positions: None,
+            map_piece: None,
         })
     }
 }

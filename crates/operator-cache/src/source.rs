@@ -1,7 +1,7 @@
 //! Where rows come from: the seam between a shared scan and the scanner of a raw file.
 //!
 //! A source cuts one file into *morsels*, numbered densely from 0 in file order, and decodes them. The numbering
-//! depends on the file, the range and the positions to read alone (not on columns, predicate or timing), so that a second source over the
+//! depends on the file, the range and the positions or the map to read by alone (not on columns, predicate or timing), so that a second source over the
 //! same range can take up where a first one was left.
 
 use std::any::Any;
@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use thermocline_medium::BlockHashes;
 use thermocline_placement::operator_cache::SourceKind;
 use thermocline_predicate::{Conjunction, FieldPath};
-use thermocline_raw::RecordPositions;
+use thermocline_raw::{PositionalMap, RecordPositions};
 
 use crate::error::SourceError;
 use crate::request::ColumnSpec;
@@ -52,6 +52,12 @@ pub struct ScanSpec {
     /// Only the records at these positions are read, which hold all rows that pass. `hashes`, if there, are of the content
     /// that they are positions in, up to `end_bytes`: a source that finds other content fails.
     pub positions: Option<Arc<RecordPositions>>,
+    /// Records and fields are found by this map of the whole file, which knows all that is read. `hashes`, if there, are of
+    /// the content that it is a map of: a source that finds other content fails.
+    pub map: Option<Arc<PositionalMap>>,
+    /// Whether each morsel's rows come with what it adds to a map of the file ([`Rows::map_piece`]). The whole file is read
+    /// then.
+    pub makes_map: bool,
 }
 
 /// Opens a source. Called once per scan, and again when a query must read what it missed of an abandoned scan.

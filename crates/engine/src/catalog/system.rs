@@ -129,7 +129,13 @@ fn cache_items(database: &Database) -> Result<RecordBatch> {
             }),
         )
         .boolean("lazy", items.iter().map(|item| item.is_lazy))
-        .text("layout", items.iter().map(|item| (!item.is_lazy).then(|| item.layout.name())))
+        .text(
+            "layout",
+            items.iter().map(|item| match item.is_map {
+                true => Some("map"),
+                false => (!item.is_lazy).then(|| item.layout.name()),
+            }),
+        )
         .integer("row_count", items.iter().map(|item| item.row_count))
         .integer("size_bytes", items.iter().map(|item| item.size_bytes))
         .integer("end_bytes", items.iter().map(|item| item.end_bytes))

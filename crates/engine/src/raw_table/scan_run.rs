@@ -139,6 +139,8 @@ impl Scan {
             WholeColumns::AtOnce => Arc::default(),
             _ => Arc::clone(&self.predicate),
         };
+        let may_skip = self.options.on_error(&self.config) == OnError::Skip;
+        let can_seek = file.compression(&self.options) == Compression::None;
         let request = SelectRequest {
             source,
             columns,
@@ -146,8 +148,9 @@ impl Scan {
             retain_predicate,
             retain_columns,
             retain_expectation,
-            may_skip: self.options.on_error(&self.config) == OnError::Skip,
-            can_seek: file.compression(&self.options) == Compression::None,
+            may_skip,
+            can_seek,
+            can_map: can_seek && !may_skip && !self.options.strict,
         };
         (request, whole)
     }
@@ -253,6 +256,11 @@ impl ScanRun {
         let (request, whole) = scan.request(file, &self.outputs, scan.config.cache.then_some(&*pinned));
         let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
         let cache = scan.database.cache();
+        if scan.config.cache && cache.may_load_map(&request, &pinned) {
+            let (cache, request, pinned) = (Arc::clone(cache), request.clone(), Arc::clone(&pinned));
+            let loading = tokio::task::spawn_blocking(move || cache.load_map(&request, &pinned));
+            loading.await.map_err(external)?;
+        }
         let start = if scan.config.cache {
             cache.begin(&request, &pinned, true, factory)
         } else {

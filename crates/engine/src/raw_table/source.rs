@@ -25,7 +25,7 @@ struct RawSource {
     scan: FileScan,
     file: Arc<QueryFile>,
     recorder: Option<Arc<HashRecorder>>,
-    /// Of the content that the positions to read are of.
+    /// Of the content that the positions or the map to read by are of.
     kept_hashes: Option<Arc<BlockHashes>>,
     /// Whether it must be that content by its hashes, whatever its metadata say.
     must_compare: bool,
@@ -49,24 +49,29 @@ impl RawSource {
             on_error: scan.options.on_error(&scan.config),
             strict: scan.options.strict,
             positions: spec.notes_positions,
-            map: false,
+            map: spec.makes_map,
         };
         let format = match (scan.format, &scan.csv) {
             (FileFormat::Csv, Some(csv)) => Format::Csv(Arc::clone(csv)),
             _ => Format::Ndjson,
         };
         let compression = file.compression(&scan.options);
-        let by_position = spec.positions.is_some();
-        // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags instead, and
-        // of single records the hashes of who found them hold.
-        let recorder = (matches!(file.source, Source::Local(_)) && !by_position).then(|| {
+        // Of single records, and of what a map knows, the hashes of who found them hold.
+        let has_hashes = spec.hashes.as_ref().is_some_and(|hashes| hashes.size_bytes() == spec.end_bytes);
+        let by_kept = spec.positions.is_some() || (spec.map.is_some() && has_hashes);
+        // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags instead.
+        let recorder = (matches!(file.source, Source::Local(_)) && !by_kept).then(|| {
             Arc::new(match &spec.hashes {
                 Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),
                 _ => HashRecorder::new(),
             })
         });
-        let file_scan = match &spec.positions {
-            Some(positions) => FileScan::at_positions(
+        let file_scan = match (&spec.map, &spec.positions) {
+            (Some(map), _) => {
+                let map = Arc::clone(map);
+                FileScan::with_map(file.source.clone(), map, format, plan, recorder.clone())?
+            }
+            (None, Some(positions)) => FileScan::at_positions(
                 file.source.clone(),
                 Arc::clone(positions),
                 spec.end_bytes,
@@ -74,7 +79,7 @@ impl RawSource {
                 compression,
                 plan,
             )?,
-            None => FileScan::new(
+            (None, None) => FileScan::new(
                 file.source.clone(),
                 spec.start_bytes,
                 spec.end_bytes,
@@ -86,7 +91,7 @@ impl RawSource {
             )?,
         };
         // Whose stamp could hide a later write is known by its content alone.
-        let must_compare = by_position && file.version.is_young(scan.database.clock().wall_ns());
+        let must_compare = by_kept && file.version.is_young(scan.database.clock().wall_ns());
         let progress = Arc::clone(scan.context.progress());
         progress.add_total(file_scan.total_bytes());
         let is_element = scan.unnest.as_ref().map(|list| element_columns(&spec.columns, list));
@@ -94,7 +99,7 @@ impl RawSource {
             scan: file_scan,
             file: Arc::clone(file),
             recorder,
-            kept_hashes: spec.hashes.clone().filter(|_| by_position),
+            kept_hashes: spec.hashes.clone().filter(|_| by_kept),
             must_compare,
             end_bytes: spec.end_bytes,
             is_element,
@@ -143,6 +148,7 @@ impl MorselSource for RawSource {
             record_count: rows.record_count,
             skipped_count: rows.skipped_count,
             positions: rows.positions,
+            map_piece: rows.map_piece,
         })
     }
 

@@ -247,7 +247,7 @@ impl StripedRows {
             _ => None,
         };
         let row_count = if elements.is_some() { self.row_count } else { self.record_count };
-        Ok(Rows { columns, elements, row_count, record_count: 0, skipped_count: 0, positions: None })
+        Ok(Rows { columns, elements, row_count, record_count: 0, skipped_count: 0, positions: None, map_piece: None })
     }
 
     /// Where the records' elements begin and end, told by the first column that knows.

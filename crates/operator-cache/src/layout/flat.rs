@@ -146,7 +146,15 @@ impl FlatRows {
     pub(crate) fn to_rows(&self) -> Result<Rows, ArrowError> {
         let Some(records) = &self.records else {
             let (columns, row_count) = (self.columns.clone(), self.row_count);
-            return Ok(Rows { columns, elements: None, row_count, record_count: 0, skipped_count: 0, positions: None });
+            return Ok(Rows {
+                columns,
+                elements: None,
+                row_count,
+                record_count: 0,
+                skipped_count: 0,
+                positions: None,
+                map_piece: None,
+            });
         };
         let is_first = BooleanArray::new(records.is_first.clone(), None);
         let is_element = records.is_element.clone().map(|is_element| BooleanArray::new(is_element, None));
@@ -166,6 +174,7 @@ impl FlatRows {
             record_count: 0,
             skipped_count: 0,
             positions: None,
+            map_piece: None,
         })
     }
 }

@@ -104,6 +104,7 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         chunks: Vec::new(),
         is_lazy: false,
         positions: None,
+        map: None,
         row_count: id,
         record_count: 0,
         skipped_count: 0,

@@ -182,8 +182,15 @@ mod tests {
 
     fn chunk(row_count: usize) -> Arc<Chunk> {
         let account = Budget::new(100, None).account("chunks", Purpose::Cache);
-        let rows =
-            Rows { columns: Vec::new(), elements: None, row_count, record_count: 0, skipped_count: 0, positions: None };
+        let rows = Rows {
+            columns: Vec::new(),
+            elements: None,
+            row_count,
+            record_count: 0,
+            skipped_count: 0,
+            positions: None,
+            map_piece: None,
+        };
         Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), 1, account.try_reserve(1).unwrap()))
     }
 

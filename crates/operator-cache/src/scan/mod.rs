@@ -22,6 +22,7 @@
 
 mod compaction;
 mod gathering;
+mod mapping;
 mod morsel_set;
 mod participant;
 mod state;
@@ -37,6 +38,7 @@ use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_raw::RecordPositions;
 
 pub(crate) use gathering::Noted;
+pub(crate) use mapping::Mapping;
 pub use participant::{Participant, RowStream};
 
 use crate::cache::OperatorCache;
@@ -70,6 +72,8 @@ pub(crate) struct SharedScan {
     pub(crate) compares_content: bool,
     /// The lazy item whose records this scan reads.
     pub(crate) promoted: Option<Arc<Item>>,
+    /// The map that it goes by; held, so that it is not evicted.
+    pub(crate) mapped: Option<Arc<Item>>,
     /// Whether positions may take the place of its rows.
     pub(crate) may_turn_lazy: bool,
     factory: SourceFactory,
@@ -81,6 +85,8 @@ pub(crate) struct SharedScan {
     state: Mutex<State>,
     /// Positions of the records found so far, while they are wanted.
     gathered: Mutex<Option<Gathering>>,
+    /// The map that it makes.
+    mapping: Mutex<Option<Mapping>>,
     pub(crate) meters: ScanMeters,
 }
 
@@ -125,6 +131,8 @@ pub(crate) struct ScanStart {
     pub(crate) compares_content: bool,
     /// The lazy item whose records the scan reads.
     pub(crate) promoted: Option<Arc<Item>>,
+    /// The map that the scan goes by.
+    pub(crate) mapped: Option<Arc<Item>>,
     /// Whether positions may take the place of its rows.
     pub(crate) may_turn_lazy: bool,
     pub(crate) factory: SourceFactory,
@@ -133,7 +141,15 @@ pub(crate) struct ScanStart {
 impl ScanStart {
     /// A scan of the file alone.
     pub(crate) fn anew(factory: SourceFactory) -> Self {
-        Self { base: None, completed: None, compares_content: false, promoted: None, may_turn_lazy: false, factory }
+        Self {
+            base: None,
+            completed: None,
+            compares_content: false,
+            promoted: None,
+            mapped: None,
+            may_turn_lazy: false,
+            factory,
+        }
     }
 }
 
@@ -158,8 +174,9 @@ impl SharedScan {
         start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
-        let ScanStart { base, completed, compares_content, promoted, may_turn_lazy, factory } = start;
+        let ScanStart { base, completed, compares_content, promoted, mapped, may_turn_lazy, factory } = start;
         let gathered = if keeps && spec.notes_positions { cache.reserve_if_free(0).map(Gathering::new) } else { None };
+        let mapping = cache.begin_mapping(&spec);
         Arc::new(Self {
             id: cache.next_number(),
             cache: Arc::clone(cache),
@@ -170,6 +187,7 @@ impl SharedScan {
             completed,
             compares_content,
             promoted,
+            mapped,
             may_turn_lazy,
             factory,
             askers: Mutex::default(),
@@ -177,6 +195,7 @@ impl SharedScan {
             opened: Mutex::new(None),
             state: Mutex::new(State::new(if keeps { Sharing::Kept } else { Sharing::Solo })),
             gathered: Mutex::new(gathered),
+            mapping: Mutex::new(mapping),
             meters: ScanMeters::default(),
         })
     }
@@ -299,11 +318,12 @@ impl SharedScan {
             cache: Arc::clone(&self.cache),
             source: self.source.clone(),
             pinned: self.pinned.clone(),
-            spec: ScanSpec { notes_positions: false, ..self.spec.clone() },
+            spec: ScanSpec { notes_positions: false, makes_map: false, ..self.spec.clone() },
             base: self.base.clone(),
             completed: self.completed.clone(),
             compares_content: self.compares_content,
             promoted: self.promoted.clone(),
+            mapped: self.mapped.clone(),
             may_turn_lazy: false,
             factory: Arc::clone(&self.factory),
             askers: Mutex::default(),
@@ -311,6 +331,7 @@ impl SharedScan {
             opened: Mutex::new(None),
             state: Mutex::new(state),
             gathered: Mutex::default(),
+            mapping: Mutex::default(),
             meters: ScanMeters::default(),
         };
         *post.lock() = Arc::new(rest);
@@ -487,6 +508,7 @@ impl SharedScan {
                 return Err(error);
             }
         };
+        self.note_map(index, rows.map_piece.take(), source_bytes);
         if let Some(positions) = rows.positions.take() {
             self.note_positions(index, positions, rows.record_count, source_bytes);
         } else if self.spec.notes_positions {
@@ -666,6 +688,7 @@ impl SharedScan {
         }
         self.forget_positions();
         if sound {
+            self.cache.settle_map(self);
             self.cache.record_askers(self);
         }
     }

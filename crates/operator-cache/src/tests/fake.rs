@@ -207,7 +207,7 @@ impl MorselSource for FakeSource {
                 (kept, passing.true_count())
             }
         };
-        Ok(Rows { columns, elements: None, row_count, record_count, skipped_count: 1, positions })
+        Ok(Rows { columns, elements: None, row_count, record_count, skipped_count: 1, positions, map_piece: None })
     }
 
     fn total_bytes(&self) -> u64 {
@@ -260,6 +260,7 @@ impl FakeSource {
             record_count,
             skipped_count: 0,
             positions: None,
+            map_piece: None,
         };
         (rows, records)
     }
@@ -329,6 +330,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         retain_expectation: Expectation::default(),
         may_skip: false,
         can_seek: true,
+        can_map: true,
     }
 }
 

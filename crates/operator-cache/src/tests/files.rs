@@ -85,6 +85,7 @@ impl MorselSource for Records {
             record_count: record_count as u64,
             skipped_count: 0,
             positions: None,
+            map_piece: None,
         })
     }
 

@@ -547,7 +547,7 @@ fn random_requests_are_answered_like_scans_under_every_rule_and_memory() {
     let mut promoted_count = [0; 5];
     for seed in 0..90 {
         let mut random = Random::new(seed);
-        let limit_bytes = [6_000, 9_000, 40_000, 200_000, 64 << 20][seed as usize % 5];
+        let limit_bytes = [6_500, 9_000, 40_000, 200_000, 64 << 20][seed as usize % 5];
         let (cache, budget) = cache(limit_bytes);
         let fake =
             Arc::new(Fake { morsel_records: 1 + random.below(90), fetch_polls: random.below(2), ..Fake::default() });

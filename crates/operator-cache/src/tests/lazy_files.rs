@@ -18,7 +18,7 @@ use crate::*;
 /// Three morsels and more.
 const RECORDS: u64 = 30_000;
 
-struct Ndjson {
+pub(super) struct Ndjson {
     scan: FileScan,
     recorder: Option<Arc<HashRecorder>>,
     spec: ScanSpec,
@@ -26,7 +26,7 @@ struct Ndjson {
 }
 
 impl Ndjson {
-    fn open(file: &Arc<PinnedFile>, spec: &ScanSpec) -> Result<Self, SourceError> {
+    pub(super) fn open(file: &Arc<PinnedFile>, spec: &ScanSpec) -> Result<Self, SourceError> {
         let columns = spec.columns.iter();
         let columns =
             columns.map(|column| Column { path: column.path.clone(), data_type: column.data_type.clone() }).collect();
@@ -37,19 +37,27 @@ impl Ndjson {
                 data_type: arrow::datatypes::DataType::Int64,
             }],
             positions: spec.notes_positions,
+            map: spec.makes_map,
             ..ScanPlan::all_rows(columns)
         };
         let (source, end_bytes) = (Source::Local(Arc::clone(file)), spec.end_bytes);
-        let recorder = spec.positions.is_none().then(|| {
+        let has_hashes = spec.hashes.as_ref().is_some_and(|hashes| hashes.size_bytes() == end_bytes);
+        let by_kept = spec.positions.is_some() || (spec.map.is_some() && has_hashes);
+        let recorder = (!by_kept).then(|| {
             Arc::new(match &spec.hashes {
                 Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),
                 _ => HashRecorder::new(),
             })
         });
         let (format, plain) = (Format::Ndjson, Compression::None);
-        let scan = match &spec.positions {
-            Some(positions) => FileScan::at_positions(source, Arc::clone(positions), end_bytes, format, plain, plan)?,
-            None => FileScan::new(source, spec.start_bytes, end_bytes, format, plain, plan, recorder.clone(), 2)?,
+        let scan = match (&spec.map, &spec.positions) {
+            (Some(map), _) => FileScan::with_map(source, Arc::clone(map), format, plan, recorder.clone())?,
+            (None, Some(positions)) => {
+                FileScan::at_positions(source, Arc::clone(positions), end_bytes, format, plain, plan)?
+            }
+            (None, None) => {
+                FileScan::new(source, spec.start_bytes, end_bytes, format, plain, plan, recorder.clone(), 2)?
+            }
         };
         Ok(Self { scan, recorder, spec: spec.clone(), file: Arc::clone(file) })
     }
@@ -74,6 +82,7 @@ impl MorselSource for Ndjson {
             record_count: rows.record_count,
             skipped_count: rows.skipped_count,
             positions: rows.positions,
+            map_piece: rows.map_piece,
         })
     }
 
@@ -157,11 +166,11 @@ impl Session {
     }
 
     fn laziness(&self) -> Vec<bool> {
-        self.cache.items().iter().map(|item| item.is_lazy).collect()
+        self.cache.items().iter().filter(|item| !item.is_map).map(|item| item.is_lazy).collect()
     }
 }
 
-fn text(records: std::ops::Range<u64>) -> String {
+pub(super) fn text(records: std::ops::Range<u64>) -> String {
     records.map(|record| format!("{{\"a\":{},\"b\":{record},\"w\":\"{record:0>100}\"}}\n", a_of(record))).collect()
 }
 

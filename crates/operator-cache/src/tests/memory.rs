@@ -186,7 +186,15 @@ fn a_scan_too_large_for_the_cache_is_given_up_after_a_sample() {
 fn rows_that_share_a_large_buffer_are_copied_before_they_are_kept() {
     let large: arrow::array::ArrayRef = Arc::new((0..100_000).collect::<arrow::array::Int64Array>());
     let columns = vec![large.slice(500, 1000)];
-    let rows = Rows { columns, elements: None, row_count: 1000, record_count: 0, skipped_count: 0, positions: None };
+    let rows = Rows {
+        columns,
+        elements: None,
+        row_count: 1000,
+        record_count: 0,
+        skipped_count: 0,
+        positions: None,
+        map_piece: None,
+    };
     assert!(rows.size_bytes() > 800_000);
     let owned = rows.clone().into_owned();
     assert!(owned.size_bytes() < 10_000, "{}", owned.size_bytes());
@@ -201,7 +209,7 @@ fn told_by(cache: &OperatorCache) -> Vec<(DecisionKind, String, &'static str)> {
 #[test]
 fn more_than_is_asked_for_is_kept_in_the_place_of_what_is_worth_less_and_not_begun_where_it_would_be_refused() {
     for (uses, is_kept) in [(1, true), (40, false)] {
-        let (cache, _budget) = timed_cache(40_000);
+        let (cache, _budget) = timed_cache(41_000);
         let fake = Arc::new(Fake { morsel_records: 5000, ..Fake::default() });
         let ask = |name: &str, request: &SelectRequest| {
             let source = SourceKey { path: Arc::from(name), ..request.source.clone() };

@@ -7,6 +7,7 @@ mod fake;
 mod files;
 mod lazy;
 mod lazy_files;
+mod maps;
 mod memory;
 mod queries;
 mod read_counts;

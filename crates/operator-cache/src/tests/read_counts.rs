@@ -47,6 +47,7 @@ fn rows_of(records: &Records) -> Arc<Rows> {
         record_count: records.len() as u64,
         skipped_count: 0,
         positions: None,
+        map_piece: None,
     })
 }
 

@@ -184,7 +184,7 @@ fn where_an_item_and_the_completed_one_have_no_room_together_all_columns_are_rea
     let wanted = widened(&["a", "b", "s.z"], &range);
     let pinned = pin(&cache, &object("f", "1", RECORDS));
     let explained = cache.explain(&wanted, &pinned);
-    let is_rebuilt = matches!(explained, Explanation::Miss { reason } if reason.contains("no room"));
+    let is_rebuilt = matches!(explained, Explanation::Miss { reason, .. } if reason.contains("no room"));
     assert!(is_rebuilt, "{explained:?} beside {} bytes", budget.reserved_bytes());
     assert_eq!(ask(&cache, &fake, &wanted), expected(RECORDS, &range));
     assert_eq!(scanned(&fake, 1), ["a", "b", "s.z"]);
