@@ -9,6 +9,7 @@ mod explain;
 mod growth;
 mod harness;
 mod interrupts;
+mod maps;
 mod membership;
 mod remote;
 mod security;

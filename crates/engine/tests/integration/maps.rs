@@ -1,0 +1,155 @@
+//! Scans by positional maps give what ordinary scans give, in this process and in the next, and never what a file was before.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows};
+use thermocline_engine::{Database, DatabaseOptions, MapStore, Session};
+use thermocline_medium::FileVersion;
+use thermocline_raw::PositionalMap;
+
+/// A store that lasts as long as the test.
+#[derive(Debug, Default)]
+struct Store {
+    maps: Mutex<HashMap<(FileVersion, String), Vec<u8>>>,
+}
+
+impl MapStore for Store {
+    fn load(&self, version: &FileVersion, options: &str) -> Option<PositionalMap> {
+        let maps = self.maps.lock().unwrap();
+        PositionalMap::from_bytes(maps.get(&(version.clone(), options.to_owned()))?, version, options).ok()
+    }
+
+    fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
+        let bytes = map.to_bytes(version, options);
+        self.maps.lock().unwrap().insert((version.clone(), options.to_owned()), bytes);
+    }
+}
+
+fn database(store: Option<&Arc<Store>>) -> Arc<Database> {
+    let map_store = store.map(|store| Arc::clone(store) as Arc<dyn MapStore>);
+    let (memory_bytes, threads) = (Some(256 * MIB), Some(4));
+    Database::open(DatabaseOptions { memory_bytes, threads, map_store, ..DatabaseOptions::default() }).unwrap()
+}
+
+async fn decided(session: &Session, kind: &str) -> i64 {
+    integer(session, &format!("SELECT count(*) FROM thermocline.decisions WHERE decision = '{kind}'")).await
+}
+
+fn random_query(random: &mut Random, ndjson: &str, csv: &str) -> String {
+    let low = random.below(1000);
+    let high = low + random.below(200);
+    let condition = match random.below(6) {
+        0 => format!("value BETWEEN {low} AND {high}"),
+        1 => format!("value > {low}"),
+        2 => format!("id >= {} AND value < {high}", FIRST + low),
+        3 => format!("name = 'n{}'", low % 7),
+        4 => format!("name IN ('n1', 'n{}') AND value >= {low}", low % 7),
+        _ => format!("NOT (value > {high}) OR value < {low}"),
+    };
+    let columns = *random.pick(&["count(*)", "count(*), sum(id)", "min(value), max(name)", "sum(value), count(name)"]);
+    match random.below(4) {
+        0 => format!("SELECT {columns} FROM '{csv}' WHERE {condition}"),
+        1 => format!("SELECT count(*), sum(i.n), sum(id) FROM '{ndjson}' t, UNNEST(t.items) AS i WHERE {condition}"),
+        2 => format!("SELECT sum(i.n), max(name) FROM '{ndjson}' t, UNNEST(t.items) AS i WHERE i.n > {}", low % 4),
+        _ => format!("SELECT {columns} FROM '{ndjson}' WHERE {condition}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_queries_answer_the_same_with_and_without_maps_at_any_budget() {
+    let folder = Folder::new();
+    let ndjson = folder.file("t.ndjson", numbered_ndjson(FIRST, 20_000)).display().to_string();
+    let csv = folder.settled_file("t.csv", numbered_csv(FIRST, 20_000)).display().to_string();
+    let store = Arc::new(Store::default());
+    let mut used_count = 0;
+    for (seed, cache_memory) in [(1, "none"), (2, "64KiB"), (3, "300KiB"), (4, "1MiB"), (5, "1MiB"), (6, "4MiB")] {
+        let mut random = Random::new(seed);
+        let database = database((seed % 2 == 0).then_some(&store));
+        let cached = database.session();
+        let plain = harness::database(256 * MIB).session();
+        rows(&cached, &format!("SET thermocline.cache_memory = '{cache_memory}'")).await;
+        rows(&plain, "SET thermocline.cache = 'off'").await;
+        for step in 0..50 {
+            let sql = random_query(&mut random, &ndjson, &csv);
+            assert_eq!(rows(&cached, &sql).await, rows(&plain, &sql).await, "seed {seed}, step {step}: {sql}");
+            let limit = database.budget().cache_limit_bytes().unwrap_or(256 * MIB);
+            let held = database.budget().cache_reserved_bytes();
+            assert!(held <= limit, "{held} bytes are cached, {limit} allowed");
+        }
+        used_count += decided(&cached, "map_used").await;
+    }
+    assert!(used_count > 20, "{used_count} scans went by a map");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_map_serves_the_next_process_until_its_file_changes() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 5_000));
+    let store = Arc::new(Store::default());
+    let sql = format!("SELECT count(*), sum(id) FROM '{}' WHERE value > 500", path.display());
+    let first = database(Some(&store)).session();
+    let expected = rows(&first, &sql).await;
+    assert_eq!((decided(&first, "map_made").await, store.maps.lock().unwrap().len()), (1, 1));
+    let listed = rows(&first, "SELECT layout, columns, row_count FROM thermocline.cache_items WHERE layout = 'map'");
+    assert_eq!(listed.await, ["map|id, value|0"]);
+
+    let second = database(Some(&store)).session();
+    assert_eq!(rows(&second, &sql).await, expected);
+    assert_eq!((decided(&second, "map_loaded").await, decided(&second, "map_used").await), (1, 1));
+    let other = format!("EXPLAIN CACHE SELECT sum(id) FROM '{}' WHERE value < 0 AND id < 0", path.display());
+    rows(&second, "SET thermocline.cache_memory = '64KiB'").await;
+    let explained = rows(&second, &other).await.join("\n");
+    assert!(!explained.contains("|hit|"), "{explained}");
+
+    fs::write(&path, numbered_ndjson(FIRST + 1, 5_000)).unwrap();
+    harness::settle();
+    let third = database(Some(&store)).session();
+    let plain = harness::database(256 * MIB).session();
+    let changed = rows(&plain, &sql).await;
+    assert_ne!(changed, expected);
+    for session in [&second, &third] {
+        let used_count = decided(session, "map_used").await;
+        assert_eq!(rows(session, &sql).await, changed);
+        assert_eq!(decided(session, "map_used").await, used_count);
+    }
+    assert_eq!(store.maps.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_cache_names_the_map_that_a_scan_would_go_by() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 5_000));
+    let database = database(None);
+    let session = database.session();
+    // Whole columns would leave nothing to scan.
+    rows(&session, "SET thermocline.admission = 'lazy'").await;
+    for low in [100, 200] {
+        rows(&session, &format!("SELECT sum(id) FROM '{}' WHERE value > {low} AND value < {low} + 20", path.display()))
+            .await;
+    }
+    let sql = format!("SELECT sum(id) FROM '{}' WHERE value > 600 AND value < 620", path.display());
+    let explained = rows(&session, &format!("EXPLAIN CACHE {sql}")).await.join("\n");
+    assert!(explained.contains("by the positional map, item"), "{explained}");
+    assert_eq!(decided(&session, "map_used").await, 0);
+    rows(&session, &sql).await;
+    assert_eq!(decided(&session, "map_used").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_map_cannot_answer_for_is_scanned_without() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 3_000));
+    let store = Arc::new(Store::default());
+    let session = database(Some(&store)).session();
+    for (name, options) in [("strict", "strict 'true'"), ("skipping", "on_error 'skip'")] {
+        let location = path.display();
+        let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS ndjson LOCATION '{location}' OPTIONS ({options})");
+        rows(&session, &sql).await;
+        for low in [100, 200, 300] {
+            rows(&session, &format!("SELECT sum(id) FROM {name} WHERE value > {low} AND value < {low} + 20")).await;
+        }
+    }
+    assert_eq!((decided(&session, "map_made").await, store.maps.lock().unwrap().len()), (0, 0));
+}
