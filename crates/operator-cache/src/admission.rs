@@ -412,7 +412,8 @@ impl ReclaimableCache for OperatorCache {
         }
         for scan in mapping {
             if freed_bytes < bytes {
-                freed_bytes += scan.give_up_map("a query needs the memory of its positional map");
+                let given_up = scan.give_up_map("a query needs the memory of its positional map");
+                freed_bytes += given_up.unwrap_or(0);
             }
         }
         freed_bytes

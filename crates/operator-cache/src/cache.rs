@@ -496,9 +496,12 @@ impl OperatorCache {
 
     /// Drops every item, and what running scans keep. Queries go on.
     pub fn clear(&self) {
-        let (items, scans) = self.catalog.lock().clear();
+        let (items, scans, mapping) = self.catalog.lock().clear();
         for scan in &scans {
             scan.stop_keeping();
+        }
+        for scan in &mapping {
+            scan.forget_map();
         }
         let size_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
         let numbers = vec![("item_count", items.len() as f64), ("size_bytes", size_bytes as f64)];

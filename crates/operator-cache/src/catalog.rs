@@ -331,8 +331,8 @@ impl Catalog {
         (items, scans)
     }
 
-    /// Takes everything out.
-    pub(crate) fn clear(&mut self) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>) {
+    /// Takes everything out: the items, the scans that keep rows, and those that make maps.
+    pub(crate) fn clear(&mut self) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>, Vec<Arc<SharedScan>>) {
         let (mut items, mut scans) = (Vec::new(), Vec::new());
         for (_, source) in self.sources.drain() {
             items.extend(source.all().cloned());
@@ -341,7 +341,9 @@ impl Catalog {
         self.keys_by_path.clear();
         self.keys_by_item.clear();
         self.history = History::default();
-        (items, scans)
+        let mapping = self.mapping_scans().collect();
+        self.mapping.clear();
+        (items, scans, mapping)
     }
 
     pub(crate) fn items(&self) -> impl Iterator<Item = &Arc<Item>> {

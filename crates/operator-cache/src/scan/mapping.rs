@@ -92,13 +92,18 @@ impl SharedScan {
         mapping.as_ref().map(|mapping| (mapping.builder.size_bytes() as u64, mapping.reservation.size_bytes()))
     }
 
-    /// Frees what was gathered of the map. The bytes that were reserved for it, 0 if none is made.
-    pub(crate) fn give_up_map(&self, reason: &'static str) -> u64 {
-        let Some(mapping) = self.mapping.lock().take() else { return 0 };
-        let reserved_bytes = mapping.reservation.size_bytes();
-        drop(mapping);
+    /// Frees what was gathered of the map, for want of memory or of a piece. The bytes that were reserved for it; None if
+    /// none is made.
+    pub(crate) fn give_up_map(&self, reason: &'static str) -> Option<u64> {
+        let reserved_bytes = self.forget_map()?;
         self.cache.note_lost_map(self, reason);
-        reserved_bytes
+        Some(reserved_bytes)
+    }
+
+    /// Frees what was gathered of the map; the bytes that were reserved for it.
+    pub(crate) fn forget_map(&self) -> Option<u64> {
+        let mapping = self.mapping.lock().take()?;
+        Some(mapping.reservation.size_bytes())
     }
 
     /// The map, once every morsel was decoded, with its reservation. None if a piece of it is missing, or none is made.
