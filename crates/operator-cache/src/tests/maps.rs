@@ -21,6 +21,8 @@ use super::lazy_files::{Ndjson, text};
 use crate::*;
 
 const RECORDS: u64 = 4_000;
+/// Morsels enough to be mistaken for each other, of which those by a map have other borders.
+const MANY_RECORDS: u64 = 25_000;
 const HOUR_NS: i64 = 3_600_000_000_000;
 
 /// A store that lasts as long as the test.
@@ -51,9 +53,13 @@ struct Session {
 
 impl Session {
     fn new(limit_bytes: u64, store: Option<&Arc<Store>>) -> Self {
+        Self::sized(RECORDS, limit_bytes, store)
+    }
+
+    fn sized(record_count: u64, limit_bytes: u64, store: Option<&Arc<Store>>) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        let session = Self::of(folder, limit_bytes, store, HOUR_NS);
-        File::create(session.path()).unwrap().write_all(text(0..RECORDS).as_bytes()).unwrap();
+        let session = Self { record_count, ..Self::of(folder, limit_bytes, store, HOUR_NS) };
+        File::create(session.path()).unwrap().write_all(text(0..record_count).as_bytes()).unwrap();
         session
     }
 
@@ -226,7 +232,7 @@ fn a_file_that_grew_or_changed_is_not_read_by_its_old_map() {
 
 #[test]
 fn what_a_scan_by_a_map_keeps_grows_with_its_file_and_gets_further_columns() {
-    let mut session = Session::new(64 << 20, None);
+    let mut session = Session::sized(MANY_RECORDS, 64 << 20, None);
     for low in [0, 100] {
         session.ask(&["a", "b"], &between(low, low + 50));
     }
@@ -252,13 +258,14 @@ fn columns_that_the_map_knows_are_laid_beside_kept_ones_by_it_however_those_were
     let store = Arc::new(Store::default());
     let widened =
         |names: &[&str]| SelectRequest { retain_predicate: Arc::default(), ..request(names, &between(0, 10)) };
-    let first = Session::new(64 << 20, Some(&store));
+    let first = Session::sized(MANY_RECORDS, 64 << 20, Some(&store));
     assert!(first.ask_for(widened(&["a", "b"])).unwrap().makes_map);
     let top_up = first.ask_for(widened(&["a", "b", "w"])).unwrap();
     assert!(top_up.makes_map && top_up.columns.len() == 1);
     assert_eq!(first.maps()[0].columns.len(), 3);
     for can_map in [false, true] {
         let second = Session::of(Arc::clone(&first.folder), 64 << 20, Some(&store), HOUR_NS);
+        let second = Session { record_count: MANY_RECORDS, ..second };
         let scan = second.ask_for(SelectRequest { can_map, ..widened(&["a", "b"]) }).unwrap();
         assert_eq!(scan.map.is_some(), can_map);
         let scan = second.ask_for(widened(&["a", "b", "w"])).unwrap();
@@ -358,7 +365,8 @@ fn random_requests_of_a_changing_file_are_answered_like_scans_whatever_maps_ther
         let limit_bytes = [30_000, 200_000, 1 << 20, 64 << 20][seed as usize % 4];
         let store = Arc::new(Store::default());
         let store = random.chance(2).then_some(&store);
-        let mut session = Session::new(limit_bytes, store);
+        let record_count = if random.chance(3) { MANY_RECORDS } else { RECORDS };
+        let mut session = Session::sized(record_count, limit_bytes, store);
         told(&session.cache, AdmissionMode::ALL[random.below(3) as usize]);
         for _ in 0..25 {
             let mut names = vec!["a", "b"];
