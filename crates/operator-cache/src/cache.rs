@@ -496,7 +496,11 @@ impl OperatorCache {
 
     /// Drops every item, and what running scans keep. Queries go on.
     pub fn clear(&self) {
-        let (items, scans, mapping) = self.catalog.lock().clear();
+        let (items, scans, mapping): (_, _, Vec<_>) = {
+            let mut catalog = self.catalog.lock();
+            let (items, scans) = catalog.clear();
+            (items, scans, catalog.mapping_scans().collect())
+        };
         for scan in &scans {
             scan.stop_keeping();
         }

@@ -331,8 +331,8 @@ impl Catalog {
         (items, scans)
     }
 
-    /// Takes everything out: the items, the scans that keep rows, and those that make maps.
-    pub(crate) fn clear(&mut self) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>, Vec<Arc<SharedScan>>) {
+    /// Takes everything out but the scans that make maps.
+    pub(crate) fn clear(&mut self) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>) {
         let (mut items, mut scans) = (Vec::new(), Vec::new());
         for (_, source) in self.sources.drain() {
             items.extend(source.all().cloned());
@@ -341,9 +341,7 @@ impl Catalog {
         self.keys_by_path.clear();
         self.keys_by_item.clear();
         self.history = History::default();
-        let mapping = self.mapping_scans().collect();
-        self.mapping.clear();
-        (items, scans, mapping)
+        (items, scans)
     }
 
     pub(crate) fn items(&self) -> impl Iterator<Item = &Arc<Item>> {
