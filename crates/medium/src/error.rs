@@ -108,6 +108,38 @@ pub enum MediumError {
         /// What is different, as seen in the metadata.
         difference: String,
     },
+    /// A read that reaches past the end of a file: the file was cut short, or the offset is wrong.
+    #[error(
+        "{path}: cannot read {length_bytes} bytes at byte {offset_bytes}: the file ends at byte {size_bytes}, \
+         expected at least {}", offset_bytes.saturating_add(*length_bytes)
+    )]
+    PastEnd {
+        /// The path, or the name within its medium.
+        path: String,
+        /// Where the read begins.
+        offset_bytes: u64,
+        /// How much was to be read.
+        length_bytes: u64,
+        /// Where the file ends.
+        size_bytes: u64,
+    },
+    /// The device, or the user's share of it, is full.
+    #[error("{path}: cannot {action}: {source}; free some space there, or use another folder")]
+    OutOfSpace {
+        /// The path, or the name within its medium.
+        path: String,
+        /// What was tried, with the offset.
+        action: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file was used with another medium than the one that opened it.
+    #[error("{path}: was opened by another medium than the one it is used with")]
+    ForeignFile {
+        /// The name of the file.
+        path: String,
+    },
     /// Any other failure of the operating system.
     #[error("{path}: cannot {action}: {source}")]
     Io {
@@ -144,6 +176,9 @@ impl MediumError {
                 Self::NotFound { path: shown, working_folder }
             }
             io::ErrorKind::PermissionDenied => Self::PermissionDenied { path: shown, source: Box::new(source) },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::OutOfSpace { path: shown, action: action.into(), source }
+            }
             _ => Self::Io { path: shown, action: action.into(), source },
         }
     }
@@ -169,6 +204,8 @@ mod tests {
         assert!(matches!(mapped(libc::EACCES), MediumError::PermissionDenied { .. }));
         assert!(matches!(mapped(libc::EPERM), MediumError::PermissionDenied { .. }));
         assert!(matches!(mapped(libc::EIO), MediumError::Io { .. }));
+        assert!(matches!(mapped(libc::ENOSPC), MediumError::OutOfSpace { .. }));
+        assert!(matches!(mapped(libc::EDQUOT), MediumError::OutOfSpace { .. }));
         for code in [libc::ENOENT, libc::EACCES, libc::EIO] {
             assert!(mapped(code).to_string().starts_with("/data/x.csv: "), "{}", mapped(code));
         }

@@ -25,6 +25,7 @@ mod listing;
 mod location;
 mod pinned_file;
 mod remote;
+mod storage;
 mod store_failure;
 mod stores;
 mod version;
@@ -38,6 +39,10 @@ pub use listing::{ListedFile, list_local};
 pub use location::{LocalPattern, Location, RemotePattern};
 pub use pinned_file::{Change, PinnedFile};
 pub use remote::{RemoteFile, list_remote};
+pub use storage::{
+    AlignedBuffer, DIRECT_ALIGNMENT_BYTES, DirectMedium, DirectOptions, FinishedRead, Medium, MediumFile, MemoryMedium,
+    PendingRead, ReadAt, ReadQueue, Sleep, SystemSleep, Throttle, ThrottledMedium,
+};
 pub use stores::{OpenStores, StoreOptions, open_store};
 pub use version::{FileVersion, Stamp};
 

@@ -1,0 +1,401 @@
+//! Reads in the background through io_uring, by one thread that owns the ring.
+//!
+//! **Owns:** the ring; the memory of every read between submission and completion.
+//!
+//! **Invariants:** what the kernel writes to is neither freed nor looked at before it says that it is done: a read is
+//! held as a raw pointer ([`Flight`]) from submission on, and made a box again only by [`Flight::finish`]. A flight
+//! that is dropped otherwise, which only a defect can cause, leaks the read. At most [`DEPTH`] reads are in the kernel's
+//! hands, fewer than the completion queue holds, so that no completion is ever lost.
+//!
+//! **Concurrency:** callers put reads into a queue under a lock and write a byte to a pipe if the thread may be asleep;
+//! the pipe is polled by the ring, so that the thread waits for completions and arrivals in one call. The kernel's work
+//! at completion falls to the thread that submitted, which is why that is not the caller's: it would interrupt
+//! the computation. Completions are told after the next reads are submitted, without a lock held.
+//!
+//! [`ReadThreads`](super::read_threads::ReadThreads) is the safe reference that tests compare with. What the ring
+//! gains is shown by `benches/storage.rs`.
+
+// The kernel is given addresses; no safe form of io_uring exists that takes memory by another owner.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use io_uring::{EnterFlags, IoUring, Probe, opcode, types};
+
+use super::BackgroundReads;
+use super::file::DirectFile;
+use super::read_progress::{ReadProgress, Verdict};
+use crate::storage::pending_read::join_unless_self;
+use crate::storage::{MediumFile, PendingRead, ReadAt};
+use crate::{MediumError, Result};
+
+/// How many reads the kernel has at once. Disks of today reach their best rate of 4 KiB reads with 64 to 128 of them;
+/// of larger pieces fewer are needed, and more do no harm.
+const DEPTH: usize = 128;
+/// How often in a row the kernel may refuse to take reads, a millisecond apart, before the ring is given up.
+const REFUSALS_MAX: u32 = 1000;
+/// The most that is asked of the kernel at once; it transfers no more than 2 GiB less a page.
+const TRANSFER_MAX_BYTES: usize = 1 << 30;
+/// The completion that stands for "somebody has submitted".
+const WAKE: u64 = u64::MAX;
+
+/// The handle of the thread that reads.
+#[derive(Debug)]
+pub(super) struct RingReads {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: PipeWriter,
+}
+
+#[derive(Default)]
+struct Queue {
+    arrived: VecDeque<Flight>,
+    /// The thread waits, or will before it looks here again, and could do more than it does.
+    is_asleep: bool,
+    is_closing: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("arrived_count", &self.arrived.len()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the queue, and wakes the thread if it may be asleep.
+    fn change(&self, change: impl FnOnce(&mut Queue)) {
+        let must_wake = {
+            let mut queue = self.lock();
+            change(&mut queue);
+            std::mem::take(&mut queue.is_asleep)
+        };
+        if must_wake {
+            // One byte for each time the thread lies down: the pipe is never full, and its other end lives in the thread.
+            let _ = (&self.wake).write(&[1]);
+        }
+    }
+}
+
+/// A read on its way: the box of its owner taken apart, so that nothing but the kernel has access to its memory.
+struct Flight {
+    /// From `Box::into_raw`; given back by `finish`.
+    read: *mut dyn PendingRead,
+    /// The first byte of the destination that `read` has lent until `finish`.
+    bytes: *mut u8,
+    progress: ReadProgress,
+    file: MediumFile,
+    /// Whether the last transfer was asked to go past the page cache.
+    direct: bool,
+}
+
+// SAFETY: stands for a `Box<dyn PendingRead>`, which is `Send`, and a `&mut [u8]` lent by it, which is `Send` too.
+unsafe impl Send for Flight {}
+
+impl Flight {
+    fn new(ReadAt { file, offset_bytes, read }: ReadAt) -> Self {
+        let read = Box::into_raw(read);
+        // SAFETY: the pointer comes from a box, and nothing else uses it before `finish` makes it a box again. The
+        // borrow that `destination` returns is taken to last until then: lifetimes don't change what an implementation
+        // does, so it can't tell this caller from one that holds the slice in a local variable all the while.
+        let destination = unsafe { (*read).destination() };
+        let progress = ReadProgress::new(offset_bytes, destination.len());
+        Self { read, bytes: destination.as_mut_ptr(), progress, file, direct: false }
+    }
+
+    /// The entry that asks the kernel for what remains.
+    fn entry(&mut self, user_data: u64) -> Result<io_uring::squeue::Entry> {
+        let remaining = self.progress.remaining();
+        let way = self.file.state::<DirectFile>()?.way(self.progress.may_go_direct(self.bytes.addr()));
+        let (file, direct) =
+            way.map_err(|source| MediumError::from_io(self.file.name().as_ref(), "open it anew", source))?;
+        self.direct = direct;
+        // Within the destination, for the range ends at its length.
+        let bytes = self.bytes.wrapping_add(remaining.start);
+        let length = remaining.len().min(TRANSFER_MAX_BYTES) as u32;
+        Ok(opcode::Read::new(types::Fd(file.as_raw_fd()), bytes, length)
+            .offset(self.progress.next_offset_bytes())
+            .build()
+            .user_data(user_data))
+    }
+
+    /// Reads what remains in this thread.
+    fn read_blocking(self) {
+        let remaining = self.progress.remaining();
+        // SAFETY: the destination is lent until `finish`, the range lies within it, and the kernel has no part of it:
+        // flights come here from the queue or after their entry was answered.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes.add(remaining.start), remaining.len()) };
+        let outcome =
+            self.file.state::<DirectFile>().and_then(|file| file.read_at(self.progress.next_offset_bytes(), bytes));
+        self.finish(outcome);
+    }
+
+    /// Gives the memory back and tells the owner. One that panics must not end the reads of all others.
+    fn finish(self, outcome: Result<()>) {
+        // SAFETY: the pointer comes from `Box::into_raw` and becomes a box only here, once, as `self` is consumed. The
+        // kernel is done with the memory, and the slice that was lent is not used any more.
+        let read = unsafe { Box::from_raw(self.read) };
+        let _ = catch_unwind(AssertUnwindSafe(|| read.completed(outcome)));
+    }
+}
+
+impl RingReads {
+    /// Sets up a ring and its thread.
+    ///
+    /// # Errors
+    /// The kernel has no io_uring or grants none to this process, or no thread or memory is to be had.
+    pub(super) fn start() -> io::Result<Self> {
+        Self::start_with(RingThread::run)
+    }
+
+    fn start_with(run: fn(RingThread)) -> io::Result<Self> {
+        // Twice as many entries as reads: room for the poll of the pipe. The completion queue is twice that again.
+        let ring = IoUring::new(2 * DEPTH as u32)?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        if !probe.is_supported(opcode::Read::CODE) || !probe.is_supported(opcode::PollAdd::CODE) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let (woken, wake) = io::pipe()?;
+        let shared = Arc::new(Shared { queue: Mutex::default(), wake });
+        let thread = RingThread {
+            ring,
+            woken,
+            is_poll_set: false,
+            shared: Arc::clone(&shared),
+            waiting: VecDeque::new(),
+            flights: std::iter::repeat_with(|| None).take(DEPTH).collect(),
+            free: (0..DEPTH).collect(),
+            unsubmitted: VecDeque::new(),
+            answers: Vec::new(),
+            finished: Vec::new(),
+        };
+        let thread = thread::Builder::new()
+            .name("thermocline-ring".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || run(thread))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+}
+
+impl BackgroundReads for RingReads {
+    fn submit(&self, reads: Vec<ReadAt>) {
+        let mut flights = VecDeque::with_capacity(reads.len());
+        for read in reads {
+            match read.file.state::<DirectFile>() {
+                Ok(_) => flights.push_back(Flight::new(read)),
+                Err(error) => read.read.completed(Err(error)),
+            }
+        }
+        self.shared.change(|queue| queue.arrived.append(&mut flights));
+    }
+
+    fn describe(&self) -> &'static str {
+        "io_uring"
+    }
+}
+
+impl Drop for RingReads {
+    fn drop(&mut self) {
+        self.shared.change(|queue| queue.is_closing = true);
+        if let Some(thread) = self.thread.take() {
+            join_unless_self(thread);
+        }
+    }
+}
+
+/// What the thread has.
+struct RingThread {
+    ring: IoUring,
+    woken: PipeReader,
+    is_poll_set: bool,
+    shared: Arc<Shared>,
+    /// Reads that the kernel has not been asked for, or has to be asked for again.
+    waiting: VecDeque<Flight>,
+    /// By slot, which is also the `user_data` of the entry.
+    flights: Vec<Option<Flight>>,
+    free: Vec<usize>,
+    /// `user_data` of the entries that lie in the submission queue, in order.
+    unsubmitted: VecDeque<u64>,
+    answers: Vec<(u64, i32)>,
+    finished: Vec<(Flight, Result<()>)>,
+}
+
+impl RingThread {
+    fn run(mut self) {
+        let mut refusal_count = 0;
+        while !self.take_arrivals() {
+            self.push_poll();
+            self.push_reads();
+            self.tell_owners(); // of reads that could not even be asked for
+            match self.submit(1) {
+                Ok(()) => refusal_count = 0,
+                Err(_) if refusal_count < REFUSALS_MAX => {
+                    refusal_count += 1;
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return self.run_without_ring(),
+            }
+            self.take_answers();
+            // First the device gets more to do, then the owners hear of what is done.
+            self.push_reads();
+            if !self.unsubmitted.is_empty() {
+                // A refusal comes again at the next round, and is dealt with there.
+                let _ = self.submit(0);
+            }
+            self.tell_owners();
+        }
+    }
+
+    /// Goes on with blocking reads when the kernel takes no more entries. What it has taken is waited for; what lies
+    /// in the submission queue is never submitted any more, and so the thread's own again.
+    fn run_without_ring(mut self) {
+        for user_data in std::mem::take(&mut self.unsubmitted) {
+            if user_data != WAKE {
+                let flight = self.land(user_data);
+                self.waiting.extend(flight);
+            }
+        }
+        while self.free.len() < DEPTH {
+            let none: Option<&libc::sigset_t> = None;
+            // SAFETY: submits nothing, waits for one completion, and passes no argument.
+            let waited = unsafe { self.ring.submitter().enter(0, 1, EnterFlags::GETEVENTS.bits(), none) };
+            match waited {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => break, // Leaks what is under way.
+                _ => self.take_answers(),
+            }
+            self.tell_owners();
+        }
+        while !self.take_arrivals() {
+            while let Some(flight) = self.waiting.pop_front() {
+                flight.read_blocking();
+            }
+            let mut queue = self.shared.lock();
+            queue.is_asleep = queue.arrived.is_empty() && !queue.is_closing;
+            let may_sleep = queue.is_asleep;
+            drop(queue);
+            if may_sleep {
+                self.clear_pipe();
+            }
+        }
+    }
+
+    /// Takes what was submitted since. True when all is done and the medium was dropped.
+    fn take_arrivals(&mut self) -> bool {
+        let mut queue = self.shared.lock();
+        self.waiting.append(&mut queue.arrived);
+        let under_way_count = DEPTH - self.free.len();
+        // With a full ring, arrivals can wait for the next completion.
+        queue.is_asleep = under_way_count + self.waiting.len() < DEPTH;
+        queue.is_closing && under_way_count == 0 && self.waiting.is_empty()
+    }
+
+    fn push_poll(&mut self) {
+        if !self.is_poll_set {
+            let entry = opcode::PollAdd::new(types::Fd(self.woken.as_raw_fd()), libc::POLLIN as u32).build();
+            // SAFETY: the entry refers to no memory, and the pipe is open as long as the ring.
+            self.is_poll_set = unsafe { self.ring.submission().push(&entry.user_data(WAKE)) }.is_ok();
+            if self.is_poll_set {
+                self.unsubmitted.push_back(WAKE);
+            }
+        }
+    }
+
+    /// Gives waiting reads slots and entries.
+    fn push_reads(&mut self) {
+        while let Some(&slot) = self.free.last()
+            && let Some(mut flight) = self.waiting.pop_front()
+        {
+            let entry = match flight.entry(slot as u64) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.finished.push((flight, Err(error)));
+                    continue;
+                }
+            };
+            // SAFETY: the entry refers to a range within the destination, which is lent until `Flight::finish`, and to a
+            // descriptor that the flight's file keeps open; the flight stays in its slot until the entry is answered.
+            if unsafe { self.ring.submission().push(&entry) }.is_err() {
+                self.waiting.push_front(flight);
+                return;
+            }
+            self.free.pop();
+            self.flights[slot] = Some(flight);
+            self.unsubmitted.push_back(slot as u64);
+        }
+    }
+
+    /// Submits what was pushed, and waits for `wanted` completions unless there are as many already.
+    fn submit(&mut self, wanted: usize) -> io::Result<()> {
+        match self.ring.submit_and_wait(wanted) {
+            Ok(taken_count) => {
+                self.unsubmitted.drain(..taken_count.min(self.unsubmitted.len()));
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the flight out of its slot.
+    fn land(&mut self, user_data: u64) -> Option<Flight> {
+        let slot = usize::try_from(user_data).ok()?;
+        let flight = self.flights.get_mut(slot)?.take()?;
+        self.free.push(slot);
+        Some(flight)
+    }
+
+    /// Takes in what the kernel has answered: reads that are over become finished, others wait again.
+    fn take_answers(&mut self) {
+        let mut answers = std::mem::take(&mut self.answers);
+        answers.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
+        for (user_data, result) in answers.drain(..) {
+            if user_data == WAKE {
+                self.is_poll_set = false;
+                if result > 0 {
+                    self.clear_pipe();
+                }
+                continue;
+            }
+            let Some(mut flight) = self.land(user_data) else { continue };
+            let answer = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+            match flight.progress.answered(answer, flight.direct) {
+                Verdict::Again => self.waiting.push_front(flight),
+                verdict => {
+                    let outcome =
+                        flight.file.state::<DirectFile>().and_then(|file| file.read_result(&flight.progress, verdict));
+                    self.finished.push((flight, outcome));
+                }
+            }
+        }
+        self.answers = answers;
+    }
+
+    /// Reads what was written to wake this thread; waits for it if there is nothing.
+    fn clear_pipe(&mut self) {
+        let _ = self.woken.read(&mut [0; 64]);
+    }
+
+    fn tell_owners(&mut self) {
+        for (flight, outcome) in self.finished.drain(..) {
+            flight.finish(outcome);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

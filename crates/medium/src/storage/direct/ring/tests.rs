@@ -1,0 +1,98 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+use crate::{AlignedBuffer, DirectMedium, Medium, ReadQueue};
+
+/// A medium whose ring thread runs `run`; None where the system grants no io_uring.
+fn medium_with(folder: &std::path::Path, run: fn(RingThread)) -> Option<Arc<dyn Medium>> {
+    let mut medium = DirectMedium::open(folder).unwrap();
+    medium.reads = Box::new(RingReads::start_with(run).ok()?);
+    Some(Arc::new(medium))
+}
+
+fn check_reads(medium: &Arc<dyn Medium>, rounds: usize) {
+    let file = medium.create("column").unwrap();
+    for page in 0..200_u64 {
+        medium.write_at(&file, page * 4096, &[page as u8; 4096]).unwrap();
+    }
+    let mut queue = ReadQueue::new(Arc::clone(medium));
+    for _ in 0..rounds {
+        queue.submit((0..200).map(|page| (file.clone(), page * 4096, AlignedBuffer::new(4096))));
+        queue.submit([(file.clone(), 4096 * 199, AlignedBuffer::new(8192))]);
+        let mut failed_count = 0;
+        while let Some(read) = queue.next() {
+            match read.outcome {
+                Ok(()) => assert!(read.buffer.iter().all(|&byte| u64::from(byte) == read.offset_bytes / 4096)),
+                Err(MediumError::PastEnd { .. }) => failed_count += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(failed_count, 1);
+    }
+}
+
+#[test]
+fn more_reads_than_the_ring_is_deep_all_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(medium) = medium_with(folder.path(), RingThread::run) {
+        check_reads(&medium, 20);
+    }
+}
+
+#[test]
+fn a_ring_that_is_given_up_goes_on_with_blocking_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(medium) = medium_with(folder.path(), RingThread::run_without_ring) {
+        check_reads(&medium, 20);
+    }
+}
+
+#[test]
+fn a_ring_that_is_given_up_under_way_loses_no_read() {
+    fn some_rounds_then_none(mut thread: RingThread) {
+        for _ in 0..3 {
+            assert!(!thread.take_arrivals());
+            thread.push_poll();
+            thread.push_reads();
+            thread.submit(1).unwrap();
+            thread.take_answers();
+            thread.tell_owners();
+        }
+        // Pushed but never submitted: what a kernel that refuses leaves behind.
+        thread.push_poll();
+        thread.push_reads();
+        thread.run_without_ring();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(medium) = medium_with(folder.path(), some_rounds_then_none) {
+        check_reads(&medium, 20);
+    }
+}
+
+#[test]
+fn the_last_owner_of_a_medium_may_be_a_completion() {
+    struct LastOwner {
+        medium: Option<Arc<dyn Medium>>,
+        buffer: AlignedBuffer,
+        told: std::sync::mpsc::Sender<()>,
+    }
+    impl PendingRead for LastOwner {
+        fn destination(&mut self) -> &mut [u8] {
+            &mut self.buffer
+        }
+        fn completed(mut self: Box<Self>, outcome: Result<()>) {
+            outcome.unwrap();
+            drop(self.medium.take());
+            self.told.send(()).unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let medium: Arc<dyn Medium> = Arc::new(DirectMedium::open(folder.path()).unwrap());
+    let file = medium.create("column").unwrap();
+    medium.write_at(&file, 0, &[1; 4096]).unwrap();
+    let (told, heard) = std::sync::mpsc::channel();
+    let read = Box::new(LastOwner { medium: Some(Arc::clone(&medium)), buffer: AlignedBuffer::new(4096), told });
+    medium.submit(vec![ReadAt { file, offset_bytes: 0, read }]);
+    drop(medium);
+    heard.recv().unwrap();
+}
