@@ -64,10 +64,13 @@ fn queued(
 ) -> f64 {
     let mut queue = ReadQueue::new(Arc::clone(medium));
     let mut index = 0;
+    let mut buffers: Vec<_> = (0..depth).map(|_| AlignedBuffer::new(bytes)).collect();
+    // Bringing memory in would be measured too.
+    buffers.iter_mut().for_each(|buffer| buffer.fill(1));
     let began_ns = clock.monotonic_ns();
-    queue.submit((0..depth).map(|_| {
+    queue.submit(buffers.into_iter().map(|buffer| {
         index += 1;
-        (file.clone(), next_offset(bytes, index), AlignedBuffer::new(bytes))
+        (file.clone(), next_offset(bytes, index), buffer)
     }));
     let mut read_bytes = 0;
     while let Some(read) = queue.next() {
@@ -83,6 +86,7 @@ fn queued(
 
 fn blocking(medium: &Arc<dyn Medium>, file: &MediumFile, bytes: usize, seconds: f64, clock: &SystemClock) -> f64 {
     let mut buffer = AlignedBuffer::new(bytes);
+    buffer.fill(1);
     let began_ns = clock.monotonic_ns();
     let mut count = 0;
     while ((clock.monotonic_ns() - began_ns) as f64) < seconds * 1e9 {

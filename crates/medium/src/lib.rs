@@ -40,8 +40,9 @@ pub use location::{LocalPattern, Location, RemotePattern};
 pub use pinned_file::{Change, PinnedFile};
 pub use remote::{RemoteFile, list_remote};
 pub use storage::{
-    AlignedBuffer, DIRECT_ALIGNMENT_BYTES, DirectMedium, DirectOptions, FinishedRead, Medium, MediumFile, MemoryMedium,
-    PendingRead, ReadAt, ReadQueue, Sleep, SystemSleep, Throttle, ThrottledMedium,
+    AlignedBuffer, DIRECT_ALIGNMENT_BYTES, DirectMedium, DirectOptions, Exploration, Explored, Fault, Finding,
+    FinishedRead, Medium, MediumFile, MemoryMedium, Outcome, PendingRead, ReadAt, ReadQueue, SimulatedMedium, Sleep,
+    SystemSleep, Throttle, ThrottledMedium,
 };
 pub use stores::{OpenStores, StoreOptions, open_store};
 pub use version::{FileVersion, Stamp};

@@ -3,7 +3,7 @@
 //! **Owns:** the trait of a folder-like namespace of files ([`Medium`]) with reads in the background ([`PendingRead`],
 //! [`ReadQueue`]) and memory that they can go to ([`AlignedBuffer`]); local files past the page cache
 //! ([`DirectMedium`]), files in memory ([`MemoryMedium`]), a throttle around any of them ([`ThrottledMedium`]), and one
-//! whose machine crashes and whose disk fails on request ([`SimulatedMedium`], [`explore`]).
+//! whose machine crashes and whose disk fails on request ([`SimulatedMedium`], [`Exploration`]).
 //!
 //! **Does not own:** what the files hold (`column-store`, and later index and log), what of them is kept in memory.
 //!
@@ -19,8 +19,8 @@ mod medium;
 mod memory;
 mod pending_read;
 mod read_queue;
-#[cfg(test)]
 mod seeded;
+mod simulated;
 mod throttled;
 
 pub use aligned_buffer::{AlignedBuffer, DIRECT_ALIGNMENT_BYTES};
@@ -29,6 +29,7 @@ pub use medium::{Medium, MediumFile};
 pub use memory::MemoryMedium;
 pub use pending_read::{PendingRead, ReadAt};
 pub use read_queue::{FinishedRead, ReadQueue};
+pub use simulated::{Exploration, Explored, Fault, Finding, Outcome, SimulatedMedium};
 pub use throttled::{Sleep, SystemSleep, Throttle, ThrottledMedium};
 
 #[cfg(test)]
