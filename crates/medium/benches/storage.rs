@@ -1,8 +1,9 @@
 //! How fast a medium reads a file that is not in the page cache: MB/s for each size and number of reads under way.
 //!
-//! `cargo bench -p thermocline-medium --bench storage -- [FOLDER] [SECONDS]` makes a file of a gibibyte in the folder (a
-//! temporary one unless told) and reads each kind for that long (0.5). Reads below 256 KiB are at random places, larger ones
-//! in order. To compare: `fio --name=r --filename=FILE --rw=read --bs=1M --iodepth=8 --ioengine=io_uring --direct=1`.
+//! `cargo bench -p thermocline-medium --bench storage -- [FOLDER [SECONDS [KIB DEPTH]]]` makes a file of a gibibyte in the
+//! folder (a temporary one unless told) and reads each kind, or the one named, for that long (0.5 s). Reads below 256 KiB
+//! are at random places, larger ones in order. To compare:
+//! `fio --name=r --filename=FILE --rw=read --bs=1M --iodepth=8 --ioengine=io_uring --direct=1`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,12 @@ fn main() {
     let clock = SystemClock::new();
     let name = "thermocline-bench.tmp";
     write(&folder, name, &clock);
+    if let [_, _, kib, depth] = arguments.as_slice() {
+        let medium: Arc<dyn Medium> = Arc::new(DirectMedium::open(&folder).unwrap());
+        let (file, bytes) = (medium.open(name).unwrap(), kib.parse::<usize>().unwrap() << 10);
+        println!("{:.0} MB/s", queued(&medium, &file, bytes, depth.parse().unwrap(), seconds, &clock));
+        return medium.remove(name).unwrap();
+    }
     for (io_uring, past_page_cache) in [(true, true), (false, true)] {
         let medium: Arc<dyn Medium> =
             Arc::new(DirectMedium::open_with(&folder, DirectOptions { io_uring, past_page_cache }).unwrap());
@@ -73,7 +80,7 @@ fn queued(
         (file.clone(), next_offset(bytes, index), buffer)
     }));
     let mut read_bytes = 0;
-    while let Some(read) = queue.next() {
+    while let Some(read) = queue.wait_next() {
         read.outcome.unwrap();
         read_bytes += bytes as u64;
         if ((clock.monotonic_ns() - began_ns) as f64) < seconds * 1e9 {

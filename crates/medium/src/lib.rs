@@ -1,12 +1,14 @@
-//! Where bytes rest: local files and objects in stores, and which version of them was seen.
+//! Where bytes rest: local files and objects in stores, and which version of them was seen; a database's own files.
 //!
 //! **Owns:** file versions and the rules by which they are trusted ([`FileVersion`]); open files that keep reading the
 //! bytes they were opened on ([`PinnedFile`], [`RemoteFile`]); content hashes that prove an old prefix unchanged
 //! ([`HashRecorder`], [`BlockHashes`]); the meaning of a location a user wrote ([`Location`]), listing it, who may
-//! read what ([`Access`]), and the stores that open by their URL ([`OpenStores`]).
+//! read what ([`Access`]), and the stores that open by their URL ([`OpenStores`]); and the media that a database keeps
+//! files of its own in, real and simulated ([`Medium`]).
 //!
-//! **Does not own:** what the bytes mean (`raw`), what is kept of them
-//! (`operator-cache`). No async runtime: remote calls are futures of `object_store`.
+//! **Does not own:** what the bytes mean (`raw`, and for a database's own files the crates that write them), what is kept
+//! of them (`operator-cache`). No async runtime: remote calls are futures of `object_store`, and reads in the background
+//! tell their owners.
 //!
 //! **Invariants:** a version describes the bytes that its pin reads, never a later file under the same name. Listing
 //! returns files sorted by path, each with the version seen by that listing. An error names the path and what to do.

@@ -34,7 +34,7 @@ pub struct FinishedRead<B> {
 /// medium.write_at(&file, 0, &[7; 8192])?;
 /// let mut queue = ReadQueue::new(Arc::clone(&medium));
 /// queue.submit([0, 4096].map(|offset_bytes| (file.clone(), offset_bytes, AlignedBuffer::new(4096))));
-/// while let Some(finished) = queue.next() {
+/// while let Some(finished) = queue.wait_next() {
 ///     finished.outcome?;
 ///     assert_eq!(finished.buffer[0], 7);
 /// }
@@ -104,8 +104,7 @@ impl<B: AsMut<[u8]> + Send + 'static> ReadQueue<B> {
     }
 
     /// The next read that completes; waits for it. None when none is in flight.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Option<FinishedRead<B>> {
+    pub fn wait_next(&mut self) -> Option<FinishedRead<B>> {
         if self.in_flight_count == 0 {
             return None;
         }

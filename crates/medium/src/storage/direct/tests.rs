@@ -88,7 +88,7 @@ fn what_the_system_refuses_to_read_is_an_error_with_offset_and_length() {
         let file = medium.open("mem").unwrap();
         let mut queue = crate::ReadQueue::new(medium);
         queue.submit([(file, 4096, vec![0_u8; 100])]);
-        let error = queue.next().unwrap().outcome.unwrap_err().to_string();
+        let error = queue.wait_next().unwrap().outcome.unwrap_err().to_string();
         assert!(error.contains("mem: cannot read 100 bytes at byte 4096: Input/output error"), "{error}");
     }
 }

@@ -34,7 +34,7 @@ fn reads_under_way_at_once_share_the_rate_and_the_latency_passes_once() {
     let (medium, file, clock) = medium(500);
     let mut queue = ReadQueue::new(medium);
     queue.submit((0..10).map(|index| (file.clone(), index * 1000, AlignedBuffer::new(1000))));
-    while let Some(read) = queue.next() {
+    while let Some(read) = queue.wait_next() {
         read.outcome.unwrap();
         assert!(read.buffer.iter().all(|&byte| byte == 5));
     }
@@ -94,5 +94,5 @@ fn failures_come_through_and_writes_take_no_time() {
     assert_eq!(clock.monotonic_ns(), 0);
     let mut queue = ReadQueue::new(medium);
     queue.submit([(file, 2 << 20, vec![0; 1])]);
-    assert!(matches!(queue.next().unwrap().outcome, Err(MediumError::PastEnd { .. })));
+    assert!(matches!(queue.wait_next().unwrap().outcome, Err(MediumError::PastEnd { .. })));
 }

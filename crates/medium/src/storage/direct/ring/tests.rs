@@ -20,7 +20,7 @@ fn check_reads(medium: &Arc<dyn Medium>, rounds: usize) {
         queue.submit((0..200).map(|page| (file.clone(), page * 4096, AlignedBuffer::new(4096))));
         queue.submit([(file.clone(), 4096 * 199, AlignedBuffer::new(8192))]);
         let mut failed_count = 0;
-        while let Some(read) = queue.next() {
+        while let Some(read) = queue.wait_next() {
             match read.outcome {
                 Ok(()) => assert!(read.buffer.iter().all(|&byte| u64::from(byte) == read.offset_bytes / 4096)),
                 Err(MediumError::PastEnd { .. }) => failed_count += 1,
