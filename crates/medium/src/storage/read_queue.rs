@@ -44,17 +44,25 @@ pub struct FinishedRead<B> {
 pub struct ReadQueue<B> {
     medium: Arc<dyn Medium>,
     finished: Arc<Finished<B>>,
+    /// Taken from `finished` together, so that the lock is taken once for many small reads.
+    ready: VecDeque<FinishedRead<B>>,
     in_flight_count: usize,
 }
 
 struct Finished<B> {
-    reads: Mutex<VecDeque<FinishedRead<B>>>,
+    arrivals: Mutex<Arrivals<B>>,
     arrived: Condvar,
 }
 
+struct Arrivals<B> {
+    reads: VecDeque<FinishedRead<B>>,
+    /// The consumer waits. Waking is a system call whether or not anybody does.
+    is_awaited: bool,
+}
+
 impl<B> Finished<B> {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<FinishedRead<B>>> {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Arrivals<B>> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,16 +80,22 @@ impl<B: AsMut<[u8]> + Send> PendingRead for Queued<B> {
 
     fn completed(self: Box<Self>, outcome: Result<()>) {
         let Self { file, offset_bytes, buffer, finished } = *self;
-        finished.lock().push_back(FinishedRead { file, offset_bytes, buffer, outcome });
-        finished.arrived.notify_one();
+        let mut arrivals = finished.lock();
+        arrivals.reads.push_back(FinishedRead { file, offset_bytes, buffer, outcome });
+        let is_awaited = std::mem::take(&mut arrivals.is_awaited);
+        drop(arrivals);
+        if is_awaited {
+            finished.arrived.notify_one();
+        }
     }
 }
 
 impl<B: AsMut<[u8]> + Send + 'static> ReadQueue<B> {
     /// A queue of reads from `medium`.
     pub fn new(medium: Arc<dyn Medium>) -> Self {
-        let finished = Arc::new(Finished { reads: Mutex::new(VecDeque::new()), arrived: Condvar::new() });
-        Self { medium, finished, in_flight_count: 0 }
+        let arrivals = Mutex::new(Arrivals { reads: VecDeque::new(), is_awaited: false });
+        let finished = Arc::new(Finished { arrivals, arrived: Condvar::new() });
+        Self { medium, finished, ready: VecDeque::new(), in_flight_count: 0 }
     }
 
     /// How many reads were submitted and not yet returned.
@@ -108,19 +122,27 @@ impl<B: AsMut<[u8]> + Send + 'static> ReadQueue<B> {
         if self.in_flight_count == 0 {
             return None;
         }
-        let mut reads = self.finished.lock();
-        loop {
-            if let Some(read) = reads.pop_front() {
-                self.in_flight_count -= 1;
-                return Some(read);
+        if self.ready.is_empty() {
+            let mut arrivals = self.finished.lock();
+            while arrivals.reads.is_empty() {
+                arrivals.is_awaited = true;
+                arrivals = self.finished.arrived.wait(arrivals).unwrap_or_else(PoisonError::into_inner);
             }
-            reads = self.finished.arrived.wait(reads).unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut self.ready, &mut arrivals.reads);
         }
+        self.take_ready()
     }
 
     /// A read that has completed already. None when there is no such one.
     pub fn try_next(&mut self) -> Option<FinishedRead<B>> {
-        let read = self.finished.lock().pop_front()?;
+        if self.ready.is_empty() {
+            std::mem::swap(&mut self.ready, &mut self.finished.lock().reads);
+        }
+        self.take_ready()
+    }
+
+    fn take_ready(&mut self) -> Option<FinishedRead<B>> {
+        let read = self.ready.pop_front()?;
         self.in_flight_count -= 1;
         Some(read)
     }

@@ -61,7 +61,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     arrived: VecDeque<Flight>,
-    /// The thread waits, or will before it looks here again, and could do more than it does.
+    /// The thread waits, or is about to, and wants to be woken for arrivals.
     is_asleep: bool,
     is_closing: bool,
 }
@@ -242,7 +242,8 @@ impl RingThread {
             self.push_poll();
             self.push_reads();
             self.tell_owners(); // of reads that could not even be asked for
-            match self.submit(1) {
+            let wanted = usize::from(self.lie_down());
+            match self.submit(wanted) {
                 Ok(()) => refusal_count = 0,
                 Err(_) if refusal_count < REFUSALS_MAX => {
                     refusal_count += 1;
@@ -294,14 +295,24 @@ impl RingThread {
         }
     }
 
-    /// Takes what was submitted since. True when all is done and the medium was dropped.
+    /// Takes what has arrived. True when all is done and the medium was dropped.
     fn take_arrivals(&mut self) -> bool {
         let mut queue = self.shared.lock();
         self.waiting.append(&mut queue.arrived);
+        queue.is_closing && self.free.len() == DEPTH && self.waiting.is_empty()
+    }
+
+    /// Whether to wait for a completion: not if there is more to do at once. Called with all that can be in the ring, for
+    /// only a read that the kernel knows of will complete.
+    fn lie_down(&self) -> bool {
         let under_way_count = DEPTH - self.free.len();
+        let mut queue = self.shared.lock();
+        if under_way_count < DEPTH && (!queue.arrived.is_empty() || queue.is_closing && under_way_count == 0) {
+            return false;
+        }
         // With a full ring, arrivals can wait for the next completion.
-        queue.is_asleep = under_way_count + self.waiting.len() < DEPTH;
-        queue.is_closing && under_way_count == 0 && self.waiting.is_empty()
+        queue.is_asleep = under_way_count < DEPTH;
+        true
     }
 
     fn push_poll(&mut self) {

@@ -54,7 +54,8 @@ fn a_ring_that_is_given_up_under_way_loses_no_read() {
             assert!(!thread.take_arrivals());
             thread.push_poll();
             thread.push_reads();
-            thread.submit(1).unwrap();
+            let wanted = usize::from(thread.lie_down());
+            thread.submit(wanted).unwrap();
             thread.take_answers();
             thread.tell_owners();
         }
