@@ -29,7 +29,7 @@ pub use medium::{Medium, MediumFile};
 pub use memory::MemoryMedium;
 pub use pending_read::{PendingRead, ReadAt};
 pub use read_queue::{FinishedRead, ReadQueue};
-pub use simulated::{Exploration, Explored, Fault, Finding, Outcome, SimulatedMedium};
+pub use simulated::{Exploration, Explored, Fault, Finding, SimulatedMedium};
 pub use throttled::{Sleep, SystemSleep, Throttle, ThrottledMedium};
 
 #[cfg(test)]

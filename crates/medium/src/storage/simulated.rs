@@ -27,7 +27,7 @@ use super::medium::{name_taken, no_such_file, read_only, require_name, require_w
 use super::{Medium, MediumFile};
 use crate::{MediumError, Result};
 use disk::{Disk, FileId};
-pub use explore::{Exploration, Explored, Finding, Outcome};
+pub use explore::{Exploration, Explored, Finding};
 
 /// What an operation fails with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

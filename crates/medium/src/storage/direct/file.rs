@@ -151,15 +151,19 @@ impl DirectFile {
     }
 }
 
-/// The same options, past the page cache where the platform knows that.
+/// The same options, past the page cache.
+#[cfg(target_os = "linux")]
 fn with_direct(options: &OpenOptions) -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
     let mut options = options.clone();
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(libc::O_DIRECT);
-    }
+    options.custom_flags(libc::O_DIRECT);
     options
+}
+
+/// Never asked for, as `takes_direct_io` says no.
+#[cfg(not(target_os = "linux"))]
+fn with_direct(options: &OpenOptions) -> OpenOptions {
+    options.clone()
 }
 
 /// Whether the file system of `folder` takes direct I/O, as far as can be told without leaving a trace: with a file that

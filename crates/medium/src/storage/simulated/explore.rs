@@ -10,7 +10,7 @@ use super::{Fault, SimulatedMedium};
 use crate::Medium;
 
 /// How work or a check went. Errors of any kind; a text will do.
-pub type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+pub(super) type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// What to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

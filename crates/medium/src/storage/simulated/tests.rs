@@ -1,6 +1,7 @@
 //! The harness on a small database: pages, and a manifest that is replaced whole and names the page in use.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+use super::explore::Outcome;
 use super::*;
 
 const VERSIONS: u64 = 3;

@@ -69,8 +69,9 @@ fn names_change_in_any_combination_but_each_name_in_order() {
     disk.create("b");
     disk.rename(a, "a", "c");
     disk.remove("b");
+    disk.rename(a, "c", "d");
     let seen: BTreeSet<Vec<String>> = (0..2000).map(|seed| disk.after_crash(seed, 512).names()).collect();
-    let expected = [&["a"][..], &["a", "b"], &["c"], &["b", "c"]];
+    let expected = [&["a"][..], &["a", "b"], &["c"], &["b", "c"], &["d"], &["b", "d"]];
     assert_eq!(seen, expected.map(|names| names.iter().map(|&name| name.to_owned()).collect()).into());
 }
 
