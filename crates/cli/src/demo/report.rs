@@ -111,6 +111,7 @@ fn decision_text(decision: &Decision) -> Option<String> {
         "top_up" => "completed",
         "promote" => "read again, to keep its rows:",
         "lazy" => "noting positions alone:",
+        "map_made" => "positional map made,",
         "invalidate" => "out of date, dropped",
         "abort" => "no longer kept:",
         _ => return None,
