@@ -18,8 +18,7 @@ use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, Machine, SystemClock, first_touch};
 use thermocline_medium::OpenStores;
 pub use thermocline_medium::StoreOptions;
-pub use thermocline_operator_cache::MapStore;
-use thermocline_operator_cache::{CacheOptions, OperatorCache, Recorder};
+use thermocline_operator_cache::{CacheOptions, MapStore, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -58,8 +57,6 @@ pub struct DatabaseOptions {
     pub on_scarcity: Option<fn(bool)>,
     /// How S3 and HTTP stores that no host registered are reached; as the environment says at each query when absent.
     pub stores: Option<StoreOptions>,
-    /// Where positional maps of raw files are kept for later processes; nowhere when absent.
-    pub map_store: Option<Arc<dyn MapStore>>,
     /// Time; the system's when absent. Tests pass their own.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -106,7 +103,7 @@ impl Database {
             policy: options.eviction.policy(),
             recorder: Some(Arc::clone(&trace) as Arc<dyn Recorder>),
             fresh_ns_per_byte: first_touch().map_or(0.0, |touch| touch.least_ns_per_byte()),
-            map_store: options.map_store,
+            map_store: folder.clone().map(|folder| folder as Arc<dyn MapStore>),
             ..CacheOptions::default()
         };
         let cache = OperatorCache::new(cache_options, &budget, Arc::clone(&clock));

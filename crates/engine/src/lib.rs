@@ -33,7 +33,7 @@ mod trace_file;
 mod unnest;
 mod verify;
 
-pub use database::{Database, DatabaseOptions, Eviction, MapStore, StoreOptions};
+pub use database::{Database, DatabaseOptions, Eviction, StoreOptions};
 pub use datafusion;
 pub use datafusion::arrow;
 pub use error::{Error, ErrorKind, Result};

@@ -1,6 +1,7 @@
 //! Positional maps as files, one for each raw file and way of reading it.
 //!
-//! **Owns**: their names, how much room they take, and dropping the oldest. **Does not own**: when one is saved or asked for.
+//! **Owns**: their names, how much room they take, and dropping the oldest; a map takes the place of one of another version of
+//! its file. **Does not own**: when one is saved or asked for.
 //!
 //! A map only saves time, so nothing here fails: what cannot be written is not kept, what cannot be read is not there. Files are
 //! put in place by renaming and are not forced to the disk: one that a power cut tears is refused by its checksum.
@@ -8,11 +9,13 @@
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use thermocline_medium::FileVersion;
+use thermocline_operator_cache::MapStore;
 use thermocline_raw::PositionalMap;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -44,33 +47,6 @@ impl MapFiles {
         Ok(Self { path, limit_bytes: LIMIT_BYTES, room: Mutex::default(), numbers: AtomicU64::new(0) })
     }
 
-    /// The map of this version of a file, read with these options.
-    pub(crate) fn load(&self, file: &FileVersion, options: &str) -> Option<PositionalMap> {
-        let path = self.path_of(file, options);
-        let bytes = fs::read(&path).ok()?;
-        let map = PositionalMap::from_bytes(&bytes, file, options);
-        if map.is_err() {
-            // Damaged, or of a version that will not come back.
-            fs::remove_file(path).ok();
-        }
-        map.ok()
-    }
-
-    /// Keeps a map, in the place of one of another version of the file.
-    pub(crate) fn save(&self, file: &FileVersion, options: &str, map: &PositionalMap) {
-        let bytes = map.to_bytes(file, options);
-        let path = self.path_of(file, options);
-        let new = path.with_extension(format!("{}.new", self.numbers.fetch_add(1, Ordering::Relaxed)));
-        if bytes.len() as u64 > self.limit_bytes {
-            return;
-        }
-        let _room = self.room.lock();
-        self.make_room(bytes.len() as u64);
-        if fs::write(&new, bytes).and_then(|()| fs::rename(&new, path)).is_err() {
-            fs::remove_file(new).ok();
-        }
-    }
-
     fn path_of(&self, file: &FileVersion, options: &str) -> PathBuf {
         // The lengths keep the two texts apart.
         let name = xxh3_128(format!("{} {}{options}", file.path.len(), file.path).as_bytes());
@@ -100,11 +76,37 @@ impl MapFiles {
     }
 }
 
+impl MapStore for MapFiles {
+    fn load(&self, file: &FileVersion, options: &str) -> Option<PositionalMap> {
+        let path = self.path_of(file, options);
+        let bytes = fs::read(&path).ok()?;
+        let map = PositionalMap::from_bytes(&bytes, file, options);
+        if map.is_err() {
+            // Damaged, or of a version that will not come back.
+            fs::remove_file(path).ok();
+        }
+        map.ok()
+    }
+
+    fn save(&self, file: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
+        let bytes = map.to_bytes(file, options);
+        let path = self.path_of(file, options);
+        let new = path.with_extension(format!("{}.new", self.numbers.fetch_add(1, Ordering::Relaxed)));
+        if bytes.len() as u64 > self.limit_bytes {
+            return;
+        }
+        let _room = self.room.lock();
+        self.make_room(bytes.len() as u64);
+        if fs::write(&new, bytes).and_then(|()| fs::rename(&new, path)).is_err() {
+            fs::remove_file(new).ok();
+        }
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::path::Path;
-    use std::sync::Arc;
 
     use thermocline_medium::{Compression, PinnedFile};
     use thermocline_raw::{FileScan, Format, ScanPlan, Source};
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     /// A file of so many records, its version, and a map of it.
-    fn mapped(folder: &Path, name: &str, record_count: usize) -> (FileVersion, PositionalMap) {
+    fn mapped(folder: &Path, name: &str, record_count: usize) -> (FileVersion, Arc<PositionalMap>) {
         let path = folder.join(name);
         fs::write(&path, "{\"a\":1}\n".repeat(record_count)).unwrap();
         let file = Arc::new(PinnedFile::open(&path).unwrap());
@@ -125,7 +127,7 @@ mod tests {
             let index = morsel.index;
             builder.add(index, scan.decode(morsel).unwrap().map_piece.unwrap());
         }
-        (version, builder.finish(size_bytes).unwrap())
+        (version, Arc::new(builder.finish(size_bytes).unwrap()))
     }
 
     fn file_names(maps: &MapFiles) -> usize {
@@ -139,7 +141,7 @@ mod tests {
         let path = folder.path().join("maps");
         MapFiles::open(path.clone()).unwrap().save(&version, "ndjson", &map);
         let maps = MapFiles::open(path).unwrap();
-        assert_eq!(maps.load(&version, "ndjson"), Some(map));
+        assert_eq!(maps.load(&version, "ndjson").as_ref(), Some(&*map));
         assert_eq!(maps.load(&version, "csv"), None);
         let (other, map) = mapped(folder.path(), "b.ndjson", 1000);
         assert_eq!(maps.load(&other, "ndjson"), None);

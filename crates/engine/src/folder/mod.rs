@@ -21,6 +21,11 @@ mod maps;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thermocline_medium::FileVersion;
+use thermocline_operator_cache::MapStore;
+use thermocline_raw::PositionalMap;
 
 use crate::error::{Error, ErrorKind, Result};
 use maps::MapFiles;
@@ -65,10 +70,16 @@ impl Folder {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    /// The positional maps in it.
-    pub(crate) fn maps(&self) -> &MapFiles {
-        &self.maps
+/// Maps are saved for as long as the folder is locked: whoever holds this holds the lock.
+impl MapStore for Folder {
+    fn load(&self, version: &FileVersion, options: &str) -> Option<PositionalMap> {
+        self.maps.load(version, options)
+    }
+
+    fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
+        self.maps.save(version, options, map);
     }
 }
 

@@ -1,36 +1,21 @@
 //! Scans by positional maps give what ordinary scans give, in this process and in the next, and never what a file was before.
 
-use std::collections::HashMap;
 use std::fs;
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows};
-use thermocline_engine::{Database, DatabaseOptions, MapStore, Session};
-use thermocline_medium::FileVersion;
-use thermocline_raw::PositionalMap;
+use thermocline_engine::{Database, DatabaseOptions, Session};
 
-/// A store that lasts as long as the test.
-#[derive(Debug, Default)]
-struct Store {
-    maps: Mutex<HashMap<(FileVersion, String), Vec<u8>>>,
-}
-
-impl MapStore for Store {
-    fn load(&self, version: &FileVersion, options: &str) -> Option<PositionalMap> {
-        let maps = self.maps.lock().unwrap();
-        PositionalMap::from_bytes(maps.get(&(version.clone(), options.to_owned()))?, version, options).ok()
-    }
-
-    fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
-        let bytes = map.to_bytes(version, options);
-        self.maps.lock().unwrap().insert((version.clone(), options.to_owned()), bytes);
-    }
-}
-
-fn database(store: Option<&Arc<Store>>) -> Arc<Database> {
-    let map_store = store.map(|store| Arc::clone(store) as Arc<dyn MapStore>);
+/// A database that keeps its maps in a folder, or nowhere.
+fn database(folder: Option<&Path>) -> Arc<Database> {
     let (memory_bytes, threads) = (Some(256 * MIB), Some(4));
-    Database::open(DatabaseOptions { memory_bytes, threads, map_store, ..DatabaseOptions::default() }).unwrap()
+    let folder = folder.map(Path::to_path_buf);
+    Database::open(DatabaseOptions { folder, memory_bytes, threads, ..DatabaseOptions::default() }).unwrap()
+}
+
+fn map_files(folder: &Path) -> usize {
+    fs::read_dir(folder.join("maps")).unwrap().count()
 }
 
 async fn decided(session: &Session, kind: &str) -> i64 {
@@ -62,11 +47,11 @@ async fn random_queries_answer_the_same_with_and_without_maps_at_any_budget() {
     let folder = Folder::new();
     let ndjson = folder.file("t.ndjson", numbered_ndjson(FIRST, 20_000)).display().to_string();
     let csv = folder.settled_file("t.csv", numbered_csv(FIRST, 20_000)).display().to_string();
-    let store = Arc::new(Store::default());
+    let kept = folder.path().join("kept.db");
     let mut used_count = 0;
     for (seed, cache_memory) in [(1, "none"), (2, "64KiB"), (3, "300KiB"), (4, "1MiB"), (5, "1MiB"), (6, "4MiB")] {
         let mut random = Random::new(seed);
-        let database = database((seed % 2 == 0).then_some(&store));
+        let database = database((seed % 2 == 0).then_some(&kept));
         let cached = database.session();
         let plain = harness::database(256 * MIB).session();
         rows(&cached, &format!("SET thermocline.cache_memory = '{cache_memory}'")).await;
@@ -87,30 +72,33 @@ async fn random_queries_answer_the_same_with_and_without_maps_at_any_budget() {
 async fn a_map_serves_the_next_process_until_its_file_changes() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 5_000));
-    let store = Arc::new(Store::default());
+    let kept = folder.path().join("kept.db");
     let sql = format!("SELECT count(*), sum(id) FROM '{}' WHERE value > 500", path.display());
-    let first = database(Some(&store)).session();
+    let first = database(Some(&kept)).session();
     let expected = rows(&first, &sql).await;
-    assert_eq!((decided(&first, "map_made").await, store.maps.lock().unwrap().len()), (1, 1));
+    assert_eq!((decided(&first, "map_made").await, map_files(&kept)), (1, 1));
     let listed = rows(&first, "SELECT layout, columns, row_count FROM thermocline.cache_items WHERE layout = 'map'");
     assert_eq!(listed.await, ["map|id, value|0"]);
 
-    let second = database(Some(&store)).session();
+    drop(first);
+
+    let second = database(Some(&kept)).session();
     assert_eq!(rows(&second, &sql).await, expected);
     assert_eq!((decided(&second, "map_loaded").await, decided(&second, "map_used").await), (1, 1));
-
-    fs::write(&path, numbered_ndjson(FIRST + 1, 5_000)).unwrap();
-    harness::settle();
-    let third = database(Some(&store)).session();
-    let plain = harness::database(256 * MIB).session();
-    let changed = rows(&plain, &sql).await;
-    assert_ne!(changed, expected);
-    for session in [&third, &second] {
-        let used_count = decided(session, "map_used").await;
-        assert_eq!(rows(session, &sql).await, changed);
-        assert_eq!(decided(session, "map_used").await, used_count);
+    let mut second = Some(second);
+    for change in [1, 2] {
+        // The first time the map of the file as it was is held, the second time it lies in the folder.
+        fs::write(&path, numbered_ndjson(FIRST + change, 5_000)).unwrap();
+        harness::settle();
+        let plain = harness::database(256 * MIB).session();
+        let changed = rows(&plain, &sql).await;
+        assert_ne!(changed, expected);
+        let session = second.take().unwrap_or_else(|| database(Some(&kept)).session());
+        let used_count = decided(&session, "map_used").await;
+        assert_eq!(rows(&session, &sql).await, changed);
+        assert_eq!(decided(&session, "map_used").await, used_count);
+        assert_eq!(map_files(&kept), 1, "the map of the file as it is takes the place of the other");
     }
-    assert_eq!(store.maps.lock().unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,8 +127,8 @@ async fn explain_cache_names_the_map_that_a_scan_would_go_by() {
 async fn what_a_map_cannot_answer_for_is_scanned_without() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 3_000));
-    let store = Arc::new(Store::default());
-    let session = database(Some(&store)).session();
+    let kept = folder.path().join("kept.db");
+    let session = database(Some(&kept)).session();
     for (name, options) in [("strict", "strict 'true'"), ("skipping", "on_error 'skip'")] {
         let location = path.display();
         let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS ndjson LOCATION '{location}' OPTIONS ({options})");
@@ -149,5 +137,5 @@ async fn what_a_map_cannot_answer_for_is_scanned_without() {
             rows(&session, &format!("SELECT sum(id) FROM {name} WHERE value > {low} AND value < {low} + 20")).await;
         }
     }
-    assert_eq!((decided(&session, "map_made").await, store.maps.lock().unwrap().len()), (0, 0));
+    assert_eq!((decided(&session, "map_made").await, map_files(&kept)), (0, 0));
 }
