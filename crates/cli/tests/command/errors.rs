@@ -86,7 +86,7 @@ fn wrong_usage_ends_with_two() {
         &["--memory", "much", "-c", "SELECT 1"],
         &["--format", "xml"],
         &["demo", "-c", "x"],
-        &["--db", "folder"],
+        &["--db"],
     ];
     for arguments in wrong {
         let run = run(folder.path(), arguments);
