@@ -18,7 +18,7 @@
 //!   c  at random, by half     70       -6         61      -37          75      43         -       -
 //! converting costs the whole item
 //!   a  all, then records      65      -23         71       -2          72      37
-//!   b  in turns of 100        65      -23         33     -134          62      14
+//!   b  in turns of 100        65      -23         32     -136          62      14
 //!   c  at random, by half     65      -23         56      -54          72      37
 //! ```
 //!
@@ -38,7 +38,7 @@
 //! ```text
 //!        for the other layout    for the present one
 //!   a         26    67                27    67
-//!   b         24    64                27    70
+//!   b         25    66                28    70
 //!   c         22    58                28    70
 //! ```
 
@@ -265,7 +265,7 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
         (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [70, -6], [77, 49]),
         (Workload::AtRandom, Conversion::OneScan, [70, -6], [61, -37], [75, 43]),
         (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [71, -2], [72, 37]),
-        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [33, -134], [62, 14]),
+        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [32, -136], [62, 14]),
         (Workload::AtRandom, Conversion::WholeItem, [65, -23], [56, -54], [72, 37]),
     ];
     for (workload, conversion, printed, of_two, of_four) in table {
@@ -289,7 +289,7 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
 fn most_predictions_are_within_the_bounds_that_the_module_states() {
     let table = [
         (Workload::AllThenRecords, [(26, 67), (27, 67)]),
-        (Workload::TurnsOfHundred, [(24, 64), (27, 70)]),
+        (Workload::TurnsOfHundred, [(25, 66), (28, 70)]),
         (Workload::AtRandom, [(22, 58), (28, 70)]),
     ];
     for (workload, stated) in table {
