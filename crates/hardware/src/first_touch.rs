@@ -3,6 +3,8 @@
 // Memory is asked of the system directly: an allocator may have touched what it hands out.
 #![allow(unsafe_code)]
 
+use std::sync::OnceLock;
+
 use crate::{Clock, SystemClock};
 
 /// Of a huge page, as most systems have them.
@@ -29,10 +31,16 @@ impl FirstTouch {
     }
 }
 
-/// Touches as many bytes as a huge page has on small pages, then a huge page. Takes less than a millisecond as a rule, and
-/// allocates nothing. None where there are no huge pages to ask for, or no memory.
-#[cfg(target_os = "linux")]
+/// Touches as many bytes as a huge page has on small pages, then a huge page, once a process: later calls return what was
+/// found then. Takes less than a millisecond as a rule, a tenth of a second where the system has to move memory to make a
+/// huge page, and allocates nothing. None where there are no huge pages to ask for, or no memory.
 pub fn first_touch() -> Option<FirstTouch> {
+    static MEASURED: OnceLock<Option<FirstTouch>> = OnceLock::new();
+    *MEASURED.get_or_init(measure)
+}
+
+#[cfg(target_os = "linux")]
+fn measure() -> Option<FirstTouch> {
     const SMALL_BYTES: usize = 4 << 10;
     let clock = SystemClock::new();
     // SAFETY: a private mapping of its own, given back below; what is written lies within it.
@@ -63,7 +71,7 @@ pub fn first_touch() -> Option<FirstTouch> {
 
 /// Elsewhere the system decides alone.
 #[cfg(not(target_os = "linux"))]
-pub fn first_touch() -> Option<FirstTouch> {
+fn measure() -> Option<FirstTouch> {
     None
 }
 
@@ -75,6 +83,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn touching_takes_time_where_the_system_takes_advice() {
+        assert_eq!(first_touch(), first_touch());
         if let Some(touch) = first_touch() {
             assert!(touch.small_ns > 0 && touch.huge_ns > 0);
             assert!(touch.huge_over_small().is_finite());
