@@ -166,7 +166,7 @@ impl OperatorCache {
                 last_use: self.tick(),
             };
             let state = self.policy_state(&catalog);
-            let items = catalog.evictable();
+            let items = catalog.displaceable(self.limit_bytes());
             let free_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {

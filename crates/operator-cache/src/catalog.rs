@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use thermocline_placement::operator_cache::map_making::are_spared;
 use thermocline_placement::operator_cache::{ItemMeasurements, PolicyState};
 use thermocline_predicate::Conjunction;
 
@@ -381,6 +382,16 @@ impl Catalog {
     /// What the policy may evict: items that no query reads, so that evicting them frees their memory at once.
     pub(crate) fn evictable(&self) -> Vec<ItemMeasurements> {
         self.items().filter(|item| Arc::strong_count(item) == 1).map(|item| item.measurements()).collect()
+    }
+
+    /// What newcomers may displace, where caches may hold `limit_bytes`: the same without maps that are spared.
+    pub(crate) fn displaceable(&self, limit_bytes: u64) -> Vec<ItemMeasurements> {
+        let maps = || self.sources.values().filter_map(|source| source.map.as_ref());
+        if !are_spared(maps().map(|map| map.size_bytes).sum(), limit_bytes) {
+            return self.evictable();
+        }
+        let rows = self.items().filter(|item| item.map.is_none() && Arc::strong_count(item) == 1);
+        rows.map(|item| item.measurements()).collect()
     }
 
     /// Takes an item out for eviction, if still nobody reads it, and remembers its uses.

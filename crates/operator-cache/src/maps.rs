@@ -5,8 +5,8 @@
 //! **Does not own**: the map and how it is read (`raw`), the rule that makes one
 //! ([`map_making`](thermocline_placement::operator_cache::map_making)), the pieces of a running scan (`scan::mapping`).
 //!
-//! A map is an item without rows, one for each file and its options whatever list is flattened: weighed and evicted like any
-//! other, by what scans by it are foretold to save. It serves misses, remainders of combinations, whole columns, and columns
+//! A map is an item without rows, one for each file and its options whatever list is flattened: weighed like any other, by what
+//! scans by it are foretold to save; displaced like others where all maps together take more than a share of the cache. It serves misses, remainders of combinations, whole columns, and columns
 //! laid beside kept ones where those are of all records.
 //!
 //! **Invariants**
@@ -186,7 +186,7 @@ impl OperatorCache {
         };
         let evicted = {
             let mut catalog = self.catalog();
-            let (state, items) = (self.policy_state(&catalog), catalog.evictable());
+            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.limit_bytes()));
             let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {

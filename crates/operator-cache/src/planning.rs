@@ -30,7 +30,8 @@ impl OperatorCache {
     pub(crate) fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
         match catalog.plan(request, pinned) {
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
-                let others = catalog.evictable().into_iter().filter(|item| item.id != top_up.base.id.0);
+                let others =
+                    catalog.displaceable(self.limit_bytes()).into_iter().filter(|item| item.id != top_up.base.id.0);
                 let inputs = CompletionInputs {
                     completed_bytes: top_up.completed_bytes(),
                     free_bytes: self.budget().cache_room_bytes(),
@@ -80,7 +81,7 @@ impl OperatorCache {
             baseline: 0.0,
             last_use: self.tick(),
         };
-        let (state, items) = (self.policy_state(catalog), catalog.evictable());
+        let (state, items) = (self.policy_state(catalog), catalog.displaceable(self.limit_bytes()));
         let verdict = admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes());
         matches!(verdict, Admission::Admit { .. })
     }

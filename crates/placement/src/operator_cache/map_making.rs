@@ -40,6 +40,18 @@ pub struct MapInputs {
     pub keeps_whole_columns: bool,
 }
 
+/// Of what caches may hold, what maps may take together and be spared. A policy that compares items by what they save each, and
+/// sizes by their logarithm alone, as ReCache's does, lets maps go first, since they save but a share of a scan; for each of
+/// their bytes, of which there are few, they save more than rows do. Those that were displaced are made anew: of a thousand
+/// queries on 70 files under a quarter of the memory they could use, 415 made a map and 156 went by one.
+pub const SPARED_SHARE: f64 = 0.125;
+
+/// Whether maps of so many bytes together give way to no newcomer, where caches may hold `limit_bytes`. Queries that need the
+/// memory have it all the same.
+pub fn are_spared(maps_bytes: u64, limit_bytes: u64) -> bool {
+    maps_bytes as f64 <= limit_bytes as f64 * SPARED_SHARE
+}
+
 impl MapInputs {
     /// Whether the scan makes a map.
     pub fn is_worth_making(&self) -> bool {
@@ -92,6 +104,12 @@ mod tests {
             assert_eq!(needed, Some((f64::from(1_u32 << lost_count) * MAKING_SHARE / SAVED_SHARE).ceil() as u32));
         }
         assert!(!MapInputs { lost_count: u32::MAX, scan_count: u32::MAX, ..MapInputs::default() }.is_worth_making());
+    }
+
+    #[test]
+    fn maps_are_spared_while_they_are_few() {
+        assert!(are_spared(0, 0) && are_spared(125, 1000) && !are_spared(126, 1000));
+        assert!(!are_spared(u64::MAX, 1000));
     }
 
     #[test]
