@@ -13,10 +13,12 @@ const COUNTED_OPTIONS: usize = 4;
 /// What is remembered for one set of options.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MapHistory {
-    /// Scans of the whole file.
+    /// Scans of the whole file that no map served.
     pub(crate) scan_count: u32,
     /// Maps that were begun and were not to be had, or not with all fields.
     pub(crate) lost_count: u32,
+    /// Maps that were made.
+    pub(crate) made_count: u32,
     /// Whether it was looked for a map that an earlier process made.
     pub(crate) is_sought: bool,
 }

@@ -148,6 +148,7 @@ impl OperatorCache {
                 let inputs = MapInputs {
                     scan_count: earlier.scan_count,
                     lost_count: earlier.lost_count,
+                    made_count: earlier.made_count,
                     outlives_process: self.map_store().is_some() && !pinned.is_young,
                     keeps_whole_columns: spec.predicate.is_all(),
                 };
@@ -228,7 +229,11 @@ impl OperatorCache {
             Some(merged) => merged,
             None => (map, reservation),
         };
-        let scan_count = pinned.with_map_history(&key.options, |history| history.scan_count).unwrap_or(0);
+        let scan_count = pinned.with_map_history(&key.options, |history| {
+            history.made_count = history.made_count.saturating_add(1);
+            history.scan_count
+        });
+        let scan_count = scan_count.unwrap_or(0);
         let known_uses = known.map_or(0, |known| known.meters.use_count.load(Ordering::Relaxed));
         let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
         let use_count = known_uses.max(u64::from(scan_count)).max(1);

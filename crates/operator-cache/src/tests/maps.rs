@@ -259,9 +259,7 @@ fn columns_that_the_map_knows_are_laid_beside_kept_ones_by_it_however_those_were
     let widened =
         |names: &[&str]| SelectRequest { retain_predicate: Arc::default(), ..request(names, &between(0, 10)) };
     let first = Session::sized(MANY_RECORDS, 64 << 20, Some(&store));
-    assert!(first.ask_for(widened(&["a", "b"])).unwrap().makes_map);
-    let top_up = first.ask_for(widened(&["a", "b", "w"])).unwrap();
-    assert!(top_up.makes_map && top_up.columns.len() == 1);
+    assert!(first.ask_for(widened(&["a", "b", "w"])).unwrap().makes_map);
     assert_eq!(first.maps()[0].columns.len(), 3);
     for can_map in [false, true] {
         let second = Session::of(Arc::clone(&first.folder), 64 << 20, Some(&store), HOUR_NS);
@@ -331,6 +329,20 @@ fn a_map_makes_room_when_queries_need_memory_also_while_it_is_made() {
     assert_eq!(session.budget.reserved_bytes(), held_bytes);
     while stream.next().is_some() {}
     assert!(session.maps().is_empty());
+}
+
+#[test]
+fn rows_displace_each_other_before_they_displace_a_map_that_is_small() {
+    let session = Session::new(400_000, None);
+    for step in 0..12 {
+        let low = 300 * (step % 3);
+        session.ask(&["a", "b", "w"], &between(low, low + 200 + 5 * step));
+    }
+    assert!(session.kinds(DecisionKind::Evict) > 3, "{:?}", session.cache.decisions());
+    assert_eq!((session.kinds(DecisionKind::MapMade), session.maps().len()), (1, 1));
+    assert!(session.maps()[0].size_bytes < 400_000 / 8);
+    session.cache.release(1 << 20);
+    assert_eq!(session.maps().len(), 0, "queries have the memory");
 }
 
 #[test]
