@@ -332,17 +332,19 @@ fn a_map_makes_room_when_queries_need_memory_also_while_it_is_made() {
 }
 
 #[test]
-fn rows_displace_each_other_before_they_displace_a_map_that_is_small() {
-    let session = Session::new(400_000, None);
-    for step in 0..12 {
-        let low = 300 * (step % 3);
-        session.ask(&["a", "b", "w"], &between(low, low + 200 + 5 * step));
+fn a_map_gives_way_to_newcomers_only_where_it_takes_much_of_the_cache_and_to_queries_always() {
+    let session = Session::new(64 << 20, None);
+    for low in [0, 100] {
+        session.ask(&["a", "b"], &between(low, low + 50));
     }
-    assert!(session.kinds(DecisionKind::Evict) > 3, "{:?}", session.cache.decisions());
-    assert_eq!((session.kinds(DecisionKind::MapMade), session.maps().len()), (1, 1));
-    assert!(session.maps()[0].size_bytes < 400_000 / 8);
-    session.cache.release(1 << 20);
-    assert_eq!(session.maps().len(), 0, "queries have the memory");
+    let map = session.maps().remove(0);
+    for (limit_bytes, is_spared) in [(map.size_bytes * 8, true), (map.size_bytes * 8 - 8, false)] {
+        let displaceable = session.cache.catalog().displaceable(limit_bytes);
+        assert_eq!(displaceable.iter().all(|item| item.id != map.id.0), is_spared, "of {limit_bytes} bytes");
+        assert!(displaceable.len() >= 2, "rows are among them");
+    }
+    session.cache.release(64 << 20);
+    assert_eq!(session.maps().len(), 0);
 }
 
 #[test]
