@@ -13,7 +13,8 @@
 //! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can share.
 //!
 //! **Papers**: the pages are those that HPCache (DaMoN 2022) caches. The layout of packed values is FastLanes' (PVLDB 2023)
-//! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020, `texts/symbols`).
+//! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020,
+//! `texts/symbols`).
 //!
 //! ```
 //! use arrow::array::{Array, Int64Array};

@@ -1,9 +1,10 @@
 //! The least and greatest value of a page, and whether a range of values can be in it.
 //!
-//! **Owns**: the values' order, their 24 bytes each in the header, the test. **Does not own**: predicates; what becomes a range.
+//! **Owns**: the values' order, their 24 bytes each in the header, the test. **Does not own**: predicates; what becomes a
+//! range.
 //!
-//! **Invariants**: [`ZoneMap::may_contain`] is false only if no value of the page is in the range, whether floating-point numbers
-//! are compared by IEEE 754's ordinary rules (both zeros equal, NaN outside all ranges) or by its total order.
+//! **Invariants**: [`ZoneMap::may_contain`] is false only if no value of the page is in the range, whether floating-point
+//! numbers are compared by IEEE 754's ordinary rules (both zeros equal, NaN outside all ranges) or by its total order.
 //!
 //! **Concurrency**: plain values.
 //!

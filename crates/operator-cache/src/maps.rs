@@ -6,8 +6,8 @@
 //! ([`map_making`](thermocline_placement::operator_cache::map_making)), the pieces of a running scan (`scan::mapping`).
 //!
 //! A map is an item without rows, one for each file and its options whatever list is flattened: weighed like any other, by what
-//! scans by it are foretold to save; displaced like others where all maps together take more than a share of the cache. It serves misses, remainders of combinations, whole columns, and columns
-//! laid beside kept ones where those are of all records.
+//! scans by it are foretold to save; displaced like others where all maps together take more than a share of the cache. It
+//! serves misses, remainders of combinations, whole columns, and columns laid beside kept ones where those are of all records.
 //!
 //! **Invariants**
 //! - A map serves queries of its generation and end alone. The scan's content is compared with what the map was made of as
@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use thermocline_budget::Reservation;
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
-use thermocline_placement::operator_cache::map_making::{LARGEST_SHARE, MapInputs, scan_by_map_ns, typical_scan_ns};
+use thermocline_placement::operator_cache::map_making::{MapInputs, largest_bytes, scan_by_map_ns, typical_scan_ns};
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::PositionalMap;
 
@@ -158,7 +158,7 @@ impl OperatorCache {
 
     /// What a scan gathers a map in, if it makes one and there is room for any.
     pub(crate) fn begin_mapping(&self, spec: &ScanSpec) -> Option<Mapping> {
-        let limit_bytes = (self.limit_bytes() as f64 * LARGEST_SHARE) as u64;
+        let limit_bytes = largest_bytes(self.limit_bytes());
         let reservation = if spec.makes_map { self.reserve_if_free(0) } else { None };
         reservation.map(|reservation| Mapping::new(limit_bytes, reservation))
     }
@@ -360,7 +360,7 @@ impl OperatorCache {
         let key = map_key(&request.source);
         let size_bytes = map.size_bytes() as u64 + size_of::<Item>() as u64 + PLACES_BYTES;
         let execute_ns = typical_scan_ns(key.kind, pinned.end_bytes());
-        let fits = size_bytes as f64 <= self.limit_bytes() as f64 * LARGEST_SHARE
+        let fits = size_bytes <= largest_bytes(self.limit_bytes())
             && self.make_room_for_map(&key, pinned, size_bytes, 0, execute_ns);
         let reservation = if fits { self.reserve_if_free(size_bytes) } else { None };
         let Some(reservation) = reservation else { return };

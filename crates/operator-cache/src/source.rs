@@ -1,8 +1,8 @@
 //! Where rows come from: the seam between a shared scan and the scanner of a raw file.
 //!
 //! A source cuts one file into *morsels*, numbered densely from 0 in file order, and decodes them. The numbering
-//! depends on the file, the range and the positions or the map to read by alone (not on columns, predicate or timing), so that a second source over the
-//! same range can take up where a first one was left.
+//! depends on the file, the range and the positions or the map to read by alone (not on columns, predicate or timing), so that
+//! a second source over the same range can take up where a first one was left.
 
 use std::any::Any;
 use std::fmt;

@@ -2,18 +2,18 @@
 //!
 //! **Owns**: the choice of the power, scaling and its reverse, exceptions. **Does not own**: the whole numbers (`integers`).
 //!
-//! **Invariants**: a value is scaled only if the quotient gives back its very bits; zeros with a sign, NaNs, infinities and whatever
-//! has too many digits are exceptions. Powers up to 10^22 are exact in 64 bits.
+//! **Invariants**: a value is scaled only if the quotient gives back its very bits; zeros with a sign, NaNs, infinities and
+//! whatever has too many digits are exceptions. Powers up to 10^22 are exact in 64 bits.
 //!
 //! **Concurrency**: plain functions and views.
 //!
-//! Sections 4 and 5 beside the whole numbers: the index of the first exception of each mini-block and the number of exceptions (4
-//! bytes each), then the exceptions' places in their mini-blocks (2 bytes each); the exceptions' bits.
+//! Sections 4 and 5 beside the whole numbers: the index of the first exception of each mini-block and the number of exceptions
+//! (4 bytes each), then the exceptions' places in their mini-blocks (2 bytes each); the exceptions' bits.
 //!
-//! **Paper**: Afroozeh, Kuffó and Boncz, "ALP: Adaptive Lossless floating-Point Compression" (SIGMOD 2024), §3.1. Deviations: the
-//! whole number is divided by the power, not multiplied by an inexact inverse, so that every decimal of up to 15 digits comes back,
-//! which needs no second exponent; one power for a page, from a sample; floats that are no decimals are left to the other encodings
-//! (no ALP_rd).
+//! **Paper**: Afroozeh, Kuffó and Boncz, "ALP: Adaptive Lossless floating-Point Compression" (SIGMOD 2024), §3.1. Deviations:
+//! the whole number is divided by the power, not multiplied by an inexact inverse, so that every decimal of up to 15 digits
+//! comes back, which needs no second exponent; one power for a page, from a sample; floats that are no decimals are left to the
+//! other encodings (no ALP_rd).
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]

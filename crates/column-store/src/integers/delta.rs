@@ -3,15 +3,16 @@
 //! Sections: the first values and the least steps (8 bytes each for each mini-block, in turn), then the offsets of packed
 //! mini-blocks; the packed mini-blocks, in which the first value of each is a zero; nothing.
 //!
-//! The least step is subtracted rather than steps written zigzag, so that rising and falling values with steps of any size take the
-//! bits of the steps' spread alone: an arithmetic sequence takes none.
+//! The least step is subtracted rather than steps written zigzag, so that rising and falling values with steps of any size take
+//! the bits of the steps' spread alone: an arithmetic sequence takes none.
 
 use super::frame_of_reference::frame;
 use super::{INTEGER_SECTIONS, Native, PackedOffsets, Section, mini_block_count, push_offset};
 use crate::bit_packing::{WithUnpacked, pack, width_of};
 use crate::{MINI_BLOCK_VALUES, PackedBits, PageError, Word};
 
-/// The steps of a mini-block, in as many of `steps` as it has, and the least of them and their spread; both 0 if it has one value.
+/// The steps of a mini-block, in as many of `steps` as it has, and the least of them and their spread; both 0 if it has one
+/// value.
 pub(super) fn steps<'s>(block: &[u64], steps: &'s mut [u64; MINI_BLOCK_VALUES]) -> (&'s mut [u64], u64, u64) {
     let steps = &mut steps[..block.len().saturating_sub(1)];
     for (step, pair) in steps.iter_mut().zip(block.array_windows::<2>()) {

@@ -48,7 +48,8 @@ pub(super) enum Values<'a> {
 /// Appends the values of `array` to `page` as one page, in the encoding that costs least (`placement`'s `column_encoding`).
 ///
 /// # Errors
-/// A type that pages cannot hold, no values or more than [`MAX_PAGE_VALUES`], or a page of more than 4 GiB. `page` is as it was.
+/// A type that pages cannot hold, no values or more than [`MAX_PAGE_VALUES`], or a page of more than 4 GiB. `page` is as it
+/// was.
 pub fn encode(array: &dyn Array, page: &mut Vec<u8>) -> Result<PageSummary, PageError> {
     Source::of(array)?.write(None, page)
 }

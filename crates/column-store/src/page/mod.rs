@@ -4,8 +4,8 @@
 //!
 //! **Does not own**: the parts of each encoding (`integers`, `floats`, `texts`).
 //!
-//! **Invariants**: a page that could be opened has well-formed sections: what is left to fail when it is decoded are codes outside
-//! its dictionary, texts whose starts fall, unknown symbols, and text that is not UTF-8; these are errors too.
+//! **Invariants**: a page that could be opened has well-formed sections: what is left to fail when it is decoded are codes
+//! outside its dictionary, texts whose starts fall, unknown symbols, and text that is not UTF-8; these are errors too.
 //!
 //! **Concurrency**: a [`Page`] is `Copy`-cheap, immutable and shared freely.
 

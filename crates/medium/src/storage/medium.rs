@@ -91,7 +91,8 @@ pub trait Medium: Send + Sync + Debug {
     /// Writes all of `bytes` at `offset_bytes`; the file grows as needed, and a gap reads as zeros.
     ///
     /// # Errors
-    /// The file was opened for reading alone; [`MediumError::OutOfSpace`]; failures of the system. Some of the bytes may then have been written.
+    /// The file was opened for reading alone; [`MediumError::OutOfSpace`]; failures of the system. Some of the bytes may then
+    /// have been written.
     fn write_at(&self, file: &MediumFile, offset_bytes: u64, bytes: &[u8]) -> Result<()>;
 
     /// Writes all of `bytes` at the end of the file, and returns where that was.

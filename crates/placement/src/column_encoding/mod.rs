@@ -5,8 +5,8 @@
 //!
 //! **Invariants**: the order of the candidates decides only between equal costs, for the first.
 //!
-//! A page's cost is what its bytes cost plus what decoding them costs, in nanoseconds. Bytes are counted twice, once for reading
-//! them from a device and once for the memory that they take from other pages, which must then be read instead:
+//! A page's cost is what its bytes cost plus what decoding them costs, in nanoseconds. Bytes are counted twice, once for
+//! reading them from a device and once for the memory that they take from other pages, which must then be read instead:
 //! [`BYTE_NS`]. That is what makes a slower encoding pay: it must save a nanosecond's byte for each nanosecond of decoding.
 
 #[cfg(test)]

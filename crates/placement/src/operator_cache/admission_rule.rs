@@ -76,7 +76,8 @@ pub struct AdmissionRule {
     pub mode: AdmissionMode,
     /// Caching's share of a query's time at most, from 0 to 1.
     pub threshold: f64,
-    /// Whether the first scan of a file may keep more than was asked for at the price of any later one, and not of the threshold.
+    /// Whether the first scan of a file may keep more than was asked for at the price of any later one, and not of the
+    /// threshold.
     pub bets_at_once: bool,
 }
 

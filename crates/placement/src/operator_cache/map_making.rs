@@ -19,14 +19,19 @@ use super::widening::ScanCosts;
 
 /// What making a map adds to a scan: NDJSON and CSV of nested orders in the page cache took 1.10 to 1.15 times as long
 /// (`raw/benches/positional_map.rs`).
-pub const MAKING_SHARE: f64 = 0.15;
+const MAKING_SHARE: f64 = 0.15;
 
 /// What a scan by a map is spared of an ordinary scan: it took 1 / 1.2 to 1 / 1.4 of the time (the same bench, and
 /// `DESIGN.md`).
-pub const SAVED_SHARE: f64 = 0.23;
+const SAVED_SHARE: f64 = 0.23;
 
 /// Of what caches may hold, the most that one map may take: what it saves is a share of a scan, where rows spare a whole one.
-pub const LARGEST_SHARE: f64 = 0.25;
+const LARGEST_SHARE: f64 = 0.25;
+
+/// The most bytes that one map may take where caches may hold `limit_bytes`.
+pub fn largest_bytes(limit_bytes: u64) -> u64 {
+    (limit_bytes as f64 * LARGEST_SHARE) as u64
+}
 
 /// What is known when a scan of a whole file begins that no map serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +51,7 @@ pub struct MapInputs {
 /// Of what caches may hold, what maps may take together and be spared. A policy that compares items by what they save each, and
 /// sizes by their logarithm alone, as ReCache's does, lets maps go first, since they save but a share of a scan; for each of
 /// their bytes, of which there are few, they save more than rows do.
-pub const SPARED_SHARE: f64 = 0.125;
+const SPARED_SHARE: f64 = 0.125;
 
 /// Whether maps of so many bytes together give way to no newcomer, where caches may hold `limit_bytes`. Queries that need the
 /// memory have it all the same.

@@ -46,8 +46,8 @@ pub enum Completion {
 /// The threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompletionRule {
-    /// Of the limit, what an item in the place of another may be estimated to take: estimates are off by some percent, and what is
-    /// refused in the end was read for nothing.
+    /// Of the limit, what an item in the place of another may be estimated to take: estimates are off by some percent, and what
+    /// is refused in the end was read for nothing.
     pub limit_share: f64,
 }
 

@@ -43,8 +43,8 @@ pub(super) struct PositionGrain {
 
 impl PositionGrain {
     /// From the page cache a read takes 0.32 µs for 128 bytes and 0.50 µs for four KiB (measured): reading up to that much
-    /// for nothing is cheaper than a second read. From a disk, what shares a page with a record or is next to it comes with it anyway. Reads stay in the
-    /// second-level cache until they are decoded.
+    /// for nothing is cheaper than a second read. From a disk, what shares a page with a record or is next to it comes with it
+    /// anyway. Reads stay in the second-level cache until they are decoded.
     const LOCAL: Self = Self {
         gap_bytes: 4 << 10,
         first_reach_bytes: 4 << 10,

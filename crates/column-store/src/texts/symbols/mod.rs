@@ -1,7 +1,7 @@
 //! Texts in symbols: frequent pieces of up to eight bytes, one byte each (FSST).
 //!
-//! **Owns**: a page's symbol table, its choice (`builder`), writing and reading texts by it. **Does not own**: where texts start
-//! (`texts`).
+//! **Owns**: a page's symbol table, its choice (`builder`), writing and reading texts by it. **Does not own**: where texts
+//! start (`texts`).
 //!
 //! **Invariants**: each text is written for itself, so that any can be read alone; equal texts are written alike.
 //!
@@ -10,8 +10,9 @@
 //! Section 5 beside the starts and the texts: 8 bytes for each symbol, filled up with zeros, then the symbols' lengths (1 byte
 //! each). A byte of a written text is the index of a symbol, or 255 and then a byte as it is.
 //!
-//! **Paper**: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (PVLDB 2020), §3 and §4. Deviations: symbols are
-//! found in buckets by their first two bytes, longest first, so that none is lost as in the paper's hash table of one symbol a slot.
+//! **Paper**: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (PVLDB 2020), §3 and §4. Deviations:
+//! symbols are found in buckets by their first two bytes, longest first, so that none is lost as in the paper's hash table of
+//! one symbol a slot.
 
 mod builder;
 #[cfg(test)]
