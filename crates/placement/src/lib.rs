@@ -15,3 +15,4 @@
 pub mod broker;
 pub mod column_encoding;
 pub mod operator_cache;
+pub mod page_cache;

@@ -1,0 +1,371 @@
+//! Proportional caching: each list keeps what its quota says, and what is beyond goes first.
+//!
+//! **Places.** A page is *kept* (within its list's quota), *spare* or *leaving*. The last two are the paper's global free list
+//! (§4.3): they serve hits, go before any kept page, and are kept again as soon as their list has room. Spare pages use the
+//! memory that no quota claims, so that none lies idle; leaving pages, in the order in which they came, are the next to go and
+//! have at least one byte in [`LEAVING_PART`]. Before there are quotas all pages are spare or leaving.
+//!
+//! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full list, or
+//! keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by. A page takes the
+//! place of the one not used for longest only if the time since its own last use is clearly shorter (by [`CLEARLY`]) than
+//! the time that the other has gone without: pages that zone maps make queries touch more often move in, and so do those of
+//! a changed workload, at its second or third query. Names of pages that went are remembered for that. The same rule decides
+//! who is spare. Uses that follow each other closely are one use: they come from one query, or from two that scan together.
+//!
+//! **Time** is counted in uses of pages. **Memory** is what is held when room is asked for; the pool's size may change. If the
+//! quotas are more than that, all are cut in proportion.
+//!
+//! Papers: HPCache §4.2 and §4.3; the rule of the last uses is that of LIRS (Jiang and Zhang, SIGMETRICS 2002), whose stack
+//! test "is in stack S" is the comparison of two times here. Deviations: the paper does not say which page of a full column
+//! goes, and gives the memory no quota claims to nobody. LIRS has no margin and no closely following uses: scans of many
+//! threads come in roughly the same order only, and without the margin every page that is a little early would push out one
+//! that is a little late.
+//!
+//! Pure; O(1), amortised; choosing among kept pages, which happens only while memory shrinks or is all pinned, O(lists).
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::page_table::{Chain, PageTable, Slot};
+use super::{HeldBytes, ListKey, PageKey, PagePolicy};
+
+/// Of the memory, one byte in so many is for newcomers: without room to pass through they would push kept pages out. Enough
+/// for the pages that scans read ahead in a pool of gigabytes, and too little to miss.
+const LEAVING_PART: u64 = 32;
+/// A time is clearly shorter than another if it is less than one part in so many of it. Of 16 threads that go through their
+/// parts of a scan independently some pages come early or late by a third of the time between two scans, so two thirds
+/// are too much; pages that three queries ask for while one asks for others pass.
+const CLEARLY: u64 = 2;
+/// Uses of a page count once within as many uses of pages as one in so many of the pages held.
+const ONE_USE_PART: u64 = 8;
+/// Names are remembered for so many times the pages held: the reach of the rule, five times the memory. Their bytes are below
+/// one in a thousand of those of pages of 256 KiB.
+const NAMES_PER_PAGE: usize = 4;
+/// But for so many at least.
+const FEWEST_NAMES: usize = 1024;
+/// A page unused for so many times as long as names reach back makes way for any newcomer: scans that are so much larger than
+/// memory gain nothing by keeping it, and it may be of no query any more.
+const STALE_REACHES: u64 = 4;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Kept,
+    Spare,
+    Leaving,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    place: Place,
+    /// The time of the last use; of several that follow each other closely the first, unless the page is kept or spare.
+    last: u64,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    quota_bytes: u64,
+    kept: Chain,
+}
+
+/// Gives up what is beyond the quotas, and of a list what is used least.
+#[derive(Debug, Default)]
+pub struct Proportional {
+    pages: PageTable<State>,
+    /// The lists with a quota.
+    lists: BTreeMap<ListKey, List>,
+    /// Of all lists.
+    quota_bytes: u64,
+    /// Of all lists.
+    kept_bytes: u64,
+    spare: Chain,
+    leaving: Chain,
+    /// Bytes held when room was asked for, or later if that is more; `None` before that.
+    memory_bytes: Option<u64>,
+    now: u64,
+    /// Pages that went, with their last use, in the order in which they went.
+    names: PageTable<u64>,
+    remembered: Chain,
+    /// The last use of the page whose name was forgotten last.
+    reach_start: u64,
+    /// Named by `victim` and not yet removed: its name is remembered when it goes.
+    named: Option<PageKey>,
+}
+
+impl Proportional {
+    /// Memory for kept and spare pages.
+    fn stable_bytes(&self) -> u64 {
+        self.memory_bytes.map_or(u64::MAX, |bytes| bytes - bytes / LEAVING_PART)
+    }
+
+    fn spare_limit_bytes(&self) -> u64 {
+        self.stable_bytes().saturating_sub(self.kept_bytes)
+    }
+
+    /// A list's quota, cut if all together are more than there is.
+    fn limit_bytes(&self, quota_bytes: u64) -> u64 {
+        let stable_bytes = self.stable_bytes();
+        if self.quota_bytes <= stable_bytes {
+            return quota_bytes;
+        }
+        let cut = u128::from(quota_bytes) * u128::from(stable_bytes) / u128::from(self.quota_bytes);
+        u64::try_from(cut).unwrap_or(quota_bytes)
+    }
+
+    /// Whether a page last used at `before` is clearly used more often than `resident`. Where `before` is not known, whether
+    /// the resident is stale.
+    fn replaces(&self, before: Option<u64>, resident: Slot) -> bool {
+        let unused = self.now - self.pages.value(resident).last;
+        match before {
+            Some(before) => (self.now - before).saturating_mul(CLEARLY) < unused,
+            None => unused > (self.now - self.reach_start).saturating_mul(STALE_REACHES),
+        }
+    }
+
+    /// `last`, unless it was so shortly ago that it and the use that happens now are one.
+    fn earlier_use(&self, last: u64) -> Option<u64> {
+        let one_use = self.pages.page_count() as u64 / ONE_USE_PART;
+        (self.now - last > one_use).then_some(last)
+    }
+
+    fn link_newest(&mut self, slot: Slot, place: Place) {
+        let last = self.pages.value(slot).last;
+        self.pages.set_value(slot, State { place, last });
+        match place {
+            Place::Kept => {
+                self.kept_bytes += self.pages.page_bytes(slot);
+                let list = self.lists.entry(self.pages.list(slot)).or_default();
+                self.pages.push_newest(&mut list.kept, slot);
+            }
+            Place::Spare => self.pages.push_newest(&mut self.spare, slot),
+            Place::Leaving => self.pages.push_newest(&mut self.leaving, slot),
+        }
+    }
+
+    fn unlink(&mut self, slot: Slot) {
+        match self.pages.value(slot).place {
+            Place::Kept => {
+                self.kept_bytes -= self.pages.page_bytes(slot);
+                let list = self.lists.entry(self.pages.list(slot)).or_default();
+                self.pages.unlink(&mut list.kept, slot);
+            }
+            Place::Spare => self.pages.unlink(&mut self.spare, slot),
+            Place::Leaving => self.pages.unlink(&mut self.leaving, slot),
+        }
+    }
+
+    /// Bytes that the page's list could still keep, and its oldest kept page.
+    fn room_in_list(&self, slot: Slot) -> Option<(u64, Option<Slot>)> {
+        let list = self.lists.get(&self.pages.list(slot))?;
+        let limit_bytes = self.limit_bytes(list.quota_bytes);
+        Some((limit_bytes.saturating_sub(list.kept.size_bytes()), list.kept.oldest()))
+    }
+
+    /// Makes room for an unlinked page among the kept ones of its list by those it replaces.
+    fn can_be_kept(&mut self, slot: Slot, before: Option<u64>) -> bool {
+        let size_bytes = self.pages.page_bytes(slot);
+        while let Some((room_bytes, oldest)) = self.room_in_list(slot) {
+            if size_bytes <= room_bytes {
+                return true;
+            }
+            match oldest {
+                Some(oldest) if self.replaces(before, oldest) => self.free(oldest),
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Makes room for an unlinked page among the spare ones by those it replaces.
+    fn can_be_spare(&mut self, slot: Slot, before: Option<u64>) -> bool {
+        let size_bytes = self.pages.page_bytes(slot);
+        loop {
+            if self.spare.size_bytes().saturating_add(size_bytes) <= self.spare_limit_bytes() {
+                return true;
+            }
+            match self.spare.oldest() {
+                Some(oldest) if self.replaces(before, oldest) => {
+                    self.unlink(oldest);
+                    self.link_newest(oldest, Place::Leaving);
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// From the kept pages of its list to the free list: among the spare ones as the oldest, where there is room.
+    fn free(&mut self, slot: Slot) {
+        self.unlink(slot);
+        let size_bytes = self.pages.page_bytes(slot);
+        if self.spare.size_bytes().saturating_add(size_bytes) <= self.spare_limit_bytes() {
+            let last = self.pages.value(slot).last;
+            self.pages.set_value(slot, State { place: Place::Spare, last });
+            self.pages.push_oldest(&mut self.spare, slot);
+        } else {
+            self.link_newest(slot, Place::Leaving);
+        }
+    }
+
+    fn free_what_is_beyond(&mut self, key: ListKey) {
+        while let Some(list) = self.lists.get(&key)
+            && let Some(oldest) = list.kept.oldest()
+            && (list.quota_bytes == 0 || list.kept.size_bytes() > self.limit_bytes(list.quota_bytes))
+        {
+            self.free(oldest);
+        }
+    }
+
+    /// The oldest page of the free list that can go. Those whose list has room again are kept instead.
+    fn free_victim(&mut self, place: Place, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
+        let mut next = match place {
+            Place::Leaving => self.leaving.oldest(),
+            _ => self.spare.oldest(),
+        };
+        while let Some(slot) = next {
+            next = self.pages.newer(slot);
+            if self.room_in_list(slot).is_some_and(|(room_bytes, _)| self.pages.page_bytes(slot) <= room_bytes) {
+                self.unlink(slot);
+                self.link_newest(slot, Place::Kept);
+            } else if can_go(self.pages.key(slot)) {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// A kept page that can go: of the list that wants room, if that is full, else of the one that is fullest.
+    ///
+    /// Of its own pages a scan takes the newest: with the oldest it would go round its list, each page pushing out the one that
+    /// is asked for next. Of other lists the oldest goes, since it may be of no query any more.
+    fn kept_victim(&self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
+        let mut lists: Vec<(bool, f64, ListKey, &List)> = Vec::with_capacity(self.lists.len());
+        for (key, list) in &self.lists {
+            let fullness = list.kept.size_bytes() as f64 / list.quota_bytes.max(1) as f64;
+            let room_bytes = self.limit_bytes(list.quota_bytes).saturating_sub(list.kept.size_bytes());
+            let full = list.kept.oldest().is_some_and(|oldest| self.pages.page_bytes(oldest) > room_bytes);
+            lists.push((full && incoming == Some(*key), fullness, *key, list));
+        }
+        lists.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
+        lists.into_iter().find_map(|(_, _, key, list)| match incoming == Some(key) {
+            true => self.pages.newest_that_can_go(&list.kept, can_go),
+            false => self.pages.oldest_that_can_go(&list.kept, can_go),
+        })
+    }
+
+    fn forget(&mut self, name: Slot) -> u64 {
+        let last = self.names.value(name);
+        self.names.unlink(&mut self.remembered, name);
+        self.names.remove(name);
+        last
+    }
+
+    fn remember(&mut self, page: PageKey, list: ListKey, last: u64) {
+        let name = self.names.insert(page, list, 0, last);
+        self.names.push_newest(&mut self.remembered, name);
+        let most = self.pages.page_count().saturating_mul(NAMES_PER_PAGE).max(FEWEST_NAMES);
+        while self.names.page_count() > most
+            && let Some(oldest) = self.remembered.oldest()
+        {
+            let last = self.forget(oldest);
+            self.reach_start = self.reach_start.max(last);
+        }
+    }
+}
+
+impl PagePolicy for Proportional {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
+        if self.pages.find(page).is_some() {
+            return self.touch(page);
+        }
+        self.now += 1;
+        let known = self.names.find(page).map(|name| self.forget(name));
+        let before = known.and_then(|last| self.earlier_use(last));
+        let last = if before.is_none() { known.unwrap_or(self.now) } else { self.now };
+        let slot = self.pages.insert(page, list, size_bytes, State { place: Place::Leaving, last });
+        self.memory_bytes = self.memory_bytes.map(|bytes| bytes.max(self.pages.size_bytes()));
+        let place = if self.can_be_kept(slot, before) {
+            Place::Kept
+        } else if self.can_be_spare(slot, before) {
+            Place::Spare
+        } else {
+            Place::Leaving
+        };
+        self.link_newest(slot, place);
+    }
+
+    fn touch(&mut self, page: PageKey) {
+        let Some(slot) = self.pages.find(page) else { return };
+        self.now += 1;
+        let State { place, last } = self.pages.value(slot);
+        let before = self.earlier_use(last);
+        if place == Place::Leaving && before.is_none() {
+            return;
+        }
+        self.unlink(slot);
+        self.pages.set_value(slot, State { place, last: self.now });
+        // What is stable stays so while it is used: room is asked for the others.
+        let place = match place {
+            Place::Kept => Place::Kept,
+            _ if self.can_be_kept(slot, before) => Place::Kept,
+            Place::Spare => Place::Spare,
+            Place::Leaving if self.can_be_spare(slot, before) => Place::Spare,
+            Place::Leaving => Place::Leaving,
+        };
+        self.link_newest(slot, place);
+    }
+
+    fn remove(&mut self, page: PageKey) {
+        let named = self.named.take_if(|named| *named == page).is_some();
+        if let Some(slot) = self.pages.find(page) {
+            let (list, last) = (self.pages.list(slot), self.pages.value(slot).last);
+            self.unlink(slot);
+            self.pages.remove(slot);
+            if named {
+                self.remember(page, list, last);
+            }
+        }
+    }
+
+    fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
+        self.memory_bytes = Some(self.pages.size_bytes());
+        while self.spare.size_bytes() > self.spare_limit_bytes()
+            && let Some(oldest) = self.spare.oldest()
+        {
+            self.unlink(oldest);
+            self.link_newest(oldest, Place::Leaving);
+        }
+        let slot = self
+            .free_victim(Place::Leaving, can_go)
+            .or_else(|| self.free_victim(Place::Spare, can_go))
+            .or_else(|| self.kept_victim(incoming, can_go))?;
+        self.named = Some(self.pages.key(slot));
+        self.named
+    }
+
+    fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
+        self.lists.values_mut().for_each(|list| list.quota_bytes = 0);
+        for (key, bytes) in quotas {
+            self.lists.entry(*key).or_default().quota_bytes = *bytes;
+        }
+        self.quota_bytes = self.lists.values().fold(0, |sum, list| sum.saturating_add(list.quota_bytes));
+        let keys: Vec<ListKey> = self.lists.keys().copied().collect();
+        keys.into_iter().for_each(|key| self.free_what_is_beyond(key));
+        self.lists.retain(|_, list| list.quota_bytes > 0);
+    }
+
+    fn held(&self) -> Vec<HeldBytes> {
+        let mut held: BTreeMap<ListKey, HeldBytes> = BTreeMap::new();
+        for (&list, &bytes) in self.pages.list_bytes() {
+            held.insert(list, HeldBytes { list, quota_bytes: 0, kept_bytes: 0, free_list_bytes: bytes });
+        }
+        for (&key, list) in &self.lists {
+            let nothing = HeldBytes { list: key, quota_bytes: 0, kept_bytes: 0, free_list_bytes: 0 };
+            let of_list = held.entry(key).or_insert(nothing);
+            of_list.quota_bytes = list.quota_bytes;
+            of_list.kept_bytes = list.kept.size_bytes();
+            of_list.free_list_bytes -= list.kept.size_bytes();
+        }
+        held.into_values().collect()
+    }
+}

@@ -1,0 +1,255 @@
+//! The rules of the places, on plain vectors.
+
+use super::*;
+use crate::page_cache::replay::{SlowPages, same_answers};
+
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    key: PageKey,
+    list: ListKey,
+    size_bytes: u64,
+    last: u64,
+}
+
+/// Oldest first each.
+#[derive(Debug, Default)]
+struct Slow {
+    kept: Vec<Page>,
+    spare: Vec<Page>,
+    leaving: Vec<Page>,
+    names: Vec<Page>,
+    quotas: BTreeMap<ListKey, u64>,
+    memory_bytes: Option<u64>,
+    now: u64,
+    reach_start: u64,
+    named: Option<PageKey>,
+}
+
+fn bytes<'a>(pages: impl IntoIterator<Item = &'a Page>) -> u64 {
+    pages.into_iter().map(|page| page.size_bytes).sum()
+}
+
+fn take(pages: &mut Vec<Page>, key: PageKey) -> Option<Page> {
+    let at = pages.iter().position(|page| page.key == key)?;
+    Some(pages.remove(at))
+}
+
+impl Slow {
+    fn all(&self) -> impl Iterator<Item = &Page> {
+        self.kept.iter().chain(&self.spare).chain(&self.leaving)
+    }
+
+    fn of(&self, list: ListKey) -> impl Iterator<Item = &Page> {
+        self.kept.iter().filter(move |page| page.list == list)
+    }
+
+    fn oldest_of(&self, list: ListKey) -> Option<Page> {
+        self.of(list).next().copied()
+    }
+
+    fn stable_bytes(&self) -> u64 {
+        self.memory_bytes.map_or(1 << 60, |bytes| bytes - bytes / 32)
+    }
+
+    fn limit_bytes(&self, list: ListKey) -> u64 {
+        let quota_bytes = self.quotas.get(&list).copied().unwrap_or(0);
+        let all_bytes: u64 = self.quotas.values().sum();
+        if all_bytes <= self.stable_bytes() { quota_bytes } else { quota_bytes * self.stable_bytes() / all_bytes }
+    }
+
+    fn spare_bytes(&self) -> u64 {
+        self.stable_bytes().saturating_sub(bytes(&self.kept))
+    }
+
+    fn fits_in_list(&self, page: &Page) -> bool {
+        self.quotas.contains_key(&page.list)
+            && bytes(self.of(page.list)) + page.size_bytes <= self.limit_bytes(page.list)
+    }
+
+    fn replaces(&self, before: Option<u64>, resident: &Page) -> bool {
+        let unused = self.now - resident.last;
+        match before {
+            Some(before) => (self.now - before) * 2 < unused,
+            None => unused > (self.now - self.reach_start) * 4,
+        }
+    }
+
+    fn earlier_use(&self, last: u64, page_count: usize) -> Option<u64> {
+        (self.now - last > page_count as u64 / 8).then_some(last)
+    }
+
+    fn free(&mut self, key: PageKey) {
+        if let Some(page) = take(&mut self.kept, key) {
+            match bytes(&self.spare) + page.size_bytes <= self.spare_bytes() {
+                true => self.spare.insert(0, page),
+                false => self.leaving.push(page),
+            }
+        }
+    }
+
+    fn try_keep(&mut self, page: &Page, before: Option<u64>) -> bool {
+        while !self.fits_in_list(page) {
+            match self.oldest_of(page.list) {
+                Some(oldest) if self.replaces(before, &oldest) => self.free(oldest.key),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn try_spare(&mut self, page: &Page, before: Option<u64>) -> bool {
+        while bytes(&self.spare) + page.size_bytes > self.spare_bytes() {
+            match self.spare.first().copied() {
+                Some(oldest) if self.replaces(before, &oldest) => {
+                    self.leaving.push(self.spare.remove(0));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+impl PagePolicy for Slow {
+    fn admit(&mut self, key: PageKey, list: ListKey, size_bytes: u64) {
+        self.now += 1;
+        let name = take(&mut self.names, key);
+        let page_count = self.all().count();
+        let before = name.and_then(|name| self.earlier_use(name.last, page_count));
+        let last = match (name, before) {
+            (Some(name), None) => name.last,
+            _ => self.now,
+        };
+        let page = Page { key, list, size_bytes, last };
+        let held_bytes = bytes(self.all()) + size_bytes;
+        self.memory_bytes = self.memory_bytes.map(|memory_bytes| memory_bytes.max(held_bytes));
+        if self.try_keep(&page, before) {
+            self.kept.push(page);
+        } else if self.try_spare(&page, before) {
+            self.spare.push(page);
+        } else {
+            self.leaving.push(page);
+        }
+    }
+
+    fn touch(&mut self, key: PageKey) {
+        if self.all().all(|page| page.key != key) {
+            return;
+        }
+        self.now += 1;
+        let page_count = self.all().count();
+        let used = |page: Page, now| Page { last: now, ..page };
+        if let Some(page) = take(&mut self.kept, key) {
+            self.kept.push(used(page, self.now));
+        } else if let Some(page) = take(&mut self.spare, key) {
+            let before = self.earlier_use(page.last, page_count);
+            match self.try_keep(&page, before) {
+                true => self.kept.push(used(page, self.now)),
+                false => self.spare.push(used(page, self.now)),
+            }
+        } else if let Some(at) = self.leaving.iter().position(|page| page.key == key)
+            && let Some(before) = self.earlier_use(self.leaving[at].last, page_count)
+        {
+            let page = self.leaving.remove(at);
+            if self.try_keep(&page, Some(before)) {
+                self.kept.push(used(page, self.now));
+            } else if self.try_spare(&page, Some(before)) {
+                self.spare.push(used(page, self.now));
+            } else {
+                self.leaving.push(used(page, self.now));
+            }
+        }
+    }
+
+    fn remove(&mut self, key: PageKey) {
+        let gone = [&mut self.kept, &mut self.spare, &mut self.leaving].into_iter().find_map(|pages| take(pages, key));
+        if self.named == Some(key) {
+            self.named = None;
+            self.names.extend(gone);
+            while self.names.len() > (4 * self.all().count()).max(1024) {
+                self.reach_start = self.reach_start.max(self.names.remove(0).last);
+            }
+        }
+    }
+
+    fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
+        self.memory_bytes = Some(bytes(self.all()));
+        while bytes(&self.spare) > self.spare_bytes() {
+            self.leaving.push(self.spare.remove(0));
+        }
+        let free: Vec<Page> = self.leaving.iter().chain(&self.spare).copied().collect();
+        for page in free {
+            if self.fits_in_list(&page) {
+                take(&mut self.leaving, page.key);
+                take(&mut self.spare, page.key);
+                self.kept.push(page);
+            } else if can_go(page.key) {
+                self.named = Some(page.key);
+                return self.named;
+            }
+        }
+        let full = |list| self.oldest_of(list).is_some_and(|page| !self.fits_in_list(&page));
+        let fullness = |list| bytes(self.of(list)) as f64 / self.quotas[&list] as f64;
+        let mut lists: Vec<ListKey> = self.quotas.keys().copied().collect();
+        lists.sort_by(|a, b| fullness(*b).total_cmp(&fullness(*a)));
+        if let Some(own) = incoming.filter(|own| full(*own)) {
+            lists.insert(0, own);
+        }
+        let victim = lists.into_iter().find_map(|list| {
+            let mut movable = self.of(list).filter(|page| can_go(page.key));
+            if incoming == Some(list) { movable.last() } else { movable.next() }
+        });
+        self.named = Some(victim?.key);
+        self.named
+    }
+
+    fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
+        self.quotas = quotas.iter().copied().filter(|quota| quota.1 > 0).collect();
+        let lists: std::collections::BTreeSet<ListKey> = self.kept.iter().map(|page| page.list).collect();
+        for list in lists {
+            while bytes(self.of(list)) > self.limit_bytes(list)
+                && let Some(oldest) = self.oldest_of(list)
+            {
+                self.free(oldest.key);
+            }
+        }
+    }
+
+    fn held(&self) -> Vec<HeldBytes> {
+        let mut held = SlowPages::sums(self.all().map(|page| (page.key, page.list, page.size_bytes)));
+        for list in self.quotas.keys() {
+            if held.iter().all(|held| held.list != *list) {
+                held.push(HeldBytes { list: *list, quota_bytes: 0, kept_bytes: 0, free_list_bytes: 0 });
+            }
+        }
+        held.sort_by_key(|held| held.list);
+        for held in &mut held {
+            let all_bytes = held.kept_bytes;
+            held.quota_bytes = self.quotas.get(&held.list).copied().unwrap_or(0);
+            held.kept_bytes = bytes(self.of(held.list));
+            held.free_list_bytes = all_bytes - held.kept_bytes;
+        }
+        held
+    }
+}
+
+#[test]
+fn pages_go_as_the_rules_say() {
+    for seed in 0..300 {
+        same_answers(seed, &mut Proportional::default(), &mut Slow::default());
+    }
+}
+
+#[test]
+fn names_are_bounded() {
+    let mut policy = Proportional::default();
+    for page in 0..20_000 {
+        let page = PageKey { source: 0, page };
+        while policy.pages.size_bytes() >= 300 {
+            let victim = policy.victim(None, &mut |_| true).unwrap_or(page);
+            policy.remove(victim);
+        }
+        policy.admit(page, ListKey(0), 1);
+    }
+    assert!((1100..=1200).contains(&policy.names.page_count()), "{} names", policy.names.page_count());
+}

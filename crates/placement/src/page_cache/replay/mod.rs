@@ -1,0 +1,8 @@
+//! A pool without bytes for tests: policies under random calls beside slow and obvious versions of themselves, and under
+//! scans like those of queries.
+
+mod calls;
+mod pool;
+mod scans;
+
+pub(super) use calls::{SlowPages, same_answers};
