@@ -43,8 +43,6 @@ const ONE_USE_PART: u64 = 8;
 /// Names are remembered for so many times the pages held: the reach of the rule, five times the memory. Their bytes are below
 /// one in a thousand of those of pages of 256 KiB.
 const NAMES_PER_PAGE: usize = 4;
-/// But for so many at least.
-const FEWEST_NAMES: usize = 1024;
 /// A page unused for so many times as long as names reach back makes way for any newcomer: scans that are so much larger than
 /// memory gain nothing by keeping it, and it may be of no query any more.
 const STALE_REACHES: u64 = 4;
@@ -263,7 +261,7 @@ impl Proportional {
     fn remember(&mut self, page: PageKey, list: ListKey, last: u64) {
         let name = self.names.insert(page, list, 0, last);
         self.names.push_newest(&mut self.remembered, name);
-        let most = self.pages.page_count().saturating_mul(NAMES_PER_PAGE).max(FEWEST_NAMES);
+        let most = self.pages.page_count().saturating_mul(NAMES_PER_PAGE);
         while self.names.page_count() > most
             && let Some(oldest) = self.remembered.oldest()
         {

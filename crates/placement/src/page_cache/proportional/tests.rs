@@ -166,7 +166,7 @@ impl PagePolicy for Slow {
         if self.named == Some(key) {
             self.named = None;
             self.names.extend(gone);
-            while self.names.len() > (4 * self.all().count()).max(1024) {
+            while self.names.len() > 4 * self.all().count() {
                 self.reach_start = self.reach_start.max(self.names.remove(0).last);
             }
         }
