@@ -45,7 +45,7 @@ const ONE_USE_PART: u64 = 8;
 const NAMES_PER_PAGE: usize = 4;
 /// A page unused for so many times as long as names reach back makes way for any newcomer: scans that are so much larger than
 /// memory gain nothing by keeping it, and it may be of no query any more.
-const STALE_REACHES: u64 = 4;
+const STALE_REACHES: u64 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {

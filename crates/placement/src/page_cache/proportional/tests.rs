@@ -70,7 +70,7 @@ impl Slow {
         let unused = self.now - resident.last;
         match before {
             Some(before) => (self.now - before) * 2 < unused,
-            None => unused > (self.now - self.reach_start) * 4,
+            None => unused > (self.now - self.reach_start) * 8,
         }
     }
 
