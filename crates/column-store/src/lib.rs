@@ -1,8 +1,10 @@
-//! Column pages: runs of values of one column as bytes, and those bytes as values again, decoded or not.
+//! Column pages: runs of values of one column as bytes, and those bytes as values again, decoded or not; and segments, the
+//! files that the pages of a table lie in.
 //!
 //! **Owns**: what the bytes of a page are (`docs/formats/column-pages.md`): header, checksum, zone map, NULLs, encodings; the
 //! way from Arrow arrays to pages and back, wholly or by mini-blocks of 1,024 values; views for who works on values without
-//! decoding them. **Does not own**: reading and writing files, memory, which encoding is worth its decoding (`placement`).
+//! decoding them; segments (`docs/formats/column-segments.md`): writing one, opening one, checking its pages. **Does not own**:
+//! which segments a table has, reading pages and the memory for them, which encoding is worth its decoding (`placement`).
 //!
 //! **Invariants**
 //! - A page decodes to the values and NULLs it was made of, floating-point numbers bit by bit; so does any range of its
@@ -10,7 +12,8 @@
 //! - Bytes that are not a page as it was written are an error, whatever they are, never a panic; nothing is allocated for more
 //!   than [`MAX_PAGE_VALUES`] values and the texts that the page has for them.
 //!
-//! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can share.
+//! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can share, and
+//! so is an open [`Segment`].
 //!
 //! **Papers**: the pages are those that HPCache (DaMoN 2022) caches. The layout of packed values is FastLanes' (PVLDB 2023)
 //! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020,
@@ -39,6 +42,7 @@ mod integers;
 mod page;
 #[cfg(test)]
 mod random;
+mod segment;
 mod texts;
 mod zone_map;
 
@@ -47,6 +51,10 @@ pub use error::PageError;
 pub use floats::{DecimalFloats, Float};
 pub use integers::{Deltas, Frame, FramesOfReference, Integers, Native, Runs};
 pub use page::{Body, HEADER_BYTES, Page, PageSummary, PhysicalType, Validity, encode, encode_as};
+pub use segment::{
+    EncodedRowGroup, PAGE_ALIGNMENT_BYTES, PageName, PagePlace, ROW_GROUP_ROWS, ROW_GROUP_TEXT_BYTES, RowGroup,
+    RowGroupBuilder, Segment, SegmentError, SegmentInfo, SegmentWriter, supports,
+};
 pub use texts::{Dictionary, SymbolTexts, Texts};
 pub use thermocline_placement::column_encoding::{Encoding, IntegerEncoding};
 pub use zone_map::{ZoneMap, ZoneValue};

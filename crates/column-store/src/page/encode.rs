@@ -27,6 +27,8 @@ pub struct PageSummary {
     pub null_count: usize,
     /// The least and greatest value.
     pub zone_map: ZoneMap,
+    /// The checksum in the header, of everything behind it.
+    pub checksum: u64,
 }
 
 /// A page that is being written: what the header needs beside the array, and the sections.
@@ -170,6 +172,7 @@ impl<'a> Source<'a> {
             draft.sections[VALIDITY_SECTION] = bitmap_bytes(nulls.inner());
         }
         let header = Header {
+            checksum: 0,
             value_count,
             null_count,
             physical_type: self.physical_type,
@@ -179,9 +182,9 @@ impl<'a> Source<'a> {
             zone_map,
         };
         let start = page.len();
-        write_page(&header, &draft.sections, page)?;
+        let checksum = write_page(&header, &draft.sections, page)?;
         let size_bytes = page.len() - start;
-        Ok(PageSummary { encoding, size_bytes, value_count, null_count, zone_map: header.zone_map })
+        Ok(PageSummary { encoding, size_bytes, value_count, null_count, zone_map: header.zone_map, checksum })
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) enum ValidityKind {
 /// A page's header, checked as far as it can be without its sections.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Header {
+    /// Where the page was read or written; before that 0.
+    pub(crate) checksum: u64,
     pub(crate) value_count: usize,
     pub(crate) null_count: usize,
     pub(crate) physical_type: PhysicalType,
@@ -95,7 +97,7 @@ pub(crate) fn encoding_codes(encoding: Encoding) -> (u8, u8) {
     }
 }
 
-fn encoding_of(code: u8, integer_code: u8) -> Result<Encoding, PageError> {
+pub(crate) fn encoding_of(code: u8, integer_code: u8) -> Result<Encoding, PageError> {
     let integers = match integer_code {
         0 => None,
         1 => Some(IntegerEncoding::FrameOfReference),
@@ -120,7 +122,7 @@ fn encoding_of(code: u8, integer_code: u8) -> Result<Encoding, PageError> {
     }
 }
 
-/// Appends a page of these sections to `page`, padding and checksum included.
+/// Appends a page of these sections to `page`, padding and checksum included, and returns the checksum.
 ///
 /// # Errors
 /// [`PageError::TooLong`] if the page would not fit its 32-bit lengths; `page` is as it was.
@@ -128,7 +130,7 @@ pub(crate) fn write_page(
     header: &Header,
     sections: &[Vec<u8>; SECTION_COUNT],
     page: &mut Vec<u8>,
-) -> Result<(), PageError> {
+) -> Result<u64, PageError> {
     let length: usize =
         HEADER_BYTES + sections.iter().map(|section| section.len().next_multiple_of(ALIGNMENT_BYTES)).sum::<usize>();
     if u32::try_from(length).is_err() {
@@ -166,7 +168,7 @@ pub(crate) fn write_page(
     }
     let checksum = xxh3_64(&page[start + COVERED_AT..]);
     page[start + CHECKSUM_AT..start + COVERED_AT].copy_from_slice(&checksum.to_le_bytes());
-    Ok(())
+    Ok(checksum)
 }
 
 /// Puts the checksum of a page's present bytes into its header.
@@ -209,14 +211,15 @@ impl Header {
                 expected_bytes: u64::from(length),
             });
         }
+        let expected = u64::from_le_bytes(std::array::from_fn(|index| bytes[CHECKSUM_AT + index]));
         if verify {
-            let expected = u64::from_le_bytes(std::array::from_fn(|index| bytes[CHECKSUM_AT + index]));
             let found = xxh3_64(&page[COVERED_AT..]);
             if found != expected {
                 return Err(PageError::Checksum { found, expected });
             }
         }
-        Self::read_fields(bytes, page.len())
+        let (header, sections) = Self::read_fields(bytes, page.len())?;
+        Ok((Self { checksum: expected, ..header }, sections))
     }
 
     fn read_fields(
@@ -279,6 +282,9 @@ impl Header {
             });
         }
         let exponent = bytes[EXPONENT_AT];
-        Ok((Self { value_count, null_count, physical_type, encoding, validity, exponent, zone_map }, sections))
+        Ok((
+            Self { checksum: 0, value_count, null_count, physical_type, encoding, validity, exponent, zone_map },
+            sections,
+        ))
     }
 }

@@ -16,12 +16,13 @@ mod header;
 mod physical_type;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
-mod tests;
+pub(crate) mod tests;
 mod text_values;
 mod validity;
 
 pub use encode::{PageSummary, encode, encode_as};
 pub use header::HEADER_BYTES;
+pub(crate) use header::{encoding_codes, encoding_of};
 pub use physical_type::PhysicalType;
 pub use validity::Validity;
 
@@ -133,6 +134,11 @@ impl<'a> Page<'a> {
         self.header.encoding
     }
 
+    /// The checksum in the header: of everything behind it.
+    pub fn checksum(&self) -> u64 {
+        self.header.checksum
+    }
+
     /// The least and greatest value.
     pub fn zone_map(&self) -> &ZoneMap {
         &self.header.zone_map
@@ -180,7 +186,7 @@ fn open_body<'a>(header: &Header, sections: &[Section<'a>; SECTION_COUNT]) -> Re
     let mismatch = || PageError::Field {
         field: "the encoding",
         offset: header::ENCODING_AT as u64,
-        found: u64::from(header::encoding_codes(header.encoding).0),
+        found: u64::from(encoding_codes(header.encoding).0),
         expected: format!("one of {} values", physical_type.name()),
     };
     let max_exponent = if matches!(header.encoding, Encoding::DecimalFloats(_)) { floats::MAX_EXPONENT } else { 0 };

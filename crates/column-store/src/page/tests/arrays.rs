@@ -14,7 +14,7 @@ use arrow::datatypes::{
 use crate::PhysicalType;
 use crate::random::Random;
 
-pub(super) fn types() -> Vec<DataType> {
+pub(crate) fn types() -> Vec<DataType> {
     use DataType::*;
     vec![
         Boolean,
@@ -44,7 +44,7 @@ pub(super) fn types() -> Vec<DataType> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Constant,
     Runs,
     Sorted,
@@ -53,12 +53,12 @@ pub(super) enum Shape {
     Extremes,
 }
 
-pub(super) const SHAPES: [Shape; 6] =
+pub(crate) const SHAPES: [Shape; 6] =
     [Shape::Constant, Shape::Runs, Shape::Sorted, Shape::Narrow, Shape::Any, Shape::Extremes];
 
 /// Which values are not NULL: all, none, or some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Nulls {
+pub(crate) enum Nulls {
     None,
     Some,
     All,
@@ -126,7 +126,7 @@ fn primitive<T: ArrowPrimitiveType>(values: impl Iterator<Item = Option<T::Nativ
 }
 
 /// An array of `count` values; it may be a slice out of a longer one.
-pub(super) fn array(random: &mut Random, data_type: &DataType, shape: Shape, nulls: Nulls, count: usize) -> ArrayRef {
+pub(crate) fn array(random: &mut Random, data_type: &DataType, shape: Shape, nulls: Nulls, count: usize) -> ArrayRef {
     let skipped = if random.one_in(2) { random.below(20) } else { 0 };
     let left_over = if random.one_in(2) { random.below(20) } else { 0 };
     let numbers = numbers(random, shape, count + skipped + left_over);

@@ -1,4 +1,4 @@
-mod arrays;
+pub(crate) mod arrays;
 mod damage;
 mod format;
 mod round_trip;
