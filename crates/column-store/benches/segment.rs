@@ -91,7 +91,9 @@ fn columns() -> Vec<(&'static str, ArrayRef)> {
         ("price, float", Arc::new(Float64Array::from_iter_values(rows().map(|row| price(row) as f64 / 100.0)))),
         (
             "price, NULLs",
-            Arc::new(Int64Array::from_iter(rows().map(|row| (scrambled(row, 14) % 9 > 0).then(|| price(row))))),
+            Arc::new(Int64Array::from_iter(
+                rows().map(|row| (!scrambled(row, 14).is_multiple_of(9)).then(|| price(row))),
+            )),
         ),
         ("priority, Utf8", texts(&priority)),
         ("shipmode, Utf8", texts(&mode)),

@@ -1,9 +1,9 @@
 //! From an Arrow array to a page.
 
-use arrow::array::{Array, AsArray, BooleanArray, GenericByteArray, GenericByteViewArray};
+use arrow::array::{Array, AsArray, BooleanArray, GenericByteArray, GenericByteViewArray, MAX_INLINE_VIEW_LEN};
 use arrow::datatypes::{
-    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, DataType, LargeBinaryType, LargeUtf8Type, StringViewType,
-    Utf8Type,
+    ArrowNativeType, BinaryType, BinaryViewType, ByteArrayType, ByteViewType, DataType, LargeBinaryType, LargeUtf8Type,
+    StringViewType, Utf8Type,
 };
 use thermocline_placement::column_encoding::{Candidate, Encoding, choose};
 
@@ -12,6 +12,7 @@ use super::header::{Header, SECTION_COUNT, ValidityKind, write_page};
 use super::validity::bitmap_bytes;
 use super::{PhysicalType, VALIDITY_SECTION, VALUES_SECTION, fixed_width, text_values};
 use crate::integers::IntegerStatistics;
+use crate::texts::Text;
 use crate::{MAX_PAGE_VALUES, PageError, ZoneMap};
 
 /// What was written.
@@ -44,7 +45,7 @@ pub(super) enum Values<'a> {
     Booleans(&'a BooleanArray),
     Patterns { patterns: Vec<u64>, statistics: IntegerStatistics },
     Wide(Vec<i128>),
-    Texts(Vec<&'a [u8]>),
+    Texts(Vec<Text<'a>>),
 }
 
 /// Appends the values of `array` to `page` as one page, in the encoding that costs least (`placement`'s `column_encoding`).
@@ -203,18 +204,22 @@ fn write_booleans(
     Ok(())
 }
 
-fn texts<T: ByteArrayType>(array: &GenericByteArray<T>) -> Vec<&[u8]> {
+fn texts<T: ByteArrayType>(array: &GenericByteArray<T>) -> Vec<Text<'_>> {
     let bytes = array.value_data();
-    array
-        .value_offsets()
-        .array_windows::<2>()
-        .map(|ends| {
-            use arrow::datatypes::ArrowNativeType;
-            &bytes[ends[0].as_usize()..ends[1].as_usize()]
-        })
-        .collect()
+    let ends = array.value_offsets().array_windows::<2>();
+    ends.map(|[start, end]| Text::within(bytes, start.as_usize(), end.as_usize())).collect()
 }
 
-fn viewed_texts<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> Vec<&[u8]> {
-    (0..array.len()).map(|index| AsRef::<[u8]>::as_ref(array.value(index))).collect()
+fn viewed_texts<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> Vec<Text<'_>> {
+    // The length, and then up to twelve bytes of text; or else where the text is.
+    let views = array.views().iter().enumerate();
+    views
+        .map(|(index, view)| {
+            let bytes: &[u8] = array.value(index).as_ref();
+            match *view as u32 {
+                0..=MAX_INLINE_VIEW_LEN => Text::with_head(bytes, *view >> 32),
+                _ => Text::new(bytes),
+            }
+        })
+        .collect()
 }

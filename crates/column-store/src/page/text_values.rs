@@ -1,5 +1,7 @@
 //! Texts and binaries: the ways they can be written, and writing them.
 
+use std::borrow::Cow;
+
 use arrow::buffer::NullBuffer;
 use thermocline_placement::column_encoding::{Candidate, Encoding, IntegerEncoding};
 
@@ -9,20 +11,19 @@ use super::fixed_width::{filled, integer_candidates};
 use crate::ZoneMap;
 use crate::integers::{self, IntegerStatistics};
 use crate::texts::symbols::{self, SymbolTable};
-use crate::texts::{self, DistinctTexts, dictionary};
+use crate::texts::{self, DistinctTexts, Text, dictionary};
 
 /// Texts, and what was found out about them.
 pub(super) struct Plan<'a, 't> {
-    texts: &'a [&'t [u8]],
+    texts: &'a [Text<'t>],
     nulls: Option<&'a NullBuffer>,
     /// Bytes of the texts that are not NULL.
     text_bytes: usize,
-    starts: IntegerStatistics,
     dictionary: Option<CodedTexts>,
     /// A table of symbols, and the share of the texts' bytes that it leaves.
     symbols: Option<(SymbolTable, f64)>,
     /// The least and the greatest text that is not NULL.
-    bounds: (&'t [u8], &'t [u8]),
+    bounds: (Text<'t>, Text<'t>),
 }
 
 /// A dictionary that has been made.
@@ -44,28 +45,24 @@ impl CodedTexts {
 
 impl<'a, 't> Plan<'a, 't> {
     /// `forced` is the encoding if it is not to be chosen. There is a text that is not NULL.
-    pub(super) fn of(texts: &'a [&'t [u8]], nulls: Option<&'a NullBuffer>, forced: Option<Encoding>) -> Self {
-        let filled = filled(texts, nulls, |text| text);
-        let mut text_bytes = 0;
-        let starts: Vec<u64> = written(texts, nulls)
-            .map(|text| {
-                let start = text_bytes as u64;
-                text_bytes += text.len();
-                start
-            })
-            .collect();
-        let starts = IntegerStatistics::of(&starts, false);
-        let is_constant = filled.iter().all(|text| *text == filled[0]);
+    pub(super) fn of(texts: &'a [Text<'t>], nulls: Option<&'a NullBuffer>, forced: Option<Encoding>) -> Self {
+        let filled = match nulls {
+            Some(_) => Cow::Owned(filled(texts, nulls, |text| text)),
+            None => Cow::Borrowed(texts),
+        };
+        let text_bytes = written(texts, nulls).map(<[u8]>::len).sum();
         let distinct = match forced {
-            Some(Encoding::Dictionary(_)) => DistinctTexts::of(&filled, filled.len()),
+            Some(Encoding::Dictionary(_)) => DistinctTexts::of(&filled, filled.len(), true),
             // With more entries than this a dictionary saves less than it costs, whatever the texts' lengths.
-            None if !is_constant => DistinctTexts::of(&filled, filled.len() / 2 + 1),
+            None => DistinctTexts::of(&filled, filled.len() / 2 + 1, false),
             _ => None,
         };
-        let some_of_each = distinct.as_ref().map_or(filled.as_slice(), |distinct| distinct.texts());
+        let some_of_each = distinct.as_ref().map_or(filled.as_ref(), |distinct| distinct.texts());
         let bounds = some_of_each
             .iter()
             .fold((filled[0], filled[0]), |(least, greatest), text| (least.min(*text), greatest.max(*text)));
+        let is_dictionary = matches!(forced, Some(Encoding::Dictionary(_)));
+        let distinct = distinct.filter(|distinct| is_dictionary || distinct.texts().len() > 1);
         let dictionary = distinct.map(|distinct| {
             let mut sections = [Vec::new(), Vec::new()];
             let [starts, bytes] = &mut sections;
@@ -73,7 +70,7 @@ impl<'a, 't> Plan<'a, 't> {
             let statistics = IntegerStatistics::of(&codes, false);
             CodedTexts { sections, codes, statistics }
         });
-        let mut plan = Self { texts, nulls, text_bytes, starts, dictionary, symbols: None, bounds };
+        let mut plan = Self { texts, nulls, text_bytes, dictionary, symbols: None, bounds };
         let with_symbols = match forced {
             Some(encoding) => encoding == Encoding::Symbols,
             None => plan.may_gain_by_symbols(),
@@ -86,7 +83,7 @@ impl<'a, 't> Plan<'a, 't> {
     }
 
     pub(super) fn zone_map(&self) -> ZoneMap {
-        ZoneMap::bytes(self.bounds.0, self.bounds.1)
+        ZoneMap::bytes(self.bounds.0.bytes(), self.bounds.1.bytes())
     }
 
     fn is_constant(&self) -> bool {
@@ -109,13 +106,23 @@ impl<'a, 't> Plan<'a, 't> {
             let size_bytes = (self.text_bytes / self.texts.len()) as u64;
             return vec![Candidate { encoding: Encoding::Constant, size_bytes, decoded_bytes, run_count: 0 }];
         }
-        let starts_bytes = self.starts.size_bytes(IntegerEncoding::Delta);
-        let size_bytes = (starts_bytes + self.text_bytes) as u64;
-        let mut all = vec![Candidate { encoding: Encoding::Plain, size_bytes, decoded_bytes, run_count: 0 }];
+        let mut all = Vec::new();
         if let Some(dictionary) = &self.dictionary {
             let entries_bytes = dictionary.entries_bytes();
             all.extend(integer_candidates(&dictionary.statistics, decoded_bytes, entries_bytes, Encoding::Dictionary));
         }
+        let plain = |starts_bytes| {
+            let size_bytes = (starts_bytes + self.text_bytes) as u64;
+            Candidate { encoding: Encoding::Plain, size_bytes, decoded_bytes, run_count: 0 }
+        };
+        // Where texts start need not be counted if the texts alone cost more than a dictionary.
+        let value_count = self.texts.len() as u64;
+        let least_ns = plain(0).cost_ns(value_count);
+        if self.symbols.is_none() && all.iter().any(|candidate| candidate.cost_ns(value_count) < least_ns) {
+            return all;
+        }
+        let starts_bytes = self.starts_bytes();
+        all.insert(0, plain(starts_bytes));
         if let Some((table, share)) = &self.symbols {
             // Starts of shorter texts take fewer bits; as many as before is the most.
             let encoded_bytes = (self.text_bytes as f64 * share) as usize;
@@ -125,10 +132,23 @@ impl<'a, 't> Plan<'a, 't> {
         all
     }
 
+    /// What the starts of plain texts take.
+    fn starts_bytes(&self) -> usize {
+        let mut end = 0;
+        let starts: Vec<u64> = written(self.texts, self.nulls)
+            .map(|text| {
+                let start = end;
+                end += text.len() as u64;
+                start
+            })
+            .collect();
+        IntegerStatistics::of(&starts, false).size_bytes(IntegerEncoding::Delta)
+    }
+
     pub(super) fn write(mut self, encoding: Encoding, draft: &mut Draft) -> Result<(), &'static str> {
         match encoding {
             Encoding::Constant if self.is_constant() => {
-                draft.sections[VALUES_SECTION] = self.bounds.0.to_vec();
+                draft.sections[VALUES_SECTION] = self.bounds.0.bytes().to_vec();
             }
             Encoding::Constant => return Err("they are not all the same"),
             Encoding::Plain => {
@@ -159,10 +179,10 @@ impl<'a, 't> Plan<'a, 't> {
 }
 
 /// The texts, empty ones for NULLs.
-fn written<'t>(texts: &[&'t [u8]], nulls: Option<&NullBuffer>) -> impl ExactSizeIterator<Item = &'t [u8]> {
+fn written<'t>(texts: &[Text<'t>], nulls: Option<&NullBuffer>) -> impl ExactSizeIterator<Item = &'t [u8]> {
     texts.iter().enumerate().map(
         move |(index, text)| {
-            if nulls.is_none_or(|nulls| nulls.is_valid(index)) { *text } else { &[] }
+            if nulls.is_none_or(|nulls| nulls.is_valid(index)) { text.bytes() } else { &[] }
         },
     )
 }

@@ -22,7 +22,7 @@ pub(crate) fn write(distinct: &DistinctTexts<'_>, starts: &mut Vec<u8>, bytes: &
     for (code, index) in order.into_iter().enumerate() {
         codes[index as usize] = code as u64;
         starts.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(distinct.texts()[index as usize]);
+        bytes.extend_from_slice(distinct.texts()[index as usize].bytes());
     }
     starts.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     distinct.places().iter().map(|place| codes[*place as usize]).collect()

@@ -2,72 +2,122 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::Text;
+
 /// Values after which a column that hardly repeats is given up.
 const TRIAL_VALUES: usize = 4096;
+/// Slots looked at for each value, on average, after which texts whose hashes collide are given up: random ones need less than
+/// two.
+const MOST_STEPS: usize = 16;
 const EMPTY: u32 = u32::MAX;
 
 /// Distinct texts in the order in which they were found.
 #[derive(Debug)]
 pub(crate) struct DistinctTexts<'t> {
-    texts: Vec<&'t [u8]>,
+    texts: Vec<Text<'t>>,
     places: Vec<u32>,
 }
 
-/// An open-addressing table from a text's hash to its place.
+/// What a text is looked up by: of one of up to 16 bytes all of it, of a longer one a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    bits: u128,
+    length: u32,
+}
+
+impl Key {
+    #[inline]
+    fn of(text: &Text<'_>) -> Self {
+        let bits = text.whole_head().unwrap_or_else(|| u128::from(xxh3_64(text.bytes())));
+        Self { bits, length: text.len() as u32 }
+    }
+
+    /// Whether the key is not all of the text.
+    #[inline]
+    fn is_hash(&self) -> bool {
+        self.length as usize > size_of::<u128>()
+    }
+
+    /// Which slot to look at first. Folded products of both halves, as in wyhash: every bit of the text counts.
+    #[inline]
+    fn slot(&self) -> usize {
+        const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
+        const SECOND: u64 = 0xe703_7ed1_a0b4_28db;
+        let low = self.bits as u64 ^ FIRST;
+        let high = (self.bits >> 64) as u64 ^ SECOND ^ u64::from(self.length) << 32;
+        let product = u128::from(low) * u128::from(high);
+        let folded = product as u64 ^ (product >> 64) as u64;
+        (folded ^ folded >> 32) as usize
+    }
+}
+
+/// A key, and the place of its text or [`EMPTY`].
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    key: Key,
+    place: u32,
+}
+
+/// An open-addressing table from keys to places.
 struct Table {
-    /// High half of the hash, and place.
-    slots: Vec<(u32, u32)>,
+    slots: Vec<Slot>,
 }
 
 impl Table {
+    /// A power of two.
     fn with_slots(slot_count: usize) -> Self {
-        Self { slots: vec![(0, EMPTY); slot_count] }
+        Self { slots: vec![Slot { key: Key { bits: 0, length: 0 }, place: EMPTY }; slot_count] }
     }
 
-    /// The slot of a text, or the empty one where it belongs.
-    fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
+    /// The index of a key's slot, or of the empty one where it belongs; and how many others were looked at.
+    #[inline]
+    fn find(&self, key: &Key, is_it: impl Fn(u32) -> bool) -> (usize, usize) {
         let mask = self.slots.len() - 1;
-        let mut slot = hash as usize & mask;
+        let mut index = key.slot() & mask;
+        let mut steps = 0;
         loop {
-            let (high, place) = self.slots[slot];
-            if place == EMPTY || (high == (hash >> 32) as u32 && is_it(place)) {
-                return slot;
+            let slot = &self.slots[index];
+            if slot.place == EMPTY || (slot.key == *key && (!key.is_hash() || is_it(slot.place))) {
+                return (index, steps);
             }
-            slot = (slot + 1) & mask;
+            index = (index + 1) & mask;
+            steps += 1;
         }
     }
 }
 
 impl<'t> DistinctTexts<'t> {
-    /// `None` if more than `limit` texts are distinct, or if the first thousands hardly repeat.
-    pub(crate) fn of(texts: &[&'t [u8]], limit: usize) -> Option<Self> {
+    /// `None` if more than `limit` texts are distinct, or, without `persist`, if the first thousands hardly repeat or hashes
+    /// collide too often.
+    pub(crate) fn of(texts: &[Text<'t>], limit: usize, persist: bool) -> Option<Self> {
         let mut distinct = Self { texts: Vec::new(), places: Vec::with_capacity(texts.len()) };
         let mut table = Table::with_slots(1024);
+        let mut steps_left = TRIAL_VALUES + texts.len().saturating_mul(MOST_STEPS);
         for (index, text) in texts.iter().enumerate() {
-            // Neighbours are often equal.
-            if index > 0 && *text == texts[index - 1] {
-                distinct.places.push(distinct.places[index - 1]);
-                continue;
+            let key = Key::of(text);
+            let (slot, steps) = table.find(&key, |place| distinct.texts[place as usize] == *text);
+            steps_left = steps_left.saturating_sub(steps);
+            if steps_left == 0 && !persist {
+                return None;
             }
-            let hash = xxh3_64(text);
-            let slot = table.slot(hash, |place| distinct.texts[place as usize] == *text);
-            if table.slots[slot].1 != EMPTY {
-                distinct.places.push(table.slots[slot].1);
+            let found = table.slots[slot].place;
+            if found != EMPTY {
+                distinct.places.push(found);
                 continue;
             }
             let place = distinct.texts.len();
-            if place >= limit || (index >= TRIAL_VALUES && place > index / 4 * 3) {
+            let hardly_repeat = index >= TRIAL_VALUES && place > index / 4 * 3;
+            if place >= limit || (hardly_repeat && !persist) {
                 return None;
             }
-            table.slots[slot] = ((hash >> 32) as u32, place as u32);
-            distinct.texts.push(text);
+            table.slots[slot] = Slot { key, place: place as u32 };
+            distinct.texts.push(*text);
             distinct.places.push(place as u32);
             if distinct.texts.len() * 2 > table.slots.len() {
                 let mut wider = Table::with_slots(table.slots.len() * 4);
-                for (place, text) in distinct.texts.iter().enumerate() {
-                    let hash = xxh3_64(text);
-                    let slot = wider.slot(hash, |_| false);
-                    wider.slots[slot] = ((hash >> 32) as u32, place as u32);
+                for slot in table.slots.iter().filter(|slot| slot.place != EMPTY) {
+                    let (index, _) = wider.find(&slot.key, |_| false);
+                    wider.slots[index] = *slot;
                 }
                 table = wider;
             }
@@ -76,12 +126,64 @@ impl<'t> DistinctTexts<'t> {
     }
 
     /// The texts, each once.
-    pub(crate) fn texts(&self) -> &[&'t [u8]] {
+    pub(crate) fn texts(&self) -> &[Text<'t>] {
         &self.texts
     }
 
     /// For each value the index of its text.
     pub(crate) fn places(&self) -> &[u32] {
         &self.places
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn every_text_is_found_once_in_the_order_of_a_plain_map() {
+        for seed in 0..60 {
+            let mut random = Random::new(seed);
+            let kinds = *random.pick(&[1, 5, 300, 3000]);
+            let owned: Vec<Vec<u8>> = (0..5000)
+                .map(|_| {
+                    let kind = random.below(kinds);
+                    // Lengths around that of a key, and texts that differ in their last byte or their length alone.
+                    let mut text = vec![0; kind % 19];
+                    text.extend_from_slice(&(kind as u16).to_le_bytes()[..if kind < 256 { 1 } else { 2 }]);
+                    text
+                })
+                .collect();
+            let texts: Vec<Text<'_>> = owned.iter().map(|bytes| Text::new(bytes)).collect();
+            let mut places = HashMap::new();
+            let expected: Vec<u32> = owned
+                .iter()
+                .map(|bytes| {
+                    let next = places.len() as u32;
+                    *places.entry(bytes).or_insert(next)
+                })
+                .collect();
+            let distinct = DistinctTexts::of(&texts, texts.len(), true).unwrap();
+            assert_eq!(distinct.places(), expected, "seed {seed}");
+            assert_eq!(distinct.texts().len(), places.len(), "seed {seed}");
+            for (text, place) in &places {
+                assert_eq!(distinct.texts()[*place as usize].bytes(), text.as_slice(), "seed {seed}");
+            }
+            if places.len() > 1 {
+                assert!(DistinctTexts::of(&texts, places.len() - 1, true).is_none(), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_that_hardly_repeat_are_given_up_unless_asked_for() {
+        let owned: Vec<String> = (0..20_000).map(|index| format!("a text of its own, {index}")).collect();
+        let texts: Vec<Text<'_>> = owned.iter().map(|text| Text::new(text.as_bytes())).collect();
+        assert!(DistinctTexts::of(&texts, texts.len(), false).is_none());
+        assert_eq!(DistinctTexts::of(&texts, texts.len(), true).unwrap().texts().len(), 20_000);
     }
 }

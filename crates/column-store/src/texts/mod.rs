@@ -11,10 +11,12 @@
 pub(crate) mod dictionary;
 mod distinct;
 pub(crate) mod symbols;
+mod text;
 
 pub use dictionary::Dictionary;
 pub(crate) use distinct::DistinctTexts;
 pub use symbols::SymbolTexts;
+pub(crate) use text::Text;
 
 use std::ops::Range;
 
