@@ -1,7 +1,8 @@
 //! What loading a column table takes: row groups of columns as those of the Star Schema Benchmark's `lineorder`, encoded from
 //! batches of 8,192 rows and written to a segment in memory.
 //!
-//! `cargo bench -p thermocline-column-store --bench segment`. One thread, each line the best of several rounds.
+//! `cargo bench -p thermocline-column-store --bench segment [-- part of a column's name]`. One thread, each line the best of
+//! several rounds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::hint::black_box;
@@ -139,8 +140,10 @@ fn best_seconds(mut round: impl FnMut()) -> f64 {
 
 fn main() {
     let columns = columns();
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()));
     println!("column              M values/s  B a value  encoding");
-    for column in &columns {
+    for column in columns.iter().filter(|(name, _)| is_wanted(name)) {
         let (schema, batches) = batches(std::slice::from_ref(column));
         let seconds = best_seconds(|| drop(black_box(EncodedRowGroup::encode(&schema, &batches).unwrap())));
         let medium: Arc<dyn Medium> = Arc::new(MemoryMedium::new());
@@ -158,6 +161,9 @@ fn main() {
         );
     }
 
+    if wanted.is_some() {
+        return;
+    }
     let (schema, batches) = batches(&columns[..17]);
     let mut size_bytes = 0;
     let seconds = best_seconds(|| {

@@ -58,21 +58,16 @@ impl Counts {
     fn of(table: &SymbolTable, sample: &[&[u8]]) -> Self {
         let mut counts = Self { single: vec![0; COUNTED], pairs: vec![0; COUNTED * COUNTED] };
         for text in sample {
-            let mut rest: &[u8] = text;
             let mut last = None;
-            while let Some(first) = rest.first() {
-                let (counted, length) = match table.longest(rest) {
-                    Some((code, symbol)) => (256 + usize::from(code), symbol.length),
-                    None => (usize::from(*first), 1),
-                };
+            table.walk(text, |code, first| {
+                let counted = code.map_or(usize::from(first), |code| 256 + usize::from(code));
                 counts.count(last, counted);
-                if length > 1 {
+                if code.is_some_and(|code| table.symbols[usize::from(code)].length > 1) {
                     // Its first byte alone is a candidate too, and so is the one before made longer by it.
-                    counts.count(last, usize::from(*first));
+                    counts.count(last, usize::from(first));
                 }
                 last = Some(counted);
-                rest = &rest[length..];
-            }
+            });
         }
         counts
     }

@@ -11,8 +11,8 @@
 //! each). A byte of a written text is the index of a symbol, or 255 and then a byte as it is.
 //!
 //! **Paper**: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (PVLDB 2020), §3 and §4. Deviations:
-//! symbols are found in buckets by their first two bytes, longest first, so that none is lost as in the paper's hash table of
-//! one symbol a slot.
+//! the symbols that may be next are looked up by length, longest first, so that none is lost as in the paper's hash table of one
+//! symbol a slot.
 
 mod builder;
 #[cfg(test)]
@@ -65,83 +65,118 @@ fn mask(length: usize) -> u64 {
     u64::MAX >> (64 - 8 * length)
 }
 
-/// Buckets of symbols of two and more bytes.
-const BUCKETS: usize = 2048;
+/// Slots for symbols of two and more bytes, four for each that there can be: nearly every one is found where it belongs.
+const SLOTS: usize = 1024;
 /// No symbol.
 const NONE: u16 = u16::MAX;
 
-/// The bucket of the symbols that start with the two low bytes of `word`.
+/// Where to look first for what the low bytes of a word are, zeros above them.
 #[inline(always)]
-fn bucket(word: u64) -> usize {
-    // Fibonacci hashing: the high bits of the product depend on all of the 16.
-    ((word as u16).wrapping_mul(0x9e37) >> 5) as usize
+fn slot(bytes: u64) -> usize {
+    // Fibonacci hashing: the high bits of the product depend on all bytes.
+    (bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS.ilog2())) as usize
+}
+
+/// Where it says which lengths the symbols have that start with the two low bytes of `word`.
+#[inline(always)]
+fn pair_slot(word: u64) -> usize {
+    slot(word & 0xffff)
+}
+
+/// The low bytes of a word are the first of `text`; zeros behind its end.
+#[inline]
+fn first_word(text: &[u8]) -> u64 {
+    match text.first_chunk::<8>() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
 }
 
 /// Symbols, and how to find the longest that a text starts with.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
-    /// Those of two and more bytes by bucket, the longest first; then those of one.
     symbols: Vec<Symbol>,
-    /// Of each bucket the index of its first symbol, and where the last one ends.
-    buckets: Vec<u16>,
+    /// Symbols of two and more bytes with their indexes, each in the first free slot from its own on.
+    slots: Vec<(Symbol, u16)>,
+    /// Of each pair of bytes, by its slot, a bit for each length of symbols that start so: bit 1 for two bytes. Pairs that share
+    /// a slot share the bits.
+    lengths: Vec<u8>,
     /// Symbols of one byte.
     single: [u16; 256],
 }
 
 impl SymbolTable {
+    /// Of symbols that are all different.
     fn new(mut symbols: Vec<Symbol>) -> Self {
         symbols.truncate(MAX_SYMBOLS);
-        let place = |symbol: &Symbol| if symbol.length > 1 { bucket(symbol.bytes) } else { BUCKETS };
-        symbols.sort_unstable_by_key(|symbol| (place(symbol), MAX_LENGTH - symbol.length, symbol.bytes));
-        let mut buckets = vec![0; BUCKETS + 1];
+        symbols.sort_unstable();
+        let mut slots = vec![(Symbol { bytes: 0, length: 0 }, NONE); SLOTS];
+        let mut lengths = vec![0; SLOTS];
         let mut single = [NONE; 256];
         for (index, symbol) in symbols.iter().enumerate() {
-            match symbol.length {
-                1 => single[usize::from(symbol.first())] = index as u16,
-                _ => buckets[place(symbol) + 1] += 1,
+            if symbol.length == 1 {
+                single[usize::from(symbol.first())] = index as u16;
+                continue;
             }
+            let mut at = slot(symbol.bytes);
+            while slots[at].1 != NONE {
+                at = (at + 1) % SLOTS;
+            }
+            slots[at] = (*symbol, index as u16);
+            lengths[pair_slot(symbol.bytes)] |= 1 << (symbol.length - 1);
         }
-        for index in 0..BUCKETS {
-            buckets[index + 1] += buckets[index];
-        }
-        Self { symbols, buckets, single }
+        Self { symbols, slots, lengths, single }
     }
 
-    /// The longest symbol at the start of `text`, which is not empty.
+    /// The longest symbol of at most `most` bytes that `word` starts with: its code and length. `most` is 1 to 8.
     #[inline]
-    fn longest(&self, text: &[u8]) -> Option<(u8, Symbol)> {
-        let word = match text.first_chunk::<8>() {
-            Some(bytes) => u64::from_le_bytes(*bytes),
-            None => text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        let bucket = bucket(word);
-        let (start, end) = (self.buckets[bucket], self.buckets[bucket + 1]);
-        for index in start..end {
-            let symbol = self.symbols[usize::from(index)];
-            if word & mask(symbol.length) == symbol.bytes && symbol.length <= text.len() {
-                return Some((index as u8, symbol));
+    fn longest(&self, word: u64, most: usize) -> Option<(u8, usize)> {
+        let mut lengths = self.lengths[pair_slot(word)] & (0xff >> (MAX_LENGTH - most));
+        while lengths != 0 {
+            let length = lengths.ilog2() as usize + 1;
+            lengths ^= 1 << (length - 1);
+            let wanted = Symbol { bytes: word & mask(length), length };
+            let mut at = slot(wanted.bytes);
+            // There are free slots, so that this ends.
+            while self.slots[at].1 != NONE {
+                if self.slots[at].0 == wanted {
+                    return Some((self.slots[at].1 as u8, length));
+                }
+                at = (at + 1) % SLOTS;
             }
         }
         match self.single[usize::from(word as u8)] {
             NONE => None,
-            index => Some((index as u8, Symbol::byte(word as u8))),
+            index => Some((index as u8, 1)),
+        }
+    }
+
+    /// Calls `each` for all that a text is written as: the code, or `None` for a byte that is no symbol, and the first byte.
+    #[inline]
+    fn walk(&self, mut text: &[u8], mut each: impl FnMut(Option<u8>, u8)) {
+        while text.len() >= MAX_LENGTH {
+            let word = first_word(text);
+            let (code, length) = self.longest(word, MAX_LENGTH).map_or((None, 1), |(code, length)| (Some(code), length));
+            each(code, word as u8);
+            text = &text[length..];
+        }
+        // What is left fits a word.
+        let mut word = first_word(text);
+        let mut left = text.len();
+        while left > 0 {
+            let (code, length) = self.longest(word, left).map_or((None, 1), |(code, length)| (Some(code), length));
+            each(code, word as u8);
+            word >>= 8 * length;
+            left -= length;
         }
     }
 
     /// Appends a text in symbols.
-    pub(crate) fn encode(&self, mut text: &[u8], encoded: &mut Vec<u8>) {
-        while let Some((first, rest)) = text.split_first() {
-            match self.longest(text) {
-                Some((code, symbol)) => {
-                    encoded.push(code);
-                    text = &text[symbol.length..];
-                }
-                None => {
-                    encoded.extend_from_slice(&[ESCAPE, *first]);
-                    text = rest;
-                }
-            }
-        }
+    pub(crate) fn encode(&self, text: &[u8], encoded: &mut Vec<u8>) {
+        self.walk(text, |code, byte| match code {
+            Some(code) => encoded.push(code),
+            None => encoded.extend_from_slice(&[ESCAPE, byte]),
+        });
     }
 
     /// Bytes of the section.
