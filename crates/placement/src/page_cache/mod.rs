@@ -13,6 +13,7 @@
 
 pub mod lfu;
 pub mod lru;
+pub mod model;
 pub mod mru;
 pub mod os;
 mod page_table;
