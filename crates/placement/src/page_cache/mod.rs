@@ -23,6 +23,7 @@ pub mod proportional;
 #[cfg(test)]
 mod replay;
 pub mod two_queue;
+pub mod window;
 
 pub use policy::{HeldBytes, ListKey, PageKey, PagePolicy};
 pub use policy_name::{PagePolicyName, UnknownPagePolicy};

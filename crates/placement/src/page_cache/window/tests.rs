@@ -1,0 +1,108 @@
+//! What the window remembers, and where the estimates settle.
+
+use super::*;
+use crate::operator_cache::trace::random::Random;
+use crate::page_cache::model::{Combination, Rates, Shares, workload_s};
+
+#[test]
+fn the_merged_view_takes_about_as_long_as_the_last_runs_one_by_one() {
+    for seed in 0..50 {
+        let mut random = Random::new(seed);
+        let mut window = PipelineWindow::new(1 + random.below(20) as usize);
+        let mut all: Vec<Pipeline> = Vec::new();
+        for _ in 0..random.below(60) {
+            let columns: Vec<_> = (0..1 + random.below(3))
+                .map(|_| (ListKey(random.below(3) as u32), 1_000_000 * (1 + random.below(2)) + random.below(1000)))
+                .collect();
+            let throughput_bytes_per_s = [1e7, 1.01e7, 3e7][random.below(3) as usize];
+            let run = window.start(random.below(5), columns.clone());
+            window.finish(run, throughput_bytes_per_s);
+            all.push(Pipeline { columns, throughput_bytes_per_s, weight: 1.0 });
+        }
+        let last = &all[all.len().saturating_sub(window.capacity)..];
+        let merged = window.merged();
+        assert_eq!(merged.iter().map(|of| of.weight).sum::<f64>(), last.len() as f64, "seed {seed}");
+        assert!(window.known.len() <= last.len() && merged.len() <= last.len(), "seed {seed}");
+        let rates = Rates { storage_bytes_per_s: 2e7, memory_bytes_per_s: 1e9 };
+        for combination in [Combination::SumOverDevice, Combination::MaxOverColumns] {
+            let shares = Shares::new((0..3).map(|list| (ListKey(list), random.unit())));
+            let (merged_s, last_s) =
+                (workload_s(&merged, rates, &shares, combination), workload_s(last, rates, &shares, combination));
+            assert!((merged_s - last_s).abs() <= 0.03 * last_s, "seed {seed}: {merged_s} s merged, {last_s} s");
+        }
+    }
+}
+
+#[test]
+fn equal_pipelines_are_one_with_the_weight_of_all() {
+    let mut window = PipelineWindow::default();
+    for at in 0..100 {
+        let run = window.start(at % 2, vec![(ListKey(1), 1000), (ListKey(0), 500 + at % 2 * 500)]);
+        window.finish(run, 1e9);
+    }
+    let merged = window.merged();
+    assert_eq!(merged.len(), 2);
+    assert!(merged.iter().all(|of| of.weight == 32.0), "{merged:?}");
+    assert_eq!(merged[0].columns, [(ListKey(0), 500), (ListKey(1), 1000)]);
+}
+
+#[test]
+fn a_known_plan_starts_with_what_it_was_known_for_and_the_latest_run_counts_most() {
+    let mut window = PipelineWindow::new(4);
+    let columns = || vec![(ListKey(0), 1000)];
+    let first = window.start(7, columns());
+    assert_eq!((window.known_throughput(7), window.merged()[0].throughput_bytes_per_s), (None, f64::INFINITY));
+    window.estimate(first, 50.0);
+    assert_eq!((window.known_throughput(7), window.merged()[0].throughput_bytes_per_s), (None, 50.0));
+    window.finish(first, 100.0);
+    assert_eq!(window.known_throughput(7), Some(100.0));
+    let second = window.start(7, columns());
+    assert_eq!(window.merged().len(), 1, "it starts with the pace of the first");
+    window.finish(second, 25.0);
+    assert_eq!(window.known_throughput(7), Some(40.0), "seconds are averaged, not rates");
+    window.estimate(second, f64::NAN);
+    (0..4).for_each(|signature| {
+        window.start(signature, columns());
+    });
+    assert_eq!(window.known_throughput(7), None, "its last run has left");
+    window.finish(first, 1.0);
+    assert_eq!(window.known_throughput(7), None);
+}
+
+#[test]
+fn the_pace_is_that_of_all_threads_and_what_was_known_fades() {
+    let mut fresh = Pace::new(4, 1000, None);
+    assert_eq!(fresh.throughput_bytes_per_s(), None);
+    fresh.observe(100, 2_000_000_000);
+    assert_eq!(fresh.throughput_bytes_per_s(), Some(200.0));
+    let mut known = Pace::new(4, 1000, Some(50.0));
+    assert_eq!(known.throughput_bytes_per_s(), Some(50.0));
+    let mut before = 50.0;
+    for _ in 0..10 {
+        known.observe(100, 2_000_000_000);
+        let now = known.throughput_bytes_per_s().unwrap_or(0.0);
+        assert!(now > before && now < 200.0, "{now} after {before}");
+        before = now;
+    }
+    assert!(before > 175.0, "{before}");
+}
+
+#[test]
+fn the_rate_of_a_device_settles_high_among_what_is_seen_of_it() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let mut rate = DeviceRate::new(1e9);
+        for _ in 0..400 {
+            // A device of 3 GB/s, which others use half of the time.
+            let free = if random.below(2) == 0 { 1.0 } else { 0.2 + 0.8 * random.unit() };
+            rate.observe((3e7 * free) as u64, 10_000_000);
+            rate.observe(1_000_000_000, 1_000_000);
+        }
+        assert!((2.5e9..=3e9).contains(&rate.bytes_per_s()), "seed {seed}: {}", rate.bytes_per_s());
+    }
+    let mut rate = DeviceRate::new(1e9);
+    (0..100).for_each(|_| rate.observe(u64::MAX, 10_000_000));
+    assert!(rate.bytes_per_s() <= 8e9);
+    (0..1000).for_each(|_| rate.observe(0, 10_000_000));
+    assert_eq!(rate.bytes_per_s(), 1.25e8);
+}
