@@ -19,6 +19,7 @@ pub mod os;
 mod page_table;
 mod policy;
 mod policy_name;
+pub mod programmes;
 pub mod proportional;
 #[cfg(test)]
 mod replay;

@@ -1,0 +1,353 @@
+//! Placements against random and enumerated ones, and what they promise beside being best.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::operator_cache::trace::random::Random;
+use crate::page_cache::model::pipeline_s;
+
+const BOTH: [Combination; 2] = [Combination::SumOverDevice, Combination::MaxOverColumns];
+const RATES: Rates = Rates { storage_bytes_per_s: 1e9, memory_bytes_per_s: 2e10 };
+
+fn on_rates<'a>(pipelines: &'a [Pipeline], combination: Combination, earlier: &'a Shares) -> Workload<'a> {
+    Workload { pipelines, rates: RATES, combination, earlier }
+}
+
+fn random_pipelines(random: &mut Random, list_count: u64, pipeline_count: u64) -> Vec<Pipeline> {
+    let sizes: Vec<u64> = (0..list_count).map(|_| random.magnitude(1e6, 1e11)).collect();
+    let one = |random: &mut Random| {
+        let mut columns = Vec::new();
+        for _ in 0..1 + random.below(4) {
+            let list = random.below(list_count);
+            let bytes = if random.below(2) == 0 { sizes[list as usize] } else { random.below(sizes[list as usize]) };
+            columns.push((ListKey(list as u32), bytes));
+        }
+        let throughput_bytes_per_s =
+            if random.below(8) == 0 { f64::INFINITY } else { random.magnitude(1e8, 1e11) as f64 };
+        Pipeline { columns, throughput_bytes_per_s, weight: (1 + random.below(5)) as f64 }
+    };
+    (0..pipeline_count).map(|_| one(random)).collect()
+}
+
+fn random_rates(random: &mut Random) -> Rates {
+    // Also memory that is slower than some pipelines, and even than storage.
+    Rates {
+        storage_bytes_per_s: random.magnitude(1e8, 1e10) as f64,
+        memory_bytes_per_s: random.magnitude(1e9, 1e12) as f64,
+    }
+}
+
+fn all_bytes(pipelines: &[Pipeline]) -> u64 {
+    list_bytes(pipelines).values().sum()
+}
+
+fn check_placement(workload: Workload<'_>, placement: &Placement, context: &str) {
+    let sizes = list_bytes(workload.pipelines);
+    assert!(placement.shares.iter().all(|(_, share)| (0.0..=1.0).contains(&share)), "{context}");
+    assert_eq!(placement.shares.iter().count(), sizes.len(), "{context}");
+    for (list, bytes) in &placement.quotas {
+        let exact = placement.shares.of(*list) * sizes[list] as f64;
+        assert!((*bytes as f64 - exact).abs() <= 1.0 + exact * 1e-9, "{context}: {list:?} has {bytes} of {exact}");
+    }
+    let predicted_s = workload_s(workload.pipelines, workload.rates, &placement.shares, workload.combination);
+    assert_eq!(placement.predicted_s, predicted_s, "{context}");
+}
+
+/// How much worse than the best a placement may be.
+fn tolerance_s(placement: &Placement) -> f64 {
+    (TIE_BREAK + 1e-7) * placement.without_memory_s
+}
+
+#[test]
+fn no_random_placement_takes_less_time_in_the_same_memory() {
+    let none = Shares::default();
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let (list_count, pipeline_count) = (1 + random.below(8), random.below(10));
+        let pipelines = random_pipelines(&mut random, list_count, pipeline_count);
+        let rates = random_rates(&mut random);
+        let memory_bytes = random.below(all_bytes(&pipelines) + 1);
+        for combination in BOTH {
+            let workload = Workload { pipelines: &pipelines, rates, combination, earlier: &none };
+            let context = format!("seed {seed}, {combination:?}, {memory_bytes} bytes");
+            let best = least_time(workload, memory_bytes).unwrap();
+            check_placement(workload, &best, &context);
+            assert!(best.size_bytes() <= memory_bytes, "{context}: {best:?}");
+            let sizes = list_bytes(&pipelines);
+            for _ in 0..300 {
+                // Near the answer and anywhere.
+                let step = if random.below(2) == 0 { 1.0 } else { 0.01 };
+                let moved = |list| (1.0 - step) * best.shares.of(list) + step * random.unit();
+                let mut shares: Vec<(ListKey, f64)> = sizes.keys().copied().map(moved_pair(moved)).collect();
+                let bytes: f64 = shares.iter().map(|(list, share)| sizes[list] as f64 * share).sum();
+                let cut = (memory_bytes as f64 / bytes).min(1.0);
+                shares.iter_mut().for_each(|(_, share)| *share *= cut);
+                let shares = Shares::new(shares);
+                let other_s = workload_s(&pipelines, rates, &shares, combination);
+                assert!(best.predicted_s <= other_s + tolerance_s(&best), "{context}: {best:?} against {other_s} s");
+            }
+        }
+    }
+}
+
+fn moved_pair(mut moved: impl FnMut(ListKey) -> f64) -> impl FnMut(ListKey) -> (ListKey, f64) {
+    move |list| (list, moved(list))
+}
+
+#[test]
+fn the_best_of_all_placements_on_a_grid_is_no_better_and_not_much_worse() {
+    let none = Shares::default();
+    for seed in 0..12 {
+        let mut random = Random::new(seed);
+        let pipelines = random_pipelines(&mut random, 3, 4);
+        let rates = random_rates(&mut random);
+        let sizes = list_bytes(&pipelines);
+        for combination in BOTH {
+            let workload = Workload { pipelines: &pipelines, rates, combination, earlier: &none };
+            let memory_bytes = all_bytes(&pipelines) / 3;
+            let best = least_time(workload, memory_bytes).unwrap();
+            let step_count = 30_u32;
+            let part = |at: u32| f64::from(at) / f64::from(step_count);
+            let mut on_grid_s = f64::INFINITY;
+            for at in 0..(step_count + 1).pow(3) {
+                let at =
+                    [at % (step_count + 1), at / (step_count + 1) % (step_count + 1), at / (step_count + 1).pow(2)];
+                let shares = Shares::new(sizes.keys().copied().zip(at.map(part)));
+                let bytes: f64 = shares.iter().map(|(list, share)| sizes[&list] as f64 * share).sum();
+                if bytes <= memory_bytes as f64 {
+                    on_grid_s = on_grid_s.min(workload_s(&pipelines, rates, &shares, combination));
+                }
+            }
+            // Rounding the best shares down to the grid costs at most a step of each pipeline's reads.
+            let read_s: f64 = pipelines.iter().map(|of| of.weight * of.size_bytes() as f64).sum::<f64>()
+                / rates.storage_bytes_per_s.min(rates.memory_bytes_per_s);
+            let context = format!("seed {seed}, {combination:?}: {best:?}, {on_grid_s} s on the grid");
+            assert!(best.predicted_s <= on_grid_s + tolerance_s(&best), "{context}");
+            assert!(on_grid_s <= best.predicted_s + read_s / f64::from(step_count), "{context}");
+        }
+    }
+}
+
+#[test]
+fn more_memory_never_takes_more_time_and_its_price_is_what_it_saves() {
+    let none = Shares::default();
+    for seed in 0..15 {
+        let mut random = Random::new(seed);
+        let pipelines = random_pipelines(&mut random, 6, 8);
+        for combination in BOTH {
+            let workload = on_rates(&pipelines, combination, &none);
+            let all_bytes = all_bytes(&pipelines);
+            let at = |part: u64| least_time(workload, all_bytes / 20 * part).unwrap();
+            let placements: Vec<Placement> = (0..=20).map(at).collect();
+            for (less, more) in placements.iter().zip(&placements[1..]) {
+                let context = format!("seed {seed}, {combination:?}: {less:?} and {more:?}");
+                let slack_s = tolerance_s(less);
+                assert!(more.predicted_s <= less.predicted_s + slack_s, "{context}");
+                // The curve is convex: what a stretch saves lies between the prices at its ends.
+                let saved_s = less.predicted_s - more.predicted_s;
+                let bytes = (all_bytes / 20) as f64;
+                assert!(more.marginal_benefit_s_per_byte * bytes <= saved_s + 2.0 * slack_s, "{context}");
+                // Where memory is none, the price as printed is a lower bound only.
+                if less.size_bytes() > 0 || combination == Combination::SumOverDevice {
+                    assert!(saved_s <= less.marginal_benefit_s_per_byte * bytes + 2.0 * slack_s, "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_least_memory_for_a_time_is_what_that_time_needs() {
+    let none = Shares::default();
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let pipelines = random_pipelines(&mut random, 6, 8);
+        let rates = random_rates(&mut random);
+        for combination in BOTH {
+            let workload = Workload { pipelines: &pipelines, rates, combination, earlier: &none };
+            let slow_down = [0.0, 0.05, 0.5, 5.0][random.below(4) as usize];
+            let context = format!("seed {seed}, {combination:?}, {slow_down}");
+            let all = Shares::new(list_bytes(&pipelines).into_keys().map(|list| (list, 1.0)));
+            let allowed_s = (1.0 + slow_down) * workload_s(&pipelines, rates, &all, combination);
+            let least = least_memory(workload, slow_down).unwrap();
+            check_placement(workload, &least, &context);
+            let slack_s = tolerance_s(&least);
+            assert!(least.predicted_s <= allowed_s + slack_s, "{context}: {least:?}, allowed {allowed_s} s");
+            let with_less = least_time(workload, (least.size_bytes() as f64 * 0.97) as u64).unwrap();
+            let bytes = least.size_bytes() - with_less.size_bytes().min(least.size_bytes());
+            let worth_telling = bytes as f64 * least.marginal_benefit_s_per_byte > 3.0 * slack_s;
+            assert!(!worth_telling || with_less.predicted_s > allowed_s, "{context}: {least:?}, {with_less:?}");
+        }
+    }
+}
+
+#[test]
+fn random_placements_that_are_as_fast_are_no_smaller() {
+    let none = Shares::default();
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let pipelines = random_pipelines(&mut random, 4, 5);
+        for combination in BOTH {
+            let workload = on_rates(&pipelines, combination, &none);
+            let sizes = list_bytes(&pipelines);
+            let all = Shares::new(sizes.keys().map(|list| (*list, 1.0)));
+            let allowed_s = 1.1 * workload_s(&pipelines, RATES, &all, combination);
+            let least = least_memory(workload, 0.1).unwrap();
+            for _ in 0..500 {
+                let step = [1.0, 0.1, 0.01][random.below(3) as usize];
+                let moved = |list| (1.0 - step) * least.shares.of(list) + step * random.unit();
+                let shares = Shares::new(sizes.keys().copied().map(moved_pair(moved)));
+                let bytes: f64 = shares.iter().map(|(list, share)| sizes[&list] as f64 * share).sum();
+                let fast = workload_s(&pipelines, RATES, &shares, combination) <= allowed_s;
+                let slack = TIE_BREAK * all_bytes(&pipelines) as f64;
+                let context = format!("seed {seed}, {combination:?}: {least:?} against {bytes} bytes of {shares:?}");
+                assert!(!fast || least.size_bytes() as f64 <= bytes + slack, "{context}");
+            }
+        }
+    }
+}
+
+fn scans(columns: &[(u32, u64)], throughput_bytes_per_s: f64, weight: f64) -> Pipeline {
+    let columns = columns.iter().map(|(list, bytes)| (ListKey(*list), *bytes)).collect();
+    Pipeline { columns, throughput_bytes_per_s, weight }
+}
+
+#[test]
+fn a_column_gets_what_makes_reading_the_rest_as_fast_as_the_work() {
+    let none = Shares::default();
+    // Four times as fast as storage: three quarters in memory, whatever more there is.
+    let pipelines = [scans(&[(0, 1000), (1, 3000)], 4e9, 1.0)];
+    for combination in BOTH {
+        let workload = on_rates(&pipelines, combination, &none);
+        for memory_bytes in [3001, 4000, 1_000_000] {
+            let placement = least_time(workload, memory_bytes).unwrap();
+            let close = |list, share: f64| (placement.shares.of(ListKey(list)) - share).abs() < 1e-3;
+            let bytes = placement.size_bytes();
+            match combination {
+                Combination::SumOverDevice => assert!(close(0, 0.75) && close(1, 0.75), "{placement:?}"),
+                // As printed the small column is fast enough with less: its part of the pipeline's time is small.
+                Combination::MaxOverColumns => assert!(close(0, 0.25) && close(1, 0.75), "{placement:?}"),
+            }
+            assert!(bytes <= 3001 && placement.marginal_benefit_s_per_byte < 1e-13, "{placement:?}");
+        }
+    }
+}
+
+#[test]
+fn pipelines_that_work_slower_than_storage_reads_get_no_memory() {
+    let none = Shares::default();
+    let pipelines = [scans(&[(0, 1000)], 9e8, 100.0), scans(&[(1, 1000)], 1.1e9, 1.0)];
+    for combination in BOTH {
+        let workload = on_rates(&pipelines, combination, &none);
+        for memory_bytes in [50, 2000] {
+            let placement = least_time(workload, memory_bytes).unwrap();
+            assert_eq!(placement.shares.of(ListKey(0)), 0.0);
+            assert!(placement.shares.of(ListKey(1)) > 0.04, "{placement:?}");
+        }
+    }
+}
+
+#[test]
+fn what_need_not_be_solved_is_answered_at_once() {
+    let none = Shares::default();
+    for combination in BOTH {
+        let nothing = least_time(on_rates(&[], combination, &none), 100).unwrap();
+        assert_eq!((nothing.size_bytes(), nothing.predicted_s, nothing.marginal_benefit_s_per_byte), (0, 0.0, 0.0));
+        let empty = [scans(&[(0, 0), (1, 0)], f64::INFINITY, 1.0), scans(&[], 1.0, 1.0), scans(&[(2, 9)], 1e10, 0.0)];
+        let nothing = least_time(on_rates(&empty, combination, &none), 100).unwrap();
+        assert_eq!((nothing.quotas.len(), nothing.shares.iter().count()), (0, 3));
+        assert_eq!(least_memory(on_rates(&empty, combination, &none), 0.0).unwrap().size_bytes(), 0);
+        let endless = [scans(&[(0, 1000)], f64::INFINITY, 2.0)];
+        let all = least_time(on_rates(&endless, combination, &none), u64::MAX).unwrap();
+        assert!(all.predicted_s <= 2.0 * 1000.0 / RATES.memory_bytes_per_s * (1.0 + 1e-6), "{all:?}");
+        let without = least_time(on_rates(&endless, combination, &none), 0).unwrap();
+        assert_eq!((without.size_bytes(), without.predicted_s), (0, 2e-6));
+        assert!((without.marginal_benefit_s_per_byte / 2e-9 - 1.0).abs() < 1e-9, "{without:?}");
+        let slow_enough = least_memory(on_rates(&endless, combination, &none), 100.0).unwrap();
+        assert_eq!(slow_enough.size_bytes(), 0);
+        assert_eq!(benefit_curve(on_rates(&[], combination, &none), 100, 4).unwrap().seconds(100), 0.0);
+    }
+}
+
+#[test]
+fn rates_that_are_none_are_an_error() {
+    let pipelines = [scans(&[(0, 1000)], 1e10, 1.0)];
+    for storage_bytes_per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let rates = Rates { storage_bytes_per_s, ..RATES };
+        let earlier = Shares::default();
+        let workload = Workload { pipelines: &pipelines, rates, combination: BOTH[0], earlier: &earlier };
+        let message = least_time(workload, 10).unwrap_err().to_string();
+        assert!(message.contains("bytes/s") && message.contains("expected positive"), "{message}");
+    }
+}
+
+#[test]
+fn equal_columns_get_equal_shares_and_earlier_ones_are_kept() {
+    let pipelines = [scans(&[(0, 1000), (1, 1000), (2, 1000)], 2e10, 1.0)];
+    let combination = Combination::SumOverDevice;
+    let fresh = least_time(on_rates(&pipelines, combination, &Shares::default()), 1500).unwrap();
+    for list in 0..3 {
+        assert!((fresh.shares.of(ListKey(list)) - 0.5).abs() < 1e-3, "{fresh:?}");
+    }
+    let earlier = Shares::new([(ListKey(0), 1.0), (ListKey(1), 0.5)]);
+    let kept = least_time(on_rates(&pipelines, combination, &earlier), 1500).unwrap();
+    for list in 0..3 {
+        assert!((kept.shares.of(ListKey(list)) - earlier.of(ListKey(list))).abs() < 1e-2, "{kept:?}");
+    }
+    let less = least_time(on_rates(&pipelines, combination, &earlier), 1200).unwrap();
+    let expected = [0.9, 0.3, 0.0];
+    for list in 0..3 {
+        // One column has nothing to give; the others give equally.
+        assert!((less.shares.of(ListKey(list)) - expected[list as usize]).abs() < 0.06, "{less:?}");
+    }
+}
+
+#[test]
+fn solving_again_moves_nothing() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let pipelines = random_pipelines(&mut random, 10, 12);
+        for combination in BOTH {
+            let memory_bytes = all_bytes(&pipelines) / 4;
+            let first = least_time(on_rates(&pipelines, combination, &Shares::default()), memory_bytes).unwrap();
+            let again = least_time(on_rates(&pipelines, combination, &Shares::default()), memory_bytes).unwrap();
+            assert_eq!(first, again, "seed {seed}: the same question has the same answer");
+            let later = least_time(on_rates(&pipelines, combination, &first.shares), memory_bytes).unwrap();
+            let sizes = list_bytes(&pipelines);
+            let moved = |(list, bytes): (&ListKey, &u64)| {
+                (later.shares.of(*list) - first.shares.of(*list)).abs() * *bytes as f64
+            };
+            let moved_bytes: f64 = sizes.iter().map(moved).sum();
+            assert!(moved_bytes <= 0.02 * memory_bytes as f64, "seed {seed}, {combination:?}: {moved_bytes} moved");
+        }
+    }
+}
+
+#[test]
+fn the_curve_of_benefit_is_that_of_the_placements() {
+    let none = Shares::default();
+    let pipelines = random_pipelines(&mut Random::new(4), 6, 8);
+    for combination in BOTH {
+        let workload = on_rates(&pipelines, combination, &none);
+        let all_bytes = all_bytes(&pipelines);
+        let curve = benefit_curve(workload, all_bytes, 12).unwrap();
+        for part in 1..=10 {
+            let placement = least_time(workload, all_bytes / 10 * part).unwrap();
+            let saved_s = placement.without_memory_s - placement.predicted_s;
+            let by_curve_s = curve.seconds(placement.size_bytes());
+            let context = format!("{combination:?}, {part} tenths: {saved_s} s, {by_curve_s} s by the curve");
+            assert!(by_curve_s <= saved_s + 3.0 * tolerance_s(&placement), "{context}");
+            assert!(by_curve_s >= 0.9 * saved_s, "{context}");
+        }
+    }
+}
+
+#[test]
+fn predictions_are_sums_over_pipelines() {
+    let pipelines = random_pipelines(&mut Random::new(9), 4, 6);
+    let shares = Shares::new((0..4).map(|list| (ListKey(list), 0.25 * f64::from(list))));
+    for combination in BOTH {
+        let each: f64 = pipelines.iter().map(|of| of.weight * pipeline_s(of, RATES, &shares, combination)).sum();
+        let all_s = workload_s(&pipelines, RATES, &shares, combination);
+        assert!((each - all_s).abs() <= 1e-12 * each);
+    }
+}
