@@ -1,0 +1,32 @@
+//! A segment that is being written and belongs to no table yet.
+
+use std::sync::Arc;
+
+use super::shared::Shared;
+
+/// The right to write one segment under a name that is given once. Neither another's change nor opening the medium's other
+/// files touches it. When it is dropped, its file is removed, unless a change has been made that names it.
+///
+/// Keep it until the change is made: from the moment it is dropped no change may name it.
+#[derive(Debug)]
+pub struct PendingSegment {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+impl PendingSegment {
+    pub(super) fn new(name: String, shared: Arc<Shared>) -> Self {
+        Self { name, shared }
+    }
+
+    /// The name for the file, which does not exist yet.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for PendingSegment {
+    fn drop(&mut self) {
+        self.shared.give_up(&self.name);
+    }
+}
