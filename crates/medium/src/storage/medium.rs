@@ -137,6 +137,11 @@ impl MediumFile {
         &self.name
     }
 
+    /// Whether the other handle is a clone of this one, or this of that: never true of two files, nor of one opened twice.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
     /// What the medium gave to [`new`](Self::new); for those who implement [`Medium`].
     ///
     /// # Errors
