@@ -1,0 +1,125 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use thermocline_budget::{Budget, Purpose};
+
+use super::*;
+use crate::random::Random;
+
+const CHUNK_BYTES: u64 = 64 << 10;
+const CHARGE_BYTES: u64 = CHUNK_BYTES + CHUNK_BYTES / NOTES_PART;
+
+fn arena(budget: &Budget) -> Arc<Arena> {
+    Arena::new(&budget.account("arena", Purpose::Cache), CHUNK_BYTES, 64 << 20).unwrap()
+}
+
+#[test]
+fn extents_are_as_separate_as_buffers_of_their_own() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let budget = Budget::new(20 * CHARGE_BYTES, None);
+        let arena = arena(&budget);
+        // Each extent beside a buffer that was given the same bytes.
+        let mut taken: Vec<(Extent, Vec<u8>)> = Vec::new();
+        for _ in 0..300 {
+            match random.below(5) {
+                0 | 1 => {
+                    let most = if random.one_in(8) { 50 } else { 6 };
+                    let unit_count = 1 + random.below(most);
+                    if let Some(mut extent) = arena.take(unit_count as u64 * UNIT_BYTES) {
+                        let twin: Vec<u8> = (0..extent.len()).map(|_| random.next_u64() as u8).collect();
+                        extent.copy_from_slice(&twin);
+                        taken.push((extent, twin));
+                    }
+                }
+                2 if !taken.is_empty() => drop(taken.swap_remove(random.below(taken.len()))),
+                3 if !taken.is_empty() => {
+                    let index = random.below(taken.len());
+                    let (extent, twin) = &mut taken[index];
+                    let unit_count = extent.len() / UNIT_BYTES as usize;
+                    if unit_count > 1 {
+                        let kept_bytes = (1 + random.below(unit_count - 1)) * UNIT_BYTES as usize;
+                        let rest = (extent.split_off(kept_bytes as u64), twin.split_off(kept_bytes));
+                        taken.push(rest);
+                    }
+                }
+                _ => {
+                    arena.give_back(random.below(3 * CHARGE_BYTES as usize) as u64);
+                }
+            }
+            for (extent, twin) in &taken {
+                assert!(**extent == **twin, "seed {seed}");
+                assert_eq!(extent.as_ptr().addr() % UNIT_BYTES as usize, 0);
+            }
+            let used_bytes: u64 = taken.iter().map(|(extent, _)| extent.size_bytes).sum();
+            let backed = 0..arena.state.lock().used_bytes.len() as u64 * CHUNK_BYTES;
+            assert_eq!(arena.used_bytes(&backed), used_bytes, "seed {seed}");
+            assert!(used_bytes <= arena.backed_bytes(), "seed {seed}");
+            assert_eq!(arena.reserved_bytes(), arena.backed_bytes() / CHUNK_BYTES * CHARGE_BYTES, "seed {seed}");
+            assert_eq!(budget.reserved_bytes(), arena.reserved_bytes(), "seed {seed}");
+        }
+        taken.clear();
+        arena.give_back(u64::MAX);
+        assert_eq!((arena.backed_bytes(), budget.reserved_bytes()), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn memory_that_was_used_is_used_again_before_fresh_memory() {
+    let budget = Budget::new(100 * CHARGE_BYTES, None);
+    let arena = arena(&budget);
+    let first = arena.take(3 * UNIT_BYTES).unwrap();
+    let second = arena.take(UNIT_BYTES).unwrap();
+    let offset = first.offset();
+    drop(first);
+    assert_eq!(arena.take(3 * UNIT_BYTES).unwrap().offset(), offset);
+    assert_eq!(arena.take(2 * UNIT_BYTES).unwrap().offset(), offset, "the smaller gap");
+    assert_eq!((arena.backed_bytes(), second.offset()), (CHUNK_BYTES, offset + 3 * UNIT_BYTES));
+}
+
+#[test]
+fn an_extent_of_several_chunks_takes_empty_ones_from_elsewhere_before_the_budget_is_asked() {
+    let budget = Budget::new(3 * CHARGE_BYTES, None);
+    let arena = arena(&budget);
+    let mut chunks: Vec<Extent> = (0..3).map(|_| arena.take(CHUNK_BYTES).unwrap()).collect();
+    chunks.remove(2);
+    chunks.remove(0);
+    let large = arena.take(2 * CHUNK_BYTES).unwrap();
+    assert_eq!((arena.backed_bytes(), budget.reserved_bytes()), (3 * CHUNK_BYTES, 3 * CHARGE_BYTES));
+    assert!(large.iter().all(|&byte| byte == 0));
+    assert!(arena.take(UNIT_BYTES).is_none());
+    drop(chunks);
+    assert!(arena.take(UNIT_BYTES).is_some());
+}
+
+#[test]
+fn more_than_a_few_empty_chunks_are_given_back_at_once() {
+    let budget = Budget::new(100 * CHARGE_BYTES, None);
+    let arena = arena(&budget);
+    let chunks: Vec<Extent> = (0..20).map(|_| arena.take(CHUNK_BYTES).unwrap()).collect();
+    drop(chunks);
+    assert_eq!(budget.reserved_bytes(), SPARE_CHUNKS as u64 * CHARGE_BYTES);
+    assert_eq!(arena.give_back(1), CHARGE_BYTES);
+    assert_eq!(arena.backed_bytes(), (SPARE_CHUNKS as u64 - 1) * CHUNK_BYTES);
+}
+
+#[test]
+fn sparse_chunks_are_those_with_little_in_them() {
+    let budget = Budget::new(100 * CHARGE_BYTES, None);
+    let arena = arena(&budget);
+    let mut extents: Vec<Extent> = (0..48).map(|_| arena.take(UNIT_BYTES).unwrap()).collect();
+    assert!(arena.sparse_chunks().is_empty());
+    extents.truncate(35);
+    extents.drain(2..16);
+    assert_eq!(arena.sparse_chunks(), [0..CHUNK_BYTES, 2 * CHUNK_BYTES..3 * CHUNK_BYTES]);
+    assert_eq!(arena.used_bytes(&(0..2 * CHUNK_BYTES)), 18 * UNIT_BYTES);
+    assert_eq!(arena.around(&(CHUNK_BYTES - 1..CHUNK_BYTES + 1)), 0..2 * CHUNK_BYTES);
+    assert_eq!(arena.around(&(CHUNK_BYTES..2 * CHUNK_BYTES)), CHUNK_BYTES..2 * CHUNK_BYTES);
+}
+
+#[test]
+fn where_the_system_grants_few_addresses_the_arena_makes_do() {
+    let budget = Budget::new(4 * CHARGE_BYTES, None);
+    let arena = Arena::new(&budget.account("arena", Purpose::Cache), CHUNK_BYTES, 1 << 60).unwrap();
+    assert_eq!(arena.take(UNIT_BYTES).unwrap().len(), UNIT_BYTES as usize);
+    assert!(mapped_bytes() >= arena.backed_bytes());
+}

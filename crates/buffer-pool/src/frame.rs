@@ -1,0 +1,231 @@
+//! The memory of one page, from the moment its read is asked for.
+//!
+//! **Owns**: what has become of the read (under way, arrived, checked, failed) and who waits for it. **Does not own**: finding
+//! frames by page, or where memory comes from.
+//!
+//! **Invariants**: a frame goes from *under way* to *arrived* once, and from there to *settled* once: bytes that passed the
+//! check, or an error. It is checked by whoever polls it first after it arrived, so that a waiter that goes away leaves the rest
+//! to the next one, and the medium's thread only publishes and wakes.
+//!
+//! **Concurrency**: a frame's owners count as pins: the pool's table is one of them, reads and users the others. A wake is not
+//! lost, since whoever registers looks for the outcome under the lock under which it is published.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+use thermocline_budget::Reservation;
+use thermocline_medium::{AlignedBuffer, MediumError};
+use thermocline_placement::page_cache::{ListKey, PageKey};
+
+use crate::arena::Extent;
+use crate::source::{PagePlace, PageSource};
+use crate::{PoolError, Result};
+
+/// What a page is read into.
+pub(crate) enum FrameMemory {
+    /// A part of the pool's memory.
+    Extent(Extent),
+    /// Memory of a query, for a page that the pool has no room for.
+    Passing {
+        /// The bytes.
+        buffer: AlignedBuffer,
+        /// What keeps them within the budget.
+        _reservation: Reservation,
+    },
+}
+
+impl Deref for FrameMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Extent(extent) => extent,
+            Self::Passing { buffer, .. } => buffer,
+        }
+    }
+}
+
+impl DerefMut for FrameMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Extent(extent) => extent,
+            Self::Passing { buffer, .. } => buffer,
+        }
+    }
+}
+
+/// What the medium made of the read.
+pub(crate) enum Arrived {
+    /// The page is there.
+    Filled,
+    /// Anything is there.
+    Failed(Arc<MediumError>),
+    /// Whatever was there before is.
+    Dropped,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Until somebody takes it to check it.
+    arrived: Option<Arrived>,
+    waiting: Vec<Waker>,
+}
+
+/// See the module.
+pub(crate) struct Frame {
+    key: PageKey,
+    place: PagePlace,
+    /// Where in the arena it lies, if it does.
+    offset: Option<u64>,
+    /// From the end of the read on, whatever became of it: what lies where this frame does is this frame's while it lives.
+    memory: OnceLock<FrameMemory>,
+    settled: OnceLock<Result<()>>,
+    progress: Mutex<Progress>,
+}
+
+impl Frame {
+    /// A frame whose read is about to be submitted.
+    pub(crate) fn new(key: PageKey, mut place: PagePlace, offset: Option<u64>) -> Self {
+        place.size_bytes = place.size_bytes.min(place.read_bytes);
+        Self { key, place, offset, memory: OnceLock::new(), settled: OnceLock::new(), progress: Mutex::default() }
+    }
+
+    pub(crate) fn key(&self) -> PageKey {
+        self.key
+    }
+
+    pub(crate) fn list(&self) -> ListKey {
+        self.place.list
+    }
+
+    /// Where the page lies.
+    pub(crate) fn place(&self) -> &PagePlace {
+        &self.place
+    }
+
+    /// The memory it takes.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.place.held_bytes()
+    }
+
+    /// Where in the arena it lies.
+    pub(crate) fn offset(&self) -> Option<u64> {
+        self.offset
+    }
+
+    /// The page, once it is settled; nothing before and after a failure.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self.settled.get() {
+            Some(Ok(())) => self.arrived_bytes(),
+            _ => &[],
+        }
+    }
+
+    fn arrived_bytes(&self) -> &[u8] {
+        self.memory.get().and_then(|memory| memory.get(..self.place.size_bytes as usize)).unwrap_or_default()
+    }
+
+    /// Whether asking for it now would be in vain.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self.settled.get() {
+            Some(outcome) => outcome.is_err(),
+            None => matches!(self.progress.lock().arrived, Some(Arrived::Failed(_) | Arrived::Dropped)),
+        }
+    }
+
+    /// The read into `memory` is over. Called once, on the medium's thread.
+    pub(crate) fn arrived(&self, memory: FrameMemory, arrived: Arrived) {
+        // Nobody else sets it.
+        let _ = self.memory.set(memory);
+        let mut progress = self.progress.lock();
+        progress.arrived = Some(arrived);
+        let waiting = std::mem::take(&mut progress.waiting);
+        drop(progress);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ready when the page can be used or has failed. Checks it if nobody has yet.
+    pub(crate) fn poll(&self, source: &dyn PageSource, context: &mut Context<'_>) -> Poll<Result<()>> {
+        if let Some(outcome) = self.outcome() {
+            return Poll::Ready(outcome);
+        }
+        let mut progress = self.progress.lock();
+        if let Some(outcome) = self.outcome() {
+            return Poll::Ready(outcome);
+        }
+        let Some(arrived) = progress.arrived.take() else {
+            if !progress.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                progress.waiting.push(context.waker().clone());
+            }
+            return Poll::Pending;
+        };
+        drop(progress);
+        // Settles it even if the check panics: others wait.
+        let mut settling = Settling { frame: self, source, outcome: None };
+        settling.outcome = Some(self.judge(source, arrived));
+        drop(settling);
+        self.outcome().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn outcome(&self) -> Option<Result<()>> {
+        self.settled.get().cloned()
+    }
+
+    fn judge(&self, source: &dyn PageSource, arrived: Arrived) -> Result<()> {
+        let PagePlace { file, offset_bytes, read_bytes, size_bytes, .. } = &self.place;
+        let page = || source.describe(self.key.page);
+        match arrived {
+            Arrived::Filled => source.check(self.key.page, self.arrived_bytes()).map_err(|error| PoolError::Damaged {
+                page: page(),
+                file: file.name().to_owned(),
+                offset_bytes: *offset_bytes,
+                size_bytes: *size_bytes,
+                source: error.into(),
+            }),
+            Arrived::Failed(error) => Err(PoolError::Read {
+                page: page(),
+                file: file.name().to_owned(),
+                offset_bytes: *offset_bytes,
+                read_bytes: *read_bytes,
+                source: error,
+            }),
+            Arrived::Dropped => Err(PoolError::Dropped { page: page() }),
+        }
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame").field("key", &self.key).field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Publishes what became of a frame, and wakes who waits for it.
+struct Settling<'a> {
+    frame: &'a Frame,
+    source: &'a dyn PageSource,
+    /// None if the check panicked.
+    outcome: Option<Result<()>>,
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        let place = &self.frame.place;
+        let outcome = self.outcome.take().unwrap_or_else(|| {
+            Err(PoolError::Damaged {
+                page: self.source.describe(self.frame.key.page),
+                file: place.file.name().to_owned(),
+                offset_bytes: place.offset_bytes,
+                size_bytes: place.size_bytes,
+                source: Arc::from(Box::from("its check panicked")),
+            })
+        });
+        // Nobody else settles it: what arrived was taken once.
+        let _ = self.frame.settled.set(outcome);
+        let waiting = std::mem::take(&mut self.frame.progress.lock().waiting);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,89 @@
+//! One read that fills the frames of pages that are neighbours in their file.
+//!
+//! **Invariants**: every frame of a run hears of its end, whatever becomes of the medium. A run that fails is read again page by
+//! page, so that a page shares no error with its neighbours.
+
+use std::sync::Arc;
+
+use thermocline_medium::{Medium, MediumError, MediumFile, PendingRead, ReadAt};
+
+use crate::frame::{Arrived, Frame, FrameMemory};
+
+/// Frames, in the order of the file, and the memory for all of them. Owns both while the medium reads.
+pub(crate) struct ReadRun {
+    medium: Arc<dyn Medium>,
+    file: MediumFile,
+    offset_bytes: u64,
+    read_bytes: usize,
+    /// Not empty until the read is over.
+    frames: Vec<Arc<Frame>>,
+    /// None only when the read is over.
+    memory: Option<FrameMemory>,
+}
+
+impl ReadRun {
+    /// A run of these frames, at least one, each following the one before; `memory` is what they take together.
+    pub(crate) fn new(medium: &Arc<dyn Medium>, frames: Vec<Arc<Frame>>, memory: FrameMemory) -> Option<Self> {
+        let (first, last) = (frames.first()?.place(), frames.last()?.place());
+        let read_bytes = (last.offset_bytes - first.offset_bytes) as usize + last.read_bytes as usize;
+        let (file, offset_bytes) = (first.file.clone(), first.offset_bytes);
+        Some(Self { medium: Arc::clone(medium), file, offset_bytes, read_bytes, frames, memory: Some(memory) })
+    }
+
+    /// What the medium is asked for.
+    pub(crate) fn into_read(self) -> ReadAt {
+        ReadAt { file: self.file.clone(), offset_bytes: self.offset_bytes, read: Box::new(self) }
+    }
+
+    /// Each frame with its part of the memory. Memory of its own has one frame alone.
+    fn parts(&mut self) -> Vec<(Arc<Frame>, FrameMemory)> {
+        let frames = std::mem::take(&mut self.frames);
+        let mut parts = Vec::with_capacity(frames.len());
+        let mut left = self.memory.take();
+        let mut frames = frames.into_iter().peekable();
+        while let (Some(memory), Some(frame)) = (left.take(), frames.next()) {
+            parts.push(match memory {
+                FrameMemory::Extent(mut extent) if frames.peek().is_some() => {
+                    left = Some(FrameMemory::Extent(extent.split_off(frame.held_bytes())));
+                    (frame, FrameMemory::Extent(extent))
+                }
+                memory => (frame, memory),
+            });
+        }
+        parts
+    }
+
+    fn fail(&mut self, error: MediumError) {
+        let parts = self.parts();
+        if parts.len() > 1 {
+            let runs = parts.into_iter().filter_map(|(frame, memory)| Self::new(&self.medium, vec![frame], memory));
+            self.medium.submit(runs.map(Self::into_read).collect());
+            return;
+        }
+        let error = Arc::new(error);
+        for (frame, memory) in parts {
+            frame.arrived(memory, Arrived::Failed(Arc::clone(&error)));
+        }
+    }
+}
+
+impl PendingRead for ReadRun {
+    fn destination(&mut self) -> &mut [u8] {
+        self.memory.as_mut().and_then(|memory| memory.get_mut(..self.read_bytes)).unwrap_or_default()
+    }
+
+    fn completed(mut self: Box<Self>, outcome: Result<(), MediumError>) {
+        match outcome {
+            Ok(()) => self.parts().into_iter().for_each(|(frame, memory)| frame.arrived(memory, Arrived::Filled)),
+            Err(error) => self.fail(error),
+        }
+    }
+}
+
+impl Drop for ReadRun {
+    fn drop(&mut self) {
+        for (frame, memory) in self.parts() {
+            frame.arrived(memory, Arrived::Dropped);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Reads that fail, pages that are damaged.
+
+use std::error::Error;
+use std::sync::atomic::Ordering;
+
+use super::stage::{Play, poll_once};
+use crate::{PoolError, ReadOptions};
+
+#[test]
+fn a_failed_read_is_an_error_for_all_who_wait_and_is_tried_again_by_the_next() {
+    let play = Play::new(1 << 20, None, &[4096]);
+    play.hold(true);
+    play.stage.bad_bytes.lock().insert(100);
+    let mut readers = [0, 1].map(|_| play.source.reader([0], ReadOptions::default()));
+    let flags = readers.each_mut().map(|reader| poll_once(reader).1);
+    play.stage.complete(0);
+    assert_eq!(flags.map(|flag| flag.count()), [1, 1]);
+    play.hold(false);
+    for reader in &mut readers {
+        let error = reader.wait_next().unwrap().unwrap_err();
+        assert!(matches!(error, PoolError::Read { .. }), "{error}");
+        let message = error.to_string();
+        assert!(message.contains("page 0 of column c (bytes 0 to 4096 of pages 1)"), "{message}");
+        assert!(error.source().is_some_and(|source| source.to_string().contains("byte 100")), "{message}");
+        assert!(reader.wait_next().is_none());
+    }
+    play.stage.bad_bytes.lock().clear();
+    assert!(!play.pinned(0).was_hit());
+    assert_eq!((play.stage.log().len(), play.pool.snapshot().page_count), (2, 1));
+}
+
+#[test]
+fn a_failure_that_nobody_waited_for_is_not_told_to_the_next() {
+    let play = Play::new(1 << 20, None, &[4096; 2]);
+    play.hold(true);
+    play.stage.bad_bytes.lock().insert(0);
+    let mut reader = play.source.reader([0, 1], ReadOptions::default());
+    assert!(poll_once(&mut reader).0.is_pending());
+    drop(reader);
+    play.hold(false);
+    play.stage.complete_all();
+    play.stage.bad_bytes.lock().clear();
+    assert!(!play.pinned(0).was_hit());
+    assert!(play.pinned(1).was_hit(), "its neighbour was read");
+}
+
+#[test]
+fn one_bad_page_among_neighbours_read_at_once_fails_alone() {
+    let play = Play::new(1 << 20, None, &[5000; 6]);
+    play.stage.bad_bytes.lock().insert(3 * 8192 + 7000);
+    let mut reader = play.source.reader(0..6, ReadOptions::default());
+    for page in 0..6 {
+        let outcome = reader.wait_next().unwrap();
+        assert_eq!(outcome.is_err(), page == 3, "{outcome:?}");
+    }
+    assert!(reader.wait_next().is_none());
+    assert_eq!(play.stage.log()[0], (0, 6 * 8192));
+    assert_eq!(play.pool.snapshot().page_count, 5);
+}
+
+#[test]
+fn a_damaged_page_is_not_kept() {
+    let play = Play::new(1 << 20, None, &[4096; 2]);
+    play.pages.damaged.lock().insert(1);
+    let error = play.source.pin(1).wait().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "page 1 of column c (4096 bytes at byte 4096 of pages 1) is damaged: a wrong checksum in pages 1"
+    );
+    play.pages.damaged.lock().clear();
+    assert!(!play.pinned(1).was_hit());
+    assert_eq!(play.pages.check_count(), 2);
+}
+
+#[test]
+fn a_check_that_panics_leaves_nobody_waiting() {
+    let play = Play::new(1 << 20, None, &[4096]);
+    play.hold(true);
+    play.pages.panicking.lock().insert(0);
+    let mut readers = [0, 1].map(|_| play.source.reader([0], ReadOptions::default()));
+    readers.iter_mut().for_each(|reader| assert!(poll_once(reader).0.is_pending()));
+    play.stage.complete(0);
+    let [first, second] = &mut readers;
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(first)));
+    assert!(outcome.is_err(), "the panic is the first reader's");
+    let error = second.wait_next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("its check panicked"), "{error}");
+}
+
+#[test]
+fn a_read_that_the_medium_drops_is_an_error() {
+    let play = Play::new(1 << 20, None, &[4096; 2]);
+    play.stage.drops_reads.store(true, Ordering::Relaxed);
+    let mut reader = play.source.reader([0, 1], ReadOptions::default());
+    for _ in 0..2 {
+        assert!(matches!(reader.wait_next(), Some(Err(PoolError::Dropped { .. }))));
+    }
+    play.stage.drops_reads.store(false, Ordering::Relaxed);
+    assert!(!play.pinned(0).was_hit());
+}

@@ -1,0 +1,182 @@
+//! Many who want one page.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use thermocline_hardware::SystemClock;
+use thermocline_medium::{MemoryMedium, SystemSleep, Throttle, ThrottledMedium};
+use thermocline_placement::page_cache::PagePolicyName;
+
+use super::stage::{CHARGE_BYTES, Flag, Pages, Play, poll_once, ready};
+use crate::{BufferPool, PoolOptions, ReadOptions};
+
+#[test]
+fn a_page_is_a_hit_when_it_is_asked_for_again_and_the_same_bytes() {
+    let play = Play::new(1 << 20, None, &[5000, 4096, 1]);
+    let first = play.pinned(0);
+    assert!(!first.was_hit());
+    let second = play.pinned(0);
+    assert!(second.was_hit());
+    assert_eq!((first.as_ptr(), first.page()), (second.as_ptr(), second.page()));
+    drop((first, second));
+    assert!(play.pinned(0).was_hit());
+    assert_eq!((play.stage.log().len(), play.pages.check_count()), (1, 1));
+    let list = play.pool.snapshot().lists[0].clone();
+    assert_eq!((list.page_count, list.held_bytes, list.read_bytes), (1, 8192, 8192));
+    assert_eq!((list.hit_count, list.miss_count), (2, 1));
+}
+
+#[test]
+fn two_who_wait_for_a_page_are_both_woken_and_it_is_checked_once() {
+    let play = Play::new(1 << 20, None, &[4096]);
+    play.hold(true);
+    let mut readers = [0, 1].map(|_| play.source.reader([0], ReadOptions::default()));
+    let flags = readers.each_mut().map(|reader| {
+        let (poll, flag) = poll_once(reader);
+        assert!(poll.is_pending());
+        flag
+    });
+    assert_eq!((play.stage.held_count(), flags.each_ref().map(|flag| flag.count())), (1, [0, 0]));
+    play.clock.advance_ns(700);
+    play.stage.complete(0);
+    assert_eq!(flags.map(|flag| flag.count()), [1, 1]);
+    let [first, second] = readers.each_mut().map(|reader| ready(poll_once(reader).0));
+    assert_eq!((first.was_hit(), second.was_hit()), (false, true));
+    assert_eq!((first.waited_ns(), second.waited_ns()), (700, 700));
+    assert_eq!(play.pages.check_count(), 1);
+    assert!(readers.each_mut().iter_mut().all(|reader| matches!(poll_once(reader).0, Poll::Ready(None))));
+}
+
+#[test]
+fn a_read_outlives_who_asked_for_it_first() {
+    let play = Play::new(1 << 20, None, &[4096]);
+    play.hold(true);
+    let mut first = play.source.reader([0], ReadOptions::default());
+    let mut second = play.source.reader([0], ReadOptions::default());
+    assert!(poll_once(&mut first).0.is_pending());
+    let (poll, flag) = poll_once(&mut second);
+    assert!(poll.is_pending());
+    drop(first);
+    play.stage.complete(0);
+    assert_eq!(flag.count(), 1);
+    play.pages.assert_is(0, &ready(poll_once(&mut second).0), "second");
+    drop(second);
+    // All go away before the read is over: the page is there for the next, checked then.
+    play.pool.clear();
+    drop(play.source.pin(0));
+    let mut third = play.source.reader([0], ReadOptions::default());
+    assert!(poll_once(&mut third).0.is_pending());
+    drop(third);
+    play.stage.complete(0);
+    assert_eq!(play.pages.check_count(), 1);
+    assert!(play.pinned(0).was_hit());
+    assert_eq!((play.stage.log().len(), play.pages.check_count()), (2, 2));
+}
+
+#[test]
+fn a_pinning_is_a_future_that_wakes() {
+    let play = Play::new(1 << 20, None, &[4096]);
+    play.hold(true);
+    let flag = Arc::new(Flag::default());
+    let waker = Waker::from(Arc::clone(&flag));
+    let mut pinning = pin!(play.source.pin(0));
+    assert!(pinning.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    play.clock.advance_ns(30);
+    play.stage.complete(0);
+    assert_eq!(flag.count(), 1);
+    let Poll::Ready(Ok(page)) = pinning.poll(&mut Context::from_waker(&waker)) else { panic!("not ready") };
+    assert_eq!((page.waited_ns(), page.was_hit()), (30, false));
+    let mut reader = play.source.reader([0], ReadOptions::default());
+    let mut next = pin!(reader.next());
+    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+}
+
+#[test]
+fn threads_that_ask_for_the_same_pages_read_each_once() {
+    const PAGE_COUNT: u32 = 200;
+    let seed = 11;
+    let play = Play::new(64 << 20, None, &[10_000; PAGE_COUNT as usize]);
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            let play = &play;
+            scope.spawn(move || {
+                let mut random = crate::random::Random::new(seed + thread);
+                let pages: Vec<u32> = (0..400).map(|_| random.below(PAGE_COUNT as usize) as u32).collect();
+                let mut reader = play.source.reader(pages.clone(), ReadOptions { read_ahead_bytes: 100_000 });
+                for page in pages {
+                    let pinned = reader.wait_next().unwrap().unwrap();
+                    play.pages.assert_is(page, &pinned, &format!("seed {seed}"));
+                }
+            });
+        }
+    });
+    let log = play.stage.log();
+    let read_bytes: u64 = log.iter().map(|&(_, length)| length).sum();
+    let list = play.pool.snapshot().lists[0].clone();
+    assert_eq!((read_bytes, list.miss_count), (list.page_count * 12_288, list.page_count), "seed {seed}: {log:?}");
+    assert_eq!(play.pages.check_count(), list.page_count);
+    assert_eq!(list.hit_count + list.miss_count, 8 * 400);
+}
+
+#[test]
+fn threads_wait_for_a_slow_disk_and_get_what_it_has_while_queries_take_memory() {
+    const PAGE_COUNT: u32 = 300;
+    let seed = 5;
+    let (clock, budget) = (Arc::new(SystemClock::new()), thermocline_budget::Budget::new(40 * CHARGE_BYTES, None));
+    let throttle = Throttle { bytes_per_s: 400_000_000, latency_ns: 30_000 };
+    let medium = ThrottledMedium::new(Arc::new(MemoryMedium::new()), throttle, clock.clone(), Arc::new(SystemSleep));
+    let policy = PagePolicyName::Proportional.build();
+    let pool = BufferPool::new(super::stage::small_options(), &budget, policy, clock).unwrap();
+    let lists = [0; 3].map(|_| pool.new_list());
+    let pages = Pages::new(Arc::new(medium.unwrap()), 1, &[9_000; PAGE_COUNT as usize], &lists);
+    let source = pool.register(Arc::clone(&pages) as _);
+    let (left_count, page_count) = (AtomicU64::new(4), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (source, pages, left_count, page_count) = (&source, &pages, &left_count, &page_count);
+            scope.spawn(move || {
+                let mut random = crate::random::Random::new(seed + thread);
+                for _ in 0..12 {
+                    let from = random.below(PAGE_COUNT as usize) as u32;
+                    let wanted = from..PAGE_COUNT.min(from + 100);
+                    let mut reader = source.reader(wanted.clone(), ReadOptions { read_ahead_bytes: 200_000 });
+                    let stop = if random.one_in(4) { random.below(20) as u32 } else { 1000 };
+                    for page in wanted.take(stop as usize) {
+                        let pinned = reader.wait_next().unwrap().unwrap();
+                        pages.assert_is(page, &pinned, &format!("seed {seed}"));
+                        page_count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                left_count.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        let query = budget.account("sort", thermocline_budget::Purpose::Query);
+        let mut random = crate::random::Random::new(seed);
+        while left_count.load(Ordering::Relaxed) > 0 {
+            let held = query.try_reserve(random.below(20 * CHARGE_BYTES as usize) as u64);
+            pool.set_quotas(&lists.map(|list| (list, random.below(15) as u64 * 65_536)));
+            thread::yield_now();
+            assert!(budget.reserved_bytes() <= budget.limit_bytes(), "seed {seed}");
+            drop(held);
+        }
+    });
+    assert!(page_count.load(Ordering::Relaxed) > 1000);
+    drop(source);
+    assert_eq!((budget.reserved_bytes(), pool.snapshot().mapped_bytes), (0, 0), "seed {seed}");
+}
+
+#[test]
+fn a_pool_with_nothing_but_its_default_settings_serves_pages_of_many_sizes() {
+    let sizes = [1, 4096, 4097, 300_000, 2 << 20, (2 << 20) + 1, 5 << 20, 70_000];
+    let play = Play::with(PoolOptions::default(), 64 << 20, None, &sizes);
+    let mut reader = play.source.reader(0..8, ReadOptions::default());
+    let pinned: Vec<_> = std::iter::from_fn(|| reader.wait_next()).map(|page| page.unwrap()).collect();
+    for (page, bytes) in (0..).zip(&pinned) {
+        play.pages.assert_is(page, bytes, "default settings");
+    }
+    assert_eq!(pinned.len(), sizes.len());
+}
