@@ -19,7 +19,7 @@ mod text;
 mod tpch;
 
 pub use nested_orders::write_nested_orders;
-pub use ordered_parts::write_parts;
+pub use ordered_parts::{take_parts, write_parts};
 pub use text::{push_hundredths, push_integer, push_json_string};
 pub use tpch::{TextFormat, TpchTable, write_table};
 

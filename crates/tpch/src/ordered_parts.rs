@@ -1,10 +1,10 @@
-//! Produces the parts of a text in parallel and writes them in order.
+//! Produces the parts of something in parallel and takes them in order.
 //!
-//! Owns threads and buffers of one write. Does not know what a part holds.
+//! Owns the threads of one write, and the buffers of a text. Does not know what a part holds.
 //!
 //! Concurrency: thread t produces parts t, t + n, t + 2n …, and hands each over through a channel of its own that holds
 //! one part; the calling thread takes them round robin. So at most three parts a thread are alive (in work, in the channel,
-//! being written), the order needs no reordering, and a failed write or a panic closes channels instead of leaving a waiter.
+//! being taken), the order needs no reordering, and a failed write or a panic closes channels instead of leaving a waiter.
 
 use std::io::{self, Write};
 use std::sync::mpsc::sync_channel;
@@ -20,34 +20,59 @@ pub fn write_parts(
     thread_count: usize,
     fill: impl Fn(usize, &mut Vec<u8>) + Sync,
 ) -> io::Result<u64> {
-    let thread_count = thread_count.clamp(1, part_count.max(1));
     let fill = &fill;
     let mut written_bytes = 0;
+    let producer = || {
+        let mut expected_bytes = 0;
+        move |part| {
+            // Parts are alike in size: an eighth more than the last one seldom grows.
+            let mut buffer = Vec::with_capacity(expected_bytes);
+            fill(part, &mut buffer);
+            expected_bytes = buffer.len() + buffer.len() / 8;
+            buffer
+        }
+    };
+    take_parts(part_count, thread_count, producer, |buffer| {
+        out.write_all(&buffer)?;
+        written_bytes += buffer.len() as u64;
+        Ok::<(), io::Error>(())
+    })?;
+    Ok(written_bytes)
+}
+
+/// Gives parts 0 to `part_count` - 1 to `take`, in order and on the calling thread. `producer` is called once a thread, and
+/// what it returns once for each of the thread's parts.
+///
+/// # Errors
+/// The first error of `take`, which is not called again.
+pub fn take_parts<T: Send, E, P: FnMut(usize) -> T>(
+    part_count: usize,
+    thread_count: usize,
+    producer: impl Fn() -> P + Sync,
+    mut take: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let thread_count = thread_count.clamp(1, part_count.max(1));
+    let producer = &producer;
     thread::scope(|scope| {
         let mut receivers = Vec::with_capacity(thread_count);
         for first in 0..thread_count {
-            let (sender, receiver) = sync_channel::<Vec<u8>>(1);
+            let (sender, receiver) = sync_channel::<T>(1);
             receivers.push(receiver);
             scope.spawn(move || {
-                let mut expected_bytes = 0;
+                let mut produce = producer();
                 for part in (first..part_count).step_by(thread_count) {
-                    // Parts are alike in size: an eighth more than the last one seldom grows.
-                    let mut buffer = Vec::with_capacity(expected_bytes);
-                    fill(part, &mut buffer);
-                    expected_bytes = buffer.len() + buffer.len() / 8;
-                    if sender.send(buffer).is_err() {
-                        return; // the writer gave up
+                    if sender.send(produce(part)).is_err() {
+                        return; // the taker gave up
                     }
                 }
             });
         }
         for part in 0..part_count {
             // A closed channel means its thread panicked; leaving the scope passes the panic on.
-            let Ok(buffer) = receivers[part % thread_count].recv() else { break };
-            out.write_all(&buffer)?;
-            written_bytes += buffer.len() as u64;
+            let Ok(produced) = receivers[part % thread_count].recv() else { break };
+            take(produced)?;
         }
-        Ok(written_bytes)
+        Ok(())
     })
 }
 
