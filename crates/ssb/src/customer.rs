@@ -1,0 +1,49 @@
+//! The customers.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array, StringBuilder};
+use arrow::datatypes::{DataType, Field};
+
+use crate::draws::Draws;
+use crate::place::{PlaceColumns, push_formatted};
+use crate::words::MARKET_SEGMENTS;
+
+pub(crate) fn fields() -> Vec<Field> {
+    let text = |name: &str| Field::new(name, DataType::Utf8, false);
+    vec![
+        Field::new("c_custkey", DataType::Int32, false),
+        text("c_name"),
+        text("c_address"),
+        text("c_city"),
+        text("c_nation"),
+        text("c_region"),
+        text("c_phone"),
+        text("c_mktsegment"),
+    ]
+}
+
+/// Rows `rows`, counted from 0; their keys from 1. `draws_key` is this table's.
+pub(crate) fn columns(draws_key: u64, rows: std::ops::Range<u64>) -> Vec<ArrayRef> {
+    let row_count = (rows.end - rows.start) as usize;
+    let mut names = StringBuilder::with_capacity(row_count, row_count * 18);
+    let mut places = PlaceColumns::with_capacity(row_count);
+    let mut segments = StringBuilder::with_capacity(row_count, row_count * 9);
+    for index in rows.clone() {
+        let mut draws = Draws::of_row(draws_key, index);
+        push_formatted(&mut names, format_args!("Customer#{:09}", index + 1));
+        places.push(&mut draws);
+        segments.append_value(draws.pick(&MARKET_SEGMENTS));
+    }
+    let [address, city, nation, region, phone] = places.finish();
+    vec![
+        Arc::new(Int32Array::from_iter_values(rows.map(|index| index as i32 + 1))),
+        Arc::new(names.finish()),
+        address,
+        city,
+        nation,
+        region,
+        phone,
+        Arc::new(segments.finish()),
+    ]
+}
