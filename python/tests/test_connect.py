@@ -59,6 +59,20 @@ def test_nothing_is_kept_on_disk_unless_a_folder_is_given(tmp_path, monkeypatch)
     assert (tmp_path / "orders.db" / "thermocline.format").exists()
 
 
+def test_tables_of_a_folder_are_there_the_next_time(tmp_path):
+    with thermocline.connect(tmp_path / "kept.db") as db:
+        db.sql("CREATE TABLE t AS SELECT value AS i, 'n' || CAST(value % 3 AS VARCHAR) AS s FROM generate_series(1, 1000)")
+        inserted = db.sql("INSERT INTO t VALUES (1001, NULL)")
+        assert inserted.fetchall() == [(1,)]
+        db.register("frame", db.sql("SELECT 'n1' AS s").arrow())
+        with pytest.raises(thermocline.InputError, match="kept in the database's folder"):
+            db.register("t", db.sql("SELECT 1 AS i").arrow())
+    with thermocline.connect(tmp_path / "kept.db") as db:
+        assert db.sql("SELECT count(*), sum(i), count(s) FROM t").fetchall() == [(1001, 501501, 1000)]
+        with pytest.raises(thermocline.InputError, match="frame"):
+            db.sql("SELECT * FROM frame").fetchall()
+
+
 def test_a_folder_of_other_files_is_no_database(tmp_path):
     (tmp_path / "letters.txt").write_text("dear")
     with pytest.raises(thermocline.InputError, match="holds other files"):

@@ -77,6 +77,14 @@ impl PageReader {
         self.ahead.len() + self.wanted.len() + self.pages.len()
     }
 
+    /// Has the first pages read without waiting for any, as far as there is room: for who knows that it will want them, and not
+    /// yet.
+    pub fn start(&mut self) {
+        if self.may_ask() {
+            self.ask_ahead();
+        }
+    }
+
     /// The next page; None after the last. An error is that page's alone: the next call goes on behind it.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<PinnedPage>>> {
         if let Err(error) = self.read_ahead() {
@@ -111,19 +119,34 @@ impl PageReader {
         parking::wait(|context| self.poll_next(context))
     }
 
-    /// Asks for more if enough of what was ahead is used up for a whole read.
+    /// Asks for more if enough of what was ahead is used up for a whole read; for one page in any case, if nothing is ahead.
     fn read_ahead(&mut self) -> Result<()> {
-        if self.wanted.is_empty() && self.pages.len() == 0
-            || self.full_until.is_some_and(|count| self.ahead.len() > count)
-        {
+        if !self.may_ask() {
             return Ok(());
         }
+        self.ask_ahead();
+        if self.ahead.is_empty()
+            && let Some((page, place)) = self.wanted.pop_front()
+        {
+            self.ahead.push_back(self.pool.ask_passing(&self.entry, page, &place)?);
+            self.count_from(0);
+        }
+        Ok(())
+    }
+
+    fn may_ask(&self) -> bool {
+        let is_at_end = self.wanted.is_empty() && self.pages.len() == 0;
+        !is_at_end && self.full_until.is_none_or(|count| self.ahead.len() <= count)
+    }
+
+    /// Asks for what there is room for.
+    fn ask_ahead(&mut self) {
         let most_bytes = self.options.read_ahead_bytes.min(self.pool.reader_share_bytes());
         let piece_bytes = self.pool.options.read_most_bytes.min(most_bytes / 2).max(1);
         let room_bytes =
             most_bytes.saturating_sub(self.missed_ahead_bytes).min((2 * most_bytes).saturating_sub(self.ahead_bytes));
         if !self.ahead.is_empty() && room_bytes < piece_bytes {
-            return Ok(());
+            return;
         }
         let wanted_count = self.look_ahead(room_bytes);
         let asked_before_count = self.ahead.len();
@@ -131,16 +154,15 @@ impl PageReader {
         let count = self.pool.ask(&self.entry, wanted, &mut self.ahead);
         self.full_until = (count < wanted_count).then_some(self.ahead.len() / 2);
         self.wanted.drain(..count);
-        if self.ahead.is_empty()
-            && let Some((page, place)) = self.wanted.pop_front()
-        {
-            self.ahead.push_back(self.pool.ask_passing(&self.entry, page, &place)?);
+        self.count_from(asked_before_count);
+    }
+
+    /// Counts what was asked for from there on.
+    fn count_from(&mut self, first: usize) {
+        for Asked { frame, was_hit } in self.ahead.range(first..) {
+            self.ahead_bytes += frame.held_bytes();
+            self.missed_ahead_bytes += if *was_hit { 0 } else { frame.held_bytes() };
         }
-        for asked in self.ahead.range(asked_before_count..) {
-            self.ahead_bytes += asked.frame.held_bytes();
-            self.missed_ahead_bytes += if asked.was_hit { 0 } else { asked.frame.held_bytes() };
-        }
-        Ok(())
     }
 
     /// Finds the places of the next pages. Returns how many `room_bytes` hold, but one at least if nothing is ahead.

@@ -21,6 +21,7 @@ pub use thermocline_medium::StoreOptions;
 use thermocline_operator_cache::{CacheOptions, MapStore, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
+use crate::column_table::ColumnTables;
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder::Folder;
 use crate::idle_work::IdleWork;
@@ -77,6 +78,7 @@ pub struct Database {
     runtime: Arc<RuntimeEnv>,
     threads: usize,
     idle_work: Arc<IdleWork>,
+    column_tables: Option<Arc<ColumnTables>>,
     folder: Option<Arc<Folder>>,
 }
 
@@ -108,6 +110,10 @@ impl Database {
         };
         let cache = OperatorCache::new(cache_options, &budget, Arc::clone(&clock));
         let footers = FooterCache::new(&budget, Arc::clone(&clock));
+        let column_tables = match &folder {
+            Some(folder) => Some(Arc::new(ColumnTables::open(folder.tables_path(), &budget, &clock)?)),
+            None => None,
+        };
         let settings =
             Arc::new(SharedSettings::new(budget.clone(), Arc::clone(&cache), &machine, options.eviction, trace));
         // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are
@@ -127,6 +133,10 @@ impl Database {
             .build_arc()?;
         let catalog = MemoryCatalogProvider::new();
         catalog.register_schema(DEFAULT_SCHEMA, Arc::new(MemorySchemaProvider::new()))?;
+        let stored_schemas = column_tables.iter().flat_map(|tables: &Arc<ColumnTables>| tables.schemas());
+        for schema in stored_schemas.filter(|schema| schema != DEFAULT_SCHEMA) {
+            catalog.register_schema(&schema, Arc::new(MemorySchemaProvider::new()))?;
+        }
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(DEFAULT_CATALOG.to_string(), Arc::new(catalog));
         let threads = options.threads.unwrap_or(machine.logical_cores).max(1);
@@ -144,6 +154,7 @@ impl Database {
             runtime,
             threads,
             idle_work: Arc::default(),
+            column_tables,
             folder,
         }))
     }
@@ -156,6 +167,11 @@ impl Database {
     /// Where it keeps what outlives the process: a canonical path.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref().map(Folder::path)
+    }
+
+    /// The tables in its folder, if it has one.
+    pub(crate) fn column_tables(&self) -> Option<&Arc<ColumnTables>> {
+        self.column_tables.as_ref()
     }
 
     /// The machine this runs on.

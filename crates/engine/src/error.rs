@@ -5,6 +5,7 @@
 
 use datafusion::common::DataFusionError;
 use thermocline_budget::BudgetError;
+use thermocline_column_store::CatalogError;
 use thermocline_medium::MediumError;
 use thermocline_raw::RawError;
 
@@ -78,6 +79,8 @@ impl From<DataFusionError> for Error {
                     ErrorKind::Resources
                 } else if is_change(source.as_ref()) {
                     ErrorKind::Retry
+                } else if is_full(source.as_ref()) {
+                    ErrorKind::Resources
                 } else {
                     ErrorKind::Input
                 }
@@ -94,16 +97,28 @@ impl From<DataFusionError> for Error {
     }
 }
 
+impl From<CatalogError> for Error {
+    fn from(error: CatalogError) -> Self {
+        DataFusionError::External(Box::new(error)).into()
+    }
+}
+
 /// Whether a file changed underneath, at whatever depth that was noticed.
 fn is_change(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if matches!(error.downcast_ref(), Some(MediumError::Changed { .. }))
+    causes(error).any(|error| {
+        matches!(error.downcast_ref(), Some(MediumError::Changed { .. }))
             || matches!(error.downcast_ref(), Some(RawError::Truncated { .. }))
-        {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    })
+}
+
+/// Whether a medium has no room left, at whatever depth that was noticed.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    causes(error).any(|error| matches!(error.downcast_ref(), Some(MediumError::OutOfSpace { .. })))
+}
+
+/// The error, what caused it, what caused that, and so on.
+fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
 }

@@ -14,9 +14,11 @@
 //! another session's consumer.
 
 mod catalog;
+mod column_table;
 mod database;
 mod error;
 mod explain_cache;
+mod filters;
 mod folder;
 mod idle_work;
 mod interruption;

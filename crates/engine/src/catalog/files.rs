@@ -57,37 +57,42 @@ impl TableFactory {
 #[async_trait]
 impl TableProviderFactory for TableFactory {
     async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
-        let Some(format) = FileFormat::from_word(&command.file_type) else {
-            return plan_err!("STORED AS {}: expected one of {}", command.file_type, Self::WORDS.join(", "));
-        };
-        if !command.table_partition_cols.is_empty() {
-            return plan_err!("PARTITIONED BY is not supported for raw tables: name the folder and filter on a column");
-        }
-        if !command.constraints.is_empty() {
-            return plan_err!("constraints on an external table cannot be enforced and are refused");
-        }
-        if !command.order_exprs.is_empty() {
-            return plan_err!("WITH ORDER on an external table cannot be verified and is refused");
-        }
-        let config = session
-            .config_options()
-            .extensions
-            .get::<ThermoclineConfig>()
-            .cloned()
-            .unwrap_or_else(|| self.database.default_config());
-        let declared = readable(command.schema.as_arrow());
-        let mut options = TableOptions::parse(&command.options)?;
-        if command.file_type.eq_ignore_ascii_case("tsv") && options.delimiter.is_none() {
-            options.delimiter = Some(b'\t');
-        }
-        let definition = TableDefinition {
-            locations: command.locations.clone(),
-            format: Some(format),
-            declared_schema: (!declared.fields().is_empty()).then(|| Arc::new(declared)),
-            options,
-        };
-        RawTable::open(Arc::clone(&self.database), Arc::new(definition), &config).await
+        let config = session.config_options().extensions.get::<ThermoclineConfig>().cloned();
+        let config = config.unwrap_or_else(|| self.database.default_config());
+        external_table(&self.database, &config, command).await
     }
+}
+
+/// The table that `CREATE EXTERNAL TABLE` describes, with its schema as of now.
+pub(super) async fn external_table(
+    database: &Arc<Database>,
+    config: &ThermoclineConfig,
+    command: &CreateExternalTable,
+) -> Result<Arc<dyn TableProvider>> {
+    let Some(format) = FileFormat::from_word(&command.file_type) else {
+        return plan_err!("STORED AS {}: expected one of {}", command.file_type, TableFactory::WORDS.join(", "));
+    };
+    if !command.table_partition_cols.is_empty() {
+        return plan_err!("PARTITIONED BY is not supported for raw tables: name the folder and filter on a column");
+    }
+    if !command.constraints.is_empty() {
+        return plan_err!("constraints on an external table cannot be enforced and are refused");
+    }
+    if !command.order_exprs.is_empty() {
+        return plan_err!("WITH ORDER on an external table cannot be verified and is refused");
+    }
+    let declared = readable(command.schema.as_arrow());
+    let mut options = TableOptions::parse(&command.options)?;
+    if command.file_type.eq_ignore_ascii_case("tsv") && options.delimiter.is_none() {
+        options.delimiter = Some(b'\t');
+    }
+    let definition = TableDefinition {
+        locations: command.locations.clone(),
+        format: Some(format),
+        declared_schema: (!declared.fields().is_empty()).then(|| Arc::new(declared)),
+        options,
+    };
+    RawTable::open(Arc::clone(database), Arc::new(definition), config).await
 }
 
 /// The declared columns with every text type as the one that raw files are read as.

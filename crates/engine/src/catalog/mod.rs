@@ -4,6 +4,7 @@
 //! The wrappers forward everything; DataFusion's own `DynamicFileCatalog` does not (`DROP SCHEMA` fails through it), and
 //! it hides why a path could not be read.
 
+pub(crate) mod definitions;
 mod files;
 mod system;
 
@@ -12,7 +13,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
-use datafusion::common::Result;
+use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::TableType;
 use parking_lot::RwLock;
@@ -20,8 +21,13 @@ use parking_lot::RwLock;
 pub(crate) use files::TableFactory;
 pub(crate) use system::SYSTEM_SCHEMA;
 
-use crate::database::Database;
+use thermocline_column_store::{Entry, EntryName, Manifest};
+
+use crate::column_table::{ColumnTable, ColumnTables};
+use crate::database::{DEFAULT_CATALOG, Database};
+use crate::error::Error;
 use crate::raw_table::RawTable;
+use crate::raw_table::listing::external;
 use crate::settings::ThermoclineConfig;
 
 /// How a catalog reaches the settings of the session that resolves a name; filled once the session exists.
@@ -33,6 +39,11 @@ impl SessionHandle {
     pub(crate) fn connect(&self, state: Weak<RwLock<SessionState>>) {
         // A second call would connect the same session; the first stays.
         let _ = self.0.set(state);
+    }
+
+    /// The session as it is now; `None` while it is being built.
+    fn state(&self) -> Option<SessionState> {
+        self.0.get().and_then(Weak::upgrade).map(|state| state.read().clone())
     }
 
     /// The session's settings; the database's defaults while the session is being built.
@@ -76,13 +87,16 @@ impl CatalogProviderList for FileCatalogList {
 
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
         let inner = self.inner.catalog(name)?;
-        Some(Arc::new(FileCatalog { inner, context: self.context.clone() }))
+        let is_stored = name == DEFAULT_CATALOG;
+        Some(Arc::new(FileCatalog { inner, is_stored, context: self.context.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct FileCatalog {
     inner: Arc<dyn CatalogProvider>,
+    /// Whether the database's folder keeps the tables of this catalog.
+    is_stored: bool,
     context: Context,
 }
 
@@ -97,7 +111,10 @@ impl CatalogProvider for FileCatalog {
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         match self.inner.schema(name) {
-            Some(inner) => Some(Arc::new(FileSchema { inner, context: self.context.clone() })),
+            Some(inner) => {
+                let stored_name = self.is_stored.then(|| name.to_string());
+                Some(Arc::new(FileSchema { inner, stored_name, context: self.context.clone() }))
+            }
             None if name == SYSTEM_SCHEMA => {
                 Some(Arc::new(system::SystemSchema::new(Arc::clone(&self.context.database))))
             }
@@ -117,7 +134,38 @@ impl CatalogProvider for FileCatalog {
 #[derive(Debug)]
 struct FileSchema {
     inner: Arc<dyn SchemaProvider>,
+    /// The schema's name in the database's folder, if that keeps its tables.
+    stored_name: Option<String>,
     context: Context,
+}
+
+impl FileSchema {
+    /// What the database's folder has under `name`.
+    fn stored(&self, name: &str) -> Option<(&Arc<ColumnTables>, EntryName, Arc<Manifest>)> {
+        let tables = self.context.database.column_tables()?;
+        let entry_name = EntryName::new(self.stored_name.as_deref()?, name);
+        let manifest = tables.manifest();
+        manifest.entries.get(&entry_name).is_some().then_some((tables, entry_name, manifest))
+    }
+
+    async fn stored_table(&self, name: &str, config: &ThermoclineConfig) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some((tables, entry_name, manifest)) = self.stored(name) else { return Ok(None) };
+        let database = &self.context.database;
+        match manifest.entries.get(&entry_name) {
+            Some(Entry::ExternalTable { definition } | Entry::View { definition }) => {
+                let Some(state) = self.context.session.state() else {
+                    return internal_err!("a table was looked up before its session was there");
+                };
+                definitions::planned(database, &state, config, &entry_name, definition).await.map(Some)
+            }
+            _ => {
+                let tables = Arc::clone(tables);
+                let opening = tokio::task::spawn_blocking(move || tables.table(&entry_name));
+                let opened = opening.await.map_err(external)?.map_err(Error::into_datafusion)?;
+                Ok(opened.map(|open| Arc::new(ColumnTable::new(Arc::clone(database), open)) as Arc<dyn TableProvider>))
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -127,7 +175,15 @@ impl SchemaProvider for FileSchema {
     }
 
     fn table_names(&self) -> Vec<String> {
-        self.inner.table_names()
+        let mut names = self.inner.table_names();
+        if let (Some(tables), Some(schema)) = (self.context.database.column_tables(), &self.stored_name) {
+            let manifest = tables.manifest();
+            let stored = manifest.entries.keys().filter(|entry| entry.schema == *schema);
+            names.extend(stored.map(|entry| entry.name.clone()));
+            names.sort_unstable();
+            names.dedup();
+        }
+        names
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
@@ -138,23 +194,43 @@ impl SchemaProvider for FileSchema {
                 Some(raw) => Ok(Some(raw.renewed(&config).await?)),
                 None => Ok(Some(table)),
             },
-            None => files::table_for_path(&self.context.database, &config, name).await,
+            None => match self.stored_table(name, &config).await? {
+                Some(table) => Ok(Some(table)),
+                None => files::table_for_path(&self.context.database, &config, name).await,
+            },
         }
     }
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        self.inner.table_type(name).await
+        if let Some(of_inner) = self.inner.table_type(name).await? {
+            return Ok(Some(of_inner));
+        }
+        let Some((_, entry_name, manifest)) = self.stored(name) else { return Ok(None) };
+        Ok(manifest.entries.get(&entry_name).map(|entry| match entry {
+            Entry::View { .. } => TableType::View,
+            _ => TableType::Base,
+        }))
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        if self.stored(&name).is_some() {
+            return plan_err!("'{name}' is kept in the database's folder: DROP it first, or choose another name");
+        }
         self.inner.register_table(name, table)
     }
 
+    /// Takes away what was registered. What the folder keeps is dropped by statements alone.
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        self.inner.deregister_table(name)
+        if self.inner.table_exist(name) {
+            return self.inner.deregister_table(name);
+        }
+        match self.stored(name) {
+            Some(_) => plan_err!("'{name}' is kept in the database's folder: DROP it by a statement of a session"),
+            None => Ok(None),
+        }
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.inner.table_exist(name)
+        self.inner.table_exist(name) || self.stored(name).is_some()
     }
 }

@@ -5,14 +5,15 @@
 //!   thermocline.format    one line: what this folder is, and the version of its format
 //!   lock                  held while a process has the database open; tells which one
 //!   maps/                 positional maps of raw files (docs/formats/positional-map.md)
+//!   tables/               the manifest (docs/formats/manifest.md) and segments of column tables (docs/formats/column-segments.md)
 //! ```
 //!
 //! **Owns**: making, recognising and locking the folder; the maps in it (`maps`).
 //!
-//! **Does not own**: what maps are good for (`operator-cache`), their bytes (`raw`).
+//! **Does not own**: what maps are good for (`operator-cache`), their bytes (`raw`); the tables (`column_table`).
 //!
 //! **Invariants**: one process at a time, and in it one database. A folder that holds something else is neither written to nor
-//! taken for a database. What is kept here may be deleted at any time but while it is open: it only saves time.
+//! taken for a database. Maps may be deleted at any time but while it is open: they only save time.
 //!
 //! **Concurrency**: any number of threads.
 
@@ -33,14 +34,17 @@ use maps::MapFiles;
 /// What the folder is and the version of its format.
 const FORMAT_FILE: &str = "thermocline.format";
 const FORMAT_NAME: &str = "thermocline database, format ";
-const FORMAT_VERSION: u32 = 1;
+/// Version 1 had no tables.
+const FORMAT_VERSION: u32 = 2;
 const LOCK_FILE: &str = "lock";
 const MAPS_FOLDER: &str = "maps";
+const TABLES_FOLDER: &str = "tables";
 
 /// A database's folder, locked until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    tables_path: PathBuf,
     maps: MapFiles,
     /// Locked; the system unlocks it when the process ends, however it does.
     _lock: File,
@@ -63,7 +67,17 @@ impl Folder {
         write_format(&path).map_err(|error| failure(&path, "the folder cannot be written", &error))?;
         let maps = MapFiles::open(path.join(MAPS_FOLDER))
             .map_err(|error| failure(&path, "the folder of positional maps cannot be made", &error))?;
-        Ok(Self { path, maps, _lock: lock })
+        let tables_path = path.join(TABLES_FOLDER);
+        match fs::create_dir(&tables_path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(|error| failure(&path, "the folder of tables cannot be made", &error))?,
+        }
+        Ok(Self { path, tables_path, maps, _lock: lock })
+    }
+
+    /// Where tables are kept.
+    pub(crate) fn tables_path(&self) -> &Path {
+        &self.tables_path
     }
 
     /// Its canonical path.
@@ -111,7 +125,7 @@ fn check_format(path: &Path) -> Result<()> {
         Err(error) => return Err(failure(path, "its format cannot be read", &error)),
     };
     match text.trim_end().strip_prefix(FORMAT_NAME).map(str::parse::<u32>) {
-        Some(Ok(FORMAT_VERSION)) => Ok(()),
+        Some(Ok(1..=FORMAT_VERSION)) => Ok(()),
         Some(Ok(version)) => refused(format!(
             "it is of format {version}, and this Thermocline knows format {FORMAT_VERSION}: use the version that wrote it"
         )),
@@ -145,13 +159,18 @@ fn locked(path: &Path) -> Result<File> {
 
 fn write_format(path: &Path) -> io::Result<()> {
     let file = path.join(FORMAT_FILE);
-    if file.exists() {
+    let text = format!("{FORMAT_NAME}{FORMAT_VERSION}\n");
+    if fs::read_to_string(&file).is_ok_and(|found| found == text) {
         return Ok(());
     }
     // Under its name it is whole.
     let new = path.join(LOCK_FILE).with_extension("new");
-    fs::write(&new, format!("{FORMAT_NAME}{FORMAT_VERSION}\n"))?;
-    fs::rename(new, file)
+    let mut written = File::create(&new)?;
+    written.write_all(text.as_bytes())?;
+    written.sync_all()?;
+    fs::rename(new, file)?;
+    // Tables are kept for as long as their folder is known for what it is.
+    File::open(path)?.sync_all()
 }
 
 #[cfg(test)]
@@ -171,7 +190,7 @@ mod tests {
             let folder = Folder::open(&path).unwrap();
             assert_eq!(folder.path(), path.canonicalize().unwrap());
             let format = fs::read_to_string(path.join(FORMAT_FILE)).unwrap();
-            assert_eq!(format, "thermocline database, format 1\n");
+            assert_eq!(format, "thermocline database, format 2\n");
         }
         assert!(refusal(&parent.path().join("no/such/parent")).contains("cannot be made"));
     }
@@ -204,7 +223,7 @@ mod tests {
     fn a_folder_of_another_format_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         for (text, expected) in
-            [("thermocline database, format 2\n", "it is of format 2"), ("sqlite\n", "says \"sqlite\\n\"; expected")]
+            [("thermocline database, format 3\n", "it is of format 3"), ("sqlite\n", "says \"sqlite\\n\"; expected")]
         {
             fs::write(parent.path().join(FORMAT_FILE), text).unwrap();
             let message = refusal(parent.path());

@@ -10,7 +10,6 @@
 
 mod ahead;
 mod estimates;
-pub(crate) mod filters;
 pub(crate) mod infer;
 pub(crate) mod listing;
 pub(crate) mod options;
@@ -32,10 +31,10 @@ use thermocline_predicate::FieldPath;
 
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
+use crate::filters::{self, Fields};
 use crate::parquet_table::ParquetTable;
 use crate::query::QueryContext;
 use crate::settings::ThermoclineConfig;
-use filters::Fields;
 use listing::QueryFile;
 use options::{FileFormat, TableOptions};
 use scan_exec::RawScanExec;

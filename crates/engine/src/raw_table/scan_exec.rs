@@ -24,8 +24,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use thermocline_predicate::FieldPath;
 
-use super::filters;
 use super::scan_run::{Scan, ScanRun};
+use crate::filters;
 
 /// Below this many bytes a partition, another one costs more than it helps.
 const PARTITION_MIN_BYTES: u64 = 1 << 20;

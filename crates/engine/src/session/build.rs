@@ -8,6 +8,7 @@ use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::optimizer::Optimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::ndjson_output::NdjsonOutput;
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::planner::CachingQueryPlanner;
@@ -84,7 +85,12 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     for word in TableFactory::WORDS {
         builder = builder.with_table_factory(word.to_string(), Arc::new(TableFactory::new(Arc::clone(database))));
     }
-    let context = SessionContext::new_with_state(builder.build());
+    let mut state = builder.build();
+    for format in NdjsonOutput::all() {
+        // Whatever a host has registered for the suffix stays.
+        let _ = state.register_file_format(format, false);
+    }
+    let context = SessionContext::new_with_state(state);
     handle.connect(context.state_weak_ref());
     context
 }

@@ -1,4 +1,4 @@
-//! Tables in memory: `CREATE TABLE`, `CREATE TABLE … AS`, and Arrow data registered by the host.
+//! Tables in memory: those of a database without a folder, and Arrow data registered by the host.
 //!
 //! Until a table is dropped its bytes are held from the budget. Rows are kept batch by batch, each reserved before it is
 //! kept, so that a table that does not fit fails with a clear error instead of pushing the process over its budget; a
@@ -13,11 +13,11 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session as DataFusionSession, TableProvider};
-use datafusion::common::{DataFusionError, Result as DataFusionResult, not_impl_err};
+use datafusion::common::{DataFusionError, Result as DataFusionResult, TableReference, not_impl_err};
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{CreateMemoryTable, Expr, LogicalPlan, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -171,41 +171,18 @@ fn table(database: &Database, schema: SchemaRef, account: Account, held: Held) -
     Arc::new(MemoryTable { schema, account, held: Arc::new(Mutex::new(held)), threads: database.threads() })
 }
 
-/// Runs `CREATE TABLE` and `CREATE TABLE … AS`.
-pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Result<()> {
-    let CreateMemoryTable { name, constraints, input, if_not_exists, or_replace, column_defaults, temporary } = command;
-    if temporary {
-        return Err(Error::input("temporary tables are not supported: a table lives as long as its database"));
-    }
-    if !constraints.is_empty() {
-        return Err(Error::input(format!(
-            "table {name}: PRIMARY KEY and UNIQUE are not enforced on tables in memory and are refused"
-        )));
-    }
-    if !column_defaults.is_empty() {
-        return Err(Error::input(format!("table {name}: DEFAULT is not supported on tables in memory")));
-    }
-    if if_not_exists && or_replace {
-        return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
-    }
-    let exists = session.context().table_exist(name.clone())?;
-    if exists && if_not_exists {
-        return Ok(());
-    }
-    if exists && !or_replace {
-        return Err(Error::input(format!("table '{name}' already exists")));
-    }
+/// Runs the input of `CREATE TABLE`, and keeps its rows in a table in memory.
+pub(super) async fn filled(
+    session: &Session,
+    name: &TableReference,
+    input: &LogicalPlan,
+) -> Result<Arc<dyn TableProvider>> {
     let account = session.database().budget().account(name.to_string(), Purpose::Query);
     let mut held = Held::empty();
-    let mut rows = session.query(LogicalPlan::clone(&input)).await?;
+    let mut rows = session.query(input.clone()).await?;
     let schema = rows.schema();
     while let Some(batch) = rows.next().await {
         held.push(&account, batch?)?;
     }
-    let table = table(session.database(), schema, account, held);
-    if exists {
-        session.context().deregister_table(name.clone())?;
-    }
-    session.context().register_table(name, table)?;
-    Ok(())
+    Ok(table(session.database(), schema, account, held))
 }

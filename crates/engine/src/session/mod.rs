@@ -7,8 +7,11 @@
 
 mod build;
 mod column_names;
+mod create_table;
 mod memory_table;
+mod ndjson_output;
 mod result;
+mod stored;
 
 use std::sync::Arc;
 
@@ -118,21 +121,34 @@ impl Session {
     /// Makes Arrow data queryable under `name`. The batches are counted in the budget.
     ///
     /// # Errors
-    /// When the budget cannot hold them, or the batches do not have `schema`.
+    /// When the budget cannot hold them, the batches do not have `schema`, or the database's folder has a table of that name.
     pub fn register_batches(&self, name: &str, schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<()> {
-        let table = memory_table::from_batches(&self.database, name, schema, batches)?;
         let reference = TableReference::bare(name);
+        self.check_unstored(&reference)?;
+        let table = memory_table::from_batches(&self.database, name, schema, batches)?;
         self.context.deregister_table(reference.clone())?;
         self.context.register_table(reference, table)?;
         Ok(())
     }
 
-    /// Removes a table by name; `false` if there is none.
+    /// Removes what was registered under `name`; `false` if there is nothing.
     ///
     /// # Errors
-    /// When the catalog refuses.
+    /// When the catalog refuses, or the database's folder has a table of that name.
     pub fn deregister(&self, name: &str) -> Result<bool> {
-        Ok(self.context.deregister_table(TableReference::bare(name))?.is_some())
+        let reference = TableReference::bare(name);
+        self.check_unstored(&reference)?;
+        Ok(self.context.deregister_table(reference)?.is_some())
+    }
+
+    /// Refuses what would hide, or drop, a table of the database's folder.
+    fn check_unstored(&self, name: &TableReference) -> Result<()> {
+        match stored::place(self, name)? {
+            Some(place) if place.tables.manifest().entries.contains_key(&place.name) => Err(Error::input(format!(
+                "'{name}' is kept in the database's folder: DROP it first, or choose another name"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The `thermocline.…` settings of this session.
@@ -165,9 +181,16 @@ impl Session {
 
     async fn run(&self, statement: &Statement) -> Result<QueryResult> {
         let plan = self.plan(statement).await?;
+        if let LogicalPlan::Ddl(ddl) = &plan
+            && let Some(subject) = stored::subject(ddl)
+            && let Some(place) = stored::place(self, subject)?
+        {
+            stored::run(self, statement, ddl, &place).await?;
+            return Ok(QueryResult::done());
+        }
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(command)) => {
-                memory_table::create(self, command).await?;
+                create_table::create(self, command).await?;
                 Ok(QueryResult::done())
             }
             LogicalPlan::Ddl(DdlStatement::CreateIndex(command)) => Err(Error::input(format!(

@@ -3,6 +3,7 @@
 
 mod answers;
 mod caching;
+mod column_tables;
 mod concurrency;
 mod differential;
 mod explain;

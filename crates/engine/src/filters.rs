@@ -262,6 +262,8 @@ fn scalar_field(fields: &Fields<'_>, expr: &Expr) -> Option<(FieldPath, DataType
                 | DataType::Timestamp(_, _)
                 | DataType::Decimal128(_, _)
                 | DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
         )
     })
 }

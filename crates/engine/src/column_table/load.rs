@@ -1,0 +1,179 @@
+//! Rows into segments: streams are cut into row groups, which are encoded in parallel and written in order.
+//!
+//! Each stream becomes one segment, so that rows that come in order stay in order and lie together. Batches that wait to be
+//! encoded are reserved as query memory; when there is none left, a row group is made of what there is.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use thermocline_budget::{Account, Reservation};
+use thermocline_column_store::{EncodedRowGroup, PendingSegment, RowGroupBuilder, SegmentInfo, SegmentWriter};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+
+use super::ColumnTables;
+use crate::error::{Error, Result};
+use crate::raw_table::listing::external;
+
+/// Rows that were written; unless they are in a table by then, they are removed when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct LoadedRows {
+    segments: Vec<(PendingSegment, SegmentInfo)>,
+}
+
+impl LoadedRows {
+    pub(crate) fn row_count(&self) -> u64 {
+        self.segments.iter().map(|(_, info)| info.row_count).sum()
+    }
+
+    /// The segments, in the order of the streams.
+    pub(crate) fn infos(&self) -> Vec<SegmentInfo> {
+        self.segments.iter().map(|(_, info)| info.clone()).collect()
+    }
+}
+
+/// Writes the rows of all streams, which have `schema`. With `threads` threads to use; dropped, it stops and removes what it
+/// wrote.
+///
+/// # Errors
+/// A stream's own; a type that pages cannot hold, a NULL in a column that has none; a disk that is full or fails; not
+/// enough memory for a single batch.
+pub(crate) async fn load(
+    tables: &Arc<ColumnTables>,
+    account: &Account,
+    schema: &SchemaRef,
+    streams: Vec<SendableRecordBatchStream>,
+    threads: usize,
+) -> Result<LoadedRows> {
+    let waiting = threads.div_ceil(streams.len().max(1));
+    let mut tasks = JoinSet::new();
+    for (index, stream) in streams.into_iter().enumerate() {
+        let load = Load {
+            tables: Arc::clone(tables),
+            account: account.clone(),
+            schema: Arc::clone(schema),
+            builder: RowGroupBuilder::new(),
+            reserved: Vec::new(),
+            encoding: VecDeque::new(),
+            waiting,
+            writer: None,
+        };
+        tasks.spawn(async move { load.run(stream).await.map(|written| (index, written)) });
+    }
+    let mut written = Vec::new();
+    while let Some(ended) = tasks.join_next().await {
+        let (index, segment) = ended.map_err(external)??;
+        written.extend(segment.map(|segment| (index, segment)));
+    }
+    written.sort_by_key(|(index, _)| *index);
+    Ok(LoadedRows { segments: written.into_iter().map(|(_, segment)| segment).collect() })
+}
+
+/// One stream on its way into one segment.
+struct Load {
+    tables: Arc<ColumnTables>,
+    account: Account,
+    schema: SchemaRef,
+    builder: RowGroupBuilder,
+    /// For the batches that the builder has.
+    reserved: Vec<Arc<Reservation>>,
+    /// Groups being encoded, in order.
+    encoding: VecDeque<JoinHandle<Result<EncodedRowGroup, DataFusionError>>>,
+    /// How many groups may be on their way beside the one that is awaited.
+    waiting: usize,
+    writer: Option<(PendingSegment, SegmentWriter)>,
+}
+
+impl Load {
+    async fn run(mut self, mut stream: SendableRecordBatchStream) -> Result<Option<(PendingSegment, SegmentInfo)>> {
+        while let Some(batch) = stream.next().await {
+            self.push(batch?).await?;
+        }
+        self.flush();
+        self.write_all_but(0).await?;
+        let Some((pending, writer)) = self.writer else { return Ok(None) };
+        let info = spawn_blocking(move || writer.finish()).await.map_err(external)?.map_err(external)?;
+        Ok(Some((pending, info)))
+    }
+
+    async fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let size_bytes = batch.get_array_memory_size() as u64;
+        let reserved = match self.account.try_reserve(size_bytes) {
+            Ok(reserved) => reserved,
+            Err(_) => {
+                // With what is on its way gone, only this batch is left to make room for.
+                self.flush();
+                self.write_all_but(0).await?;
+                self.account.try_reserve(size_bytes).map_err(external)?
+            }
+        };
+        check_nulls(&self.schema, &batch)?;
+        let reserved = Arc::new(reserved);
+        self.reserved.push(Arc::clone(&reserved));
+        for group in self.builder.push(batch) {
+            let of_group = std::mem::take(&mut self.reserved);
+            self.encode(group, of_group);
+            // The rest of the batch is in the next group.
+            self.reserved.push(Arc::clone(&reserved));
+            self.write_all_but(self.waiting).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a row group of what there is.
+    fn flush(&mut self) {
+        let reserved = std::mem::take(&mut self.reserved);
+        if let Some(group) = std::mem::take(&mut self.builder).finish() {
+            self.encode(group, reserved);
+        }
+    }
+
+    fn encode(&mut self, batches: Vec<RecordBatch>, reserved: Vec<Arc<Reservation>>) {
+        let schema = Arc::clone(&self.schema);
+        self.encoding.push_back(spawn_blocking(move || {
+            let encoded = EncodedRowGroup::encode(&schema, &batches).map_err(external);
+            drop((batches, reserved));
+            encoded
+        }));
+    }
+
+    /// Writes groups in order until only so many are on their way.
+    async fn write_all_but(&mut self, count: usize) -> Result<()> {
+        while self.encoding.len() > count {
+            let Some(next) = self.encoding.pop_front() else { break };
+            let group = next.await.map_err(external)??;
+            let begun = self.writer.take();
+            let (tables, schema) = (Arc::clone(&self.tables), Arc::clone(&self.schema));
+            let writing = spawn_blocking(move || {
+                let (pending, mut writer) = match begun {
+                    Some(begun) => begun,
+                    None => begin(&tables, schema)?,
+                };
+                writer.append(&group).map_err(external)?;
+                Ok::<_, Error>((pending, writer))
+            });
+            self.writer = Some(writing.await.map_err(external)??);
+        }
+        Ok(())
+    }
+}
+
+fn begin(tables: &ColumnTables, schema: SchemaRef) -> Result<(PendingSegment, SegmentWriter)> {
+    let pending = tables.new_segment()?;
+    let writer = SegmentWriter::create(Arc::clone(tables.medium()), pending.name(), schema).map_err(external)?;
+    Ok((pending, writer))
+}
+
+/// DataFusion does not check what a column promises.
+fn check_nulls(schema: &SchemaRef, batch: &RecordBatch) -> Result<()> {
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if !field.is_nullable() && column.null_count() > 0 {
+            return Err(Error::input(format!("column '{}' is NOT NULL, and a row has NULL there", field.name())));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,446 @@
+//! Running a scan of a column table: row groups are claimed by whichever partition polls next, their pages come from the
+//! buffer pool, and are decoded some mini-blocks at a time.
+//!
+//! Pages of the row groups that come next are asked for before anyone claims them, so that the device is kept busy while
+//! what has arrived is worked on. The time that each batch's consumer takes, beside that of decoding, is what the pipeline
+//! would take if all pages were there: it is told to the pool's tuner, row group by row group.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+use futures::Stream;
+use parking_lot::Mutex;
+use thermocline_buffer_pool::{PageReader, PinnedPage, PipelineStart, ReadOptions, RunningPipeline};
+use thermocline_column_store::{MINI_BLOCK_VALUES, Page, RowGroup, Segment};
+use thermocline_medium::{AlignedBuffer, Medium};
+use thermocline_predicate::Conjunction;
+use tokio::task::{JoinHandle, spawn_blocking};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::pages::page_number;
+use super::store::{OpenSegment, OpenTable};
+use crate::database::Database;
+use crate::idle_work::Busy;
+use crate::raw_table::listing::external;
+
+/// Bytes of pages asked for beyond the row groups that are being worked on: a few of the device's longest requests.
+const READ_AHEAD_BYTES: u64 = 8 << 20;
+
+/// Mini-blocks decoded at once: enough that opening a page again costs nothing, few enough that the values of some columns
+/// stay in a core's second cache until they are used.
+const DECODED_MINI_BLOCKS: usize = 16;
+
+/// What a query reads of a column table.
+#[derive(Debug)]
+pub(crate) struct ColumnScan {
+    pub(crate) database: Arc<Database>,
+    pub(crate) table: Arc<OpenTable>,
+    /// The row groups to read, in order.
+    pub(crate) groups: Arc<[GroupPlace]>,
+    /// Why others are left out.
+    pub(crate) predicate: Conjunction,
+    /// Whether pages come through the buffer pool, or from the files each time.
+    pub(crate) uses_pool: bool,
+}
+
+/// One row group of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupPlace {
+    pub(crate) segment: usize,
+    pub(crate) row_group: usize,
+}
+
+impl ColumnScan {
+    fn open_segment(&self, place: GroupPlace) -> &Arc<OpenSegment> {
+        &self.table.segments[place.segment]
+    }
+
+    fn row_group(&self, place: GroupPlace) -> &RowGroup {
+        &self.open_segment(place).segment.row_groups()[place.row_group]
+    }
+
+    /// The row groups that are read.
+    pub(super) fn row_groups(&self) -> impl Iterator<Item = &RowGroup> {
+        self.groups.iter().map(|&place| self.row_group(place))
+    }
+
+    /// Rows that are read.
+    pub(super) fn row_count(&self) -> u64 {
+        self.row_groups().map(|group| group.row_count() as u64).sum()
+    }
+
+    /// The scan as the tuner knows it, when it reads these columns.
+    pub(crate) fn pipeline(&self, columns: &[usize], thread_count: usize) -> PipelineStart {
+        let names: Vec<&str> = columns.iter().map(|&column| self.table.schema.field(column).name().as_str()).collect();
+        let label = format!("{} ({})", self.table.name, names.join(", "));
+        let fields = self.predicate.fields().map(|(path, _)| path.to_string()).collect::<Vec<_>>().join(", ");
+        PipelineStart {
+            signature: xxh3_64(format!("{label} {fields}").as_bytes()),
+            label: label.into(),
+            columns: columns.iter().map(|&column| (self.table.lists[column], self.column_bytes(column))).collect(),
+            thread_count: u32::try_from(thread_count).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Bytes of one column's pages that are read.
+    pub(crate) fn column_bytes(&self, column: usize) -> u64 {
+        self.row_groups().map(|group| group.pages()[column].stored_bytes() as u64).sum()
+    }
+}
+
+/// One execution of a scan.
+#[derive(Debug)]
+pub(super) struct ColumnScanRun {
+    scan: Arc<ColumnScan>,
+    /// Columns to read, each once, and where each output column is among them.
+    read_columns: Vec<usize>,
+    outputs: Vec<usize>,
+    schema: SchemaRef,
+    partition_count: usize,
+    queue: Mutex<Queue>,
+    groups_left: AtomicUsize,
+    read_bytes: AtomicU64,
+    waited_ns: AtomicU64,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Counters {
+    hits: Count,
+    misses: Count,
+    waited: Time,
+}
+
+/// Row groups that nobody has claimed.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The first of the scan's groups that was not asked for.
+    next: usize,
+    /// What the tuner knows the scan as, once it has begun, if it goes through the pool.
+    pipeline: Option<(Arc<RunningPipeline>, u64)>,
+    asked: VecDeque<AskedGroup>,
+    asked_bytes: u64,
+}
+
+#[derive(Debug)]
+struct AskedGroup {
+    place: GroupPlace,
+    size_bytes: u64,
+    pages: ComingPages,
+}
+
+/// Pages of a row group that are on their way.
+#[derive(Debug)]
+enum ComingPages {
+    Pooled(PageReader),
+    Alone(JoinHandle<Result<Vec<AlignedBuffer>>>),
+}
+
+/// The bytes of a page.
+enum PageBytes {
+    Pinned(PinnedPage),
+    Alone { buffer: AlignedBuffer, size_bytes: usize },
+}
+
+impl Deref for PageBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Pinned(page) => page,
+            Self::Alone { buffer, size_bytes } => &buffer[..*size_bytes],
+        }
+    }
+}
+
+impl ColumnScanRun {
+    pub(super) fn new(
+        scan: &Arc<ColumnScan>,
+        columns: &[usize],
+        schema: SchemaRef,
+        partition_count: usize,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Arc<Self> {
+        let mut read_columns = columns.to_vec();
+        read_columns.sort_unstable();
+        read_columns.dedup();
+        let outputs = columns.iter().filter_map(|column| read_columns.binary_search(column).ok()).collect();
+        let counters = Counters {
+            hits: MetricBuilder::new(metrics).global_counter("pages_from_memory"),
+            misses: MetricBuilder::new(metrics).global_counter("pages_read"),
+            waited: MetricBuilder::new(metrics).subset_time("time_waiting_for_pages", 0),
+        };
+        Arc::new(Self {
+            scan: Arc::clone(scan),
+            read_columns,
+            outputs,
+            schema,
+            partition_count,
+            queue: Mutex::default(),
+            groups_left: AtomicUsize::new(scan.groups.len()),
+            read_bytes: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
+            counters,
+        })
+    }
+
+    /// The next row group that nobody has, its pages asked for, and those of some that follow.
+    fn claim(&self) -> Option<AskedGroup> {
+        let mut queue = self.queue.lock();
+        if queue.next == 0 && self.scan.uses_pool {
+            let start = self.scan.pipeline(&self.read_columns, self.partition_count);
+            queue.pipeline = Some((Arc::new(self.scan.table.tuner.start(start)), self.now_ns()));
+        }
+        while queue.asked.is_empty() || queue.asked_bytes < READ_AHEAD_BYTES {
+            let Some(&place) = self.scan.groups.get(queue.next) else { break };
+            queue.next += 1;
+            let asked = self.ask(place);
+            queue.asked_bytes += asked.size_bytes;
+            queue.asked.push_back(asked);
+        }
+        let claimed = queue.asked.pop_front()?;
+        queue.asked_bytes -= claimed.size_bytes;
+        Some(claimed)
+    }
+
+    /// A row group of `size_bytes` was worked on for so long by one partition.
+    fn done(&self, size_bytes: u64, busy_ns: u64) {
+        let is_last = self.groups_left.fetch_sub(1, Ordering::AcqRel) == 1;
+        let pipeline = {
+            let mut queue = self.queue.lock();
+            if is_last { queue.pipeline.take() } else { queue.pipeline.clone() }
+        };
+        let Some((pipeline, begun_ns)) = pipeline else { return };
+        pipeline.observe(size_bytes, busy_ns);
+        if is_last {
+            let took_ns = self.now_ns().saturating_sub(begun_ns);
+            let waited_ns = self.waited_ns.load(Ordering::Relaxed) / self.partition_count.max(1) as u64;
+            pipeline.finish(self.read_bytes.load(Ordering::Relaxed), took_ns, waited_ns);
+        }
+    }
+
+    fn ask(&self, place: GroupPlace) -> AskedGroup {
+        let open = self.scan.open_segment(place);
+        let row_group = self.scan.row_group(place);
+        let size_bytes = self.read_columns.iter().map(|&column| row_group.pages()[column].stored_bytes() as u64).sum();
+        let pages = if self.scan.uses_pool {
+            let column_count = self.scan.table.schema.fields().len();
+            let pages = self.read_columns.iter().map(|&column| page_number(place.row_group, column, column_count));
+            let pages: Vec<u32> = pages.collect();
+            let mut reader = open.source.reader(pages, ReadOptions::default());
+            reader.start();
+            ComingPages::Pooled(reader)
+        } else {
+            let (tables_medium, segment) = (Arc::clone(&self.scan.table.medium), Arc::clone(&open.segment));
+            let columns = self.read_columns.clone();
+            ComingPages::Alone(spawn_blocking(move || {
+                read_alone(tables_medium.as_ref(), &segment, place.row_group, &columns)
+            }))
+        };
+        AskedGroup { place, size_bytes, pages }
+    }
+
+    /// The batches of one partition: of whatever row groups no other partition has taken.
+    pub(super) fn partition_stream(
+        self: Arc<Self>,
+        partition: usize,
+        limit: Option<usize>,
+        batch_rows: usize,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
+        let state = PartitionState {
+            baseline: BaselineMetrics::new(metrics, partition),
+            _busy: self.scan.database.idle_work().busy(),
+            run: self,
+            group: None,
+            left_rows: limit,
+            batch_rows: batch_rows.max(1),
+            handed_out_ns: None,
+            busy_ns: 0,
+        };
+        futures::stream::try_unfold(state, |mut state| async move {
+            let batch = state.next().await?;
+            Ok(batch.map(|batch| (batch, state)))
+        })
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.scan.database.clock().monotonic_ns()
+    }
+}
+
+/// Reads pages past everything that is shared, and checks them.
+fn read_alone(
+    medium: &dyn Medium,
+    segment: &Segment,
+    row_group: usize,
+    columns: &[usize],
+) -> Result<Vec<AlignedBuffer>> {
+    let mut buffers = Vec::with_capacity(columns.len());
+    for &column in columns {
+        let place = &segment.row_groups()[row_group].pages()[column];
+        let mut buffer = AlignedBuffer::new(place.stored_bytes());
+        medium.read_at(segment.file(), place.offset_bytes(), &mut buffer).map_err(external)?;
+        segment.check_page(row_group, column, &buffer[..place.size_bytes()]).map_err(external)?;
+        buffers.push(buffer);
+    }
+    Ok(buffers)
+}
+
+struct PartitionState {
+    run: Arc<ColumnScanRun>,
+    group: Option<ClaimedGroup>,
+    left_rows: Option<usize>,
+    batch_rows: usize,
+    /// When the last batch was handed to the consumer.
+    handed_out_ns: Option<u64>,
+    /// Spent on the row group at hand, by this partition and its consumer.
+    busy_ns: u64,
+    baseline: BaselineMetrics,
+    /// Until the partition's last row was taken, idle work gives way to it.
+    _busy: Busy,
+}
+
+/// A row group whose pages are there.
+struct ClaimedGroup {
+    place: GroupPlace,
+    pages: Vec<PageBytes>,
+    size_bytes: u64,
+    row_count: usize,
+    /// The first row that was not decoded.
+    next_row: usize,
+    /// Decoded rows that were not handed out.
+    decoded: Option<RecordBatch>,
+}
+
+impl PartitionState {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(handed_out_ns) = self.handed_out_ns.take() {
+            self.busy_ns += self.run.now_ns().saturating_sub(handed_out_ns);
+        }
+        while self.left_rows != Some(0) {
+            if let Some(group) = &mut self.group {
+                let begun_ns = self.run.now_ns();
+                let timer = self.baseline.elapsed_compute().timer();
+                let batch = group.next(&self.run, self.batch_rows)?;
+                timer.done();
+                let now_ns = self.run.now_ns();
+                self.busy_ns += now_ns.saturating_sub(begun_ns);
+                match batch {
+                    Some(batch) => {
+                        self.handed_out_ns = Some(now_ns);
+                        return Ok(Some(self.limited(batch)));
+                    }
+                    None => {
+                        let size_bytes = group.size_bytes;
+                        self.group = None;
+                        self.run.done(size_bytes, std::mem::take(&mut self.busy_ns));
+                    }
+                }
+            }
+            let Some(asked) = self.run.claim() else { break };
+            self.group = Some(self.arrived(asked).await?);
+        }
+        Ok(None)
+    }
+
+    /// Waits for the pages of a group.
+    async fn arrived(&self, asked: AskedGroup) -> Result<ClaimedGroup> {
+        let run = &self.run;
+        let place = asked.place;
+        let row_group = run.scan.row_group(place);
+        let begun_ns = run.now_ns();
+        let pages = match asked.pages {
+            ComingPages::Pooled(mut reader) => {
+                let mut pages = Vec::with_capacity(run.read_columns.len());
+                while let Some(page) = reader.next().await {
+                    let page = page.map_err(external)?;
+                    if page.was_hit() {
+                        run.counters.hits.add(1)
+                    } else {
+                        run.counters.misses.add(1)
+                    }
+                    pages.push(PageBytes::Pinned(page));
+                }
+                pages
+            }
+            ComingPages::Alone(reading) => {
+                let buffers = reading.await.map_err(external)??;
+                run.counters.misses.add(buffers.len());
+                let sizes = run.read_columns.iter().map(|&column| row_group.pages()[column].size_bytes());
+                buffers
+                    .into_iter()
+                    .zip(sizes)
+                    .map(|(buffer, size_bytes)| PageBytes::Alone { buffer, size_bytes })
+                    .collect()
+            }
+        };
+        let waited_ns = run.now_ns().saturating_sub(begun_ns);
+        run.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        run.counters.waited.add_duration(std::time::Duration::from_nanos(waited_ns));
+        let (row_count, size_bytes) = (row_group.row_count(), asked.size_bytes);
+        Ok(ClaimedGroup { place, pages, size_bytes, row_count, next_row: 0, decoded: None })
+    }
+
+    fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
+        let batch = match &mut self.left_rows {
+            Some(left) => {
+                let taken = batch.num_rows().min(*left);
+                *left -= taken;
+                batch.slice(0, taken)
+            }
+            None => batch,
+        };
+        self.baseline.output_rows().add(batch.num_rows());
+        batch
+    }
+}
+
+impl ClaimedGroup {
+    /// The next rows, at most so many; `None` when there are no more.
+    fn next(&mut self, run: &ColumnScanRun, batch_rows: usize) -> Result<Option<RecordBatch>> {
+        let decoded = match self.decoded.take() {
+            Some(decoded) => decoded,
+            None if self.next_row == self.row_count => return Ok(None),
+            None => self.decode(run)?,
+        };
+        if decoded.num_rows() <= batch_rows {
+            return Ok(Some(decoded));
+        }
+        self.decoded = Some(decoded.slice(batch_rows, decoded.num_rows() - batch_rows));
+        Ok(Some(decoded.slice(0, batch_rows)))
+    }
+
+    fn decode(&mut self, run: &ColumnScanRun) -> Result<RecordBatch> {
+        let first = self.next_row / MINI_BLOCK_VALUES;
+        let end_row = ((first + DECODED_MINI_BLOCKS) * MINI_BLOCK_VALUES).min(self.row_count);
+        let mini_blocks = first..end_row.div_ceil(MINI_BLOCK_VALUES);
+        let mut arrays = Vec::with_capacity(self.pages.len());
+        for (&column, bytes) in run.read_columns.iter().zip(&self.pages) {
+            arrays.push(self.decode_column(run, column, bytes, mini_blocks.clone())?);
+        }
+        let columns = run.outputs.iter().map(|&index| Arc::clone(&arrays[index])).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(end_row - self.next_row));
+        self.next_row = end_row;
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&run.schema), columns, &options)?)
+    }
+
+    fn decode_column(
+        &self,
+        run: &ColumnScanRun,
+        column: usize,
+        bytes: &[u8],
+        mini_blocks: Range<usize>,
+    ) -> Result<ArrayRef> {
+        let segment = &run.scan.open_segment(self.place).segment;
+        let page: Page<'_> = segment.open_page(self.place.row_group, column, bytes).map_err(external)?;
+        let data_type = run.scan.table.schema.field(column).data_type();
+        page.decode_range(mini_blocks, data_type).map_err(external)
+    }
+}

@@ -1,0 +1,114 @@
+//! A column table as DataFusion sees it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, internal_err, not_impl_err};
+use datafusion::datasource::sink::DataSinkExec;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use thermocline_predicate::Conjunction;
+
+use super::insert::ColumnSink;
+use super::pruning;
+use super::scan_exec::ColumnScanExec;
+use super::scan_run::{ColumnScan, GroupPlace};
+use super::store::OpenTable;
+use crate::database::Database;
+use crate::filters::{self, Fields};
+use crate::settings::ThermoclineConfig;
+
+/// One version of a column table.
+#[derive(Debug)]
+pub(crate) struct ColumnTable {
+    database: Arc<Database>,
+    open: Arc<OpenTable>,
+}
+
+impl ColumnTable {
+    pub(crate) fn new(database: Arc<Database>, open: Arc<OpenTable>) -> Self {
+        Self { database, open }
+    }
+
+    fn fields(&self) -> Fields<'_> {
+        Fields { schema: &self.open.schema, element: None }
+    }
+
+    /// The row groups that can have rows which pass `predicate`.
+    fn row_groups(&self, predicate: &Conjunction) -> Vec<GroupPlace> {
+        let column_of = |name: &str| self.open.schema.index_of(name).ok();
+        let mut places = Vec::new();
+        for (segment, open) in self.open.segments.iter().enumerate() {
+            for (row_group, group) in open.segment.row_groups().iter().enumerate() {
+                if pruning::may_pass(predicate, group, column_of) {
+                    places.push(GroupPlace { segment, row_group });
+                }
+            }
+        }
+        places
+    }
+}
+
+#[async_trait]
+impl TableProvider for ColumnTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.open.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    /// Filters stay above the scan, which only leaves out row groups that have no row for them.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let fields = self.fields();
+        let answer = |filter: &&Expr| match filters::condition(&fields, filter) {
+            Some(_) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(answer).collect())
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let config = session.config_options().extensions.get::<ThermoclineConfig>().cloned();
+        let Some((predicate, _)) = filters::conjunction(&self.fields(), filters) else {
+            return internal_err!("a filter was pushed into a scan that did not accept it");
+        };
+        let columns = match projection {
+            Some(projection) => projection.clone(),
+            None => (0..self.open.schema.fields().len()).collect(),
+        };
+        let groups = self.row_groups(&predicate);
+        let scan = ColumnScan {
+            database: Arc::clone(&self.database),
+            table: Arc::clone(&self.open),
+            groups: groups.into(),
+            predicate,
+            uses_pool: config.is_none_or(|config| config.cache),
+        };
+        let partition_count = session.config().target_partitions();
+        Ok(Arc::new(ColumnScanExec::new(Arc::new(scan), columns, limit, partition_count)?))
+    }
+
+    async fn insert_into(
+        &self,
+        _session: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        op: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if op == InsertOp::Replace {
+            return not_impl_err!("REPLACE INTO needs a primary key, which column tables do not have");
+        }
+        let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite)?;
+        Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
+    }
+}

@@ -1,0 +1,117 @@
+//! `CREATE TABLE` and `CREATE TABLE … AS`: a column table where the database has a folder, a table in memory elsewhere.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::logical_expr::{CreateMemoryTable, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlanProperties;
+use thermocline_budget::Purpose;
+use thermocline_column_store::{ColumnTable, Entry, EntryName, PhysicalType};
+
+use super::stored::{self, Place};
+use super::{Session, memory_table};
+use crate::column_table::{ColumnTables, LoadedRows, load};
+use crate::error::{Error, Result};
+use crate::query::Progress;
+
+/// Runs the statement.
+pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Result<()> {
+    let CreateMemoryTable { name, constraints, input, if_not_exists, or_replace, column_defaults, temporary } = command;
+    if temporary {
+        return Err(Error::input("temporary tables are not supported: a table lives as long as its database"));
+    }
+    if !constraints.is_empty() {
+        return Err(Error::input(format!("table {name}: PRIMARY KEY and UNIQUE are not enforced and are refused")));
+    }
+    if !column_defaults.is_empty() {
+        return Err(Error::input(format!("table {name}: DEFAULT is not supported")));
+    }
+    if if_not_exists && or_replace {
+        return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
+    }
+    let exists = session.context().table_exist(name.clone())?;
+    if exists && if_not_exists {
+        return Ok(());
+    }
+    if exists && !or_replace {
+        return Err(Error::input(format!("table '{name}' already exists")));
+    }
+    if let Some(place) = stored::place(session, &name)? {
+        return create_stored(session, place, &input, or_replace).await;
+    }
+    let table = memory_table::filled(session, &name, &input).await?;
+    if exists {
+        session.context().deregister_table(name.clone())?;
+    }
+    session.context().register_table(name, table)?;
+    Ok(())
+}
+
+async fn create_stored(session: &Session, place: Place, input: &LogicalPlan, or_replace: bool) -> Result<()> {
+    let Place { tables, name } = place;
+    let is_declared = matches!(input, LogicalPlan::EmptyRelation(_));
+    let schema = table_schema(input.schema().as_arrow(), is_declared)?;
+    let loaded = match is_declared {
+        true => LoadedRows::default(),
+        false => loaded_rows(session, &tables, &name, input, &schema).await?,
+    };
+    let entry = Entry::ColumnTable(ColumnTable::with_segments(schema, loaded.infos()));
+    tables.commit(|manifest| {
+        if manifest.entries.contains_key(&name) && !or_replace {
+            return Err(stored::already_exists(&name));
+        }
+        manifest.entries.insert(name.clone(), entry);
+        Ok(())
+    })?;
+    stored::unregister(session, &name)?;
+    Ok(())
+}
+
+/// The rows of a query, written and not yet in a table.
+async fn loaded_rows(
+    session: &Session,
+    tables: &Arc<ColumnTables>,
+    name: &EntryName,
+    input: &LogicalPlan,
+    schema: &SchemaRef,
+) -> Result<LoadedRows> {
+    let account = session.database().budget().account(format!("create table {name}"), Purpose::Query);
+    let (state, physical) = session.physical(input, &Arc::new(Progress::default())).await?;
+    let context = state.task_ctx();
+    let partitions = 0..physical.output_partitioning().partition_count();
+    let streams = partitions.map(|partition| physical.execute(partition, Arc::clone(&context)));
+    let streams = streams.collect::<datafusion::common::Result<_>>()?;
+    load(tables, &account, schema, streams, session.database().threads()).await
+}
+
+/// The columns as they are kept: names once each, types that pages can hold. What a query computes may be NULL, whatever it
+/// knows of the rows it has now.
+fn table_schema(schema: &Schema, is_declared: bool) -> Result<SchemaRef> {
+    if schema.fields().is_empty() {
+        return Err(Error::input("a table needs at least one column"));
+    }
+    let mut fields: Vec<Field> = Vec::with_capacity(schema.fields().len());
+    for field in schema.fields() {
+        let (name, data_type) = (field.name(), field.data_type());
+        if fields.iter().any(|known| known.name() == name) {
+            return Err(Error::input(format!("column '{name}' is there twice: name one of them anew with AS")));
+        }
+        if PhysicalType::of(data_type).is_none() {
+            return Err(Error::input(format!("column '{name}' has type {data_type}, which {}", advice(data_type))));
+        }
+        fields.push(Field::new(name, data_type.clone(), !is_declared || field.is_nullable()));
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+fn advice(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Null => "no table can hold: say which type is meant, as in CAST(NULL AS BIGINT)",
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
+            "column tables cannot hold: UNNEST it, or leave it out"
+        }
+        DataType::Struct(_) => "column tables cannot hold: name its fields one by one, as in s['x'] AS x",
+        DataType::Dictionary(_, _) => "column tables cannot hold: cast it to the type of its values",
+        _ => "column tables cannot hold: cast it to another type",
+    }
+}
