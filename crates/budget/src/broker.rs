@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use thermocline_placement::broker::shrink_order;
+use thermocline_placement::broker::{shrink_order, yielding};
 
 use crate::account::AccountState;
 use crate::ledger::{Ledger, Shortfall};
@@ -105,6 +105,24 @@ impl Budget {
     /// Makes `cache` one of those that are asked to shrink, as long as it lives.
     pub fn register_cache(&self, cache: Weak<dyn ReclaimableCache>) {
         self.state.caches.lock().push(cache);
+    }
+
+    /// Lets the cache `asking` have room at the cost of another one whose bytes save clearly less, if hardly any is free; returns
+    /// how many bytes were given up. What is free is then whoever's who reserves it first. To be called with no lock of a
+    /// cache held, before work that would fill the cache.
+    pub fn make_room_for(&self, asking: &dyn ReclaimableCache) -> u64 {
+        let others: Vec<_> =
+            self.state.live_caches().into_iter().filter(|cache| cache.name() != asking.name()).collect();
+        let limit_bytes = self.cache_limit_bytes().unwrap_or(u64::MAX).min(self.limit_bytes());
+        let bid = |cache: &dyn ReclaimableCache| {
+            let held_bytes = cache.held_bytes();
+            (held_bytes, cache.marginal_benefit((limit_bytes / 16).min(held_bytes)))
+        };
+        let bids: Vec<(u64, f64)> = others.iter().map(|cache| bid(cache.as_ref())).collect();
+        match yielding(self.cache_room_bytes(), limit_bytes, bid(asking), &bids) {
+            Some((index, bytes)) => others[index].release(bytes),
+            None => 0,
+        }
     }
 
     /// Opens an account. Names need not be unique.

@@ -9,9 +9,9 @@
 //! gives up (the cache's policy), where the limit comes from (`hardware`, the user).
 //!
 //! **Invariants:** through [`Account::try_reserve`] the sum of reservations never passes the limit, and those of caches never
-//! pass the caches' limit, under any interleaving. Queries win: caches are never pushed out by caches, but always
-//! by queries that would fit otherwise. A request that no eviction can satisfy evicts nothing. What is dropped is
-//! given back in full.
+//! pass the caches' limit, under any interleaving. Queries win: caches are pushed out by queries that would fit otherwise, and
+//! by other caches only where their bytes save clearly less ([`Budget::make_room_for`]). A request that no eviction can satisfy
+//! evicts nothing. What is dropped is given back in full.
 //!
 //! **Concurrency:** counters are atomic; the lists of accounts and caches are behind short locks. Caches are called with
 //! no lock of this crate held, on the thread that asks; so a thread must hold none of its cache's locks while it reserves

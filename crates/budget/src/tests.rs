@@ -141,6 +141,22 @@ fn caches_never_push_each_other_out() {
     assert!(error.to_string().contains("thermocline.cache_memory"), "{error}");
 }
 
+#[test]
+fn a_cache_yields_room_to_another_only_if_its_bytes_save_clearly_less() {
+    let budget = Budget::new(16_000, Some(1_600));
+    let (old, new) = (FakeCache::new(&budget, "old", 10, 1.0), FakeCache::new(&budget, "new", 10, 1.5));
+    old.fill(159);
+    assert_eq!(budget.make_room_for(new.as_ref()), 90, "it has nothing, and 10 of 100 bytes are free");
+    assert_eq!((old.held_bytes(), budget.cache_room_bytes()), (1_500, 100));
+    new.fill(10);
+    assert_eq!(budget.make_room_for(new.as_ref()), 0, "its bytes save hardly more");
+    let dear = FakeCache::new(&budget, "dear", 10, 9.0);
+    assert_eq!(budget.make_room_for(dear.as_ref()), 100);
+    dear.fill(10);
+    assert_eq!(budget.make_room_for(dear.as_ref()), 100);
+    assert_eq!((old.held_bytes(), new.held_bytes()), (1_300, 100));
+}
+
 /// Takes what it was asked to release back at once.
 struct GreedyCache {
     account: Account,

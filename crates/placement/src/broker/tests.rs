@@ -73,3 +73,19 @@ fn the_cache_that_loses_least_is_asked_first_and_for_no_more_than_it_holds() {
     assert_eq!(shrink_order(1000, &caches), [(4, 80), (1, 50), (0, 100), (3, 70)]);
     assert_eq!(shrink_order(0, &caches), []);
 }
+
+#[test]
+fn the_cache_whose_bytes_save_clearly_least_yields_a_step_at_a_time() {
+    let others = [(1000, 5.0), (500, 1.0), (0, 0.0)];
+    // A sixteenth of the memory is wanted free; what is free already is not asked for.
+    assert_eq!(yielding(0, 1600, (100, 9.0), &others), Some((1, 100)));
+    assert_eq!(yielding(40, 1600, (100, 9.0), &others), Some((1, 60)));
+    assert_eq!(yielding(100, 1600, (100, 9.0), &others), None);
+    // Nobody gives more than it holds, and not to one that saves hardly more.
+    assert_eq!(yielding(0, 1600, (100, 9.0), &[(30, 1.0)]), Some((0, 30)));
+    assert_eq!(yielding(0, 1600, (100, 2.0), &others), None);
+    // Who has nothing yet gets a first step, but not of what nobody can spare.
+    assert_eq!(yielding(0, 1600, (0, 0.0), &others), Some((1, 100)));
+    assert_eq!(yielding(0, 1600, (0, 0.0), &[(1000, f64::INFINITY)]), None);
+    assert_eq!(yielding(0, 1600, (0, 0.0), &[]), None);
+}
