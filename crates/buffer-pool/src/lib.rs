@@ -81,6 +81,7 @@ mod reader;
 mod residents;
 mod snapshot;
 mod source;
+mod tuner;
 
 pub use arena::mapped_bytes;
 pub use error::PoolError;
@@ -90,6 +91,7 @@ pub use pool::{BufferPool, MarginalBenefit, PoolOptions};
 pub use reader::{PageReader, ReadOptions};
 pub use snapshot::{ListSnapshot, PoolSnapshot};
 pub use source::{PagePlace, PageSource, RegisteredSource};
+pub use tuner::{Decision, PipelineOutcome, PipelineStart, RunningPipeline, Tuner};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = PoolError> = std::result::Result<T, E>;

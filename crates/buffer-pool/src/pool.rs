@@ -1,5 +1,6 @@
 //! The pool: its settings, and what is done to it as a whole.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
 use thermocline_hardware::Clock;
+use thermocline_placement::page_cache::model::Shares;
 use thermocline_placement::page_cache::{ListKey, PagePolicy};
 
 use crate::arena::Arena;
@@ -138,6 +140,26 @@ impl BufferPool {
             mapped_bytes: self.arena.backed_bytes(),
             reserved_bytes: self.arena.reserved_bytes() + residents.notes_reserved_bytes(),
         }
+    }
+
+    /// The memory that the pool has or could get.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.arena.reserved_bytes().saturating_add(self.budget.cache_room_bytes())
+    }
+
+    /// Takes room from other caches whose bytes save clearly less; returns how much.
+    pub fn make_room(&self) -> u64 {
+        self.budget.make_room_for(self)
+    }
+
+    /// What is in memory of so many bytes of each list, as shares of them.
+    pub fn shares(&self, columns: &[(ListKey, u64)]) -> Shares {
+        let held: HashMap<ListKey, u64> =
+            self.residents.lock().snapshot().into_iter().map(|list| (list.list, list.held_bytes)).collect();
+        let of_list = |(list, bytes): &(ListKey, u64)| {
+            (*list, held.get(list).copied().unwrap_or_default() as f64 / (*bytes).max(1) as f64)
+        };
+        Shares::new(columns.iter().map(of_list))
     }
 
     /// What one of the readers that there are now should have pinned ahead at most: half of what the pool has or could get is

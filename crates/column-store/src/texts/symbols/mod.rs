@@ -156,7 +156,8 @@ impl SymbolTable {
     fn walk(&self, mut text: &[u8], mut each: impl FnMut(Option<u8>, u8)) {
         while text.len() >= MAX_LENGTH {
             let word = first_word(text);
-            let (code, length) = self.longest(word, MAX_LENGTH).map_or((None, 1), |(code, length)| (Some(code), length));
+            let (code, length) =
+                self.longest(word, MAX_LENGTH).map_or((None, 1), |(code, length)| (Some(code), length));
             each(code, word as u8);
             text = &text[length..];
         }
