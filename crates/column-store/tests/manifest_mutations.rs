@@ -39,8 +39,9 @@ const PIECES: [&str; 12] =
 #[test]
 fn mutated_manifests_are_manifests_or_errors() {
     for body in CORPUS {
-        fuzz_body::run(body.as_bytes());
+        assert!(fuzz_body::run(body.as_bytes()), "{body}");
     }
+    let mut manifest_count = 0;
     for seed in 1..=20_000u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut input = CORPUS[random.below(CORPUS.len())].as_bytes().to_vec();
@@ -66,8 +67,11 @@ fn mutated_manifests_are_manifests_or_errors() {
                 }
             }
         }
-        if catch_unwind(AssertUnwindSafe(|| fuzz_body::run(&input))).is_err() {
-            panic!("seed {seed}: {:?}", String::from_utf8_lossy(&input));
+        match catch_unwind(AssertUnwindSafe(|| fuzz_body::run(&input))) {
+            Ok(is_manifest) => manifest_count += usize::from(is_manifest),
+            Err(_) => panic!("seed {seed}: {:?}", String::from_utf8_lossy(&input)),
         }
     }
+    // Enough of them come through the parser, and enough do not.
+    assert!((500..15_000).contains(&manifest_count), "{manifest_count}");
 }

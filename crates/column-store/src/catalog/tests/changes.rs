@@ -261,6 +261,16 @@ fn opening_removes_what_a_crash_left_and_nothing_else() {
 }
 
 #[test]
+fn a_new_manifest_that_could_not_be_removed_is_in_nobodys_way() {
+    let medium = memory();
+    let catalog = Catalog::open(Arc::clone(&medium)).unwrap();
+    let left = medium.create("manifest.new").unwrap();
+    medium.write_at(&left, 0, &[b'x'; 5000]).unwrap();
+    set(&catalog, "v", Some(view("SELECT 1"))).unwrap();
+    assert_eq!(Catalog::open(medium).unwrap().snapshot(), catalog.snapshot());
+}
+
+#[test]
 fn a_manifest_that_is_missing_or_of_another_time_removes_nothing() {
     let medium = memory();
     let catalog = Catalog::open(Arc::clone(&medium)).unwrap();

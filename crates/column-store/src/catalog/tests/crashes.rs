@@ -113,9 +113,10 @@ fn changes_survive_every_crash_and_fault_whole_or_not_at_all() {
         let exploration = Exploration { torn_bytes, ..Exploration::default() };
         let explored = exploration.run(work, check).unwrap();
         println!("{explored:?}");
-        // Five for the first name; four for each of seven changes and three more for a segment, and the sync of its name;
-        // three segments and two in place of a file are removed.
-        assert!(explored.operation_count > 40 && explored.recovery_crash_count > explored.crash_count);
+        // Create, write, sync, rename and sync of names for each of seven manifests and the one for the first name; the first
+        // three and a sync of names for each of three segments, all of which are removed.
+        assert_eq!(explored.operation_count, 5 * 8 + 4 * 3 + 3);
+        assert!(explored.recovery_crash_count > explored.crash_count);
     }
 }
 

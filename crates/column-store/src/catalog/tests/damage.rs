@@ -172,6 +172,15 @@ segment "00000003.segment" 4096 12 0123456789abcdef
     assert_eq!(String::from_utf8(manifest.to_bytes().unwrap()).unwrap(), String::from_utf8(file_of(expected)).unwrap());
 }
 
+#[test]
+fn the_example_in_the_documentation_is_a_manifest() {
+    let document = include_str!("../../../../../docs/formats/manifest.md");
+    let example = document.split("```\n").nth(1).unwrap();
+    let body = example.split_once('\n').unwrap().1;
+    assert_eq!(example, String::from_utf8(file_of(body)).unwrap());
+    assert_eq!(Manifest::from_bytes(example.as_bytes()).unwrap().entries.len(), 3);
+}
+
 /// A manifest with a line of each kind.
 fn example() -> Manifest {
     let segment = SegmentInfo { name: name_of(0), size_bytes: 4096, row_count: 12, footer_checksum: 77 };
