@@ -1,13 +1,18 @@
-//! The fuzz target's body over seeded mutations of a small corpus. A failure prints its seed and input.
+//! The fuzz targets' bodies over seeded mutations of small corpora. A failure prints its seed, and a page its bytes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, missing_docs, unreachable_pub)]
 
 mod fuzz_bodies;
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, StringArray};
-use thermocline_column_store::{Encoding, IntegerEncoding, encode, encode_as};
+use arrow::array::{
+    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use thermocline_column_store::{EncodedRowGroup, Encoding, IntegerEncoding, SegmentWriter, encode, encode_as};
+use thermocline_medium::{Medium, MemoryMedium};
 
 struct Random(u64);
 
@@ -56,11 +61,27 @@ fn corpus() -> Vec<Vec<u8>> {
     pages
 }
 
+/// Changes a byte of `region`, or copies some bytes there.
+fn mutate(input: &mut [u8], region: Range<usize>, random: &mut Random) {
+    let at = region.start + random.below(region.len());
+    match random.below(5) {
+        0 => input[at] ^= 1 << random.below(8),
+        1 => input[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+        2 => input[at] = input[at].wrapping_add(1),
+        3 => input[at] = random.next() as u8,
+        _ => {
+            let from = random.below(input.len());
+            let length = (1 + random.below(16)).min(input.len() - at.max(from));
+            input.copy_within(from..from + length, at);
+        }
+    }
+}
+
 #[test]
 fn mutated_pages_are_pages_or_errors() {
     let corpus = corpus();
     for page in &corpus {
-        fuzz_bodies::run(page);
+        fuzz_bodies::page::run(page);
     }
     for seed in 1..=20_000u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -68,21 +89,60 @@ fn mutated_pages_are_pages_or_errors() {
         for _ in 0..1 + random.below(3) {
             // The header, what follows it, or anywhere.
             let region = [128, 400, input.len()][random.below(3)].min(input.len());
-            let at = random.below(region);
-            match random.below(5) {
-                0 => input[at] ^= 1 << random.below(8),
-                1 => input[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
-                2 => input[at] = input[at].wrapping_add(1),
-                3 => input[at] = random.next() as u8,
-                _ => {
-                    let from = random.below(input.len());
-                    let length = (1 + random.below(16)).min(input.len() - at.max(from));
-                    input.copy_within(from..from + length, at);
-                }
-            }
+            mutate(&mut input, 0..region, &mut random);
         }
-        if catch_unwind(AssertUnwindSafe(|| fuzz_bodies::run(&input))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| fuzz_bodies::page::run(&input))).is_err() {
             panic!("seed {seed}: {input:02x?}");
+        }
+    }
+}
+
+/// Files of segments with so many rows in each row group, and where their footers start.
+fn segment(row_counts: &[i64]) -> (Vec<u8>, usize) {
+    let schema = fuzz_bodies::segment::schema();
+    let medium: Arc<dyn Medium> = Arc::new(MemoryMedium::new());
+    let mut writer = SegmentWriter::create(Arc::clone(&medium), "s", Arc::clone(&schema)).unwrap();
+    for count in row_counts {
+        let numbers = || 0..*count;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values(numbers())),
+            Arc::new(StringArray::from_iter(
+                numbers().map(|number| (number % 3 > 0).then(|| format!("text {number}"))),
+            )),
+            Arc::new(
+                TimestampMicrosecondArray::from_iter(numbers().map(|number| (number % 2 > 0).then_some(number * 1000)))
+                    .with_timezone("Europe/Berlin"),
+            ),
+        ];
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+        writer.append(&EncodedRowGroup::encode(&schema, &[batch]).unwrap()).unwrap();
+    }
+    let footer_at = writer.size_bytes() as usize;
+    writer.finish().unwrap();
+    let file = medium.open("s").unwrap();
+    let mut bytes = vec![0; medium.size_bytes(&file).unwrap() as usize];
+    medium.read_at(&file, 0, &mut bytes).unwrap();
+    (bytes, footer_at)
+}
+
+#[test]
+fn mutated_segments_are_consistent_or_errors() {
+    let corpus = [segment(&[]), segment(&[10]), segment(&[1500, 3, 700])];
+    for (file, _) in &corpus {
+        fuzz_bodies::segment::run(file);
+    }
+    for seed in 1..=6000u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let (file, footer_at) = &corpus[random.below(corpus.len())];
+        let mut input = file.clone();
+        for _ in 0..1 + random.below(3) {
+            let end = input.len();
+            // The columns, the directory and the trailer, mostly.
+            let regions = [*footer_at..footer_at + 120, *footer_at..footer_at + 900, end - 64..end, 0..end];
+            mutate(&mut input, regions[random.below(4)].clone(), &mut random);
+        }
+        if catch_unwind(AssertUnwindSafe(|| fuzz_bodies::segment::run(&input))).is_err() {
+            panic!("seed {seed}");
         }
     }
 }
