@@ -1,10 +1,6 @@
 //! From an Arrow array to a page.
 
-use arrow::array::{Array, AsArray, BooleanArray, GenericByteArray, GenericByteViewArray, MAX_INLINE_VIEW_LEN};
-use arrow::datatypes::{
-    ArrowNativeType, BinaryType, BinaryViewType, ByteArrayType, ByteViewType, DataType, LargeBinaryType, LargeUtf8Type,
-    StringViewType, Utf8Type,
-};
+use arrow::array::{Array, AsArray, BooleanArray};
 use thermocline_placement::column_encoding::{Candidate, Encoding, choose};
 
 use super::fixed_width::DecimalPlan;
@@ -12,7 +8,7 @@ use super::header::{Header, SECTION_COUNT, ValidityKind, write_page};
 use super::validity::bitmap_bytes;
 use super::{PhysicalType, VALIDITY_SECTION, VALUES_SECTION, fixed_width, text_values};
 use crate::integers::IntegerStatistics;
-use crate::texts::Text;
+use crate::texts::TextValues;
 use crate::{MAX_PAGE_VALUES, PageError, ZoneMap};
 
 /// What was written.
@@ -45,7 +41,7 @@ pub(super) enum Values<'a> {
     Booleans(&'a BooleanArray),
     Patterns { patterns: Vec<u64>, statistics: IntegerStatistics },
     Wide(Vec<i128>),
-    Texts(Vec<Text<'a>>),
+    Texts(TextValues<'a>),
 }
 
 /// Appends the values of `array` to `page` as one page, in the encoding that costs least (`placement`'s `column_encoding`).
@@ -84,15 +80,10 @@ impl<'a> Source<'a> {
         let values = if array.null_count() == array.len() {
             Values::AllNull
         } else {
-            match data_type {
-                DataType::Boolean => Values::Booleans(array.as_boolean()),
-                DataType::Utf8 => Values::Texts(texts::<Utf8Type>(array.as_bytes())),
-                DataType::LargeUtf8 => Values::Texts(texts::<LargeUtf8Type>(array.as_bytes())),
-                DataType::Binary => Values::Texts(texts::<BinaryType>(array.as_bytes())),
-                DataType::LargeBinary => Values::Texts(texts::<LargeBinaryType>(array.as_bytes())),
-                DataType::Utf8View => Values::Texts(viewed_texts::<StringViewType>(array.as_byte_view())),
-                DataType::BinaryView => Values::Texts(viewed_texts::<BinaryViewType>(array.as_byte_view())),
-                _ => fixed_width::values_of(array, physical_type),
+            match TextValues::of(array) {
+                Some(texts) => Values::Texts(texts),
+                None if physical_type == PhysicalType::Boolean => Values::Booleans(array.as_boolean()),
+                None => fixed_width::values_of(array, physical_type),
             }
         };
         Ok(Self { array, physical_type, values })
@@ -151,7 +142,7 @@ impl<'a> Source<'a> {
                 (encoding, fixed_width::write_wide(values, encoding, &mut draft), fixed_width::wide_zone_map(values))
             }
             Values::Texts(texts) => {
-                let plan = text_values::Plan::of(texts, self.array.nulls(), forced);
+                let plan = text_values::Plan::of(texts, forced);
                 let encoding = chosen(&plan.candidates());
                 let zone_map = plan.zone_map();
                 (encoding, plan.write(encoding, &mut draft), zone_map)
@@ -202,24 +193,4 @@ fn write_booleans(
         _ => return Err("it is for other types"),
     };
     Ok(())
-}
-
-fn texts<T: ByteArrayType>(array: &GenericByteArray<T>) -> Vec<Text<'_>> {
-    let bytes = array.value_data();
-    let ends = array.value_offsets().array_windows::<2>();
-    ends.map(|[start, end]| Text::within(bytes, start.as_usize(), end.as_usize())).collect()
-}
-
-fn viewed_texts<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> Vec<Text<'_>> {
-    // The length, and then up to twelve bytes of text; or else where the text is.
-    let views = array.views().iter().enumerate();
-    views
-        .map(|(index, view)| {
-            let bytes: &[u8] = array.value(index).as_ref();
-            match *view as u32 {
-                0..=MAX_INLINE_VIEW_LEN => Text::with_head(bytes, *view >> 32),
-                _ => Text::new(bytes),
-            }
-        })
-        .collect()
 }

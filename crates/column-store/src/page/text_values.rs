@@ -1,22 +1,18 @@
 //! Texts and binaries: the ways they can be written, and writing them.
 
-use std::borrow::Cow;
-
-use arrow::buffer::NullBuffer;
 use thermocline_placement::column_encoding::{Candidate, Encoding, IntegerEncoding};
 
 use super::VALUES_SECTION;
 use super::encode::Draft;
-use super::fixed_width::{filled, integer_candidates};
+use super::fixed_width::integer_candidates;
 use crate::ZoneMap;
 use crate::integers::{self, IntegerStatistics};
 use crate::texts::symbols::{self, SymbolTable};
-use crate::texts::{self, DistinctTexts, Text, dictionary};
+use crate::texts::{self, DistinctTexts, Text, TextValues, dictionary};
 
 /// Texts, and what was found out about them.
 pub(super) struct Plan<'a, 't> {
-    texts: &'a [Text<'t>],
-    nulls: Option<&'a NullBuffer>,
+    texts: &'a TextValues<'t>,
     /// Bytes of the texts that are not NULL.
     text_bytes: usize,
     dictionary: Option<CodedTexts>,
@@ -45,39 +41,34 @@ impl CodedTexts {
 
 impl<'a, 't> Plan<'a, 't> {
     /// `forced` is the encoding if it is not to be chosen. There is a text that is not NULL.
-    pub(super) fn of(texts: &'a [Text<'t>], nulls: Option<&'a NullBuffer>, forced: Option<Encoding>) -> Self {
-        let filled = match nulls {
-            Some(_) => Cow::Owned(filled(texts, nulls, |text| text)),
-            None => Cow::Borrowed(texts),
-        };
-        let text_bytes = written(texts, nulls).map(<[u8]>::len).sum();
+    pub(super) fn of(texts: &'a TextValues<'t>, forced: Option<Encoding>) -> Self {
+        let text_bytes = texts.text_bytes();
         let distinct = match forced {
-            Some(Encoding::Dictionary(_)) => DistinctTexts::of(&filled, filled.len(), true),
+            Some(Encoding::Dictionary(_)) => DistinctTexts::of(texts.filled(), texts.len(), true),
             // With more entries than this a dictionary saves less than it costs, whatever the texts' lengths.
-            None => DistinctTexts::of(&filled, filled.len() / 2 + 1, false),
+            None => DistinctTexts::of(texts.filled(), texts.len() / 2 + 1, false),
             _ => None,
         };
-        let some_of_each = distinct.as_ref().map_or(filled.as_ref(), |distinct| distinct.texts());
-        let bounds = some_of_each
-            .iter()
-            .fold((filled[0], filled[0]), |(least, greatest), text| (least.min(*text), greatest.max(*text)));
+        let bounds = match &distinct {
+            Some(distinct) => bounds(distinct.texts().iter().copied()),
+            None => bounds(texts.filled()),
+        };
         let is_dictionary = matches!(forced, Some(Encoding::Dictionary(_)));
         let distinct = distinct.filter(|distinct| is_dictionary || distinct.texts().len() > 1);
         let dictionary = distinct.map(|distinct| {
             let mut sections = [Vec::new(), Vec::new()];
             let [starts, bytes] = &mut sections;
-            let codes = dictionary::write(&distinct, starts, bytes);
+            let codes = dictionary::write(distinct, starts, bytes);
             let statistics = IntegerStatistics::of(&codes, false);
             CodedTexts { sections, codes, statistics }
         });
-        let mut plan = Self { texts, nulls, text_bytes, dictionary, symbols: None, bounds };
+        let mut plan = Self { texts, text_bytes, dictionary, symbols: None, bounds };
         let with_symbols = match forced {
             Some(encoding) => encoding == Encoding::Symbols,
             None => plan.may_gain_by_symbols(),
         };
         if with_symbols {
-            let texts: Vec<&[u8]> = written(texts, nulls).collect();
-            plan.symbols = symbols::build(&texts, text_bytes);
+            plan.symbols = symbols::build(texts.len(), text_bytes, |run| texts.written(run));
         }
         plan
     }
@@ -135,7 +126,9 @@ impl<'a, 't> Plan<'a, 't> {
     /// What the starts of plain texts take.
     fn starts_bytes(&self) -> usize {
         let mut end = 0;
-        let starts: Vec<u64> = written(self.texts, self.nulls)
+        let starts: Vec<u64> = self
+            .texts
+            .written(0..self.texts.len())
             .map(|text| {
                 let start = end;
                 end += text.len() as u64;
@@ -153,7 +146,7 @@ impl<'a, 't> Plan<'a, 't> {
             Encoding::Constant => return Err("they are not all the same"),
             Encoding::Plain => {
                 let mut bytes = Vec::with_capacity(self.text_bytes);
-                texts::write(written(self.texts, self.nulls), draft.integer_sections(), &mut bytes);
+                texts::write(self.texts.written(0..self.texts.len()), draft.integer_sections(), &mut bytes);
                 draft.sections[VALUES_SECTION] = bytes;
             }
             Encoding::Dictionary(encoding) => {
@@ -167,7 +160,7 @@ impl<'a, 't> Plan<'a, 't> {
             }
             Encoding::Symbols => {
                 let Some((table, _)) = &self.symbols else { return Err("all of them are empty") };
-                let texts = written(self.texts, self.nulls);
+                let texts = self.texts.written(0..self.texts.len());
                 let [texts, symbols] = table.write(texts, draft.integer_sections());
                 draft.sections[VALUES_SECTION] = texts;
                 draft.sections[VALUES_SECTION + 1] = symbols;
@@ -178,11 +171,9 @@ impl<'a, 't> Plan<'a, 't> {
     }
 }
 
-/// The texts, empty ones for NULLs.
-fn written<'t>(texts: &[Text<'t>], nulls: Option<&NullBuffer>) -> impl ExactSizeIterator<Item = &'t [u8]> {
-    texts.iter().enumerate().map(
-        move |(index, text)| {
-            if nulls.is_none_or(|nulls| nulls.is_valid(index)) { text.bytes() } else { &[] }
-        },
-    )
+/// The least and the greatest of some texts.
+fn bounds<'t>(texts: impl Iterator<Item = Text<'t>>) -> (Text<'t>, Text<'t>) {
+    let each = texts.map(|text| (text, text));
+    let widest = each.reduce(|bounds, text| (bounds.0.min(text.0), bounds.1.max(text.1)));
+    widest.unwrap_or_else(|| (Text::new(&[]), Text::new(&[])))
 }

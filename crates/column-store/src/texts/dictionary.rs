@@ -15,7 +15,7 @@ pub struct Dictionary<'a> {
 }
 
 /// Writes the entries in order into the two sections, and returns the codes of the texts.
-pub(crate) fn write(distinct: &DistinctTexts<'_>, starts: &mut Vec<u8>, bytes: &mut Vec<u8>) -> Vec<u64> {
+pub(crate) fn write(distinct: DistinctTexts<'_>, starts: &mut Vec<u8>, bytes: &mut Vec<u8>) -> Vec<u64> {
     let mut order: Vec<u32> = (0..distinct.texts().len() as u32).collect();
     order.sort_unstable_by_key(|index| distinct.texts()[*index as usize]);
     let mut codes = vec![0; order.len()];
@@ -25,7 +25,7 @@ pub(crate) fn write(distinct: &DistinctTexts<'_>, starts: &mut Vec<u8>, bytes: &
         bytes.extend_from_slice(distinct.texts()[index as usize].bytes());
     }
     starts.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    distinct.places().iter().map(|place| codes[*place as usize]).collect()
+    distinct.into_places(|place| codes[place as usize])
 }
 
 impl<'a> Dictionary<'a> {

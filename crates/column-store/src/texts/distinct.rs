@@ -15,7 +15,7 @@ const EMPTY: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct DistinctTexts<'t> {
     texts: Vec<Text<'t>>,
-    places: Vec<u32>,
+    places: Vec<u64>,
 }
 
 /// What a text is looked up by: of one of up to 16 bytes all of it, of a longer one a hash.
@@ -89,20 +89,20 @@ impl Table {
 impl<'t> DistinctTexts<'t> {
     /// `None` if more than `limit` texts are distinct, or, without `persist`, if the first thousands hardly repeat or hashes
     /// collide too often.
-    pub(crate) fn of(texts: &[Text<'t>], limit: usize, persist: bool) -> Option<Self> {
-        let mut distinct = Self { texts: Vec::new(), places: Vec::with_capacity(texts.len()) };
+    pub(crate) fn of(texts: impl Iterator<Item = Text<'t>>, limit: usize, persist: bool) -> Option<Self> {
+        let mut distinct = Self { texts: Vec::new(), places: Vec::with_capacity(texts.size_hint().0) };
         let mut table = Table::with_slots(1024);
-        let mut steps_left = TRIAL_VALUES + texts.len().saturating_mul(MOST_STEPS);
-        for (index, text) in texts.iter().enumerate() {
-            let key = Key::of(text);
-            let (slot, steps) = table.find(&key, |place| distinct.texts[place as usize] == *text);
+        let mut steps_left = TRIAL_VALUES + texts.size_hint().0.saturating_mul(MOST_STEPS);
+        for (index, text) in texts.enumerate() {
+            let key = Key::of(&text);
+            let (slot, steps) = table.find(&key, |place| distinct.texts[place as usize] == text);
             steps_left = steps_left.saturating_sub(steps);
             if steps_left == 0 && !persist {
                 return None;
             }
             let found = table.slots[slot].place;
             if found != EMPTY {
-                distinct.places.push(found);
+                distinct.places.push(u64::from(found));
                 continue;
             }
             let place = distinct.texts.len();
@@ -111,8 +111,8 @@ impl<'t> DistinctTexts<'t> {
                 return None;
             }
             table.slots[slot] = Slot { key, place: place as u32 };
-            distinct.texts.push(*text);
-            distinct.places.push(place as u32);
+            distinct.texts.push(text);
+            distinct.places.push(place as u64);
             if distinct.texts.len() * 2 > table.slots.len() {
                 let mut wider = Table::with_slots(table.slots.len() * 4);
                 for slot in table.slots.iter().filter(|slot| slot.place != EMPTY) {
@@ -130,9 +130,10 @@ impl<'t> DistinctTexts<'t> {
         &self.texts
     }
 
-    /// For each value the index of its text.
-    pub(crate) fn places(&self) -> &[u32] {
-        &self.places
+    /// For each value what `code` makes of the index of its text.
+    pub(crate) fn into_places(mut self, code: impl Fn(u64) -> u64) -> Vec<u64> {
+        self.places.iter_mut().for_each(|place| *place = code(*place));
+        self.places
     }
 }
 
@@ -160,21 +161,23 @@ mod tests {
                 .collect();
             let texts: Vec<Text<'_>> = owned.iter().map(|bytes| Text::new(bytes)).collect();
             let mut places = HashMap::new();
-            let expected: Vec<u32> = owned
+            let expected: Vec<u64> = owned
                 .iter()
                 .map(|bytes| {
-                    let next = places.len() as u32;
+                    let next = places.len() as u64;
                     *places.entry(bytes).or_insert(next)
                 })
                 .collect();
-            let distinct = DistinctTexts::of(&texts, texts.len(), true).unwrap();
-            assert_eq!(distinct.places(), expected, "seed {seed}");
+            let of = |limit| DistinctTexts::of(texts.iter().copied(), limit, true);
+            let distinct = of(texts.len()).unwrap();
             assert_eq!(distinct.texts().len(), places.len(), "seed {seed}");
             for (text, place) in &places {
                 assert_eq!(distinct.texts()[*place as usize].bytes(), text.as_slice(), "seed {seed}");
             }
+            let twice: Vec<u64> = expected.iter().map(|place| place * 2).collect();
+            assert_eq!(distinct.into_places(|place| place * 2), twice, "seed {seed}");
             if places.len() > 1 {
-                assert!(DistinctTexts::of(&texts, places.len() - 1, true).is_none(), "seed {seed}");
+                assert!(of(places.len() - 1).is_none(), "seed {seed}");
             }
         }
     }
@@ -183,7 +186,8 @@ mod tests {
     fn texts_that_hardly_repeat_are_given_up_unless_asked_for() {
         let owned: Vec<String> = (0..20_000).map(|index| format!("a text of its own, {index}")).collect();
         let texts: Vec<Text<'_>> = owned.iter().map(|text| Text::new(text.as_bytes())).collect();
-        assert!(DistinctTexts::of(&texts, texts.len(), false).is_none());
-        assert_eq!(DistinctTexts::of(&texts, texts.len(), true).unwrap().texts().len(), 20_000);
+        let of = |persist| DistinctTexts::of(texts.iter().copied(), texts.len(), persist);
+        assert!(of(false).is_none());
+        assert_eq!(of(true).unwrap().texts().len(), 20_000);
     }
 }

@@ -12,11 +12,13 @@ pub(crate) mod dictionary;
 mod distinct;
 pub(crate) mod symbols;
 mod text;
+mod values;
 
 pub use dictionary::Dictionary;
 pub(crate) use distinct::DistinctTexts;
 pub use symbols::SymbolTexts;
 pub(crate) use text::Text;
+pub(crate) use values::TextValues;
 
 use std::ops::Range;
 

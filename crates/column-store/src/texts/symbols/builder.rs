@@ -1,5 +1,7 @@
 //! The choice of symbols: from a sample, in rounds, each by how the one before wrote it.
 
+use std::ops::Range;
+
 use super::{MAX_LENGTH, MAX_SYMBOLS, Symbol, SymbolTable};
 
 /// Bytes of the sample: enough for a page's frequent pieces, little enough to be read five times (the paper's §4.2).
@@ -13,9 +15,14 @@ const SINGLE_WEIGHT: u32 = 8;
 /// Bytes and symbols that can be counted: 256 bytes as they are, then symbols.
 const COUNTED: usize = 256 + MAX_SYMBOLS;
 
-/// A table for texts like these, and the share of bytes that it leaves of them. `None` if there is hardly any text.
-pub(crate) fn build(texts: &[&[u8]], text_bytes: usize) -> Option<(SymbolTable, f64)> {
-    let sample = sample(texts, text_bytes);
+/// A table for `text_count` texts of `text_bytes` together, and the share of bytes that it leaves of them. `texts` gives those
+/// of a range. `None` if there is hardly any text.
+pub(crate) fn build<'t, R: Iterator<Item = &'t [u8]>>(
+    text_count: usize,
+    text_bytes: usize,
+    texts: impl Fn(Range<usize>) -> R,
+) -> Option<(SymbolTable, f64)> {
+    let sample = sample(text_count, text_bytes, texts);
     let sample_bytes: usize = sample.iter().map(|text| text.len()).sum();
     if sample_bytes == 0 {
         return None;
@@ -34,11 +41,15 @@ pub(crate) fn build(texts: &[&[u8]], text_bytes: usize) -> Option<(SymbolTable, 
 }
 
 /// Runs of texts from all over the page.
-fn sample<'t>(texts: &[&'t [u8]], text_bytes: usize) -> Vec<&'t [u8]> {
+fn sample<'t, R: Iterator<Item = &'t [u8]>>(
+    text_count: usize,
+    text_bytes: usize,
+    texts: impl Fn(Range<usize>) -> R,
+) -> Vec<&'t [u8]> {
     let step = (text_bytes / SAMPLE_BYTES).max(1);
     let mut left = SAMPLE_BYTES * 2;
-    let runs = texts.chunks(SAMPLE_RUN_TEXTS).step_by(step);
-    runs.flatten()
+    let runs = (0..text_count).step_by(SAMPLE_RUN_TEXTS * step);
+    runs.flat_map(|start| texts(start..(start + SAMPLE_RUN_TEXTS).min(text_count)))
         .map_while(|text| {
             // Of a very long text the beginning must do.
             let taken = &text[..text.len().min(left)];

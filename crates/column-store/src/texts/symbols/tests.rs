@@ -26,7 +26,8 @@ fn round_trip(table: &SymbolTable, texts: &[Vec<u8>]) -> usize {
 
 fn built(texts: &[Vec<u8>]) -> (SymbolTable, f64) {
     let slices: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    build(&slices, texts.iter().map(Vec::len).sum()).unwrap()
+    let of = |run: Range<usize>| slices[run].iter().copied();
+    build(slices.len(), texts.iter().map(Vec::len).sum(), of).unwrap()
 }
 
 #[test]
