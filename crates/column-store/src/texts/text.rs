@@ -1,6 +1,7 @@
 //! A text beside its first bytes as a number, by which most comparisons are decided without a look at the bytes.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Bytes of a head.
 const HEAD_BYTES: usize = size_of::<u128>();
@@ -23,10 +24,11 @@ impl<'t> Text<'t> {
         Self { bytes, head }
     }
 
-    /// The bytes `start..end` of `buffer`. Where more bytes follow, this takes no branch for the length.
+    /// A part of `buffer`. Where more bytes follow, this takes no branch for the length.
     #[inline]
-    pub(crate) fn within(buffer: &'t [u8], start: usize, end: usize) -> Self {
-        let bytes = &buffer[start..end];
+    pub(crate) fn within(buffer: &'t [u8], place: Range<usize>) -> Self {
+        let start = place.start;
+        let bytes = &buffer[place];
         match buffer.get(start..start + HEAD_BYTES).and_then(<[u8]>::first_chunk) {
             Some(first) => Self { bytes, head: u128::from_le_bytes(*first) & head_mask(bytes.len()) },
             None => Self::new(bytes),
@@ -109,7 +111,7 @@ mod tests {
                 head[..kept].copy_from_slice(&bytes[..kept]);
                 texts.extend([
                     Text::new(bytes),
-                    Text::within(&buffer, start, end),
+                    Text::within(&buffer, start..end),
                     Text::with_head(bytes, u128::from_le_bytes(head)),
                 ]);
             }

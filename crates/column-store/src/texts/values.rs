@@ -53,16 +53,23 @@ impl<'t> TextValues<'t> {
         self.nulls.is_none_or(|nulls| nulls.is_valid(index))
     }
 
+    /// The bytes of a text; of a NULL anything.
+    #[inline]
+    fn bytes(&self, index: usize) -> &'t [u8] {
+        match self.layout {
+            Layout::Offsets { bytes, offsets } => &bytes[between(offsets, index)],
+            Layout::LargeOffsets { bytes, offsets } => &bytes[between(offsets, index)],
+            Layout::TextViews(array) => array.value(index).as_bytes(),
+            Layout::BinaryViews(array) => array.value(index),
+        }
+    }
+
     /// A text; of a NULL anything.
     #[inline]
     fn text(&self, index: usize) -> Text<'t> {
         match self.layout {
-            Layout::Offsets { bytes, offsets } => {
-                Text::within(bytes, offsets[index].as_usize(), offsets[index + 1].as_usize())
-            }
-            Layout::LargeOffsets { bytes, offsets } => {
-                Text::within(bytes, offsets[index].as_usize(), offsets[index + 1].as_usize())
-            }
+            Layout::Offsets { bytes, offsets } => Text::within(bytes, between(offsets, index)),
+            Layout::LargeOffsets { bytes, offsets } => Text::within(bytes, between(offsets, index)),
             Layout::TextViews(array) => viewed(array, index),
             Layout::BinaryViews(array) => viewed(array, index),
         }
@@ -83,7 +90,7 @@ impl<'t> TextValues<'t> {
 
     /// The texts of these values as they are written one behind the other: empty ones for NULLs.
     pub(crate) fn written(&self, values: Range<usize>) -> impl ExactSizeIterator<Item = &'t [u8]> {
-        values.map(|index| if self.is_valid(index) { self.text(index).bytes() } else { &[] })
+        values.map(|index| if self.is_valid(index) { self.bytes(index) } else { &[] })
     }
 
     /// Bytes of all that is written.
@@ -97,6 +104,11 @@ impl<'t> TextValues<'t> {
             Layout::BinaryViews(array) => lengths(array.views()),
         }
     }
+}
+
+#[inline]
+fn between<O: ArrowNativeType>(offsets: &[O], index: usize) -> Range<usize> {
+    offsets[index].as_usize()..offsets[index + 1].as_usize()
 }
 
 fn offsets<T: ByteArrayType<Offset = i32>>(array: &GenericByteArray<T>) -> Layout<'_> {
