@@ -50,8 +50,8 @@ impl<'a, 't> Plan<'a, 't> {
             _ => None,
         };
         let bounds = match &distinct {
-            Some(distinct) => bounds(distinct.texts().iter().copied()),
-            None => bounds(texts.filled()),
+            Some(distinct) => Text::bounds(distinct.texts().iter().copied()),
+            None => Text::bounds(texts.filled()),
         };
         let is_dictionary = matches!(forced, Some(Encoding::Dictionary(_)));
         let distinct = distinct.filter(|distinct| is_dictionary || distinct.texts().len() > 1);
@@ -125,16 +125,7 @@ impl<'a, 't> Plan<'a, 't> {
 
     /// What the starts of plain texts take.
     fn starts_bytes(&self) -> usize {
-        let mut end = 0;
-        let starts: Vec<u64> = self
-            .texts
-            .written(0..self.texts.len())
-            .map(|text| {
-                let start = end;
-                end += text.len() as u64;
-                start
-            })
-            .collect();
+        let starts = self.texts.starts(None);
         IntegerStatistics::of(&starts, false).size_bytes(IntegerEncoding::Delta)
     }
 
@@ -145,8 +136,8 @@ impl<'a, 't> Plan<'a, 't> {
             }
             Encoding::Constant => return Err("they are not all the same"),
             Encoding::Plain => {
-                let mut bytes = Vec::with_capacity(self.text_bytes);
-                texts::write(self.texts.written(0..self.texts.len()), draft.integer_sections(), &mut bytes);
+                let mut bytes = Vec::new();
+                texts::write_starts(&self.texts.starts(Some(&mut bytes)), draft.integer_sections());
                 draft.sections[VALUES_SECTION] = bytes;
             }
             Encoding::Dictionary(encoding) => {
@@ -169,11 +160,4 @@ impl<'a, 't> Plan<'a, 't> {
         }
         Ok(())
     }
-}
-
-/// The least and the greatest of some texts.
-fn bounds<'t>(texts: impl Iterator<Item = Text<'t>>) -> (Text<'t>, Text<'t>) {
-    let each = texts.map(|text| (text, text));
-    let widest = each.reduce(|bounds, text| (bounds.0.min(text.0), bounds.1.max(text.1)));
-    widest.unwrap_or_else(|| (Text::new(&[]), Text::new(&[])))
 }

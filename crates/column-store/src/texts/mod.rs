@@ -65,20 +65,6 @@ pub(crate) fn checked_size(size_bytes: usize) -> Result<i32, PageError> {
     })
 }
 
-/// Writes where the texts start and the texts themselves.
-pub(crate) fn write<'t>(
-    texts: impl ExactSizeIterator<Item = &'t [u8]>,
-    starts_sections: &mut [Vec<u8>; INTEGER_SECTIONS],
-    bytes: &mut Vec<u8>,
-) {
-    let mut starts = Vec::with_capacity(texts.len());
-    for text in texts {
-        starts.push(bytes.len() as u64);
-        bytes.extend_from_slice(text);
-    }
-    write_starts(&starts, starts_sections);
-}
-
 /// Writes where texts start.
 pub(crate) fn write_starts(starts: &[u64], sections: &mut [Vec<u8>; INTEGER_SECTIONS]) {
     integers::write(IntegerEncoding::Delta, starts, false, sections);

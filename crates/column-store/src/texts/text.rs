@@ -41,6 +41,29 @@ impl<'t> Text<'t> {
         Self { bytes, head: head & head_mask(bytes.len()) }
     }
 
+    /// The least and the greatest of some texts; empty ones of none.
+    pub(crate) fn bounds(mut texts: impl Iterator<Item = Self>) -> (Self, Self) {
+        let first = texts.next().unwrap_or_else(|| Self::new(&[]));
+        let (mut least, mut greatest) = (first, first);
+        for text in texts {
+            // Most texts are neither, which their heads say.
+            if text.order() <= least.order() {
+                least = least.min(text);
+            }
+            if text.order() >= greatest.order() {
+                greatest = greatest.max(text);
+            }
+        }
+        (least, greatest)
+    }
+
+    /// Rises with the texts; equal for those that differ behind their heads, or in how many zeros they end with.
+    #[inline]
+    fn order(&self) -> u128 {
+        // The first byte decides first.
+        self.head.swap_bytes()
+    }
+
     #[inline]
     pub(crate) fn bytes(&self) -> &'t [u8] {
         self.bytes
@@ -78,8 +101,8 @@ impl Eq for Text<'_> {}
 impl Ord for Text<'_> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        // The first byte decides first. Zeros behind an end may be equal to zeros of a longer text: then the bytes decide.
-        self.head.swap_bytes().cmp(&other.head.swap_bytes()).then_with(|| self.bytes.cmp(other.bytes))
+        // Zeros behind an end may be equal to zeros of a longer text: then the bytes decide.
+        self.order().cmp(&other.order()).then_with(|| self.bytes.cmp(other.bytes))
     }
 }
 
@@ -115,6 +138,9 @@ mod tests {
                     Text::with_head(bytes, u128::from_le_bytes(head)),
                 ]);
             }
+            let (least, greatest) = Text::bounds(texts.iter().copied());
+            assert_eq!(Some(least.bytes()), texts.iter().map(Text::bytes).min(), "seed {seed}");
+            assert_eq!(Some(greatest.bytes()), texts.iter().map(Text::bytes).max(), "seed {seed}");
             for left in &texts {
                 for right in &texts {
                     let context = || format!("seed {seed}: {left:?}, {right:?}");

@@ -93,6 +93,29 @@ impl<'t> TextValues<'t> {
         values.map(|index| if self.is_valid(index) { self.bytes(index) } else { &[] })
     }
 
+    /// Where each text starts in what is written, and all that is written if `bytes` is asked for.
+    pub(crate) fn starts(&self, bytes: Option<&mut Vec<u8>>) -> Vec<u64> {
+        // Without NULLs the array has both.
+        match self.layout {
+            Layout::Offsets { bytes: all, offsets } if self.nulls.is_none() => from_offsets(all, offsets, bytes),
+            Layout::LargeOffsets { bytes: all, offsets } if self.nulls.is_none() => from_offsets(all, offsets, bytes),
+            _ => {
+                let mut end = 0;
+                let start = |text: &[u8]| {
+                    let start = end;
+                    end += text.len() as u64;
+                    start
+                };
+                let starts = self.written(0..self.value_count).map(start).collect();
+                if let Some(bytes) = bytes {
+                    bytes.reserve_exact(end as usize);
+                    self.written(0..self.value_count).for_each(|text| bytes.extend_from_slice(text));
+                }
+                starts
+            }
+        }
+    }
+
     /// Bytes of all that is written.
     pub(crate) fn text_bytes(&self) -> usize {
         let lengths = |views: &[u128]| views.iter().map(|view| *view as u32 as usize).sum();
@@ -109,6 +132,15 @@ impl<'t> TextValues<'t> {
 #[inline]
 fn between<O: ArrowNativeType>(offsets: &[O], index: usize) -> Range<usize> {
     offsets[index].as_usize()..offsets[index + 1].as_usize()
+}
+
+fn from_offsets<O: ArrowNativeType>(all: &[u8], offsets: &[O], bytes: Option<&mut Vec<u8>>) -> Vec<u64> {
+    let (starts, end) = offsets.split_at(offsets.len() - 1);
+    let first = starts[0].as_usize();
+    if let Some(bytes) = bytes {
+        bytes.extend_from_slice(&all[first..end[0].as_usize()]);
+    }
+    starts.iter().map(|start| (start.as_usize() - first) as u64).collect()
 }
 
 fn offsets<T: ByteArrayType<Offset = i32>>(array: &GenericByteArray<T>) -> Layout<'_> {
