@@ -11,8 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 use super::{HeldBytes, ListKey, PageKey};
 
 /// A page's place in the slab. Valid until the page is removed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Slot(u32);
+
+impl Slot {
+    /// Before all others in their order, which has no meaning.
+    pub(super) const LEAST: Self = Self(0);
+}
 
 const NONE: u32 = u32::MAX;
 
@@ -166,18 +171,6 @@ impl<T: Copy> PageTable<T> {
         chain.newest = slot.0;
     }
 
-    /// Puts a page that is in no chain at the oldest end of one.
-    pub(super) fn push_oldest(&mut self, chain: &mut Chain, slot: Slot) {
-        let entry = &mut self.entries[slot.0 as usize];
-        (entry.newer, entry.older) = (chain.oldest, NONE);
-        chain.size_bytes += entry.size_bytes;
-        match chain.oldest {
-            NONE => chain.newest = slot.0,
-            oldest => self.entries[oldest as usize].older = slot.0,
-        }
-        chain.oldest = slot.0;
-    }
-
     /// Takes a page out of the chain that it is in.
     pub(super) fn unlink(&mut self, chain: &mut Chain, slot: Slot) {
         let Entry { newer, older, size_bytes, .. } = *self.entry(slot);
@@ -203,10 +196,10 @@ impl<T: Copy> PageTable<T> {
         std::iter::successors(chain.oldest(), |at| self.newer(*at)).find(|slot| can_go(self.key(*slot)))
     }
 
-    /// The first page of a chain, from its newest, that can go.
-    pub(super) fn newest_that_can_go(&self, chain: &Chain, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
+    /// From the newest page of a chain to the oldest.
+    pub(super) fn newest_first<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = Slot> + 'a {
         let slot = |slot: u32| (slot != NONE).then_some(Slot(slot));
-        std::iter::successors(slot(chain.newest), |at| slot(self.entry(*at).older)).find(|slot| can_go(self.key(*slot)))
+        std::iter::successors(slot(chain.newest), move |at| slot(self.entry(*at).older))
     }
 
     fn entry(&self, slot: Slot) -> &Entry<T> {

@@ -41,7 +41,7 @@ impl PagePolicy for Mru {
     }
 
     fn victim(&mut self, _incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
-        self.pages.newest_that_can_go(&self.by_last_use, can_go).map(|slot| self.pages.key(slot))
+        self.pages.newest_first(&self.by_last_use).map(|slot| self.pages.key(slot)).find(|page| can_go(*page))
     }
 
     fn set_quotas(&mut self, _quotas: &[(ListKey, u64)]) {}

@@ -6,8 +6,8 @@
 //! have at least one byte in [`LEAVING_PART`]. Before there are quotas all pages are spare or leaving.
 //!
 //! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full list, or
-//! keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by. A page takes the
-//! place of the one not used for longest only if the time since its own last use is clearly shorter (by [`CLEARLY`]) than
+//! keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by, but for an even
+//! spread over the list (`room`). A page takes the place of the one not used for longest only if the time since its own last use is clearly shorter (by [`CLEARLY`]) than
 //! the time that the other has gone without: pages that zone maps make queries touch more often move in, and so do those of
 //! a changed workload, at its second or third query. Names of pages that went are remembered for that. The same rule decides
 //! who is spare. Uses that follow each other closely are one use: they come from one query, or from two that scan together.
@@ -17,12 +17,14 @@
 //!
 //! Papers: HPCache §4.2 and §4.3; the rule of the last uses is that of LIRS (Jiang and Zhang, SIGMETRICS 2002), whose stack
 //! test "is in stack S" is the comparison of two times here. Deviations: the paper does not say which page of a full column
-//! goes, and gives the memory no quota claims to nobody. LIRS has no margin and no closely following uses: scans of many
+//! goes, nor that what is in memory must be spread for its equation 1 to hold, and gives memory that no quota claims to nobody. LIRS has no margin and no closely following uses: scans of many
 //! threads come in roughly the same order only, and without the margin every page that is a little early would push out one
 //! that is a little late.
 //!
-//! Pure; O(1), amortised; choosing among kept pages, which happens only while memory shrinks or is all pinned, O(lists).
+//! Pure; amortised O(1) for hits and O(log n) for pages that come; choosing among kept pages, which happens only while memory
+//! shrinks or all else is pinned, O(lists); new quotas, O(pages).
 
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +32,7 @@ use std::collections::BTreeMap;
 
 use super::page_table::{Chain, PageTable, Slot};
 use super::{HeldBytes, ListKey, PageKey, PagePolicy};
+use room::{Room, mixed};
 
 /// Of the memory, one byte in so many is for newcomers: without room to pass through they would push kept pages out. Enough
 /// for the pages that scans read ahead in a pool of gigabytes, and too little to miss.
@@ -57,14 +60,16 @@ enum Place {
 #[derive(Clone, Copy, Debug)]
 struct State {
     place: Place,
-    /// The time of the last use; of several that follow each other closely the first, unless the page is kept or spare.
+    /// The time of the last use; of several that follow each other closely the first.
     last: u64,
+    /// From the last use but one to the last. Of a page seen once, none.
+    gap: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 struct List {
     quota_bytes: u64,
-    kept: Chain,
+    kept: Room,
 }
 
 /// Gives up what is beyond the quotas, and of a list what is used least.
@@ -77,7 +82,7 @@ pub struct Proportional {
     quota_bytes: u64,
     /// Of all lists.
     kept_bytes: u64,
-    spare: Chain,
+    spare: Room,
     leaving: Chain,
     /// Bytes held when room was asked for, or later if that is more; `None` before that.
     memory_bytes: Option<u64>,
@@ -111,14 +116,34 @@ impl Proportional {
         u64::try_from(cut).unwrap_or(quota_bytes)
     }
 
-    /// Whether a page last used at `before` is clearly used more often than `resident`. Where `before` is not known, whether
-    /// the resident is stale.
-    fn replaces(&self, before: Option<u64>, resident: Slot) -> bool {
-        let unused = self.now - self.pages.value(resident).last;
-        match before {
-            Some(before) => (self.now - before).saturating_mul(CLEARLY) < unused,
+    /// The page of a room that makes way for `slot`, which is used now and was at `before`, if any does; and whether it has not
+    /// been used for so long that it should go altogether.
+    fn replaced_by(&self, slot: Slot, before: Option<u64>, room: &Room) -> Option<(Slot, bool)> {
+        let oldest = room.oldest()?;
+        let unused = self.now - self.pages.value(oldest).last;
+        let gap = before.map(|before| self.now - before);
+        let replaces_oldest = match gap {
+            Some(gap) => gap.saturating_mul(CLEARLY) < unused,
+            // Its last use is not known: whether the resident is stale.
             None => unused > (self.now - self.reach_start).saturating_mul(STALE_REACHES),
+        };
+        if replaces_oldest {
+            return Some((oldest, true));
         }
+        let number = mixed(self.pages.key(slot));
+        let follows = |other: &Slot| number < mixed(self.pages.key(*other));
+        let seen_once = |other: &Slot| self.pages.value(*other).gap.is_none();
+        if let Some(weakest) = room.weakest().filter(seen_once).filter(follows) {
+            return Some((weakest, false));
+        }
+        // Clearly rarer ones make way whatever the numbers, clearly more frequent ones stay.
+        let gap = gap?;
+        let weakest = room.weakest_used_again()?;
+        let of_weakest = self.pages.value(weakest).gap?;
+        let unused = self.now - self.pages.value(weakest).last;
+        let rarer = gap.saturating_mul(CLEARLY) < of_weakest.min(unused);
+        let alike = gap <= of_weakest.saturating_mul(CLEARLY);
+        (rarer || alike && follows(&weakest)).then_some((weakest, rarer))
     }
 
     /// `last`, unless it was so shortly ago that it and the use that happens now are one.
@@ -128,15 +153,15 @@ impl Proportional {
     }
 
     fn link_newest(&mut self, slot: Slot, place: Place) {
-        let last = self.pages.value(slot).last;
-        self.pages.set_value(slot, State { place, last });
+        let state = self.pages.value(slot);
+        self.pages.set_value(slot, State { place, ..state });
         match place {
             Place::Kept => {
                 self.kept_bytes += self.pages.page_bytes(slot);
                 let list = self.lists.entry(self.pages.list(slot)).or_default();
-                self.pages.push_newest(&mut list.kept, slot);
+                list.kept.push_newest(&mut self.pages, slot);
             }
-            Place::Spare => self.pages.push_newest(&mut self.spare, slot),
+            Place::Spare => self.spare.push_newest(&mut self.pages, slot),
             Place::Leaving => self.pages.push_newest(&mut self.leaving, slot),
         }
     }
@@ -146,86 +171,110 @@ impl Proportional {
             Place::Kept => {
                 self.kept_bytes -= self.pages.page_bytes(slot);
                 let list = self.lists.entry(self.pages.list(slot)).or_default();
-                self.pages.unlink(&mut list.kept, slot);
+                list.kept.unlink(&mut self.pages, slot);
             }
-            Place::Spare => self.pages.unlink(&mut self.spare, slot),
+            Place::Spare => self.spare.unlink(&mut self.pages, slot),
             Place::Leaving => self.pages.unlink(&mut self.leaving, slot),
         }
     }
 
-    /// Bytes that the page's list could still keep, and its oldest kept page.
-    fn room_in_list(&self, slot: Slot) -> Option<(u64, Option<Slot>)> {
-        let list = self.lists.get(&self.pages.list(slot))?;
-        let limit_bytes = self.limit_bytes(list.quota_bytes);
-        Some((limit_bytes.saturating_sub(list.kept.size_bytes()), list.kept.oldest()))
+    /// From wherever it is to the leaving ones.
+    fn leave(&mut self, slot: Slot) {
+        self.unlink(slot);
+        self.link_newest(slot, Place::Leaving);
+    }
+
+    /// Whether the page's list could keep it beside all that it keeps.
+    fn has_room(&self, slot: Slot) -> bool {
+        self.lists.get(&self.pages.list(slot)).is_some_and(|list| {
+            list.kept.size_bytes().saturating_add(self.pages.page_bytes(slot)) <= self.limit_bytes(list.quota_bytes)
+        })
     }
 
     /// Makes room for an unlinked page among the kept ones of its list by those it replaces.
     fn can_be_kept(&mut self, slot: Slot, before: Option<u64>) -> bool {
-        let size_bytes = self.pages.page_bytes(slot);
-        while let Some((room_bytes, oldest)) = self.room_in_list(slot) {
-            if size_bytes <= room_bytes {
-                return true;
-            }
-            match oldest {
-                Some(oldest) if self.replaces(before, oldest) => self.free(oldest),
-                _ => return false,
+        while !self.has_room(slot) {
+            let list = self.lists.get(&self.pages.list(slot));
+            match list.and_then(|list| self.replaced_by(slot, before, &list.kept)) {
+                Some((replaced, true)) => self.leave(replaced),
+                Some((replaced, false)) => self.free(replaced),
+                None => return false,
             }
         }
-        false
+        true
     }
 
     /// Makes room for an unlinked page among the spare ones by those it replaces.
     fn can_be_spare(&mut self, slot: Slot, before: Option<u64>) -> bool {
-        let size_bytes = self.pages.page_bytes(slot);
-        loop {
-            if self.spare.size_bytes().saturating_add(size_bytes) <= self.spare_limit_bytes() {
-                return true;
-            }
-            match self.spare.oldest() {
-                Some(oldest) if self.replaces(before, oldest) => {
-                    self.unlink(oldest);
-                    self.link_newest(oldest, Place::Leaving);
-                }
-                _ => return false,
+        while self.spare.size_bytes().saturating_add(self.pages.page_bytes(slot)) > self.spare_limit_bytes() {
+            match self.replaced_by(slot, before, &self.spare) {
+                Some((replaced, _)) => self.leave(replaced),
+                None => return false,
             }
         }
+        true
     }
 
-    /// From the kept pages of its list to the free list: among the spare ones as the oldest, where there is room.
+    /// From the kept pages of its list to the free list: among the spare ones, if there is room or others are given up before
+    /// it. As the newest, though it is not, so that the pages not used for longest stay where they are looked for.
     fn free(&mut self, slot: Slot) {
         self.unlink(slot);
-        let size_bytes = self.pages.page_bytes(slot);
-        if self.spare.size_bytes().saturating_add(size_bytes) <= self.spare_limit_bytes() {
-            let last = self.pages.value(slot).last;
-            self.pages.set_value(slot, State { place: Place::Spare, last });
-            self.pages.push_oldest(&mut self.spare, slot);
-        } else {
-            self.link_newest(slot, Place::Leaving);
+        while self.spare.size_bytes().saturating_add(self.pages.page_bytes(slot)) > self.spare_limit_bytes() {
+            let Some(weaker) = self.spare.gives_up_before(&self.pages, slot) else {
+                return self.link_newest(slot, Place::Leaving);
+            };
+            self.leave(weaker);
         }
+        self.link_newest(slot, Place::Spare);
     }
 
     fn free_what_is_beyond(&mut self, key: ListKey) {
         while let Some(list) = self.lists.get(&key)
-            && let Some(oldest) = list.kept.oldest()
+            && let Some(weakest) = list.kept.weakest()
             && (list.quota_bytes == 0 || list.kept.size_bytes() > self.limit_bytes(list.quota_bytes))
         {
-            self.free(oldest);
+            self.free(weakest);
         }
     }
 
-    /// The oldest page of the free list that can go. Those whose list has room again are kept instead.
-    fn free_victim(&mut self, place: Place, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
-        let mut next = match place {
-            Place::Leaving => self.leaving.oldest(),
-            _ => self.spare.oldest(),
-        };
-        while let Some(slot) = next {
-            next = self.pages.newer(slot);
-            if self.room_in_list(slot).is_some_and(|(room_bytes, _)| self.pages.page_bytes(slot) <= room_bytes) {
+    /// Keeps again what lists have room for of their pages on the free list, the last to be given up first.
+    fn keep_again(&mut self) {
+        let free_list = self.spare.strongest_first().chain(self.pages.newest_first(&self.leaving));
+        let free_list: Vec<Slot> = free_list.collect();
+        for slot in free_list {
+            if self.has_room(slot) {
                 self.unlink(slot);
                 self.link_newest(slot, Place::Kept);
-            } else if can_go(self.pages.key(slot)) {
+            }
+        }
+    }
+
+    /// Lets a page of the free list go, unless its list has room again: then it is kept instead.
+    fn goes(&mut self, slot: Slot, can_go: &mut dyn FnMut(PageKey) -> bool) -> bool {
+        if self.has_room(slot) {
+            self.unlink(slot);
+            self.link_newest(slot, Place::Kept);
+            return false;
+        }
+        can_go(self.pages.key(slot))
+    }
+
+    fn leaving_victim(&mut self, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
+        let mut next = self.leaving.oldest();
+        while let Some(slot) = next {
+            next = self.pages.newer(slot);
+            if self.goes(slot, can_go) {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    fn spare_victim(&mut self, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
+        let mut next = self.spare.weakest();
+        while let Some(slot) = next {
+            next = self.spare.next_weakest(&self.pages, slot);
+            if self.goes(slot, can_go) {
                 return Some(slot);
             }
         }
@@ -233,22 +282,15 @@ impl Proportional {
     }
 
     /// A kept page that can go: of the list that wants room, if that is full, else of the one that is fullest.
-    ///
-    /// Of its own pages a scan takes the newest: with the oldest it would go round its list, each page pushing out the one that
-    /// is asked for next. Of other lists the oldest goes, since it may be of no query any more.
     fn kept_victim(&self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
         let mut lists: Vec<(bool, f64, ListKey, &List)> = Vec::with_capacity(self.lists.len());
         for (key, list) in &self.lists {
             let fullness = list.kept.size_bytes() as f64 / list.quota_bytes.max(1) as f64;
-            let room_bytes = self.limit_bytes(list.quota_bytes).saturating_sub(list.kept.size_bytes());
-            let full = list.kept.oldest().is_some_and(|oldest| self.pages.page_bytes(oldest) > room_bytes);
+            let full = list.kept.oldest().is_some_and(|oldest| !self.has_room(oldest));
             lists.push((full && incoming == Some(*key), fullness, *key, list));
         }
         lists.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
-        lists.into_iter().find_map(|(_, _, key, list)| match incoming == Some(key) {
-            true => self.pages.newest_that_can_go(&list.kept, can_go),
-            false => self.pages.oldest_that_can_go(&list.kept, can_go),
-        })
+        lists.into_iter().find_map(|(_, _, _, list)| list.kept.weakest_that_can_go(&self.pages, can_go))
     }
 
     fn forget(&mut self, name: Slot) -> u64 {
@@ -280,7 +322,12 @@ impl PagePolicy for Proportional {
         let known = self.names.find(page).map(|name| self.forget(name));
         let before = known.and_then(|last| self.earlier_use(last));
         let last = if before.is_none() { known.unwrap_or(self.now) } else { self.now };
-        let slot = self.pages.insert(page, list, size_bytes, State { place: Place::Leaving, last });
+        let slot = self.pages.insert(
+            page,
+            list,
+            size_bytes,
+            State { place: Place::Leaving, last, gap: before.map(|before| self.now - before) },
+        );
         self.memory_bytes = self.memory_bytes.map(|bytes| bytes.max(self.pages.size_bytes()));
         let place = if self.can_be_kept(slot, before) {
             Place::Kept
@@ -295,20 +342,24 @@ impl PagePolicy for Proportional {
     fn touch(&mut self, page: PageKey) {
         let Some(slot) = self.pages.find(page) else { return };
         self.now += 1;
-        let State { place, last } = self.pages.value(slot);
-        let before = self.earlier_use(last);
-        if place == Place::Leaving && before.is_none() {
+        let State { place, last, .. } = self.pages.value(slot);
+        let Some(before) = self.earlier_use(last) else { return };
+        let used = State { place, last: self.now, gap: Some(self.now - before) };
+        if place == Place::Kept {
+            if let Some(list) = self.lists.get_mut(&self.pages.list(slot)) {
+                list.kept.used(&mut self.pages, slot, used);
+            }
             return;
         }
         self.unlink(slot);
-        self.pages.set_value(slot, State { place, last: self.now });
-        // What is stable stays so while it is used: room is asked for the others.
-        let place = match place {
-            Place::Kept => Place::Kept,
-            _ if self.can_be_kept(slot, before) => Place::Kept,
-            Place::Spare => Place::Spare,
-            Place::Leaving if self.can_be_spare(slot, before) => Place::Spare,
-            Place::Leaving => Place::Leaving,
+        self.pages.set_value(slot, used);
+        let place = if self.can_be_kept(slot, Some(before)) {
+            Place::Kept
+        } else if place == Place::Spare || self.can_be_spare(slot, Some(before)) {
+            // What is spare stays so while it is used: room is asked for the others.
+            Place::Spare
+        } else {
+            Place::Leaving
         };
         self.link_newest(slot, place);
     }
@@ -328,14 +379,13 @@ impl PagePolicy for Proportional {
     fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
         self.memory_bytes = Some(self.pages.size_bytes());
         while self.spare.size_bytes() > self.spare_limit_bytes()
-            && let Some(oldest) = self.spare.oldest()
+            && let Some(weakest) = self.spare.weakest()
         {
-            self.unlink(oldest);
-            self.link_newest(oldest, Place::Leaving);
+            self.leave(weakest);
         }
         let slot = self
-            .free_victim(Place::Leaving, can_go)
-            .or_else(|| self.free_victim(Place::Spare, can_go))
+            .leaving_victim(can_go)
+            .or_else(|| self.spare_victim(can_go))
             .or_else(|| self.kept_victim(incoming, can_go))?;
         self.named = Some(self.pages.key(slot));
         self.named
@@ -350,6 +400,7 @@ impl PagePolicy for Proportional {
         let keys: Vec<ListKey> = self.lists.keys().copied().collect();
         keys.into_iter().for_each(|key| self.free_what_is_beyond(key));
         self.lists.retain(|_, list| list.quota_bytes > 0);
+        self.keep_again();
     }
 
     fn held(&self) -> Vec<HeldBytes> {

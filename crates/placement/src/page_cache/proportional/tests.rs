@@ -1,5 +1,6 @@
 //! The rules of the places, on plain vectors.
 
+use super::room::rarity;
 use super::*;
 use crate::page_cache::replay::{SlowPages, same_answers};
 
@@ -9,6 +10,7 @@ struct Page {
     list: ListKey,
     size_bytes: u64,
     last: u64,
+    gap: Option<u64>,
 }
 
 /// Oldest first each.
@@ -66,12 +68,27 @@ impl Slow {
             && bytes(self.of(page.list)) + page.size_bytes <= self.limit_bytes(page.list)
     }
 
-    fn replaces(&self, before: Option<u64>, resident: &Page) -> bool {
-        let unused = self.now - resident.last;
-        match before {
-            Some(before) => (self.now - before) * 2 < unused,
-            None => unused > (self.now - self.reach_start) * 8,
+    /// Of the pages of a room, oldest first; and whether it should leave.
+    fn replaced_by(&self, page: &Page, before: Option<u64>, room: &[Page]) -> Option<(PageKey, bool)> {
+        let unused = self.now - room.first()?.last;
+        let (clearly, gap) = match before {
+            Some(before) => ((self.now - before) * 2 < unused, Some(self.now - before)),
+            None => (unused > (self.now - self.reach_start) * 8, None),
+        };
+        if clearly {
+            return Some((room[0].key, true));
         }
+        let weakest = |again: bool| weakest_first(room).into_iter().find(|other| other.gap.is_some() == again);
+        if let Some(other) = weakest(false)
+            && mixed(page.key) < mixed(other.key)
+        {
+            return Some((other.key, false));
+        }
+        let (gap, other) = (gap?, weakest(true)?);
+        let of_other = other.gap?;
+        let alike = gap <= of_other * 2 && mixed(page.key) < mixed(other.key);
+        let rarer = gap * 2 < of_other.min(self.now - other.last);
+        (rarer || alike).then_some((other.key, rarer))
     }
 
     fn earlier_use(&self, last: u64, page_count: usize) -> Option<u64> {
@@ -79,19 +96,26 @@ impl Slow {
     }
 
     fn free(&mut self, key: PageKey) {
-        if let Some(page) = take(&mut self.kept, key) {
-            match bytes(&self.spare) + page.size_bytes <= self.spare_bytes() {
-                true => self.spare.insert(0, page),
-                false => self.leaving.push(page),
+        let Some(page) = take(&mut self.kept, key) else { return };
+        let strength = |page: &Page| (rarity(page.gap), mixed(page.key));
+        while bytes(&self.spare) + page.size_bytes > self.spare_bytes() {
+            match weakest_first(&self.spare).first() {
+                Some(weakest) if strength(weakest) > strength(&page) => {
+                    self.leaving.extend(take(&mut self.spare, weakest.key));
+                }
+                _ => return self.leaving.push(page),
             }
         }
+        self.spare.push(page);
     }
 
     fn try_keep(&mut self, page: &Page, before: Option<u64>) -> bool {
         while !self.fits_in_list(page) {
-            match self.oldest_of(page.list) {
-                Some(oldest) if self.replaces(before, &oldest) => self.free(oldest.key),
-                _ => return false,
+            let room: Vec<Page> = self.of(page.list).copied().collect();
+            match self.replaced_by(page, before, &room) {
+                Some((replaced, true)) => self.leaving.extend(take(&mut self.kept, replaced)),
+                Some((replaced, false)) => self.free(replaced),
+                None => return false,
             }
         }
         true
@@ -99,15 +123,20 @@ impl Slow {
 
     fn try_spare(&mut self, page: &Page, before: Option<u64>) -> bool {
         while bytes(&self.spare) + page.size_bytes > self.spare_bytes() {
-            match self.spare.first().copied() {
-                Some(oldest) if self.replaces(before, &oldest) => {
-                    self.leaving.push(self.spare.remove(0));
-                }
-                _ => return false,
+            match self.replaced_by(page, before, &self.spare) {
+                Some((replaced, _)) => self.leaving.extend(take(&mut self.spare, replaced)),
+                None => return false,
             }
         }
         true
     }
+}
+
+/// First to give up first.
+fn weakest_first<'a>(pages: impl IntoIterator<Item = &'a Page>) -> Vec<Page> {
+    let mut pages: Vec<Page> = pages.into_iter().copied().collect();
+    pages.sort_by_key(|page| std::cmp::Reverse((rarity(page.gap), mixed(page.key))));
+    pages
 }
 
 impl PagePolicy for Slow {
@@ -120,7 +149,7 @@ impl PagePolicy for Slow {
             (Some(name), None) => name.last,
             _ => self.now,
         };
-        let page = Page { key, list, size_bytes, last };
+        let page = Page { key, list, size_bytes, last, gap: before.map(|before| self.now - before) };
         let held_bytes = bytes(self.all()) + size_bytes;
         self.memory_bytes = self.memory_bytes.map(|memory_bytes| memory_bytes.max(held_bytes));
         if self.try_keep(&page, before) {
@@ -138,19 +167,20 @@ impl PagePolicy for Slow {
         }
         self.now += 1;
         let page_count = self.all().count();
-        let used = |page: Page, now| Page { last: now, ..page };
+        let Some(before) =
+            self.all().find(|page| page.key == key).and_then(|page| self.earlier_use(page.last, page_count))
+        else {
+            return;
+        };
+        let used = |page: Page, now| Page { last: now, gap: Some(now - before), ..page };
         if let Some(page) = take(&mut self.kept, key) {
             self.kept.push(used(page, self.now));
         } else if let Some(page) = take(&mut self.spare, key) {
-            let before = self.earlier_use(page.last, page_count);
-            match self.try_keep(&page, before) {
+            match self.try_keep(&page, Some(before)) {
                 true => self.kept.push(used(page, self.now)),
                 false => self.spare.push(used(page, self.now)),
             }
-        } else if let Some(at) = self.leaving.iter().position(|page| page.key == key)
-            && let Some(before) = self.earlier_use(self.leaving[at].last, page_count)
-        {
-            let page = self.leaving.remove(at);
+        } else if let Some(page) = take(&mut self.leaving, key) {
             if self.try_keep(&page, Some(before)) {
                 self.kept.push(used(page, self.now));
             } else if self.try_spare(&page, Some(before)) {
@@ -175,9 +205,10 @@ impl PagePolicy for Slow {
     fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
         self.memory_bytes = Some(bytes(self.all()));
         while bytes(&self.spare) > self.spare_bytes() {
-            self.leaving.push(self.spare.remove(0));
+            let weakest = weakest_first(&self.spare)[0];
+            self.leaving.extend(take(&mut self.spare, weakest.key));
         }
-        let free: Vec<Page> = self.leaving.iter().chain(&self.spare).copied().collect();
+        let free: Vec<Page> = self.leaving.iter().copied().chain(weakest_first(&self.spare)).collect();
         for page in free {
             if self.fits_in_list(&page) {
                 take(&mut self.leaving, page.key);
@@ -195,10 +226,8 @@ impl PagePolicy for Slow {
         if let Some(own) = incoming.filter(|own| full(*own)) {
             lists.insert(0, own);
         }
-        let victim = lists.into_iter().find_map(|list| {
-            let mut movable = self.of(list).filter(|page| can_go(page.key));
-            if incoming == Some(list) { movable.last() } else { movable.next() }
-        });
+        let victim =
+            lists.into_iter().find_map(|list| weakest_first(self.of(list)).into_iter().find(|page| can_go(page.key)));
         self.named = Some(victim?.key);
         self.named
     }
@@ -208,9 +237,19 @@ impl PagePolicy for Slow {
         let lists: std::collections::BTreeSet<ListKey> = self.kept.iter().map(|page| page.list).collect();
         for list in lists {
             while bytes(self.of(list)) > self.limit_bytes(list)
-                && let Some(oldest) = self.oldest_of(list)
+                && let Some(weakest) = weakest_first(self.of(list)).first()
             {
-                self.free(oldest.key);
+                self.free(weakest.key);
+            }
+        }
+        let mut free = weakest_first(&self.spare);
+        free.reverse();
+        free.extend(self.leaving.iter().rev().copied());
+        for page in free {
+            if self.fits_in_list(&page) {
+                take(&mut self.leaving, page.key);
+                take(&mut self.spare, page.key);
+                self.kept.push(page);
             }
         }
     }

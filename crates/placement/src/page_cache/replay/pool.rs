@@ -70,6 +70,11 @@ impl Pool {
         of_list.map_or((0, 0), |held| (held.kept_bytes / PAGE_BYTES, held.free_list_bytes / PAGE_BYTES))
     }
 
+    /// Whether the page is in memory, without asking for it.
+    pub(in crate::page_cache) fn has(&self, list: u32, page: u32) -> bool {
+        self.there.contains_key(&PageKey { source: list, page })
+    }
+
     /// Quotas in pages.
     pub(in crate::page_cache) fn set_quotas(&mut self, quotas: &[(u32, u64)]) {
         let quotas: Vec<_> = quotas.iter().map(|(list, pages)| (ListKey(*list), pages * PAGE_BYTES)).collect();
