@@ -4,5 +4,6 @@
 mod calls;
 mod pool;
 mod scans;
+mod two_queries;
 
 pub(super) use calls::{SlowPages, same_answers};
