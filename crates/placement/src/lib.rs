@@ -4,8 +4,9 @@
 //! cached byte, measurement or movement: the crates that hold caches measure, ask here, and carry the answer out.
 //!
 //! **Invariants**: every function is pure. There is no clock, no thread, no I/O and no randomness here, and nothing
-//! is depended on but numbers, so that any decision can be repeated from its recorded inputs and any policy
-//! replayed against a recorded trace. Ties are broken by recency, then by id: the order of the inputs never matters.
+//! is depended on but numbers and a solver of linear programmes, so that any decision can be repeated from its recorded
+//! inputs and any policy replayed against a recorded trace. Ties are broken by recency, then by id: the order of the inputs
+//! never matters.
 //!
 //! **Concurrency**: state goes in and comes out by value; callers decide under which lock.
 //!

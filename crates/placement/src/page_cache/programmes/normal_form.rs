@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Combination, ListKey, Placement, ProgrammeError, Shares, Workload, list_bytes, workload_s};
+use super::{Combination, ListKey, Pipeline, Placement, ProgrammeError, Shares, Workload, list_bytes, workload_s};
 
 #[derive(Debug)]
 pub(super) struct NormalPipeline {
@@ -59,7 +59,14 @@ impl NormalForm {
         let sizes = list_bytes(workload.pipelines);
         let mut indexes: BTreeMap<ListKey, usize> = BTreeMap::new();
         let mut form = Self { combination: workload.combination, lists: Vec::new(), pipelines: Vec::new() };
-        for pipeline in workload.pipelines {
+        // The solver's rounding follows the order of its rows, and should not follow that of the question.
+        let mut pipelines: Vec<&Pipeline> = workload.pipelines.iter().collect();
+        pipelines.sort_by(|a, b| {
+            let by_columns = a.columns.cmp(&b.columns);
+            let by_pace = || a.throughput_bytes_per_s.total_cmp(&b.throughput_bytes_per_s);
+            by_columns.then_with(by_pace).then_with(|| a.weight.total_cmp(&b.weight))
+        });
+        for pipeline in pipelines {
             let by_list = pipeline.bytes_by_list();
             let bytes: f64 = by_list.values().sum();
             let weight_s = pipeline.weight * bytes / storage_bytes_per_s;

@@ -303,6 +303,7 @@ fn equal_columns_get_equal_shares_and_earlier_ones_are_kept() {
 
 #[test]
 fn solving_again_moves_nothing() {
+    let none = Shares::default();
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let pipelines = random_pipelines(&mut random, 10, 12);
@@ -311,6 +312,9 @@ fn solving_again_moves_nothing() {
             let first = least_time(on_rates(&pipelines, combination, &Shares::default()), memory_bytes).unwrap();
             let again = least_time(on_rates(&pipelines, combination, &Shares::default()), memory_bytes).unwrap();
             assert_eq!(first, again, "seed {seed}: the same question has the same answer");
+            let backwards: Vec<Pipeline> = pipelines.iter().rev().cloned().collect();
+            let again = least_time(on_rates(&backwards, combination, &none), memory_bytes).unwrap();
+            assert_eq!(first.shares, again.shares, "seed {seed}: in whatever order it is put");
             let later = least_time(on_rates(&pipelines, combination, &first.shares), memory_bytes).unwrap();
             let sizes = list_bytes(&pipelines);
             let moved = |(list, bytes): (&ListKey, &u64)| {

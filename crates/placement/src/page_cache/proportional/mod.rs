@@ -3,11 +3,11 @@
 //! **Places.** A page is *kept* (within its list's quota), *spare* or *leaving*. The last two are the paper's global free list
 //! (§4.3): they serve hits, go before any kept page, and are kept again as soon as their list has room. Spare pages use the
 //! memory that no quota claims, so that none lies idle; leaving pages, in the order in which they came, are the next to go and
-//! have at least one byte in [`LEAVING_PART`]. Before there are quotas all pages are spare or leaving.
+//! have at least one byte in `LEAVING_PART`. Before there are quotas all pages are spare or leaving.
 //!
 //! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full list, or
 //! keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by, but for an even
-//! spread over the list (`room`). A page takes the place of the one not used for longest only if the time since its own last use is clearly shorter (by [`CLEARLY`]) than
+//! spread over the list (`room`). A page takes the place of the one not used for longest only if the time since its own last use is clearly shorter (by `CLEARLY`) than
 //! the time that the other has gone without: pages that zone maps make queries touch more often move in, and so do those of
 //! a changed workload, at its second or third query. Names of pages that went are remembered for that. The same rule decides
 //! who is spare. Uses that follow each other closely are one use: they come from one query, or from two that scan together.
