@@ -47,7 +47,7 @@ const HUGE_BYTES: usize = 2 << 20;
 /// afterwards. The allocator of the process decides by the same number.
 const TOLERATED_RATIO: f64 = 2.0;
 
-/// One part in so many of a chunk is reserved on top of it for notes about what it holds: 256 bytes for each 16 KiB.
+/// One part in so many of a chunk is reserved on top of it for notes about what it holds: 320 bytes for each 20 KiB.
 const NOTES_PART: u64 = 64;
 
 /// Backed now, by all arenas of the process.

@@ -13,7 +13,7 @@ use thermocline_medium::AlignedBuffer;
 use thermocline_placement::page_cache::PageKey;
 
 use crate::arena::UNIT_BYTES;
-use crate::frame::{Frame, FrameMemory};
+use crate::frame::{Frame, FrameMemory, PassingMemory};
 use crate::pool::BufferPool;
 use crate::read_run::ReadRun;
 use crate::residents::{NOTE_BYTES, Residents};
@@ -84,12 +84,12 @@ impl BufferPool {
         if let Some(frame) = residents.find(key) {
             return Ok(Asked { frame, was_hit: true });
         }
-        let frame = Arc::new(Frame::new(key, place.clone(), None));
+        let frame = Arc::new(Frame::new(key, place, None));
         residents.note_passing(&frame);
         drop(residents);
-        let memory = FrameMemory::Passing { buffer, _reservation: reservation };
-        let run = ReadRun::new(entry.source.medium(), vec![Arc::clone(&frame)], memory);
-        self.submit(entry, run.into_iter().collect());
+        let memory = FrameMemory::Passing(Box::new(PassingMemory { buffer, _reservation: reservation }));
+        let run = ReadRun::new(entry.source.medium(), place, vec![Arc::clone(&frame)], memory);
+        self.submit(entry, vec![run]);
         Ok(Asked { frame, was_hit: false })
     }
 
@@ -138,7 +138,7 @@ fn read_run(
         let frames: Vec<Arc<Frame>> = run[done_count..done_count + count]
             .iter()
             .map(|(page, place)| {
-                let frame = Frame::new(PageKey { source: entry.id, page: *page }, place.clone(), Some(offset));
+                let frame = Frame::new(PageKey { source: entry.id, page: *page }, place, Some(offset));
                 offset += place.held_bytes();
                 Arc::new(frame)
             })
@@ -147,7 +147,7 @@ fn read_run(
             residents.keep(frame);
             asked.push_back(Asked { frame: Arc::clone(frame), was_hit: false });
         }
-        runs.extend(ReadRun::new(entry.source.medium(), frames, FrameMemory::Extent(extent)));
+        runs.push(ReadRun::new(entry.source.medium(), place, frames, FrameMemory::Extent(extent)));
         done_count += count;
     }
     done_count

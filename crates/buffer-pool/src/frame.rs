@@ -10,6 +10,7 @@
 //! **Concurrency**: a frame's owners count as pins: the pool's table is one of them, reads and users the others. A wake is not
 //! lost, since whoever registers looks for the outcome under the lock under which it is published.
 
+use std::error::Error;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
@@ -29,12 +30,13 @@ pub(crate) enum FrameMemory {
     /// A part of the pool's memory.
     Extent(Extent),
     /// Memory of a query, for a page that the pool has no room for.
-    Passing {
-        /// The bytes.
-        buffer: AlignedBuffer,
-        /// What keeps them within the budget.
-        _reservation: Reservation,
-    },
+    Passing(Box<PassingMemory>),
+}
+
+/// Memory outside of the arena, and what keeps it within the budget.
+pub(crate) struct PassingMemory {
+    pub(crate) buffer: AlignedBuffer,
+    pub(crate) _reservation: Reservation,
 }
 
 impl Deref for FrameMemory {
@@ -43,7 +45,7 @@ impl Deref for FrameMemory {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Extent(extent) => extent,
-            Self::Passing { buffer, .. } => buffer,
+            Self::Passing(passing) => &passing.buffer,
         }
     }
 }
@@ -52,7 +54,7 @@ impl DerefMut for FrameMemory {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Extent(extent) => extent,
-            Self::Passing { buffer, .. } => buffer,
+            Self::Passing(passing) => &mut passing.buffer,
         }
     }
 }
@@ -74,23 +76,27 @@ struct Progress {
     waiting: Vec<Waker>,
 }
 
-/// See the module.
+/// See the module. Small, for there are many: where the page lies in its file is asked of the source again.
 pub(crate) struct Frame {
     key: PageKey,
-    place: PagePlace,
+    list: ListKey,
+    read_bytes: u32,
+    size_bytes: u32,
     /// Where in the arena it lies, if it does.
     offset: Option<u64>,
     /// From the end of the read on, whatever became of it: what lies where this frame does is this frame's while it lives.
     memory: OnceLock<FrameMemory>,
-    settled: OnceLock<Result<()>>,
+    settled: OnceLock<Result<(), Arc<PoolError>>>,
     progress: Mutex<Progress>,
 }
 
 impl Frame {
     /// A frame whose read is about to be submitted.
-    pub(crate) fn new(key: PageKey, mut place: PagePlace, offset: Option<u64>) -> Self {
-        place.size_bytes = place.size_bytes.min(place.read_bytes);
-        Self { key, place, offset, memory: OnceLock::new(), settled: OnceLock::new(), progress: Mutex::default() }
+    pub(crate) fn new(key: PageKey, place: &PagePlace, offset: Option<u64>) -> Self {
+        let &PagePlace { read_bytes, size_bytes, list, .. } = place;
+        let size_bytes = size_bytes.min(read_bytes);
+        let (memory, settled, progress) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Self { key, list, read_bytes, size_bytes, offset, memory, settled, progress }
     }
 
     pub(crate) fn key(&self) -> PageKey {
@@ -98,17 +104,17 @@ impl Frame {
     }
 
     pub(crate) fn list(&self) -> ListKey {
-        self.place.list
+        self.list
     }
 
-    /// Where the page lies.
-    pub(crate) fn place(&self) -> &PagePlace {
-        &self.place
+    /// What is read.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        u64::from(self.read_bytes)
     }
 
     /// The memory it takes.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.place.held_bytes()
+        PagePlace::memory_bytes(self.read_bytes)
     }
 
     /// Where in the arena it lies.
@@ -125,7 +131,7 @@ impl Frame {
     }
 
     fn arrived_bytes(&self) -> &[u8] {
-        self.memory.get().and_then(|memory| memory.get(..self.place.size_bytes as usize)).unwrap_or_default()
+        self.memory.get().and_then(|memory| memory.get(..self.size_bytes as usize)).unwrap_or_default()
     }
 
     /// Whether asking for it now would be in vain.
@@ -171,35 +177,34 @@ impl Frame {
     }
 
     fn outcome(&self) -> Option<Result<()>> {
-        self.settled.get().cloned()
+        self.settled.get().map(|outcome| outcome.clone().map_err(|error| (*error).clone()))
     }
 
     fn judge(&self, source: &dyn PageSource, arrived: Arrived) -> Result<()> {
-        let PagePlace { file, offset_bytes, read_bytes, size_bytes, .. } = &self.place;
         let page = || source.describe(self.key.page);
         match arrived {
-            Arrived::Filled => source.check(self.key.page, self.arrived_bytes()).map_err(|error| PoolError::Damaged {
-                page: page(),
-                file: file.name().to_owned(),
-                offset_bytes: *offset_bytes,
-                size_bytes: *size_bytes,
-                source: error.into(),
-            }),
-            Arrived::Failed(error) => Err(PoolError::Read {
-                page: page(),
-                file: file.name().to_owned(),
-                offset_bytes: *offset_bytes,
-                read_bytes: *read_bytes,
-                source: error,
-            }),
+            Arrived::Filled => {
+                source.check(self.key.page, self.arrived_bytes()).map_err(|error| self.damaged(source, error))
+            }
+            Arrived::Failed(error) => {
+                let PagePlace { file, offset_bytes, read_bytes, .. } = source.place(self.key.page);
+                let file = file.name().to_owned();
+                Err(PoolError::Read { page: page(), file, offset_bytes, read_bytes, source: error })
+            }
             Arrived::Dropped => Err(PoolError::Dropped { page: page() }),
         }
+    }
+
+    fn damaged(&self, source: &dyn PageSource, error: Box<dyn Error + Send + Sync>) -> PoolError {
+        let PagePlace { file, offset_bytes, size_bytes, .. } = source.place(self.key.page);
+        let (page, file) = (source.describe(self.key.page), file.name().to_owned());
+        PoolError::Damaged { page, file, offset_bytes, size_bytes, source: error.into() }
     }
 }
 
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frame").field("key", &self.key).field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Frame").field("key", &self.key).field("held_bytes", &self.held_bytes()).finish_non_exhaustive()
     }
 }
 
@@ -213,19 +218,22 @@ struct Settling<'a> {
 
 impl Drop for Settling<'_> {
     fn drop(&mut self) {
-        let place = &self.frame.place;
-        let outcome = self.outcome.take().unwrap_or_else(|| {
-            Err(PoolError::Damaged {
-                page: self.source.describe(self.frame.key.page),
-                file: place.file.name().to_owned(),
-                offset_bytes: place.offset_bytes,
-                size_bytes: place.size_bytes,
-                source: Arc::from(Box::from("its check panicked")),
-            })
-        });
+        let panicked = || Err(self.frame.damaged(self.source, Box::from("its check panicked")));
+        let outcome = self.outcome.take().unwrap_or_else(panicked).map_err(Arc::new);
         // Nobody else settles it: what arrived was taken once.
         let _ = self.frame.settled.set(outcome);
         let waiting = std::mem::take(&mut self.frame.progress.lock().waiting);
         waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_as_small_as_is_reserved_for() {
+        // With the two counts of its owners.
+        assert!(size_of::<Frame>() + 16 <= 160, "{}", size_of::<Frame>());
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use thermocline_medium::{Medium, MediumError, MediumFile, PendingRead, ReadAt};
 
 use crate::frame::{Arrived, Frame, FrameMemory};
+use crate::source::PagePlace;
 
 /// Frames, in the order of the file, and the memory for all of them. Owns both while the medium reads.
 pub(crate) struct ReadRun {
@@ -22,12 +23,28 @@ pub(crate) struct ReadRun {
 }
 
 impl ReadRun {
-    /// A run of these frames, at least one, each following the one before; `memory` is what they take together.
-    pub(crate) fn new(medium: &Arc<dyn Medium>, frames: Vec<Arc<Frame>>, memory: FrameMemory) -> Option<Self> {
-        let (first, last) = (frames.first()?.place(), frames.last()?.place());
-        let read_bytes = (last.offset_bytes - first.offset_bytes) as usize + last.read_bytes as usize;
-        let (file, offset_bytes) = (first.file.clone(), first.offset_bytes);
-        Some(Self { medium: Arc::clone(medium), file, offset_bytes, read_bytes, frames, memory: Some(memory) })
+    /// A run of these frames, each of which lies behind the one before in file and memory. `first` is where the first lies.
+    pub(crate) fn new(
+        medium: &Arc<dyn Medium>,
+        first: &PagePlace,
+        frames: Vec<Arc<Frame>>,
+        memory: FrameMemory,
+    ) -> Self {
+        Self::at(Arc::clone(medium), first.file.clone(), first.offset_bytes, frames, memory)
+    }
+
+    fn at(
+        medium: Arc<dyn Medium>,
+        file: MediumFile,
+        offset_bytes: u64,
+        frames: Vec<Arc<Frame>>,
+        memory: FrameMemory,
+    ) -> Self {
+        // The last one's memory may be more than what its file has.
+        let unread_bytes = frames.last().map_or(0, |last| last.held_bytes() - last.read_bytes());
+        let held_bytes: u64 = frames.iter().map(|frame| frame.held_bytes()).sum();
+        let read_bytes = (held_bytes - unread_bytes) as usize;
+        Self { medium, file, offset_bytes, read_bytes, frames, memory: Some(memory) }
     }
 
     /// What the medium is asked for.
@@ -56,8 +73,13 @@ impl ReadRun {
     fn fail(&mut self, error: MediumError) {
         let parts = self.parts();
         if parts.len() > 1 {
-            let runs = parts.into_iter().filter_map(|(frame, memory)| Self::new(&self.medium, vec![frame], memory));
-            self.medium.submit(runs.map(Self::into_read).collect());
+            let mut next_bytes = self.offset_bytes;
+            let runs = parts.into_iter().map(|(frame, memory)| {
+                let offset_bytes = next_bytes;
+                next_bytes += frame.held_bytes();
+                Self::at(Arc::clone(&self.medium), self.file.clone(), offset_bytes, vec![frame], memory).into_read()
+            });
+            self.medium.submit(runs.collect());
             return;
         }
         let error = Arc::new(error);

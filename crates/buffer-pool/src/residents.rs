@@ -22,8 +22,9 @@ use crate::frame::Frame;
 use crate::frame_table::{FrameTable, Numbered};
 use crate::snapshot::ListSnapshot;
 
-/// What is known about a page in memory takes about so much: its frame, and entries in table, order and policy.
-pub(crate) const NOTE_BYTES: u64 = 256;
+/// What is known about a page in memory takes about so much: 160 for its frame, 50 in the table and the order by place, and
+/// the policy's part.
+pub(crate) const NOTE_BYTES: u64 = 320;
 
 /// Passing frames that may be noted before those that are gone are looked for.
 const PASSING_LEAST: usize = 64;
@@ -120,7 +121,7 @@ impl Residents {
         }
         if let Some(list) = self.list_mut(frame.list()) {
             list.miss_count += 1;
-            list.read_bytes += u64::from(frame.place().read_bytes);
+            list.read_bytes += frame.read_bytes();
         }
     }
 

@@ -27,9 +27,14 @@ pub struct PagePlace {
 }
 
 impl PagePlace {
-    /// The memory that the page takes.
+    /// The memory that a page takes of which so much is read.
+    pub(crate) fn memory_bytes(read_bytes: u32) -> u64 {
+        u64::from(read_bytes.max(1)).next_multiple_of(UNIT_BYTES)
+    }
+
+    /// The memory that this page takes.
     pub(crate) fn held_bytes(&self) -> u64 {
-        u64::from(self.read_bytes.max(1)).next_multiple_of(UNIT_BYTES)
+        Self::memory_bytes(self.read_bytes)
     }
 
     /// Whether the other page begins in the file where the memory for this one would end.

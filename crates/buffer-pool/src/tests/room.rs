@@ -28,9 +28,9 @@ impl Recent {
 #[test]
 fn the_least_recently_used_pages_go_as_in_a_list_of_them() {
     for seed in 0..20 {
-        let (mut random, chunk_count) = (Random::new(seed), 3);
-        let play = Play::new(1 << 30, Some(chunk_count * CHARGE_BYTES), &[16_000; 60]);
-        let mut recent = Recent(Vec::new(), (chunk_count * CHUNK_BYTES / 16_384) as usize);
+        let (mut random, chunk_count) = (Random::new(seed), 6);
+        let play = Play::new(1 << 30, Some(chunk_count * CHARGE_BYTES), &[32_000; 60]);
+        let mut recent = Recent(Vec::new(), (chunk_count * CHUNK_BYTES / 32_768) as usize);
         for _ in 0..500 {
             let most = if random.one_in(2) { 60 } else { 20 };
             let page = random.below(most) as u32;
@@ -108,20 +108,20 @@ fn a_budget_smaller_than_a_chunk_still_answers() {
 #[test]
 fn queries_get_the_pools_memory_by_whole_chunks_but_not_what_is_pinned() {
     let limit_bytes = 8 * CHARGE_BYTES;
-    let play = Play::new(limit_bytes, None, &[16_384; 32]);
-    for page in 0..32 {
+    let play = Play::new(limit_bytes, None, &[32_768; 16]);
+    for page in 0..16 {
         play.pinned(page);
     }
     assert_eq!(play.budget.reserved_bytes(), limit_bytes);
-    let pinned = play.pinned(10);
+    let pinned = play.pinned(5);
     let query = play.budget.account("sort", Purpose::Query);
     let held = query.try_reserve(CHARGE_BYTES + 1).unwrap();
     assert_eq!(play.pool.snapshot().mapped_bytes, 6 * CHUNK_BYTES);
-    assert!(play.pinned(31).was_hit() && !play.pinned(0).was_hit(), "the least recently used went");
+    assert!(play.pinned(15).was_hit() && !play.pinned(0).was_hit(), "the least recently used went");
     let more = query.try_reserve(limit_bytes - 2 * CHARGE_BYTES - 2).unwrap();
-    assert_eq!((play.pool.snapshot().mapped_bytes, play.pool.snapshot().page_count), (CHUNK_BYTES, 4));
+    assert_eq!((play.pool.snapshot().mapped_bytes, play.pool.snapshot().page_count), (CHUNK_BYTES, 2));
     assert!(query.try_reserve(CHARGE_BYTES).is_err());
-    play.pages.assert_is(10, &pinned, "pinned");
+    play.pages.assert_is(5, &pinned, "pinned");
     drop((held, more, pinned));
     drop(query.try_reserve(limit_bytes).unwrap());
     assert_eq!(play.budget.reserved_bytes(), 0);
