@@ -87,7 +87,9 @@ impl RegisteredSource {
         self.entry.id
     }
 
-    /// A reader of these pages, in this order. Nothing is read before it is first polled.
+    /// A reader of these pages, in this order. Nothing is read before it is first polled. Who wants several columns side by
+    /// side asks one reader for all their pages in the order of use, rather than a reader for each: they share what may be
+    /// read ahead.
     pub fn reader(&self, pages: impl IntoIterator<Item = u32>, options: ReadOptions) -> PageReader {
         PageReader::new(Arc::clone(&self.pool), Arc::clone(&self.entry), pages.into_iter().collect(), options)
     }

@@ -1,10 +1,16 @@
 //! Reads that fail, pages that are damaged.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::stage::{Play, poll_once};
-use crate::{PoolError, ReadOptions};
+use thermocline_budget::Budget;
+use thermocline_hardware::ManualClock;
+use thermocline_medium::SimulatedMedium;
+use thermocline_placement::page_cache::PagePolicyName;
+
+use super::stage::{Pages, Play, poll_once, small_options};
+use crate::{BufferPool, PoolError, ReadOptions};
 
 #[test]
 fn a_failed_read_is_an_error_for_all_who_wait_and_is_tried_again_by_the_next() {
@@ -97,4 +103,25 @@ fn a_read_that_the_medium_drops_is_an_error() {
     }
     play.stage.drops_reads.store(false, Ordering::Relaxed);
     assert!(!play.pinned(0).was_hit());
+}
+
+#[test]
+fn whichever_read_of_a_disk_fails_one_page_at_most_is_missing_and_comes_the_next_time() {
+    for fail_read_index in 0..4 {
+        let medium = Arc::new(SimulatedMedium::new(512));
+        let budget = Budget::new(1 << 20, None);
+        let policy = PagePolicyName::Proportional.build();
+        let pool = BufferPool::new(small_options(), &budget, policy, Arc::new(ManualClock::default())).unwrap();
+        let pages = Pages::new(Arc::clone(&medium) as _, 1, &[20_000; 12], &[pool.new_list()]);
+        let source = pool.register(Arc::clone(&pages) as _);
+        let wanted: Vec<u32> = (0..12).filter(|page| page % 4 != 3).collect();
+        medium.fail_read_at(fail_read_index);
+        let mut reader = source.reader(wanted.clone(), ReadOptions::default());
+        let failed = wanted.iter().filter(|_| reader.wait_next().unwrap().is_err()).count();
+        // Three reads of three pages each: one that fails is made up for by three.
+        assert_eq!((failed, medium.read_count()), (0, if fail_read_index < 3 { 6 } else { 3 }), "{fail_read_index}");
+        medium.fail_read_at(medium.read_count());
+        assert!(matches!(source.pin(3).wait(), Err(PoolError::Read { .. })));
+        pages.assert_is(3, &source.pin(3).wait().unwrap(), "the next time");
+    }
 }

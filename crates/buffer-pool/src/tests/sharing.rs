@@ -8,11 +8,11 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use thermocline_hardware::SystemClock;
-use thermocline_medium::{MemoryMedium, SystemSleep, Throttle, ThrottledMedium};
+use thermocline_medium::{DirectMedium, Medium, MemoryMedium, SystemSleep, Throttle, ThrottledMedium};
 use thermocline_placement::page_cache::PagePolicyName;
 
 use super::stage::{CHARGE_BYTES, Flag, Pages, Play, poll_once, ready};
-use crate::{BufferPool, PoolOptions, ReadOptions};
+use crate::{BufferPool, PageReader, PinnedPage, Pinning, PoolOptions, ReadOptions, RegisteredSource};
 
 #[test]
 fn a_page_is_a_hit_when_it_is_asked_for_again_and_the_same_bytes() {
@@ -179,4 +179,45 @@ fn a_pool_with_nothing_but_its_default_settings_serves_pages_of_many_sizes() {
         play.pages.assert_is(page, bytes, "default settings");
     }
     assert_eq!(pinned.len(), sizes.len());
+}
+
+#[test]
+fn pages_come_from_a_disk_past_the_page_cache() {
+    let seed = 3;
+    let folder = tempfile::tempdir().unwrap();
+    let medium: Arc<dyn Medium> = Arc::new(DirectMedium::open(folder.path()).unwrap());
+    let budget = thermocline_budget::Budget::new(6 << 20, None);
+    let policy = PagePolicyName::default().build();
+    let pool = BufferPool::new(PoolOptions::default(), &budget, policy, Arc::new(SystemClock::new())).unwrap();
+    let sizes: Vec<u32> = (1..120).map(|index| index * 997 % 150_000 + 1).collect();
+    let pages = Pages::new(medium, 1, &sizes, &[pool.new_list(), pool.new_list()]);
+    let source = pool.register(Arc::clone(&pages) as _);
+    thread::scope(|scope| {
+        for thread in 0..3 {
+            let (source, pages, page_count) = (&source, &pages, sizes.len());
+            scope.spawn(move || {
+                let mut random = crate::random::Random::new(seed + thread);
+                for _ in 0..6 {
+                    let from = random.below(page_count) as u32;
+                    let mut reader = source.reader(from..page_count as u32, ReadOptions::default());
+                    while let Some(page) = reader.wait_next() {
+                        let page = page.unwrap();
+                        pages.assert_is(page.page(), &page, &format!("seed {seed}"));
+                    }
+                }
+            });
+        }
+    });
+    assert!(budget.reserved_bytes() <= budget.limit_bytes());
+}
+
+#[test]
+fn everything_can_be_handed_to_other_threads() {
+    fn is_sent<T: Send + 'static>() {}
+    fn is_shared<T: Send + Sync + 'static>() {}
+    is_shared::<BufferPool>();
+    is_shared::<RegisteredSource>();
+    is_shared::<PinnedPage>();
+    is_sent::<PageReader>();
+    is_sent::<Pinning>();
 }
