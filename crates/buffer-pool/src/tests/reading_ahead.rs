@@ -66,6 +66,15 @@ fn neighbours_are_read_together_others_are_not() {
 }
 
 #[test]
+fn neighbours_are_read_together_into_a_full_pool_too() {
+    let play = Play::new(1 << 30, Some(6 * CHARGE_BYTES), &[32_768; 100]);
+    let mut reader = play.source.reader(0..100, ReadOptions::default());
+    assert_eq!(std::iter::from_fn(|| reader.wait_next()).filter(|page| page.is_ok()).count(), 100);
+    let lengths: Vec<u64> = play.stage.log().iter().map(|&(_, length)| length).collect();
+    assert_eq!(lengths, [CHUNK_BYTES; 50]);
+}
+
+#[test]
 fn a_piece_has_its_most_bytes_and_a_larger_page_is_one_piece() {
     let options = PoolOptions { read_most_bytes: 40_000, ..super::stage::small_options() };
     let play = Play::with(options, 16 << 20, None, &[16_384, 16_384, 16_384, 100_000, 4096]);

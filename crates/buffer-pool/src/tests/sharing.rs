@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use parking_lot::Mutex;
 use thermocline_hardware::SystemClock;
 use thermocline_medium::{DirectMedium, Medium, MemoryMedium, SystemSleep, Throttle, ThrottledMedium};
 use thermocline_placement::page_cache::PagePolicyName;
@@ -49,6 +50,24 @@ fn two_who_wait_for_a_page_are_both_woken_and_it_is_checked_once() {
     assert_eq!((first.waited_ns(), second.waited_ns()), (700, 700));
     assert_eq!(play.pages.check_count(), 1);
     assert!(readers.each_mut().iter_mut().all(|reader| matches!(poll_once(reader).0, Poll::Ready(None))));
+}
+
+#[test]
+fn who_comes_while_a_page_is_checked_waits_for_that() {
+    let play = Play::new(1 << 20, None, &[4096]);
+    let late = Arc::new(Mutex::new((play.source.reader([0], ReadOptions::default()), None)));
+    let comes_late = Arc::clone(&late);
+    *play.pages.meanwhile.lock() = Some(Box::new(move || {
+        let (reader, flag) = &mut *comes_late.lock();
+        let (poll, woken) = poll_once(reader);
+        assert!(poll.is_pending());
+        *flag = Some(woken);
+    }));
+    play.pinned(0);
+    let (reader, flag) = &mut *late.lock();
+    assert_eq!(flag.as_ref().map(|flag| flag.count()), Some(1));
+    play.pages.assert_is(0, &ready(poll_once(reader).0), "late");
+    assert_eq!(play.pages.check_count(), 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use thermocline_budget::Budget;
 use thermocline_hardware::ManualClock;
 use thermocline_medium::{Medium, MediumError, MediumFile, MemoryMedium, ReadAt, Result as MediumResult};
-use thermocline_placement::page_cache::{ListKey, PagePolicyName};
+use thermocline_placement::page_cache::{ListKey, PageKey, PagePolicyName};
 
 use crate::{BufferPool, PagePlace, PageReader, PageSource, PinnedPage, PoolOptions, RegisteredSource, Result};
 
@@ -152,7 +152,11 @@ pub(super) struct Pages {
     pub(super) damaged: Mutex<BTreeSet<u32>>,
     /// Pages whose check panics.
     pub(super) panicking: Mutex<BTreeSet<u32>>,
+    /// What happens during the next check.
+    pub(super) meanwhile: Mutex<Option<Meanwhile>>,
 }
+
+type Meanwhile = Box<dyn FnOnce() + Send>;
 
 fn byte_of(salt: u32, page: u32, index: usize) -> u8 {
     (salt.wrapping_mul(97) ^ page.wrapping_mul(31) ^ (index as u32 >> 3).wrapping_mul(7)) as u8
@@ -174,7 +178,7 @@ impl Pages {
             offset_bytes += u64::from(read_bytes);
         }
         let (checks, damaged, panicking) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { medium, file, places, salt, checks, damaged, panicking })
+        Arc::new(Self { medium, file, places, salt, checks, damaged, panicking, meanwhile: Mutex::default() })
     }
 
     pub(super) fn assert_is(&self, page: u32, bytes: &[u8], context: &str) {
@@ -202,6 +206,10 @@ impl PageSource for Pages {
 
     fn check(&self, page: u32, bytes: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
         *self.checks.lock().entry(page).or_default() += 1;
+        let meanwhile = self.meanwhile.lock().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
         assert!(!self.panicking.lock().contains(&page), "told to");
         if self.damaged.lock().contains(&page) {
             return Err(format!("a wrong checksum in {}", self.file.name()).into());
@@ -257,6 +265,12 @@ impl Play {
         let pinned = self.source.pin(page).wait().unwrap();
         self.pages.assert_is(page, &pinned, "pin");
         pinned
+    }
+
+    /// Whether the page is in memory. It is used if so, and nothing changes if not.
+    pub(super) fn is_there(&self, page: u32) -> bool {
+        let key = PageKey { source: self.source.id(), page };
+        self.pool.residents.lock().find(key).is_some()
     }
 
     pub(super) fn hold(&self, is_holding: bool) {
