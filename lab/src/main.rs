@@ -1,7 +1,7 @@
 //! The `lab` command: experiments around the engine. Generates data sets, replays cache traces; see `lab --help`.
 //!
 //! Owns what is needed to measure Thermocline and is not shipped with it. Owns no engine code; TPC-H's data comes from
-//! `thermocline-tpch`, which the shipped command uses too.
+//! `thermocline-tpch`, which the shipped command uses too, the Star Schema Benchmark's from `thermocline-ssb`.
 #![allow(clippy::print_stdout, reason = "a command reports on standard output")]
 #![allow(clippy::disallowed_methods, reason = "the lab measures, so it reads real clocks")]
 

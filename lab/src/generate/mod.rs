@@ -1,7 +1,7 @@
 //! `lab generate`: data sets as files.
 //!
 //! Owns the command, and how numbered records become a file. Each data set has a file beside this one that writes one record;
-//! TPC-H's come from `thermocline-tpch`.
+//! TPC-H's come from `thermocline-tpch`, the Star Schema Benchmark's from `thermocline-ssb`.
 //!
 //! Invariants: a record depends on the seed, its number and its data set's options, never on threads or on how many records
 //! are written; memory stays at some parts a thread, however large the file.
@@ -9,8 +9,10 @@
 mod draws;
 mod json;
 mod lists;
+mod parquet_file;
 mod prose;
 mod spam;
+mod ssb;
 #[cfg(test)]
 mod tests;
 mod yelp;
@@ -54,6 +56,8 @@ pub(crate) enum Generate {
         #[arg(long)]
         out: PathBuf,
     },
+    /// The five tables of the Star Schema Benchmark, one Parquet file each.
+    Ssb(ssb::SsbArguments),
     /// Orders with lists of one length and uniform numbers, one JSON object a line.
     Lists {
         /// Elements of every list.
@@ -118,6 +122,7 @@ pub(crate) fn run(generate: Generate) -> Result<(), String> {
             let data = data_set(scale)?;
             write_file(&out, |file| write_nested_orders(data, file))
         }
+        Generate::Ssb(arguments) => ssb::run(&arguments),
         Generate::Lists { elements, records } => write_drawn(DataKind::Lists { element_count: elements }, &records),
         Generate::Spam(records) => write_drawn(DataKind::Spam, &records),
         Generate::SpamCsv { mails, records } => {
@@ -234,11 +239,16 @@ fn write_file(path: &Path, write: impl Fn(&mut File) -> io::Result<u64>) -> Resu
             Ok(written_bytes)
         })
         .map_err(|error| format!("{}: {error}", path.display()))?;
+    report(path, written_bytes, start);
+    Ok(())
+}
+
+/// Says how large a file became and how fast.
+fn report(path: &Path, written_bytes: u64, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
     println!(
         "{}: {written_bytes} bytes in {seconds:.2} s ({:.0} MB/s)",
         path.display(),
         written_bytes as f64 / 1e6 / seconds
     );
-    Ok(())
 }
