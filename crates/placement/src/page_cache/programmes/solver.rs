@@ -4,7 +4,8 @@
 //! Times, bytes and parts are divided by their totals, so that all numbers are near one whatever the machine.
 //!
 //! The solver is an interior-point method (Goulart and Chen, "Clarabel: an interior-point solver for conic programs with
-//! quadratic objectives", 2024). Its answers lie inside of the polygon by a part in 10^9, and are cut to the bounds here.
+//! quadratic objectives", 2024). Its answers lie inside of the polygon by a part in 10^9, and are cut to the bounds here. It reads
+//! the clock for statistics of its own, on which nothing depends.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};

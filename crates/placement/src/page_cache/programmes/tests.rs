@@ -60,12 +60,14 @@ fn tolerance_s(placement: &Placement) -> f64 {
 #[test]
 fn no_random_placement_takes_less_time_in_the_same_memory() {
     let none = Shares::default();
-    for seed in 0..60 {
+    for seed in 0..150 {
         let mut random = Random::new(seed);
         let (list_count, pipeline_count) = (1 + random.below(8), random.below(10));
         let pipelines = random_pipelines(&mut random, list_count, pipeline_count);
         let rates = random_rates(&mut random);
-        let memory_bytes = random.below(all_bytes(&pipelines) + 1);
+        let all_bytes = all_bytes(&pipelines);
+        let few_bytes = random.magnitude(1.0, all_bytes.max(2) as f64);
+        let memory_bytes = if random.below(2) == 0 { few_bytes } else { random.below(all_bytes + 1) };
         for combination in BOTH {
             let workload = Workload { pipelines: &pipelines, rates, combination, earlier: &none };
             let context = format!("seed {seed}, {combination:?}, {memory_bytes} bytes");
