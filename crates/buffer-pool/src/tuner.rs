@@ -64,6 +64,8 @@ struct State {
 pub struct Decision {
     /// Bytes that each list may keep.
     pub quotas: Vec<(ListKey, u64)>,
+    /// The lists that the pipelines remembered read, in order.
+    pub read: Vec<ListKey>,
     /// The memory that was divided.
     pub memory_bytes: u64,
     /// Predicted for the pipelines remembered, in seconds.
@@ -235,10 +237,15 @@ impl Tuner {
         if let Ok(curve) = benefit_curve(workload, memory_bytes, CURVE_POINTS) {
             self.pool.set_marginal_benefit(Box::new(move |bytes| lost_s_per_byte(&curve, memory_bytes, bytes)));
         }
+        let mut read: Vec<ListKey> =
+            pipelines.iter().flat_map(|pipeline| pipeline.columns.iter().map(|(list, _)| *list)).collect();
+        read.sort_unstable();
+        read.dedup();
         let mut state = self.state.lock();
         state.shares = placement.shares;
         state.decision = Decision {
             quotas: placement.quotas,
+            read,
             memory_bytes,
             predicted_s: placement.predicted_s,
             without_memory_s: placement.without_memory_s,

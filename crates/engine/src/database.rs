@@ -114,8 +114,15 @@ impl Database {
             Some(folder) => Some(Arc::new(ColumnTables::open(folder.tables_path(), &budget, &clock)?)),
             None => None,
         };
-        let settings =
-            Arc::new(SharedSettings::new(budget.clone(), Arc::clone(&cache), &machine, options.eviction, trace));
+        let settings = SharedSettings::new(
+            budget.clone(),
+            Arc::clone(&cache),
+            &machine,
+            options.eviction,
+            trace,
+            column_tables.clone(),
+        );
+        let settings = Arc::new(settings);
         // DataFusion's own caches of listings and statistics are checked by size and second, or not at all; ours are
         // checked by file version. A limit of zero turns theirs off.
         let caches = CacheManagerConfig::default()

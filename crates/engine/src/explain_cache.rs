@@ -1,4 +1,4 @@
-//! `EXPLAIN CACHE query`: for each scan of a raw file, what the caches would do and why.
+//! `EXPLAIN CACHE query`: for each scan of a raw file or column table, what the caches would do and why.
 
 use std::sync::Arc;
 
@@ -6,9 +6,11 @@ use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::physical_plan::ExecutionPlan;
+use thermocline_budget::format_bytes;
 use thermocline_operator_cache::{Explanation, ItemSummary};
 use thermocline_predicate::Conjunction;
 
+use crate::column_table::scan_exec::ColumnScanExec;
 use crate::database::Database;
 use crate::raw_table::scan_exec::RawScanExec;
 use crate::settings::ThermoclineConfig;
@@ -31,8 +33,8 @@ pub(crate) async fn explain(
     plan: &dyn ExecutionPlan,
 ) -> Result<RecordBatch> {
     let mut scans = Vec::new();
-    collect(plan, &mut scans);
     let mut rows = Vec::new();
+    collect(plan, &mut scans, &mut rows);
     for exec in scans {
         let scan = exec.scan();
         for file in scan.files.iter() {
@@ -65,12 +67,52 @@ pub(crate) async fn explain(
     batch(&rows)
 }
 
-fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>) {
+fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>, rows: &mut Vec<Row>) {
     if let Some(scan) = plan.downcast_ref::<RawScanExec>() {
         scans.push(scan);
     }
+    if let Some(scan) = plan.downcast_ref::<ColumnScanExec>() {
+        rows.push(row_of_pages(scan));
+    }
     for child in plan.children() {
-        collect(child.as_ref(), scans);
+        collect(child.as_ref(), scans, rows);
+    }
+}
+
+/// What the buffer pool has of a scan's pages, and what that is expected to make of it.
+fn row_of_pages(exec: &ColumnScanExec) -> Row {
+    let scan = exec.scan();
+    let pipeline = scan.pipeline(exec.columns(), 1);
+    let size_bytes: u64 = pipeline.columns.iter().map(|(_, bytes)| bytes).sum();
+    let table = &scan.table;
+    let held = table.pool.shares(&pipeline.columns);
+    let held_bytes: f64 = pipeline.columns.iter().map(|(list, bytes)| held.of(*list) * *bytes as f64).sum();
+    let decision = match held_bytes as u64 {
+        _ if !scan.uses_pool => "read",
+        held_bytes if held_bytes >= size_bytes => "hit",
+        0 => "read",
+        _ => "read rest",
+    };
+    let mut detail = match scan.uses_pool {
+        true => format!("{} of {} in memory", format_bytes(held_bytes as u64), format_bytes(size_bytes)),
+        false => format!("thermocline.cache is off; {}", format_bytes(size_bytes)),
+    };
+    let last = table.tuner.outcomes().into_iter().rev().find(|outcome| outcome.label == pipeline.label);
+    if let Some(predicted_s) = table.tuner.predicted_s(pipeline.signature, &pipeline.columns) {
+        detail.push_str(&format!("; predicted to take {predicted_s:.3} s"));
+    }
+    if let Some(last) = last {
+        let predicted = last.predicted_s.map_or("nothing".to_string(), |predicted_s| format!("{predicted_s:.3} s"));
+        detail.push_str(&format!("; last time {:.3} s, predicted {predicted}", last.took_s));
+    }
+    Row {
+        path: table.name.to_string(),
+        decision,
+        item: String::new(),
+        predicate: scan.predicate.to_string(),
+        residual: String::new(),
+        columns: exec.schema().fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", "),
+        detail,
     }
 }
 

@@ -23,7 +23,9 @@ use thermocline_medium::Access;
 use thermocline_operator_cache::{AdmissionRule, OperatorCache};
 use thermocline_raw::OnError;
 
+use crate::column_table::{ColumnTables, Reading};
 use crate::database::Eviction;
+use crate::error::Error;
 use crate::trace_file::TraceFile;
 
 /// How a file that grew since it was last read is treated.
@@ -43,6 +45,7 @@ pub struct SharedSettings {
     ram_bytes: u64,
     eviction: Eviction,
     trace: Arc<TraceFile>,
+    column_tables: Option<Arc<ColumnTables>>,
     /// The setting as the user wrote it, and what it means.
     access: RwLock<(String, Arc<Access>)>,
     locked: AtomicBool,
@@ -56,6 +59,7 @@ impl SharedSettings {
         machine: &Machine,
         eviction: Eviction,
         trace: Arc<TraceFile>,
+        column_tables: Option<Arc<ColumnTables>>,
     ) -> Self {
         Self {
             budget,
@@ -63,8 +67,21 @@ impl SharedSettings {
             ram_bytes: machine.ram_bytes,
             eviction,
             trace,
+            column_tables,
             access: RwLock::new((String::new(), Arc::new(Access::everything()))),
             locked: AtomicBool::new(false),
+        }
+    }
+
+    /// How pages of column tables are read; as by default if the database has no folder.
+    fn reading(&self) -> Reading {
+        self.column_tables.as_ref().map(|tables| tables.reading()).unwrap_or_default()
+    }
+
+    fn set_reading(&self, name: &str, reading: Reading) -> Result<()> {
+        match &self.column_tables {
+            Some(tables) => tables.set_reading(reading).map_err(Error::into_datafusion),
+            None => config_err!("{name}: this database has no folder, and so no pages"),
         }
     }
 
@@ -241,6 +258,18 @@ impl ExtensionOptions for ThermoclineConfig {
                 let rule = AdmissionRule { bets_at_once, ..self.shared.cache.admission_rule() };
                 self.shared.cache.set_admission_rule(rule);
             }
+            "page_policy" => {
+                let policy = value.trim().to_ascii_lowercase().parse();
+                let policy = policy.map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?;
+                self.shared.set_reading(&name, Reading { policy, ..self.shared.reading() })?;
+            }
+            "simulated_bandwidth" => {
+                let simulated_bytes_per_s = match value.trim().to_ascii_lowercase().as_str() {
+                    "none" | "" => None,
+                    _ => Some(bytes(value)?.max(1)),
+                };
+                self.shared.set_reading(&name, Reading { simulated_bytes_per_s, ..self.shared.reading() })?;
+            }
             "trace" => match value.trim() {
                 "" | "none" => self.shared.trace.close(),
                 path => {
@@ -317,6 +346,16 @@ impl ExtensionOptions for ThermoclineConfig {
                 "whole_columns",
                 if self.shared.cache.admission_rule().bets_at_once { "at_once" } else { "later" }.to_string(),
                 "whether the first query of a file may keep its columns whole (at_once), or the second, or idle time (later)",
+            ),
+            entry(
+                "page_policy",
+                self.shared.reading().policy.to_string(),
+                "which pages of column tables make room for others",
+            ),
+            entry(
+                "simulated_bandwidth",
+                self.shared.reading().simulated_bytes_per_s.map_or("none".to_string(), format_bytes),
+                "bytes a second that reads of column tables are slowed down to, for experiments",
             ),
             entry(
                 "trace",

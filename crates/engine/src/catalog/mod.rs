@@ -6,6 +6,7 @@
 
 pub(crate) mod definitions;
 mod files;
+mod page_tables;
 mod system;
 
 use std::any::Any;

@@ -14,12 +14,13 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::TableType;
 
+use super::page_tables;
 use crate::database::Database;
 
 /// The schema's name.
 pub(crate) const SYSTEM_SCHEMA: &str = "thermocline";
 
-const TABLES: [&str; 4] = ["cache_items", "decisions", "hardware", "memory"];
+const TABLES: [&str; 7] = ["cache_items", "columns", "decisions", "hardware", "memory", "pipelines", "tables"];
 
 /// The system tables of a database.
 #[derive(Debug)]
@@ -42,9 +43,12 @@ impl SchemaProvider for SystemSchema {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let batch = match name {
             "cache_items" => cache_items(&self.database)?,
+            "columns" => page_tables::columns(&self.database).await?,
             "decisions" => decisions(&self.database)?,
             "hardware" => hardware(&self.database)?,
             "memory" => memory(&self.database)?,
+            "pipelines" => page_tables::pipelines(&self.database)?,
+            "tables" => page_tables::tables(&self.database)?,
             _ => return Ok(None),
         };
         Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
@@ -60,13 +64,13 @@ impl SchemaProvider for SystemSchema {
 }
 
 /// Columns under construction: a name and a typed builder each.
-struct Rows {
+pub(super) struct Rows {
     fields: Vec<Field>,
     columns: Vec<ArrayRef>,
 }
 
 impl Rows {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { fields: Vec::new(), columns: Vec::new() }
     }
 
@@ -75,41 +79,41 @@ impl Rows {
         self.columns.push(column);
     }
 
-    fn text<S: AsRef<str>>(mut self, name: &str, values: impl Iterator<Item = Option<S>>) -> Self {
+    pub(super) fn text<S: AsRef<str>>(mut self, name: &str, values: impl Iterator<Item = Option<S>>) -> Self {
         let mut builder = StringBuilder::new();
         values.for_each(|value| builder.append_option(value));
         self.add(name, DataType::Utf8, Arc::new(builder.finish()));
         self
     }
 
-    fn integer(mut self, name: &str, values: impl Iterator<Item = u64>) -> Self {
+    pub(super) fn integer(mut self, name: &str, values: impl Iterator<Item = u64>) -> Self {
         let mut builder = Int64Builder::new();
         values.for_each(|value| builder.append_value(i64::try_from(value).unwrap_or(i64::MAX)));
         self.add(name, DataType::Int64, Arc::new(builder.finish()));
         self
     }
 
-    fn boolean(mut self, name: &str, values: impl Iterator<Item = bool>) -> Self {
+    pub(super) fn boolean(mut self, name: &str, values: impl Iterator<Item = bool>) -> Self {
         let column: BooleanArray = values.map(Some).collect();
         self.add(name, DataType::Boolean, Arc::new(column));
         self
     }
 
-    fn number(mut self, name: &str, values: impl Iterator<Item = Option<f64>>) -> Self {
+    pub(super) fn number(mut self, name: &str, values: impl Iterator<Item = Option<f64>>) -> Self {
         let mut builder = Float64Builder::new();
         values.for_each(|value| builder.append_option(value));
         self.add(name, DataType::Float64, Arc::new(builder.finish()));
         self
     }
 
-    fn time(mut self, name: &str, values: impl Iterator<Item = i64>) -> Self {
+    pub(super) fn time(mut self, name: &str, values: impl Iterator<Item = i64>) -> Self {
         let mut builder = TimestampNanosecondBuilder::new();
         values.for_each(|value| builder.append_value(value));
         self.add(name, DataType::Timestamp(TimeUnit::Nanosecond, None), Arc::new(builder.finish()));
         self
     }
 
-    fn finish(self) -> Result<RecordBatch> {
+    pub(super) fn finish(self) -> Result<RecordBatch> {
         let schema: SchemaRef = Arc::new(Schema::new(self.fields));
         RecordBatch::try_new(schema, self.columns).map_err(|error| DataFusionError::ArrowError(Box::new(error), None))
     }

@@ -24,5 +24,5 @@ mod store;
 mod table;
 
 pub(crate) use load::{LoadedRows, load};
-pub(crate) use store::ColumnTables;
+pub(crate) use store::{ColumnTables, OpenTable, Reading};
 pub(crate) use table::ColumnTable;

@@ -75,8 +75,11 @@ impl ColumnScan {
         self.row_groups().map(|group| group.row_count() as u64).sum()
     }
 
-    /// The scan as the tuner knows it, when it reads these columns.
+    /// The scan as the tuner knows it, when it reads these columns, in whichever order.
     pub(crate) fn pipeline(&self, columns: &[usize], thread_count: usize) -> PipelineStart {
+        let mut columns = columns.to_vec();
+        columns.sort_unstable();
+        columns.dedup();
         let names: Vec<&str> = columns.iter().map(|&column| self.table.schema.field(column).name().as_str()).collect();
         let label = format!("{} ({})", self.table.name, names.join(", "));
         let fields = self.predicate.fields().map(|(path, _)| path.to_string()).collect::<Vec<_>>().join(", ");

@@ -5,16 +5,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use thermocline_budget::{Account, Budget, Purpose, Reservation};
 use thermocline_buffer_pool::{BufferPool, PoolOptions, RegisteredSource, Tuner};
 use thermocline_column_store::{Catalog, Entry, EntryName, Manifest, PendingSegment, Segment, SegmentInfo};
 use thermocline_hardware::Clock;
-use thermocline_medium::{DirectMedium, Medium};
+use thermocline_medium::{DirectMedium, DirectOptions, Medium, SystemSleep, Throttle, ThrottledMedium};
 use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
 use super::pages::SegmentPages;
@@ -25,10 +25,23 @@ use crate::raw_table::listing::external;
 /// a statement has ended in that moment, so it is as many as ever do.
 const OPEN_ATTEMPTS: usize = 64;
 
+/// How pages are read, and which of them stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) policy: PagePolicyName,
+    /// Reads take as long as from a device of so many bytes a second, or as long as they take.
+    pub(crate) simulated_bytes_per_s: Option<u64>,
+}
+
 /// The tables of a database's folder.
 pub(crate) struct ColumnTables {
     catalog: Catalog,
+    folder: PathBuf,
+    /// Where tables are written.
     medium: Arc<dyn Medium>,
+    /// Where they are read from now: the same files.
+    reading: RwLock<(Reading, Arc<dyn Medium>)>,
+    clock: Arc<dyn Clock>,
     pool: Arc<BufferPool>,
     tuner: Arc<Tuner>,
     account: Account,
@@ -51,7 +64,8 @@ pub(crate) struct OpenTable {
     pub(crate) lists: Arc<[ListKey]>,
     /// Where the segments are.
     pub(crate) medium: Arc<dyn Medium>,
-    /// Told of every scan.
+    /// What holds their pages, and is told of every scan.
+    pub(crate) pool: Arc<BufferPool>,
     pub(crate) tuner: Arc<Tuner>,
 }
 
@@ -64,8 +78,10 @@ pub(crate) struct OpenSegment {
 }
 
 impl OpenTable {
-    pub(crate) fn row_count(&self) -> u64 {
-        self.segments.iter().map(|open| open.segment.row_count()).sum()
+    /// Bytes of one column's pages.
+    pub(crate) fn column_bytes(&self, column: usize) -> u64 {
+        let row_groups = self.segments.iter().flat_map(|open| open.segment.row_groups());
+        row_groups.map(|group| group.pages()[column].stored_bytes() as u64).sum()
     }
 
     pub(crate) fn row_group_count(&self) -> usize {
@@ -89,7 +105,47 @@ impl ColumnTables {
         let pool = BufferPool::new(PoolOptions::default(), budget, policy, Arc::clone(clock)).map_err(external)?;
         let account = budget.account("column table directories", Purpose::Query);
         let tuner = Tuner::new(Arc::clone(&pool), Arc::clone(clock));
-        Ok(Self { catalog, medium, pool, tuner, account, open: Mutex::default() })
+        Ok(Self {
+            catalog,
+            folder: folder.to_path_buf(),
+            reading: RwLock::new((Reading::default(), Arc::clone(&medium))),
+            medium,
+            clock: Arc::clone(clock),
+            pool,
+            tuner,
+            account,
+            open: Mutex::default(),
+        })
+    }
+
+    /// How pages are read now.
+    pub(crate) fn reading(&self) -> Reading {
+        self.reading.read().0
+    }
+
+    /// Has pages read otherwise from now on; what is in memory is forgotten. Queries that run go on as they began.
+    ///
+    /// # Errors
+    /// The folder can't be read.
+    pub(crate) fn set_reading(&self, reading: Reading) -> Result<()> {
+        let mut medium = match reading.policy {
+            // Who leaves caching to the system must not read past its cache.
+            PagePolicyName::Os => {
+                let options = DirectOptions { past_page_cache: false, ..DirectOptions::default() };
+                Arc::new(DirectMedium::open_with(&self.folder, options).map_err(external)?) as Arc<dyn Medium>
+            }
+            _ => Arc::clone(&self.medium),
+        };
+        if let Some(bytes_per_s) = reading.simulated_bytes_per_s {
+            let throttle = Throttle { bytes_per_s, latency_ns: 0 };
+            let throttled = ThrottledMedium::new(medium, throttle, Arc::clone(&self.clock), Arc::new(SystemSleep));
+            medium = Arc::new(throttled.map_err(external)?);
+        }
+        *self.reading.write() = (reading, medium);
+        self.open.lock().clear();
+        self.pool.clear();
+        self.pool.set_policy(reading.policy.build());
+        Ok(())
     }
 
     /// Where the tables' files are.
@@ -158,7 +214,17 @@ impl ColumnTables {
         }
     }
 
+    /// All column tables, with their segments open. For a blocking thread.
+    ///
+    /// # Errors
+    /// As [`table`](Self::table).
+    pub(crate) fn open_all(&self) -> Result<Vec<Arc<OpenTable>>> {
+        let manifest = self.catalog.snapshot();
+        manifest.entries.keys().filter_map(|name| self.table(name).transpose()).collect()
+    }
+
     fn open_table(&self, name: &EntryName, schema: &SchemaRef, infos: &[SegmentInfo]) -> Result<Arc<OpenTable>> {
+        let medium = Arc::clone(&self.reading.read().1);
         let known = self.open.lock().get(name).cloned();
         if let Some(known) = &known
             && known.schema == *schema
@@ -176,30 +242,31 @@ impl ColumnTables {
             let same = known.iter().flat_map(|known| &known.segments).find(|open| open.segment.info() == info);
             segments.push(match same {
                 Some(open) => Arc::clone(open),
-                None => Arc::new(self.open_segment(name, info, schema, &lists)?),
+                None => Arc::new(self.open_segment(&medium, name, info, schema, &lists)?),
             });
         }
-        let (schema, medium) = (Arc::clone(schema), Arc::clone(&self.medium));
-        let tuner = Arc::clone(&self.tuner);
-        let opened = Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, tuner });
+        let schema = Arc::clone(schema);
+        let (pool, tuner) = (Arc::clone(&self.pool), Arc::clone(&self.tuner));
+        let opened = Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner });
         self.open.lock().insert(name.clone(), Arc::clone(&opened));
         Ok(opened)
     }
 
     fn open_segment(
         &self,
+        medium: &Arc<dyn Medium>,
         name: &EntryName,
         info: &SegmentInfo,
         schema: &SchemaRef,
         lists: &Arc<[ListKey]>,
     ) -> Result<OpenSegment> {
-        let segment = Segment::open(self.medium.as_ref(), info, schema).map_err(|error| {
+        let segment = Segment::open(medium.as_ref(), info, schema).map_err(|error| {
             let error = Error::from(external(error));
             Error::new(error.kind(), format!("table {name}: {error}"))
         })?;
         let segment = Arc::new(segment);
         let footer = self.account.reserve_infallible(segment.resident_bytes() as u64);
-        let pages = SegmentPages::new(name.clone(), Arc::clone(&self.medium), Arc::clone(&segment), Arc::clone(lists));
+        let pages = SegmentPages::new(name.clone(), Arc::clone(medium), Arc::clone(&segment), Arc::clone(lists));
         Ok(OpenSegment { segment, source: self.pool.register(Arc::new(pages)), _footer: footer })
     }
 }

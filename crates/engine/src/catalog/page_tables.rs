@@ -1,0 +1,148 @@
+//! System tables of what a database's folder holds: its tables, their columns and what of them is in memory, and the pipelines
+//! that have read them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::Result;
+use thermocline_buffer_pool::{Decision, ListSnapshot};
+use thermocline_column_store::{Entry, EntryName};
+use thermocline_placement::page_cache::{ListKey, PagePolicyName};
+
+use super::system::Rows;
+use crate::column_table::OpenTable;
+use crate::database::Database;
+use crate::error::Error;
+use crate::raw_table::listing::external;
+
+/// What the folder names. Rows and bytes are those of column tables.
+pub(super) fn tables(database: &Database) -> Result<RecordBatch> {
+    let manifest = database.column_tables().map(|tables| tables.manifest()).unwrap_or_default();
+    let entries: Vec<(&EntryName, &Entry)> = manifest.entries.iter().collect();
+    let segments = |entry: &Entry| match entry {
+        Entry::ColumnTable(table) => table.segments.clone(),
+        _ => Vec::new(),
+    };
+    let kind = |entry: &Entry| match entry {
+        Entry::ColumnTable(_) => "column table",
+        Entry::ExternalTable { .. } => "external table",
+        _ => "view",
+    };
+    let definition = |entry: &Entry| match entry {
+        Entry::ExternalTable { definition } | Entry::View { definition } => Some(definition.clone()),
+        _ => None,
+    };
+    let of = |figure: fn(&thermocline_column_store::SegmentInfo) -> u64| {
+        entries.iter().map(move |(_, entry)| segments(entry).iter().map(figure).sum())
+    };
+    Rows::new()
+        .text("table_schema", entries.iter().map(|(name, _)| Some(&name.schema)))
+        .text("table_name", entries.iter().map(|(name, _)| Some(&name.name)))
+        .text("kind", entries.iter().map(|(_, entry)| Some(kind(entry))))
+        .integer("row_count", of(|segment| segment.row_count))
+        .integer("size_bytes", of(|segment| segment.size_bytes))
+        .integer("segment_count", entries.iter().map(|(_, entry)| segments(entry).len() as u64))
+        .text("definition", entries.iter().map(|(_, entry)| definition(entry)))
+        .finish()
+}
+
+/// One column of an open table, with what the pool and the tuner say of it.
+struct Column {
+    table: Arc<OpenTable>,
+    index: usize,
+    size_bytes: u64,
+    held: Option<ListSnapshot>,
+    quota_bytes: Option<u64>,
+    why: String,
+}
+
+/// The columns of all column tables. Opens those that are not open.
+pub(super) async fn columns(database: &Arc<Database>) -> Result<RecordBatch> {
+    let mut columns = Vec::new();
+    if let Some(tables) = database.column_tables() {
+        let tables = Arc::clone(tables);
+        let opening = tokio::task::spawn_blocking(move || tables.open_all());
+        let open = opening.await.map_err(external)?.map_err(Error::into_datafusion)?;
+        columns = of_tables(database, &open);
+    }
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let held = |column: &Column| column.held.as_ref().map_or(0, |held| held.held_bytes);
+    let field = |column: &Column| column.table.schema.field(column.index).clone();
+    Rows::new()
+        .text("table_schema", columns.iter().map(|column| Some(&column.table.name.schema)))
+        .text("table_name", columns.iter().map(|column| Some(&column.table.name.name)))
+        .text("column_name", columns.iter().map(|column| Some(field(column).name().clone())))
+        .text("data_type", columns.iter().map(|column| Some(field(column).data_type().to_string())))
+        .integer("size_bytes", columns.iter().map(|column| column.size_bytes))
+        .integer("held_bytes", columns.iter().map(held))
+        .number("share_held", columns.iter().map(|column| Some(share(held(column), column.size_bytes))))
+        .number(
+            "share_wanted",
+            columns.iter().map(|column| column.quota_bytes.map(|bytes| share(bytes, column.size_bytes).min(1.0))),
+        )
+        .text("why", columns.iter().map(|column| Some(&column.why)))
+        .integer("hit_count", columns.iter().map(|column| column.held.as_ref().map_or(0, |held| held.hit_count)))
+        .integer("miss_count", columns.iter().map(|column| column.held.as_ref().map_or(0, |held| held.miss_count)))
+        .integer("read_bytes", columns.iter().map(|column| column.held.as_ref().map_or(0, |held| held.read_bytes)))
+        .finish()
+}
+
+fn of_tables(database: &Database, open: &[Arc<OpenTable>]) -> Vec<Column> {
+    let Some(tables) = database.column_tables() else { return Vec::new() };
+    let lists: HashMap<ListKey, ListSnapshot> =
+        tables.pool().snapshot().lists.into_iter().map(|list| (list.list, list)).collect();
+    let decision = tables.tuner().decision();
+    let quotas: HashMap<ListKey, u64> = decision.quotas.iter().copied().collect();
+    let read: HashSet<ListKey> = decision.read.iter().copied().collect();
+    let policy = tables.reading().policy;
+    let mut columns = Vec::new();
+    for table in open {
+        for (index, list) in table.lists.iter().enumerate() {
+            let has_quotas = policy == PagePolicyName::Proportional;
+            let quota_bytes = has_quotas.then(|| quotas.get(list).copied().unwrap_or_default());
+            columns.push(Column {
+                table: Arc::clone(table),
+                index,
+                size_bytes: table.column_bytes(index),
+                held: lists.get(list).cloned(),
+                quota_bytes,
+                why: match quota_bytes {
+                    Some(bytes) => why(&decision, read.contains(list), bytes),
+                    None => format!("the policy is {policy}"),
+                },
+            });
+        }
+    }
+    columns
+}
+
+/// Why so much of a column is wanted.
+fn why(decision: &Decision, is_read: bool, quota_bytes: u64) -> String {
+    let per_gigabyte = decision.marginal_benefit_s_per_byte * 1e9;
+    match (is_read, quota_bytes) {
+        (false, _) => "no query has read it lately".to_string(),
+        (true, 0) if per_gigabyte > 0.0 => {
+            format!("other columns save more: {per_gigabyte:.3} s of the last queries with the next gigabyte")
+        }
+        (true, 0) => "its queries take as long with it on storage".to_string(),
+        (true, _) if per_gigabyte > 0.0 => {
+            format!("memory is short: the next gigabyte would save {per_gigabyte:.3} s of the last queries")
+        }
+        (true, _) => "with more its queries would be no faster".to_string(),
+    }
+}
+
+/// The last pipelines that read column tables, the oldest first.
+pub(super) fn pipelines(database: &Database) -> Result<RecordBatch> {
+    let outcomes = database.column_tables().map(|tables| tables.tuner().outcomes()).unwrap_or_default();
+    Rows::new()
+        .text("pipeline", outcomes.iter().map(|outcome| Some(outcome.label.as_ref())))
+        .integer("size_bytes", outcomes.iter().map(|outcome| outcome.size_bytes))
+        .integer("read_bytes", outcomes.iter().map(|outcome| outcome.read_bytes))
+        .number("throughput_bytes_per_s", outcomes.iter().map(|outcome| Some(outcome.throughput_bytes_per_s)))
+        .number("predicted_s", outcomes.iter().map(|outcome| outcome.predicted_s))
+        .number("in_memory_s", outcomes.iter().map(|outcome| Some(outcome.in_memory_s)))
+        .number("took_s", outcomes.iter().map(|outcome| Some(outcome.took_s)))
+        .finish()
+}
