@@ -179,6 +179,23 @@ fn a_large_page_finds_room_among_small_ones_that_are_pinned_here_and_there() {
 }
 
 #[test]
+fn a_page_empties_one_chunk_rather_than_taking_a_little_from_each() {
+    let mut sizes = vec![16_384; 32];
+    sizes.push(CHUNK_BYTES as u32);
+    let play = Play::new(1 << 30, Some(8 * CHARGE_BYTES + 32 * NOTE_BYTES), &sizes);
+    for page in 0..32 {
+        play.pinned(page);
+    }
+    // The oldest pages are the first of each chunk, then the second of each.
+    for page in (0..4).flat_map(|first| (0..8).map(move |chunk| 4 * chunk + first)) {
+        play.pinned(page);
+    }
+    play.pinned(32);
+    // Twice as much as it needs goes by age, then the rest of the chunk of the next one.
+    assert_eq!(play.pool.snapshot().page_count, 32 - 8 - 3 + 1);
+}
+
+#[test]
 fn notes_about_many_small_pages_are_reserved_too() {
     let play = Play::new(1 << 30, Some(4 * CHARGE_BYTES + 2560), &[100; 64]);
     for page in 0..64 {
