@@ -248,6 +248,16 @@ impl PendingRead for Counted {
 }
 
 #[test]
+fn a_handle_is_the_same_as_its_clones_alone() {
+    for_each_medium(|name, medium| {
+        let file = medium.create("a").unwrap();
+        let other = medium.create("b").unwrap();
+        assert!(file.is_same(&file.clone()), "{name}");
+        assert!(!file.is_same(&other) && !file.is_same(&medium.open("a").unwrap()), "{name}");
+    });
+}
+
+#[test]
 fn dropping_a_medium_completes_what_was_submitted() {
     for_each_medium(|name, medium| {
         let file = medium.create("column").unwrap();
