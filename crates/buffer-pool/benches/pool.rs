@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use thermocline_budget::Budget;
 use thermocline_buffer_pool::{BufferPool, PagePlace, PageSource, PoolOptions, ReadOptions, RegisteredSource};
-use thermocline_hardware::{Clock, SystemClock};
+use thermocline_hardware::{Clock, SystemClock, first_touch};
 use thermocline_medium::{AlignedBuffer, DirectMedium, Medium, MediumFile, ReadQueue};
 use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
@@ -98,7 +98,8 @@ impl Bench {
         let mut reader = source
             .reader(0..(FILE_BYTES / u64::from(page_bytes)) as u32, ReadOptions { read_ahead_bytes: AHEAD_BYTES });
         while let Some(page) = reader.wait_next() {
-            assert_eq!(page.unwrap().len(), page_bytes as usize);
+            let page = page.unwrap();
+            assert!(page.len() == page_bytes as usize && !page.was_hit());
         }
         mb_per_s(self.clock.monotonic_ns() - began_ns)
     }
@@ -136,6 +137,7 @@ fn main() {
     let round_count = arguments.get(1).map_or(5, |count| count.parse::<usize>().unwrap());
     let medium: Arc<dyn Medium> = Arc::new(DirectMedium::open(&folder).unwrap());
     println!("{}", medium.describe());
+    println!("a huge page is touched in {:.1} times what small ones take", first_touch().unwrap().huge_over_small());
     // Left by a run that was stopped.
     let _ = medium.remove(NAME);
     let file = medium.create(NAME).unwrap();
