@@ -146,6 +146,12 @@ impl Budget {
         self.state.ledger.observe_allocated(probe);
     }
 
+    /// Counts memory that the allocator which [`observe_allocated`](Self::observe_allocated) asks knows nothing of, such as
+    /// maps of the process's own. The first probe that is set stays.
+    pub fn observe_mapped(&self, probe: fn() -> u64) {
+        self.state.ledger.observe_mapped(probe);
+    }
+
     /// Tells `hook` when more than half of the limit is used (`true`), and when that is over. Below a half, an allocator may
     /// keep what is freed for the next batch, since all that was in use lately fits beside what is in use now; above it,
     /// freed memory should go back to the system at once. The first hook that is set stays.

@@ -19,6 +19,8 @@ pub(crate) struct Ledger {
     /// What queries that are short of room ask for just now: not free for caches, or they would take what was released.
     wanted_bytes: AtomicU64,
     allocated: OnceLock<fn() -> u64>,
+    /// Memory that the allocator behind `allocated` knows nothing of.
+    mapped: OnceLock<fn() -> u64>,
     /// Told when memory becomes scarce, and when it no longer is.
     on_scarcity: OnceLock<fn(bool)>,
     is_scarce: AtomicBool,
@@ -41,6 +43,7 @@ impl Ledger {
             cache_reserved_bytes: AtomicU64::new(0),
             wanted_bytes: AtomicU64::new(0),
             allocated: OnceLock::new(),
+            mapped: OnceLock::new(),
             on_scarcity: OnceLock::new(),
             is_scarce: AtomicBool::new(false),
         }
@@ -99,6 +102,10 @@ impl Ledger {
         let _ = self.allocated.set(probe);
     }
 
+    pub(crate) fn observe_mapped(&self, probe: fn() -> u64) {
+        let _ = self.mapped.set(probe);
+    }
+
     /// The first hook that is set stays.
     pub(crate) fn observe_scarcity(&self, hook: fn(bool)) {
         let _ = self.on_scarcity.set(hook);
@@ -121,7 +128,8 @@ impl Ledger {
 
     /// What the probe tells, 0 without one.
     pub(crate) fn allocated_bytes(&self) -> u64 {
-        self.allocated.get().map_or(0, |probe| probe())
+        let Some(allocated) = self.allocated.get() else { return 0 };
+        allocated() + self.mapped.get().map_or(0, |mapped| mapped())
     }
 
     /// Reservations, or what is really allocated where that is more.
@@ -227,6 +235,15 @@ mod tests {
         assert_eq!(ledger.try_add(Purpose::Query, u64::MAX), Ok(()));
         assert_eq!(ledger.try_add(Purpose::Query, 1), Err(Shortfall { missing_bytes: 0, free_bytes: 0 }));
         assert_eq!(ledger.try_add(Purpose::Query, 0), Ok(()));
+    }
+
+    #[test]
+    fn what_is_mapped_counts_beside_what_is_allocated() {
+        let ledger = Ledger::new(100, None);
+        ledger.observe_mapped(|| 30);
+        assert_eq!(ledger.allocated_bytes(), 0, "without the allocator's figure it says nothing");
+        ledger.observe_allocated(|| 60);
+        assert_eq!(ledger.allocated_bytes(), 90);
     }
 
     #[test]

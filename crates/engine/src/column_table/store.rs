@@ -11,7 +11,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::{Mutex, RwLock};
 use thermocline_budget::{Account, Budget, Purpose, Reservation};
-use thermocline_buffer_pool::{BufferPool, PoolOptions, RegisteredSource, Tuner};
+use thermocline_buffer_pool::{BufferPool, PoolOptions, RegisteredSource, Tuner, mapped_bytes};
 use thermocline_column_store::{Catalog, Entry, EntryName, Manifest, PendingSegment, Segment, SegmentInfo};
 use thermocline_hardware::Clock;
 use thermocline_medium::{DirectMedium, DirectOptions, Medium, SystemSleep, Throttle, ThrottledMedium};
@@ -24,6 +24,9 @@ use crate::raw_table::listing::external;
 /// How often a table is looked up again that was changed while its segments were being opened. Each time means that
 /// a statement has ended in that moment, so it is as many as ever do.
 const OPEN_ATTEMPTS: usize = 64;
+
+/// What the pool takes from the budget at once, at least: a page of a large column or two.
+const LEAST_CHUNK_BYTES: u64 = 256 << 10;
 
 /// How pages are read, and which of them stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,6 +96,14 @@ impl OpenTable {
     }
 }
 
+/// A pool that takes its memory in pieces which are small beside all there is.
+fn pool_options(budget: &Budget) -> PoolOptions {
+    let most_bytes = budget.cache_limit_bytes().unwrap_or(u64::MAX).min(budget.limit_bytes());
+    let usual = PoolOptions::default();
+    let piece_bytes = (most_bytes / 64).next_power_of_two().clamp(LEAST_CHUNK_BYTES, usual.chunk_bytes);
+    PoolOptions { chunk_bytes: piece_bytes, ..usual }
+}
+
 impl ColumnTables {
     /// Opens what a folder holds; the folder exists and is this process's alone.
     ///
@@ -101,8 +112,9 @@ impl ColumnTables {
     pub(crate) fn open(folder: &Path, budget: &Budget, clock: &Arc<dyn Clock>) -> Result<Self> {
         let medium: Arc<dyn Medium> = Arc::new(DirectMedium::open(folder).map_err(external)?);
         let catalog = Catalog::open(Arc::clone(&medium))?;
+        budget.observe_mapped(mapped_bytes);
         let policy = PagePolicyName::default().build();
-        let pool = BufferPool::new(PoolOptions::default(), budget, policy, Arc::clone(clock)).map_err(external)?;
+        let pool = BufferPool::new(pool_options(budget), budget, policy, Arc::clone(clock)).map_err(external)?;
         let account = budget.account("column table directories", Purpose::Query);
         let tuner = Tuner::new(Arc::clone(&pool), Arc::clone(clock));
         Ok(Self {
