@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
 /// How the database is opened.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DatabaseArguments {
-    /// Keep in this folder what spares work the next time; one command at a time may have it open
+    /// Keep tables, views and what spares work the next time in this folder; one command at a time may have it open
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
     /// Memory for caches and queries together, such as 4GB, 512MiB or 25%; half of what the machine has by default

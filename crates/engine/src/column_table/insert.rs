@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::datasource::sink::DataSink;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -23,6 +23,8 @@ pub(super) struct ColumnSink {
     tables: Arc<ColumnTables>,
     name: EntryName,
     schema: SchemaRef,
+    /// The same without NOT NULL: what is NULL there is refused by `load`, whose message names the column.
+    lenient_schema: SchemaRef,
     account: Account,
     threads: usize,
     overwrite: bool,
@@ -33,7 +35,9 @@ impl ColumnSink {
         let Some(tables) = database.column_tables() else {
             return internal_err!("a column table of a database without a folder");
         };
+        let fields = table.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         Ok(Self {
+            lenient_schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
             tables: Arc::clone(tables),
             name: table.name.clone(),
             schema: Arc::clone(&table.schema),
@@ -53,7 +57,7 @@ impl DisplayAs for ColumnSink {
 #[async_trait]
 impl DataSink for ColumnSink {
     fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.lenient_schema
     }
 
     async fn write_all(&self, data: SendableRecordBatchStream, _context: &Arc<TaskContext>) -> Result<u64> {

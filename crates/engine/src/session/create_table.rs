@@ -6,11 +6,11 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::{CreateMemoryTable, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlanProperties;
 use thermocline_budget::Purpose;
-use thermocline_column_store::{ColumnTable, Entry, EntryName, PhysicalType};
+use thermocline_column_store::{ColumnTable, Entry, PhysicalType};
 
 use super::stored::{self, Place};
 use super::{Session, memory_table};
-use crate::column_table::{ColumnTables, LoadedRows, load};
+use crate::column_table::{LoadedRows, load};
 use crate::error::{Error, Result};
 use crate::query::Progress;
 
@@ -49,11 +49,20 @@ pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Res
 
 async fn create_stored(session: &Session, place: Place, input: &LogicalPlan, or_replace: bool) -> Result<()> {
     let Place { tables, name } = place;
-    let is_declared = matches!(input, LogicalPlan::EmptyRelation(_));
-    let schema = table_schema(input.schema().as_arrow(), is_declared)?;
-    let loaded = match is_declared {
-        true => LoadedRows::default(),
-        false => loaded_rows(session, &tables, &name, input, &schema).await?,
+    let (schema, loaded) = if let LogicalPlan::EmptyRelation(declared) = input {
+        (table_schema(declared.schema.as_arrow(), true)?, LoadedRows::default())
+    } else {
+        // What the columns are is known for certain only when the query is planned to its end.
+        let (state, physical) = session.physical(input, &Arc::new(Progress::default())).await?;
+        let schema = table_schema(&physical.schema(), false)?;
+        let account = session.database().budget().account(format!("create table {name}"), Purpose::Query);
+        let context = state.task_ctx();
+        let partitions = 0..physical.output_partitioning().partition_count();
+        let streams = partitions.map(|partition| physical.execute(partition, Arc::clone(&context)));
+        let streams = streams.collect::<datafusion::common::Result<_>>()?;
+        let threads = session.database().threads();
+        let loaded = load(&tables, &account, &schema, streams, threads).await?;
+        (schema, loaded)
     };
     let entry = Entry::ColumnTable(ColumnTable::with_segments(schema, loaded.infos()));
     tables.commit(|manifest| {
@@ -63,25 +72,9 @@ async fn create_stored(session: &Session, place: Place, input: &LogicalPlan, or_
         manifest.entries.insert(name.clone(), entry);
         Ok(())
     })?;
+    drop(loaded);
     stored::unregister(session, &name)?;
     Ok(())
-}
-
-/// The rows of a query, written and not yet in a table.
-async fn loaded_rows(
-    session: &Session,
-    tables: &Arc<ColumnTables>,
-    name: &EntryName,
-    input: &LogicalPlan,
-    schema: &SchemaRef,
-) -> Result<LoadedRows> {
-    let account = session.database().budget().account(format!("create table {name}"), Purpose::Query);
-    let (state, physical) = session.physical(input, &Arc::new(Progress::default())).await?;
-    let context = state.task_ctx();
-    let partitions = 0..physical.output_partitioning().partition_count();
-    let streams = partitions.map(|partition| physical.execute(partition, Arc::clone(&context)));
-    let streams = streams.collect::<datafusion::common::Result<_>>()?;
-    load(tables, &account, schema, streams, session.database().threads()).await
 }
 
 /// The columns as they are kept: names once each, types that pages can hold. What a query computes may be NULL, whatever it

@@ -124,7 +124,7 @@ async fn random_queries_answer_as_over_a_table_in_memory_at_any_budget() {
         let mut random = Random::new(seed);
         // What queries need for themselves is not the subject: the caches alone are starved.
         let session = database_of(&path, 256 * MIB).session();
-        rows(&session, &format!("SET thermocline.cache_memory = {memory_bytes}")).await;
+        rows(&session, &format!("SET thermocline.cache_memory = '{}KiB'", memory_bytes / 1024)).await;
         for step in 0..60 {
             let sql = random_query(&mut random);
             assert_eq!(rows(&session, &sql).await, rows(&plain, &sql).await, "seed {seed}, step {step}: {sql}");
@@ -142,8 +142,9 @@ async fn inserted_rows_are_added_and_overwriting_puts_them_in_the_place_of_the_o
     assert_eq!(rows(&session, "INSERT INTO t VALUES (1, 'one'), (2, NULL)").await, ["2"]);
     rows(&session, "INSERT INTO t (id) SELECT value FROM generate_series(3, 1000)").await;
     assert_eq!(rows(&session, "SELECT count(*), count(name), sum(id) FROM t").await, ["1000|1|500500"]);
-    let message = error(&session, "INSERT INTO t VALUES (NULL, 'none')").await;
-    assert!(message.contains("'id'") && message.to_lowercase().contains("null"), "{message}");
+    error(&session, "INSERT INTO t VALUES (NULL, 'none')").await;
+    let message = error(&session, "INSERT INTO t SELECT NULLIF(value, 5), 'none' FROM generate_series(1, 10)").await;
+    assert!(message.contains("column 'id' is NOT NULL, and a row has NULL there"), "{message}");
     assert_eq!(integer(&session, "SELECT count(*) FROM t").await, 1000);
     rows(&session, "INSERT OVERWRITE t VALUES (7, 'seven')").await;
     assert_eq!(rows(&session, "SELECT * FROM t").await, ["7|seven"]);
@@ -176,12 +177,12 @@ async fn a_table_that_is_there_is_replaced_only_when_asked_to() {
     assert_eq!(rows(&session, "SELECT * FROM t").await, ["two"]);
     assert_eq!(segment_files(&path).len(), 1);
     rows(&session, "DROP TABLE t").await;
-    assert!(error(&session, "SELECT * FROM t").await.contains("'t'"));
+    assert!(error(&session, "SELECT * FROM t").await.contains("public.t' not found"));
     assert!(error(&session, "DROP TABLE t").await.contains("does not exist"));
     rows(&session, "DROP TABLE IF EXISTS t").await;
     assert_eq!(segment_files(&path), Vec::<PathBuf>::new());
     drop(session);
-    assert!(error(&open(&path), "SELECT * FROM t").await.contains("'t'"));
+    assert!(error(&open(&path), "SELECT * FROM t").await.contains("public.t' not found"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +203,7 @@ async fn a_statement_that_fails_leaves_nothing_behind() {
         assert_eq!(integer(&session, "SELECT i FROM t").await, 1);
         assert_eq!(segment_files(&path).len(), 1, "{statement}");
     }
-    assert!(error(&session, "SELECT * FROM u").await.contains("'u'"));
+    assert!(error(&session, "SELECT * FROM u").await.contains("public.u' not found"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,15 +214,14 @@ async fn what_a_table_cannot_hold_is_refused_with_the_columns_name() {
         ("SELECT [1, 2] AS list", "'list'"),
         ("SELECT NULL AS nothing", "'nothing'"),
         ("SELECT struct(1, 2) AS pair", "'pair'"),
-        ("SELECT 1 AS a, 2 AS a", "'a'"),
     ] {
         let message = error(&session, &format!("CREATE TABLE t AS {query}")).await;
-        assert!(message.contains(expected) || message.contains("\"a\""), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
     for statement in ["CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE TEMPORARY TABLE t AS SELECT 1 AS i"] {
         error(&session, statement).await;
     }
-    assert!(error(&session, "SELECT * FROM t").await.contains("'t'"));
+    assert!(error(&session, "SELECT * FROM t").await.contains("public.t' not found"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -352,7 +352,7 @@ async fn tables_of_other_schemas_are_kept_too() {
     rows(&session, "CREATE TABLE t AS SELECT 2 AS i").await;
     assert!(error(&session, "CREATE TABLE nowhere.t AS SELECT 1 AS i").await.contains("nowhere"));
     drop(session);
-    assert_eq!(rows(&open(&path), "SELECT s.t.i, t.i FROM s.t, t").await, ["1|2"]);
+    assert_eq!(rows(&open(&path), "SELECT a.i, b.i AS j FROM s.t AS a, t AS b").await, ["1|2"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
