@@ -7,7 +7,8 @@
 //! as something new is known, and rests for [`REST_FACTOR`] times as long as it took, so that it costs at most one part in a
 //! hundred of one processor. There is a thread while pipelines report, and none after [`QUIET`].
 //!
-//! **Concurrency**: one lock for what is known; none is held while the programme is solved.
+//! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one after the
+//! other.
 //!
 //! **Paper**: HPCache (DaMoN 2022), §4.3. Deviation: the first decision of a pipeline counts on what pipelines of the same plan were
 //! known for.
@@ -46,6 +47,8 @@ pub struct Tuner {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     changed: Condvar,
+    /// Held while a decision is made, so that none is followed by an older one.
+    deciding: Mutex<()>,
 }
 
 struct State {
@@ -135,7 +138,7 @@ impl Tuner {
             has_thread: false,
             decision: Decision::default(),
         };
-        Arc::new(Self { pool, clock, state: Mutex::new(state), changed: Condvar::new() })
+        Arc::new(Self { pool, clock, state: Mutex::new(state), changed: Condvar::new(), deciding: Mutex::default() })
     }
 
     /// A pipeline begins.
@@ -222,6 +225,7 @@ impl Tuner {
 
     /// Decides from what is known now, and has the pool follow.
     pub fn decide(&self) {
+        let _turn = self.deciding.lock();
         self.pool.make_room();
         let (pipelines, rates, earlier) = {
             let mut state = self.state.lock();
@@ -288,7 +292,7 @@ impl RunningPipeline {
         let mut state = self.tuner.state.lock();
         state.window.finish(self.run, throughput_bytes_per_s);
         // Storage has set the pace if work waited for it for the most part.
-        if device_bound_ns * 2 > took_ns {
+        if read_bytes > 0 && device_bound_ns * 2 > took_ns {
             state.storage.observe(read_bytes, took_ns);
         }
         let columns = self.start.columns.clone();
@@ -321,5 +325,88 @@ impl fmt::Debug for Tuner {
 impl fmt::Debug for RunningPipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunningPipeline").field("label", &self.start.label).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use thermocline_budget::Budget;
+    use thermocline_hardware::ManualClock;
+    use thermocline_placement::page_cache::PagePolicyName;
+
+    use super::*;
+    use crate::PoolOptions;
+
+    const MIB: u64 = 1 << 20;
+
+    fn tuner(memory_bytes: u64) -> (Arc<Tuner>, Vec<ListKey>) {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+        let budget = Budget::new(memory_bytes, None);
+        let policy = PagePolicyName::Proportional.build();
+        let pool = BufferPool::new(PoolOptions::default(), &budget, policy, Arc::clone(&clock)).unwrap();
+        let lists = (0..3).map(|_| pool.new_list()).collect();
+        (Tuner::new(pool, clock), lists)
+    }
+
+    fn start(signature: u64, lists: &[ListKey], bytes: u64) -> PipelineStart {
+        let columns = lists.iter().map(|list| (*list, bytes)).collect();
+        PipelineStart { signature, label: format!("plan {signature}").into(), columns, thread_count: 2 }
+    }
+
+    /// A pipeline of two threads that works at `bytes_per_s` in all.
+    fn run(tuner: &Arc<Tuner>, start: PipelineStart, bytes_per_s: f64) {
+        let running = tuner.start(start);
+        let bytes = running.size_bytes / 4;
+        for _ in 0..4 {
+            running.observe(bytes, (bytes as f64 / bytes_per_s * 2e9) as u64);
+        }
+        running.finish(running.size_bytes, (running.size_bytes as f64 / bytes_per_s * 1e9) as u64, 0);
+    }
+
+    fn quota(tuner: &Tuner, list: ListKey) -> u64 {
+        tuner.decision().quotas.iter().find(|(of, _)| *of == list).map_or(0, |(_, bytes)| *bytes)
+    }
+
+    #[test]
+    fn memory_goes_to_what_storage_is_too_slow_for() {
+        let (tuner, lists) = tuner(100 * MIB);
+        run(&tuner, start(1, &lists[..1], 60 * MIB), 6e9);
+        run(&tuner, start(2, &lists[1..2], 60 * MIB), 0.2e9);
+        tuner.decide();
+        // Storage is taken to give 1.5 GB/s: three quarters must come from memory for 6 GB/s.
+        let wanted = quota(&tuner, lists[0]) as f64 / (60 * MIB) as f64;
+        assert!((0.74..0.76).contains(&wanted), "{wanted}");
+        assert_eq!(quota(&tuner, lists[1]), 0);
+        assert_eq!(tuner.decision().read, lists[..2]);
+        assert_eq!(tuner.decision().marginal_benefit_s_per_byte, 0.0);
+    }
+
+    #[test]
+    fn what_runs_more_often_comes_first_where_memory_is_short() {
+        let (tuner, lists) = tuner(32 * MIB);
+        for _ in 0..3 {
+            run(&tuner, start(1, &lists[..1], 60 * MIB), 20e9);
+        }
+        run(&tuner, start(2, &lists[1..2], 60 * MIB), 20e9);
+        tuner.decide();
+        assert!(quota(&tuner, lists[0]) > 25 * MIB, "{:?}", tuner.decision());
+        assert!(quota(&tuner, lists[1]) < MIB);
+        assert!(tuner.decision().marginal_benefit_s_per_byte > 0.0);
+    }
+
+    #[test]
+    fn a_plan_is_predicted_once_one_like_it_has_run() {
+        let (tuner, lists) = tuner(100 * MIB);
+        assert_eq!(tuner.predicted_s(1, &[(lists[0], 60 * MIB)]), None);
+        for _ in 0..2 {
+            run(&tuner, start(1, &lists[..1], 60 * MIB), 0.5e9);
+        }
+        let outcomes = tuner.outcomes();
+        let took_s = (60 * MIB) as f64 / 0.5e9;
+        assert_eq!(outcomes[0].predicted_s, None);
+        let predicted_s = outcomes[1].predicted_s.unwrap();
+        assert!((predicted_s / took_s - 1.0).abs() < 0.01, "{predicted_s} of {took_s}");
+        assert!((outcomes[1].took_s / took_s - 1.0).abs() < 0.01);
     }
 }

@@ -196,7 +196,8 @@ impl ColumnScanRun {
     /// The next row group that nobody has, its pages asked for, and those of some that follow.
     fn claim(&self) -> Option<AskedGroup> {
         let mut queue = self.queue.lock();
-        if queue.next == 0 && self.scan.uses_pool {
+        let is_first = queue.next == 0 && !self.scan.groups.is_empty();
+        if is_first && self.scan.uses_pool && !self.read_columns.is_empty() {
             let start = self.scan.pipeline(&self.read_columns, self.partition_count);
             queue.pipeline = Some((Arc::new(self.scan.table.tuner.start(start)), self.now_ns()));
         }
@@ -365,9 +366,10 @@ impl PartitionState {
                 while let Some(page) = reader.next().await {
                     let page = page.map_err(external)?;
                     if page.was_hit() {
-                        run.counters.hits.add(1)
+                        run.counters.hits.add(1);
                     } else {
-                        run.counters.misses.add(1)
+                        run.counters.misses.add(1);
+                        run.read_bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
                     }
                     pages.push(PageBytes::Pinned(page));
                 }
