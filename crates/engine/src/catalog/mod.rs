@@ -146,7 +146,7 @@ impl FileSchema {
         let tables = self.context.database.column_tables()?;
         let entry_name = EntryName::new(self.stored_name.as_deref()?, name);
         let manifest = tables.manifest();
-        manifest.entries.get(&entry_name).is_some().then_some((tables, entry_name, manifest))
+        manifest.entries.contains_key(&entry_name).then_some((tables, entry_name, manifest))
     }
 
     async fn stored_table(&self, name: &str, config: &ThermoclineConfig) -> Result<Option<Arc<dyn TableProvider>>> {

@@ -22,9 +22,9 @@ use crate::error::Error;
 pub(super) struct ColumnSink {
     tables: Arc<ColumnTables>,
     name: EntryName,
-    schema: SchemaRef,
+    table_schema: SchemaRef,
     /// The same without NOT NULL: what is NULL there is refused by `load`, whose message names the column.
-    lenient_schema: SchemaRef,
+    schema: SchemaRef,
     account: Account,
     threads: usize,
     overwrite: bool,
@@ -37,10 +37,10 @@ impl ColumnSink {
         };
         let fields = table.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         Ok(Self {
-            lenient_schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
             tables: Arc::clone(tables),
             name: table.name.clone(),
-            schema: Arc::clone(&table.schema),
+            table_schema: Arc::clone(&table.schema),
             account: database.budget().account(format!("insert into {}", table.name), Purpose::Query),
             threads: database.threads(),
             overwrite,
@@ -57,17 +57,17 @@ impl DisplayAs for ColumnSink {
 #[async_trait]
 impl DataSink for ColumnSink {
     fn schema(&self) -> &SchemaRef {
-        &self.lenient_schema
+        &self.schema
     }
 
     async fn write_all(&self, data: SendableRecordBatchStream, _context: &Arc<TaskContext>) -> Result<u64> {
-        let loaded = load(&self.tables, &self.account, &self.schema, vec![data], self.threads)
+        let loaded = load(&self.tables, &self.account, &self.table_schema, vec![data], self.threads)
             .await
             .map_err(Error::into_datafusion)?;
         let row_count = loaded.row_count();
         let added = loaded.infos();
         let committed = self.tables.commit(|manifest| match manifest.entries.get_mut(&self.name) {
-            Some(Entry::ColumnTable(table)) if table.columns == self.schema => {
+            Some(Entry::ColumnTable(table)) if table.columns == self.table_schema => {
                 if self.overwrite {
                     table.segments.clear();
                 }
