@@ -371,3 +371,47 @@ async fn what_was_copied_out_can_be_read_again() {
         assert_eq!(read, ["100|5050|n1"], "{file}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn system_tables_and_explain_cache_tell_what_is_held_and_why() {
+    let folder = Folder::new();
+    let session = open(&folder.path().join("db"));
+    rows(&session, "CREATE TABLE t AS SELECT value AS i, value % 1000 AS k FROM generate_series(1, 600000)").await;
+    rows(&session, "CREATE VIEW v AS SELECT i FROM t").await;
+    let tables = "SELECT table_name, kind, row_count, segment_count FROM thermocline.tables ORDER BY 1";
+    assert_eq!(rows(&session, tables).await, ["t|column table|600000|1", "v|view|0|0"]);
+    let columns = "SELECT column_name, share_held, why, hit_count, miss_count FROM thermocline.columns ORDER BY 1";
+    let untouched = "no query has read it lately|0|0";
+    assert_eq!(rows(&session, columns).await, [format!("i|0.0|{untouched}"), format!("k|0.0|{untouched}")]);
+    let explain = "EXPLAIN CACHE SELECT sum(k) FROM t WHERE k < 500";
+    let before = rows(&session, explain).await.join("\n");
+    assert!(before.contains("public.t|read|") && before.contains("0 B of"), "{before}");
+    for _ in 0..2 {
+        assert_eq!(rows(&session, "SELECT sum(k) FROM t WHERE k < 500").await, ["74850000"]);
+    }
+    let found = rows(&session, columns).await;
+    assert!(found[0].ends_with(untouched), "{found:?}");
+    assert!(found[1].starts_with("k|1.0|") && found[1].ends_with("|3|3"), "{found:?}");
+    let after = rows(&session, explain).await.join("\n");
+    assert!(after.contains("public.t|hit|") && after.contains("predicted to take"), "{after}");
+    let pipelines = rows(&session, "SELECT pipeline, read_bytes > 0, predicted_s > 0 FROM thermocline.pipelines").await;
+    assert_eq!(pipelines, ["public.t (k)|true|NULL", "public.t (k)|false|true"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_do_not_depend_on_the_page_policy_or_the_speed_of_storage() {
+    let folder = Folder::new();
+    let session = open(&folder.path().join("db"));
+    rows(&session, "CREATE TABLE t AS SELECT value AS i, value % 1000 AS k FROM generate_series(1, 600000)").await;
+    rows(&session, "SET thermocline.cache_memory = '1MiB'").await;
+    rows(&session, "SET thermocline.simulated_bandwidth = '200MB'").await;
+    for policy in ["lru", "mru", "2q", "lfu", "os", "proportional"] {
+        rows(&session, &format!("SET thermocline.page_policy = '{policy}'")).await;
+        for _ in 0..3 {
+            assert_eq!(rows(&session, "SELECT count(*), sum(i), max(k) FROM t").await, ["600000|180000300000|999"]);
+        }
+    }
+    assert!(error(&session, "SET thermocline.page_policy = 'best'").await.contains("best"));
+    let message = error(&harness::session(), "SET thermocline.page_policy = 'lru'").await;
+    assert!(message.contains("no folder"), "{message}");
+}
