@@ -99,6 +99,8 @@ pub struct PipelineStart {
 /// What was predicted for a pipeline when it began, and what it took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineOutcome {
+    /// Which plan it had.
+    pub signature: u64,
     /// What it read.
     pub label: Arc<str>,
     /// Bytes of all its columns.
@@ -303,6 +305,7 @@ impl RunningPipeline {
             state.outcomes.pop_front();
         }
         state.outcomes.push_back(PipelineOutcome {
+            signature: self.start.signature,
             label: Arc::clone(&self.start.label),
             size_bytes: self.size_bytes,
             read_bytes,

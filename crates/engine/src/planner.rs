@@ -35,14 +35,17 @@ impl CachingQueryPlanner {
 #[async_trait]
 impl QueryPlanner for CachingQueryPlanner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        if session.config().get_extension::<QueryContext>().is_some() {
+        if let Some(context) = session.config().get_extension::<QueryContext>() {
+            context.note_plan(plan);
             return interruptible(self.inner.create_physical_plan(plan, session).await?, &self.clock);
         }
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return internal_err!("a caching query planner needs DataFusion's own SessionState");
         };
         let mut state = state.clone();
-        state.config_mut().set_extension(Arc::new(QueryContext::default()));
+        let context = QueryContext::default();
+        context.note_plan(plan);
+        state.config_mut().set_extension(Arc::new(context));
         interruptible(self.inner.create_physical_plan(plan, &state).await?, &self.clock)
     }
 }

@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use datafusion::common::Result;
+use datafusion::logical_expr::LogicalPlan;
 use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::raw_table::listing::QueryFile;
 
@@ -47,6 +49,7 @@ pub struct QueryContext {
     files: Mutex<HashMap<Arc<str>, Arc<QueryFile>>>,
     listings: tokio::sync::Mutex<HashMap<String, Arc<[Arc<QueryFile>]>>>,
     progress: Arc<Progress>,
+    plan_signature: OnceLock<u64>,
 }
 
 impl QueryContext {
@@ -58,6 +61,16 @@ impl QueryContext {
     /// How far the query has come.
     pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
+    }
+
+    /// Notes which plan the query has.
+    pub(crate) fn note_plan(&self, plan: &LogicalPlan) {
+        self.plan_signature.get_or_init(|| signature(&plan.display_indent().to_string()));
+    }
+
+    /// The same for queries of the same plan, whatever the constants in it; 0 before it is known.
+    pub(crate) fn plan_signature(&self) -> u64 {
+        self.plan_signature.get().copied().unwrap_or_default()
     }
 
     /// The query's view of the file `path`: the first caller opens it, later ones see the same version.
@@ -87,5 +100,27 @@ impl QueryContext {
         let files = list().await?;
         listings.insert(location.to_string(), Arc::clone(&files));
         Ok(files)
+    }
+}
+
+/// Of a plan as text, in which constants are digits or stand between double quotes. Names that differ in digits alone are taken
+/// to be the same, which does no harm: who uses the signature knows the table and its columns.
+fn signature(plan: &str) -> u64 {
+    let outside = plan.split('"').step_by(2);
+    let text: String = outside.flat_map(str::chars).filter(|letter| !letter.is_ascii_digit()).collect();
+    xxh3_64(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signature;
+
+    #[test]
+    fn plans_are_alike_that_differ_in_constants_alone() {
+        let plan = |filter: &str| signature(&format!("Filter: {filter}\n  TableScan: t"));
+        assert_eq!(plan("t.a = Int64(1)"), plan("t.a = Int64(250)"));
+        assert_eq!(plan("t.s = Utf8(\"ASIA\")"), plan("t.s = Utf8(\"EUROPE 2\")"));
+        assert_ne!(plan("t.a = Int64(1)"), plan("t.a > Int64(1)"));
+        assert_ne!(plan("t.a = Int64(1)"), plan("t.b = Int64(1)"));
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct ColumnScan {
     pub(crate) groups: Arc<[GroupPlace]>,
     /// Why others are left out.
     pub(crate) predicate: Conjunction,
+    /// Of the query that it is part of: what is done with its rows.
+    pub(crate) plan_signature: u64,
     /// Whether pages come through the buffer pool, or from the files each time.
     pub(crate) uses_pool: bool,
 }
@@ -82,9 +84,8 @@ impl ColumnScan {
         columns.dedup();
         let names: Vec<&str> = columns.iter().map(|&column| self.table.schema.field(column).name().as_str()).collect();
         let label = format!("{} ({})", self.table.name, names.join(", "));
-        let fields = self.predicate.fields().map(|(path, _)| path.to_string()).collect::<Vec<_>>().join(", ");
         PipelineStart {
-            signature: xxh3_64(format!("{label} {fields}").as_bytes()),
+            signature: xxh3_64(label.as_bytes()) ^ self.plan_signature,
             label: label.into(),
             columns: columns.iter().map(|&column| (self.table.lists[column], self.column_bytes(column))).collect(),
             thread_count: u32::try_from(thread_count).unwrap_or(u32::MAX),

@@ -19,6 +19,7 @@ use super::scan_run::{ColumnScan, GroupPlace};
 use super::store::OpenTable;
 use crate::database::Database;
 use crate::filters::{self, Fields};
+use crate::query::QueryContext;
 use crate::settings::ThermoclineConfig;
 
 /// One version of a column table.
@@ -87,12 +88,14 @@ impl TableProvider for ColumnTable {
             Some(projection) => projection.clone(),
             None => (0..self.open.schema.fields().len()).collect(),
         };
+        let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
         let groups = self.row_groups(&predicate);
         let scan = ColumnScan {
             database: Arc::clone(&self.database),
             table: Arc::clone(&self.open),
             groups: groups.into(),
             predicate,
+            plan_signature: context.plan_signature(),
             uses_pool: config.is_none_or(|config| config.cache),
         };
         let partition_count = session.config().target_partitions();
