@@ -30,16 +30,18 @@ use crate::BufferPool;
 
 /// How much longer than deciding took nothing is decided.
 const REST_FACTOR: u32 = 100;
-/// After so long without reports the thread ends.
-const QUIET: Duration = Duration::from_secs(2);
+/// After so long without reports the thread ends: it keeps the pool, so it should not outlive the last query for long.
+const QUIET: Duration = Duration::from_millis(50);
 /// Of the last so many pipelines it is known what was predicted.
 const OUTCOME_COUNT: usize = 256;
 /// Points of the curve that is bid with when the budget is divided.
 const CURVE_POINTS: u32 = 8;
 
-/// What storage and memory give until reports say better: an NVMe disk, one memory channel.
+/// What storage gives until reports say better: an NVMe disk.
 const GUESSED_STORAGE_BYTES_PER_S: f64 = 1.5e9;
-const GUESSED_MEMORY_BYTES_PER_S: f64 = 10e9;
+/// What memory is taken to give: two cores' worth. Only pipelines that do hardly more than read come near it, so that it
+/// is neither measured nor corrected.
+const MEMORY_BYTES_PER_S: f64 = 20e9;
 
 /// Measures pipelines and has the pool keep what gains them most; see the module.
 pub struct Tuner {
@@ -54,7 +56,6 @@ pub struct Tuner {
 struct State {
     window: PipelineWindow,
     storage: DeviceRate,
-    memory: DeviceRate,
     shares: Shares,
     outcomes: VecDeque<PipelineOutcome>,
     is_new: bool,
@@ -69,18 +70,8 @@ pub struct Decision {
     pub quotas: Vec<(ListKey, u64)>,
     /// The lists that the pipelines remembered read, in order.
     pub read: Vec<ListKey>,
-    /// The memory that was divided.
-    pub memory_bytes: u64,
-    /// Predicted for the pipelines remembered, in seconds.
-    pub predicted_s: f64,
-    /// The same if nothing were in memory.
-    pub without_memory_s: f64,
     /// Seconds that one more byte would save them.
     pub marginal_benefit_s_per_byte: f64,
-    /// How long deciding took.
-    pub took_ns: u64,
-    /// How many decisions there were.
-    pub count: u64,
 }
 
 /// A pipeline about to run.
@@ -133,7 +124,6 @@ impl Tuner {
         let state = State {
             window: PipelineWindow::default(),
             storage: DeviceRate::new(GUESSED_STORAGE_BYTES_PER_S),
-            memory: DeviceRate::new(GUESSED_MEMORY_BYTES_PER_S),
             shares: Shares::default(),
             outcomes: VecDeque::new(),
             is_new: false,
@@ -170,11 +160,6 @@ impl Tuner {
     /// What was decided last.
     pub fn decision(&self) -> Decision {
         self.state.lock().decision.clone()
-    }
-
-    /// What storage and memory are taken to give.
-    pub fn rates(&self) -> Rates {
-        self.state.lock().rates()
     }
 
     /// Seconds that a pipeline of this plan would take with what is in memory now; `None` if none has run lately.
@@ -219,7 +204,6 @@ impl Tuner {
             let began_ns = tuner.clock.monotonic_ns();
             tuner.decide();
             let took_ns = tuner.clock.monotonic_ns().saturating_sub(began_ns);
-            tuner.state.lock().decision.took_ns = took_ns;
             drop(tuner);
             std::thread::sleep(Duration::from_nanos(took_ns) * REST_FACTOR);
         }
@@ -252,12 +236,7 @@ impl Tuner {
         state.decision = Decision {
             quotas: placement.quotas,
             read,
-            memory_bytes,
-            predicted_s: placement.predicted_s,
-            without_memory_s: placement.without_memory_s,
             marginal_benefit_s_per_byte: placement.marginal_benefit_s_per_byte,
-            took_ns: state.decision.took_ns,
-            count: state.decision.count + 1,
         };
     }
 }
@@ -270,7 +249,7 @@ fn lost_s_per_byte(curve: &BenefitCurve, memory_bytes: u64, bytes: u64) -> f64 {
 
 impl State {
     fn rates(&self) -> Rates {
-        Rates { storage_bytes_per_s: self.storage.bytes_per_s(), memory_bytes_per_s: self.memory.bytes_per_s() }
+        Rates { storage_bytes_per_s: self.storage.bytes_per_s(), memory_bytes_per_s: MEMORY_BYTES_PER_S }
     }
 }
 

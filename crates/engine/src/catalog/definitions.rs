@@ -9,32 +9,20 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::datasource::ViewTable;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{CreateExternalTable, CreateView, DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement as SqlAst};
 use thermocline_column_store::{Entry, EntryName};
 
-use super::files;
+use super::files::external_table;
 use crate::column_table::ColumnTables;
 use crate::database::{DEFAULT_CATALOG, Database};
 use crate::settings::ThermoclineConfig;
 
 /// Stands for the name of what a statement makes, while the statement is planned. No table has it, and no path.
 const NAMELESS: &str = "\u{1}";
-
-/// The table that `CREATE EXTERNAL TABLE` makes, with its schema as of now.
-///
-/// # Errors
-/// What listing and inference report; options that no such table has.
-pub(crate) async fn external_table(
-    database: &Arc<Database>,
-    config: &ThermoclineConfig,
-    command: &CreateExternalTable,
-) -> Result<Arc<dyn TableProvider>> {
-    files::external_table(database, config, command).await
-}
 
 /// The view that `CREATE VIEW` makes.
 ///

@@ -64,7 +64,10 @@ impl TableProviderFactory for TableFactory {
 }
 
 /// The table that `CREATE EXTERNAL TABLE` describes, with its schema as of now.
-pub(super) async fn external_table(
+///
+/// # Errors
+/// What listing and inference report; options that no such table has.
+pub(crate) async fn external_table(
     database: &Arc<Database>,
     config: &ThermoclineConfig,
     command: &CreateExternalTable,

@@ -19,7 +19,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::TableType;
 use parking_lot::RwLock;
 
-pub(crate) use files::TableFactory;
+pub(crate) use files::{TableFactory, external_table};
 pub(crate) use system::SYSTEM_SCHEMA;
 
 use thermocline_column_store::{Entry, EntryName, Manifest};

@@ -4,6 +4,7 @@
 //! encoded are reserved as query memory; when there is none left, a row group is made of what there is.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -13,6 +14,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use thermocline_budget::{Account, Reservation};
 use thermocline_column_store::{EncodedRowGroup, PendingSegment, RowGroupBuilder, SegmentInfo, SegmentWriter};
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use super::ColumnTables;
@@ -36,8 +38,8 @@ impl LoadedRows {
     }
 }
 
-/// Writes the rows of all streams, which have `schema`. With `threads` threads to use; dropped, it stops and removes what it
-/// wrote.
+/// Writes the rows of all streams, which have `schema`. With `threads` threads to use. When it fails, what was written is gone;
+/// dropped, it stops, and whoever is writing just then removes it.
 ///
 /// # Errors
 /// A stream's own; a type that pages cannot hold, a NULL in a column that has none; a disk that is full or fails; not
@@ -50,6 +52,7 @@ pub(crate) async fn load(
     threads: usize,
 ) -> Result<LoadedRows> {
     let waiting = threads.div_ceil(streams.len().max(1));
+    let (working, mut at_work) = mpsc::channel::<Infallible>(1);
     let mut tasks = JoinSet::new();
     for (index, stream) in streams.into_iter().enumerate() {
         let load = Load {
@@ -60,14 +63,23 @@ pub(crate) async fn load(
             reserved: Vec::new(),
             encoding: VecDeque::new(),
             waiting,
-            writer: None,
+            begun: None,
+            working: working.clone(),
         };
         tasks.spawn(async move { load.run(stream).await.map(|written| (index, written)) });
     }
+    drop(working);
     let mut written = Vec::new();
     while let Some(ended) = tasks.join_next().await {
-        let (index, segment) = ended.map_err(external)??;
-        written.extend(segment.map(|segment| (index, segment)));
+        match ended.map_err(|error| Error::from(external(error))).flatten() {
+            Ok((index, segment)) => written.extend(segment.map(|segment| (index, segment))),
+            Err(error) => {
+                // Threads that write cannot be stopped: they end, and remove what nobody wants any more.
+                tasks.shutdown().await;
+                while at_work.recv().await.is_some() {}
+                return Err(error);
+            }
+        }
     }
     written.sort_by_key(|(index, _)| *index);
     Ok(LoadedRows { segments: written.into_iter().map(|(_, segment)| segment).collect() })
@@ -85,7 +97,30 @@ struct Load {
     encoding: VecDeque<JoinHandle<Result<EncodedRowGroup, DataFusionError>>>,
     /// How many groups may be on their way beside the one that is awaited.
     waiting: usize,
-    writer: Option<(PendingSegment, SegmentWriter)>,
+    begun: Option<Begun>,
+    working: mpsc::Sender<Infallible>,
+}
+
+/// A segment being written. Dropped, its file is removed, and only then the sign that somebody is at work.
+struct Begun {
+    writer: SegmentWriter,
+    pending: PendingSegment,
+    working: mpsc::Sender<Infallible>,
+}
+
+impl Begun {
+    fn new(tables: &ColumnTables, schema: SchemaRef, working: mpsc::Sender<Infallible>) -> Result<Self> {
+        let pending = tables.new_segment()?;
+        let writer = SegmentWriter::create(Arc::clone(tables.medium()), pending.name(), schema).map_err(external)?;
+        Ok(Self { writer, pending, working })
+    }
+
+    /// The whole segment; the sign goes with it until it is received.
+    fn finish(self) -> Result<(SegmentInfo, PendingSegment, mpsc::Sender<Infallible>)> {
+        let Self { writer, pending, working } = self;
+        let info = writer.finish().map_err(external)?;
+        Ok((info, pending, working))
+    }
 }
 
 impl Load {
@@ -95,8 +130,8 @@ impl Load {
         }
         self.flush();
         self.write_all_but(0).await?;
-        let Some((pending, writer)) = self.writer else { return Ok(None) };
-        let info = spawn_blocking(move || writer.finish()).await.map_err(external)?.map_err(external)?;
+        let Some(begun) = self.begun.take() else { return Ok(None) };
+        let (info, pending, _) = spawn_blocking(move || begun.finish()).await.map_err(external)??;
         Ok(Some((pending, info)))
     }
 
@@ -146,29 +181,24 @@ impl Load {
         while self.encoding.len() > count {
             let Some(next) = self.encoding.pop_front() else { break };
             let group = next.await.map_err(external)??;
-            let begun = self.writer.take();
+            let begun = self.begun.take();
             let (tables, schema) = (Arc::clone(&self.tables), Arc::clone(&self.schema));
+            let working = self.working.clone();
             let writing = spawn_blocking(move || {
-                let (pending, mut writer) = match begun {
+                let mut begun = match begun {
                     Some(begun) => begun,
-                    None => begin(&tables, schema)?,
+                    None => Begun::new(&tables, schema, working)?,
                 };
-                writer.append(&group).map_err(external)?;
-                Ok::<_, Error>((pending, writer))
+                begun.writer.append(&group).map_err(external)?;
+                Ok::<_, Error>(begun)
             });
-            self.writer = Some(writing.await.map_err(external)??);
+            self.begun = Some(writing.await.map_err(external)??);
         }
         Ok(())
     }
 }
 
-fn begin(tables: &ColumnTables, schema: SchemaRef) -> Result<(PendingSegment, SegmentWriter)> {
-    let pending = tables.new_segment()?;
-    let writer = SegmentWriter::create(Arc::clone(tables.medium()), pending.name(), schema).map_err(external)?;
-    Ok((pending, writer))
-}
-
-/// DataFusion does not check what a column promises.
+/// What a column promises is checked here, where the message can name it.
 fn check_nulls(schema: &SchemaRef, batch: &RecordBatch) -> Result<()> {
     for (field, column) in schema.fields().iter().zip(batch.columns()) {
         if !field.is_nullable() && column.null_count() > 0 {

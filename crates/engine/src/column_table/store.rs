@@ -91,6 +91,10 @@ impl OpenTable {
         self.segments.iter().map(|open| open.segment.row_groups().len()).sum()
     }
 
+    fn shares_with(&self, segments: &[SegmentInfo]) -> bool {
+        self.segments.iter().any(|open| segments.contains(open.segment.info()))
+    }
+
     fn is_of(&self, segments: &[SegmentInfo]) -> bool {
         self.segments.iter().map(|open| open.segment.info()).eq(segments)
     }
@@ -202,8 +206,11 @@ impl ColumnTables {
     pub(crate) fn commit<R>(&self, edit: impl FnOnce(&mut Manifest) -> Result<R>) -> Result<R> {
         let result = self.catalog.commit(edit)?;
         let manifest = self.catalog.snapshot();
-        // Closes what no entry names any more; queries that read it keep it.
-        self.open.lock().retain(|name, _| matches!(manifest.entries.get(name), Some(Entry::ColumnTable(_))));
+        // Closes what has no segment left that is named, so that its room on disk is free; queries that read it keep it.
+        self.open.lock().retain(|name, open| match manifest.entries.get(name) {
+            Some(Entry::ColumnTable(table)) => open.shares_with(&table.segments),
+            _ => false,
+        });
         Ok(result)
     }
 

@@ -13,7 +13,7 @@ use thermocline_column_store::{Entry, EntryName};
 use thermocline_medium::Location;
 
 use super::Session;
-use crate::catalog::definitions;
+use crate::catalog::{definitions, external_table};
 use crate::column_table::ColumnTables;
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
@@ -80,7 +80,7 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
                 return Err(Error::input("CREATE EXTERNAL TABLE cannot be part of another statement"));
             };
             // Made once, to see that it can be.
-            definitions::external_table(session.database(), &session.config(), command).await?;
+            external_table(session.database(), &session.config(), command).await?;
             let entry = Entry::ExternalTable { definition: definition_of(written)? };
             create(session, place, entry, command.if_not_exists, command.or_replace)
         }

@@ -98,8 +98,8 @@ async fn rows_that_come_in_order_stay_in_order() {
 
 /// Queries with all kinds of filters, over the columns of [`rows_of_all_types`].
 fn random_query(random: &mut Random) -> String {
-    let low = random.below(3000);
-    let high = low + random.below(3000);
+    let low = random.below(600_000);
+    let high = low + random.below(300_000);
     let condition = match random.below(9) {
         0 => format!("big BETWEEN {low} AND {high}"),
         1 => format!("big > {low} AND tiny < 50"),
@@ -126,8 +126,9 @@ fn random_query(random: &mut Random) -> String {
 async fn random_queries_answer_as_over_a_table_in_memory_at_any_budget() {
     let folder = Folder::new();
     let path = folder.path().join("db");
-    let source = rows_of_all_types(1, 6000);
-    let plain = harness::database(256 * MIB).session();
+    // Three row groups, ascending, so that some are left out; pages that do not all fit.
+    let source = format!("{} ORDER BY i", rows_of_all_types(1, 600_000));
+    let plain = harness::database(2048 * MIB).session();
     rows(&plain, &format!("CREATE TABLE t AS {source}")).await;
     rows(&open(&path), &format!("CREATE TABLE t AS {source}")).await;
     for (seed, memory_bytes) in [(1, MIB), (2, 16 * MIB), (3, 256 * MIB)] {
@@ -211,13 +212,6 @@ async fn a_statement_that_fails_leaves_nothing_behind() {
         let message = error(&session, &statement).await;
         assert!(message.to_lowercase().contains("divide by zero"), "{message}");
         assert_eq!(integer(&session, "SELECT i FROM t").await, 1);
-        // What was being written when the statement failed is removed by whoever wrote it.
-        for _ in 0..500 {
-            if segment_files(&path).len() == 1 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
         assert_eq!(segment_files(&path).len(), 1, "{statement}");
     }
     assert!(error(&session, "SELECT * FROM u").await.contains("public.u' not found"));
