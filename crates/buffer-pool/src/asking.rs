@@ -116,7 +116,8 @@ impl BufferPool {
 
     fn submit(&self, entry: &SourceEntry, runs: Vec<ReadRun>) {
         if !runs.is_empty() {
-            entry.source.medium().submit(runs.into_iter().map(ReadRun::into_read).collect());
+            let reads = runs.into_iter().map(|run| run.into_read(self.device.begin())).collect();
+            entry.source.medium().submit(reads);
         }
     }
 }

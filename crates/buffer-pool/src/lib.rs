@@ -66,6 +66,7 @@
 
 mod arena;
 mod asking;
+mod device_meter;
 mod error;
 mod frame;
 mod frame_table;
@@ -79,6 +80,7 @@ mod random;
 mod read_run;
 mod reader;
 mod residents;
+mod running_pipeline;
 mod snapshot;
 mod source;
 mod tuner;
@@ -89,9 +91,10 @@ pub use pinned_page::PinnedPage;
 pub use pinning::Pinning;
 pub use pool::{BufferPool, MarginalBenefit, PoolOptions};
 pub use reader::{PageReader, ReadOptions};
+pub use running_pipeline::{PipelineReport, PipelineStart, RunningPipeline, Work};
 pub use snapshot::{ListSnapshot, PoolSnapshot};
 pub use source::{PagePlace, PageSource, RegisteredSource};
-pub use tuner::{Decision, PipelineOutcome, PipelineStart, RunningPipeline, Tuner};
+pub use tuner::{Decision, Tuner};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = PoolError> = std::result::Result<T, E>;

@@ -12,6 +12,7 @@ use thermocline_placement::page_cache::model::Shares;
 use thermocline_placement::page_cache::{ListKey, PagePolicy};
 
 use crate::arena::Arena;
+use crate::device_meter::DeviceMeter;
 use crate::residents::Residents;
 use crate::source::{PageSource, RegisteredSource, SourceEntry};
 use crate::{PoolError, PoolSnapshot, Result};
@@ -56,6 +57,7 @@ pub struct BufferPool {
     /// For pages that there is no room for.
     pub(crate) passing: Account,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) device: Arc<DeviceMeter>,
     /// How many readers there are, which share what can be read ahead.
     pub(crate) reader_count: AtomicUsize,
     budget: Budget,
@@ -83,6 +85,7 @@ impl BufferPool {
             residents: Mutex::new(Residents::new(Arc::clone(&arena), policy, notes)),
             arena,
             passing: budget.account(PASSING_NAME, Purpose::Query),
+            device: DeviceMeter::new(Arc::clone(&clock)),
             clock,
             reader_count: AtomicUsize::new(0),
             budget: budget.clone(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use thermocline_medium::{Medium, MediumError, MediumFile, PendingRead, ReadAt};
 
+use crate::device_meter::UnderWay;
 use crate::frame::{Arrived, Frame, FrameMemory};
 use crate::source::PagePlace;
 
@@ -20,6 +21,8 @@ pub(crate) struct ReadRun {
     frames: Vec<Arc<Frame>>,
     /// None only when the read is over.
     memory: Option<FrameMemory>,
+    /// None before it is handed to the medium and when it is over.
+    under_way: Option<UnderWay>,
 }
 
 impl ReadRun {
@@ -44,11 +47,12 @@ impl ReadRun {
         let unread_bytes = frames.last().map_or(0, |last| last.held_bytes() - last.read_bytes());
         let held_bytes: u64 = frames.iter().map(|frame| frame.held_bytes()).sum();
         let read_bytes = (held_bytes - unread_bytes) as usize;
-        Self { medium, file, offset_bytes, read_bytes, frames, memory: Some(memory) }
+        Self { medium, file, offset_bytes, read_bytes, frames, memory: Some(memory), under_way: None }
     }
 
     /// What the medium is asked for.
-    pub(crate) fn into_read(self) -> ReadAt {
+    pub(crate) fn into_read(mut self, under_way: UnderWay) -> ReadAt {
+        self.under_way = Some(under_way);
         ReadAt { file: self.file.clone(), offset_bytes: self.offset_bytes, read: Box::new(self) }
     }
 
@@ -72,12 +76,16 @@ impl ReadRun {
 
     fn fail(&mut self, error: MediumError) {
         let parts = self.parts();
-        if parts.len() > 1 {
+        let under_way = self.under_way.take();
+        if parts.len() > 1
+            && let Some(under_way) = under_way
+        {
             let mut next_bytes = self.offset_bytes;
             let runs = parts.into_iter().map(|(frame, memory)| {
                 let offset_bytes = next_bytes;
                 next_bytes += frame.held_bytes();
-                Self::at(Arc::clone(&self.medium), self.file.clone(), offset_bytes, vec![frame], memory).into_read()
+                let run = Self::at(Arc::clone(&self.medium), self.file.clone(), offset_bytes, vec![frame], memory);
+                run.into_read(under_way.another())
             });
             self.medium.submit(runs.collect());
             return;
@@ -96,7 +104,12 @@ impl PendingRead for ReadRun {
 
     fn completed(mut self: Box<Self>, outcome: Result<(), MediumError>) {
         match outcome {
-            Ok(()) => self.parts().into_iter().for_each(|(frame, memory)| frame.arrived(memory, Arrived::Filled)),
+            Ok(()) => {
+                if let Some(under_way) = self.under_way.take() {
+                    under_way.arrived(self.read_bytes as u64);
+                }
+                self.parts().into_iter().for_each(|(frame, memory)| frame.arrived(memory, Arrived::Filled));
+            }
             Err(error) => self.fail(error),
         }
     }

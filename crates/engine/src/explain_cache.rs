@@ -97,7 +97,7 @@ fn row_of_pages(exec: &ColumnScanExec) -> Row {
         true => format!("{} of {} in memory", format_bytes(held_bytes as u64), format_bytes(size_bytes)),
         false => format!("thermocline.cache is off; {}", format_bytes(size_bytes)),
     };
-    let last = table.tuner.outcomes().into_iter().rev().find(|outcome| outcome.signature == pipeline.signature);
+    let last = table.tuner.last_ended(pipeline.signature);
     if let Some(predicted_s) = table.tuner.predicted_s(pipeline.signature, &pipeline.columns) {
         detail.push_str(&format!("; predicted to take {predicted_s:.3} s"));
     }

@@ -10,7 +10,7 @@ use thermocline_placement::page_cache::ListKey;
 use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, list_bytes};
 use thermocline_placement::page_cache::programmes::{Placement, Workload, least_memory, least_time};
 
-const RATES: Rates = Rates { storage_bytes_per_s: 3e9, memory_bytes_per_s: 5e10 };
+const RATES: Rates = Rates { storage_bytes_per_s: 3e9, memory_bytes_per_s: 5e10, reading_s_per_byte: 0.0 };
 const TABLE_COLUMNS: u64 = 20;
 
 fn scrambled(seed: &mut u64) -> u64 {

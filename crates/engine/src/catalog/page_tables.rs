@@ -133,16 +133,17 @@ fn why(decision: &Decision, is_read: bool, quota_bytes: u64) -> String {
     }
 }
 
-/// The last pipelines that read column tables, the oldest first.
+/// The pipelines that read column tables: the last that ended, the oldest first, and those that run.
 pub(super) fn pipelines(database: &Database) -> Result<RecordBatch> {
-    let outcomes = database.column_tables().map(|tables| tables.tuner().outcomes()).unwrap_or_default();
+    let reports = database.column_tables().map(|tables| tables.tuner().pipelines()).unwrap_or_default();
     Rows::new()
-        .text("pipeline", outcomes.iter().map(|outcome| Some(outcome.label.as_ref())))
-        .integer("size_bytes", outcomes.iter().map(|outcome| outcome.size_bytes))
-        .integer("read_bytes", outcomes.iter().map(|outcome| outcome.read_bytes))
-        .number("throughput_bytes_per_s", outcomes.iter().map(|outcome| Some(outcome.throughput_bytes_per_s)))
-        .number("predicted_s", outcomes.iter().map(|outcome| outcome.predicted_s))
-        .number("in_memory_s", outcomes.iter().map(|outcome| Some(outcome.in_memory_s)))
-        .number("took_s", outcomes.iter().map(|outcome| Some(outcome.took_s)))
+        .text("pipeline", reports.iter().map(|report| Some(report.label.as_ref())))
+        .boolean("is_running", reports.iter().map(|report| report.is_running))
+        .integer("size_bytes", reports.iter().map(|report| report.size_bytes))
+        .integer("read_bytes", reports.iter().map(|report| report.read_bytes))
+        .number("throughput_bytes_per_s", reports.iter().map(|report| report.throughput_bytes_per_s))
+        .number("predicted_s", reports.iter().map(|report| report.predicted_s))
+        .number("in_memory_s", reports.iter().map(|report| report.in_memory_s))
+        .number("took_s", reports.iter().map(|report| Some(report.took_s)))
         .finish()
 }

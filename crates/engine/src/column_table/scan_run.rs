@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -16,7 +16,7 @@ use datafusion::common::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use futures::Stream;
 use parking_lot::Mutex;
-use thermocline_buffer_pool::{PageReader, PinnedPage, PipelineStart, ReadOptions, RunningPipeline};
+use thermocline_buffer_pool::{PageReader, PinnedPage, PipelineStart, ReadOptions, RunningPipeline, Work};
 use thermocline_column_store::{MINI_BLOCK_VALUES, Page, RowGroup, Segment};
 use thermocline_medium::{AlignedBuffer, Medium};
 use thermocline_predicate::Conjunction;
@@ -109,8 +109,6 @@ pub(super) struct ColumnScanRun {
     partition_count: usize,
     queue: Mutex<Queue>,
     groups_left: AtomicUsize,
-    read_bytes: AtomicU64,
-    waited_ns: AtomicU64,
     counters: Counters,
 }
 
@@ -127,7 +125,7 @@ struct Queue {
     /// The first of the scan's groups that was not asked for.
     next: usize,
     /// What the tuner knows the scan as, once it has begun, if it goes through the pool.
-    pipeline: Option<(Arc<RunningPipeline>, u64)>,
+    pipeline: Option<Arc<RunningPipeline>>,
     asked: VecDeque<AskedGroup>,
     asked_bytes: u64,
 }
@@ -188,8 +186,6 @@ impl ColumnScanRun {
             partition_count,
             queue: Mutex::default(),
             groups_left: AtomicUsize::new(scan.groups.len()),
-            read_bytes: AtomicU64::new(0),
-            waited_ns: AtomicU64::new(0),
             counters,
         })
     }
@@ -200,7 +196,7 @@ impl ColumnScanRun {
         let is_first = queue.next == 0 && !self.scan.groups.is_empty();
         if is_first && self.scan.uses_pool && !self.read_columns.is_empty() {
             let start = self.scan.pipeline(&self.read_columns, self.partition_count);
-            queue.pipeline = Some((Arc::new(self.scan.table.tuner.start(start)), self.now_ns()));
+            queue.pipeline = Some(Arc::new(self.scan.table.tuner.start(start)));
         }
         while queue.asked.is_empty() || queue.asked_bytes < READ_AHEAD_BYTES {
             let Some(&place) = self.scan.groups.get(queue.next) else { break };
@@ -214,19 +210,17 @@ impl ColumnScanRun {
         Some(claimed)
     }
 
-    /// A row group of `size_bytes` was worked on for so long by one partition.
-    fn done(&self, size_bytes: u64, busy_ns: u64) {
+    /// A row group was worked on by one partition.
+    fn done(&self, work: Work) {
         let is_last = self.groups_left.fetch_sub(1, Ordering::AcqRel) == 1;
         let pipeline = {
             let mut queue = self.queue.lock();
             if is_last { queue.pipeline.take() } else { queue.pipeline.clone() }
         };
-        let Some((pipeline, begun_ns)) = pipeline else { return };
-        pipeline.observe(size_bytes, busy_ns);
+        let Some(pipeline) = pipeline else { return };
+        pipeline.observe(work);
         if is_last {
-            let took_ns = self.now_ns().saturating_sub(begun_ns);
-            let waited_ns = self.waited_ns.load(Ordering::Relaxed) / self.partition_count.max(1) as u64;
-            pipeline.finish(self.read_bytes.load(Ordering::Relaxed), took_ns, waited_ns);
+            pipeline.finish();
         }
     }
 
@@ -267,7 +261,7 @@ impl ColumnScanRun {
             left_rows: limit,
             batch_rows: batch_rows.max(1),
             handed_out_ns: None,
-            busy_ns: 0,
+            work: Work::default(),
         };
         futures::stream::try_unfold(state, |mut state| async move {
             let batch = state.next().await?;
@@ -305,8 +299,8 @@ struct PartitionState {
     batch_rows: usize,
     /// When the last batch was handed to the consumer.
     handed_out_ns: Option<u64>,
-    /// Spent on the row group at hand, by this partition and its consumer.
-    busy_ns: u64,
+    /// What was done on the row group at hand, by this partition and its consumer.
+    work: Work,
     baseline: BaselineMetrics,
     /// Until the partition's last row was taken, idle work gives way to it.
     _busy: Busy,
@@ -316,7 +310,6 @@ struct PartitionState {
 struct ClaimedGroup {
     place: GroupPlace,
     pages: Vec<PageBytes>,
-    size_bytes: u64,
     row_count: usize,
     /// The first row that was not decoded.
     next_row: usize,
@@ -327,7 +320,7 @@ struct ClaimedGroup {
 impl PartitionState {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(handed_out_ns) = self.handed_out_ns.take() {
-            self.busy_ns += self.run.now_ns().saturating_sub(handed_out_ns);
+            self.work.busy_ns += self.run.now_ns().saturating_sub(handed_out_ns);
         }
         while self.left_rows != Some(0) {
             if let Some(group) = &mut self.group {
@@ -336,16 +329,15 @@ impl PartitionState {
                 let batch = group.next(&self.run, self.batch_rows)?;
                 timer.done();
                 let now_ns = self.run.now_ns();
-                self.busy_ns += now_ns.saturating_sub(begun_ns);
+                self.work.busy_ns += now_ns.saturating_sub(begun_ns);
                 match batch {
                     Some(batch) => {
                         self.handed_out_ns = Some(now_ns);
                         return Ok(Some(self.limited(batch)));
                     }
                     None => {
-                        let size_bytes = group.size_bytes;
                         self.group = None;
-                        self.run.done(size_bytes, std::mem::take(&mut self.busy_ns));
+                        self.run.done(std::mem::take(&mut self.work));
                     }
                 }
             }
@@ -356,7 +348,7 @@ impl PartitionState {
     }
 
     /// Waits for the pages of a group.
-    async fn arrived(&self, asked: AskedGroup) -> Result<ClaimedGroup> {
+    async fn arrived(&mut self, asked: AskedGroup) -> Result<ClaimedGroup> {
         let run = &self.run;
         let place = asked.place;
         let row_group = run.scan.row_group(place);
@@ -370,7 +362,7 @@ impl PartitionState {
                         run.counters.hits.add(1);
                     } else {
                         run.counters.misses.add(1);
-                        run.read_bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
+                        self.work.read_bytes += page.len() as u64;
                     }
                     pages.push(PageBytes::Pinned(page));
                 }
@@ -388,10 +380,10 @@ impl PartitionState {
             }
         };
         let waited_ns = run.now_ns().saturating_sub(begun_ns);
-        run.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        self.work.bytes = asked.size_bytes;
+        self.work.waited_ns = waited_ns;
         run.counters.waited.add_duration(std::time::Duration::from_nanos(waited_ns));
-        let (row_count, size_bytes) = (row_group.row_count(), asked.size_bytes);
-        Ok(ClaimedGroup { place, pages, size_bytes, row_count, next_row: 0, decoded: None })
+        Ok(ClaimedGroup { place, pages, row_count: row_group.row_count(), next_row: 0, decoded: None })
     }
 
     fn limited(&mut self, batch: RecordBatch) -> RecordBatch {

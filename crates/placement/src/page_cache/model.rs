@@ -14,6 +14,12 @@
 //!   device. What the maximum gets right is that a pipeline's columns should have equal shares, if its reads are not balanced
 //!   between columns. Ours are: whoever reads ahead reads all columns of the next rows. Kept as a baseline.
 //!
+//! **Reading costs more than the device's time.** The paper has storage and work overlap for nothing. But bytes that come from
+//! storage are copied or checked by processors that the pipeline would use, and whoever works on them now and then waits for
+//! them: so [`Combination::SumOverDevice`] takes the work to be `B/P + c·Σ(1-x)B`, with a `c` that is measured
+//! ([`Rates::reading_s_per_byte`]). Without it a placement that leaves to storage what storage can just deliver in time looks as good as
+//! all in memory, which it is not.
+//!
 //! Deviations: pipelines read parts of columns (zone maps), so bytes are per pipeline and column; a list counts with the most
 //! bytes that any pipeline reads of it, since the rest wants no memory. A share of a list is taken to be a share of every
 //! pipeline's reads of it.
@@ -42,6 +48,8 @@ pub struct Rates {
     pub storage_bytes_per_s: f64,
     /// M: reads of memory.
     pub memory_bytes_per_s: f64,
+    /// What a byte that comes from storage costs a pipeline beside its work, in time of all its threads; 0 as printed.
+    pub reading_s_per_byte: f64,
 }
 
 /// How the columns of one pipeline go together.
@@ -102,19 +110,21 @@ impl Pipeline {
 
 /// Predicted seconds of one run of a pipeline.
 pub fn pipeline_s(pipeline: &Pipeline, rates: Rates, shares: &Shares, combination: Combination) -> f64 {
-    let eq_1 = |bytes: f64, in_memory_bytes: f64| {
-        let storage_s = positive((bytes - in_memory_bytes) / rates.storage_bytes_per_s);
+    let eq_1 = |bytes: f64, in_memory_bytes: f64, reading_s_per_byte: f64| {
+        let read_bytes = bytes - in_memory_bytes;
+        let storage_s = positive(read_bytes / rates.storage_bytes_per_s);
         let memory_s = positive(in_memory_bytes / rates.memory_bytes_per_s);
-        storage_s.max(memory_s).max(bytes * pipeline.work_s_per_byte())
+        let work_s = bytes * pipeline.work_s_per_byte() + read_bytes * reading_s_per_byte;
+        storage_s.max(memory_s).max(work_s)
     };
     let columns = pipeline.bytes_by_list();
     match combination {
         Combination::SumOverDevice => {
             let in_memory_bytes: f64 = columns.iter().map(|(list, bytes)| shares.of(*list) * bytes).sum();
-            eq_1(columns.values().sum(), in_memory_bytes)
+            eq_1(columns.values().sum(), in_memory_bytes, rates.reading_s_per_byte)
         }
         Combination::MaxOverColumns => {
-            columns.iter().map(|(list, bytes)| eq_1(*bytes, shares.of(*list) * bytes)).fold(0.0, f64::max)
+            columns.iter().map(|(list, bytes)| eq_1(*bytes, shares.of(*list) * bytes, 0.0)).fold(0.0, f64::max)
         }
     }
 }
@@ -149,7 +159,7 @@ pub fn list_bytes(pipelines: &[Pipeline]) -> BTreeMap<ListKey, u64> {
 mod tests {
     use super::*;
 
-    const RATES: Rates = Rates { storage_bytes_per_s: 10.0, memory_bytes_per_s: 100.0 };
+    const RATES: Rates = Rates { storage_bytes_per_s: 10.0, memory_bytes_per_s: 100.0, reading_s_per_byte: 0.0 };
 
     fn pipeline(bytes: &[u64], throughput_bytes_per_s: f64) -> Pipeline {
         let columns = bytes.iter().zip(0..).map(|(bytes, list)| (ListKey(list), *bytes)).collect();
@@ -182,6 +192,18 @@ mod tests {
         // Over one device it does not matter which column is in memory; as printed only the slowest does.
         assert_eq!(seconds(&four, &[0.8, 0.0, 0.0, 0.0], Combination::SumOverDevice), 80.0);
         assert_eq!(seconds(&four, &[0.8, 0.0, 0.0, 0.0], Combination::MaxOverColumns), 25.0);
+    }
+
+    #[test]
+    fn what_is_read_costs_work_beside_the_device_over_one_device_alone() {
+        let rates = Rates { reading_s_per_byte: 0.02, ..RATES };
+        let pipeline = pipeline(&[1000], 20.0);
+        let seconds =
+            |share: f64, combination| pipeline_s(&pipeline, rates, &Shares::new([(ListKey(0), share)]), combination);
+        assert_eq!(seconds(0.0, Combination::SumOverDevice), 100.0);
+        assert_eq!(seconds(0.6, Combination::SumOverDevice), 58.0);
+        assert_eq!(seconds(1.0, Combination::SumOverDevice), 50.0);
+        assert_eq!(seconds(0.6, Combination::MaxOverColumns), 50.0);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(super) struct NormalPipeline {
     pub(super) columns: Vec<(usize, f64)>,
     /// What its own work takes, whatever is in memory.
     pub(super) least: f64,
+    /// c·S: what reading all from storage adds to its work.
+    pub(super) reading: f64,
     /// S/M; 0 if memory is never slower than the work.
     pub(super) memory: f64,
 }
@@ -32,7 +34,10 @@ impl NormalPipeline {
     pub(super) fn time(&self, combination: Combination, shares: &[f64]) -> f64 {
         let eq_1 = |part: f64, in_memory: f64| (part - in_memory).max(in_memory * self.memory);
         let time = match combination {
-            Combination::SumOverDevice => eq_1(1.0, self.columns.iter().map(|(list, part)| shares[*list] * part).sum()),
+            Combination::SumOverDevice => {
+                let in_memory = self.columns.iter().map(|(list, part)| shares[*list] * part).sum::<f64>();
+                eq_1(1.0, in_memory).max(self.least + self.reading * (1.0 - in_memory))
+            }
             Combination::MaxOverColumns => {
                 self.columns.iter().map(|(list, part)| eq_1(*part, shares[*list] * part)).fold(0.0, f64::max)
             }
@@ -43,6 +48,7 @@ impl NormalPipeline {
     /// The share above which a column that is this part of its bytes does not make it faster.
     fn enough(&self, combination: Combination, part: f64) -> f64 {
         match combination {
+            Combination::SumOverDevice if self.reading > 0.0 => 1.0,
             Combination::SumOverDevice => 1.0 - self.least,
             Combination::MaxOverColumns => 1.0 - self.least / part,
         }
@@ -56,6 +62,10 @@ impl NormalForm {
         if !(storage_bytes_per_s > 0.0 && storage_bytes_per_s.is_finite() && memory_bytes_per_s > 0.0) {
             return Err(ProgrammeError::Rates { storage_bytes_per_s, memory_bytes_per_s });
         }
+        let reading = match workload.combination {
+            Combination::SumOverDevice => storage_bytes_per_s * workload.rates.reading_s_per_byte.max(0.0),
+            Combination::MaxOverColumns => 0.0,
+        };
         let sizes = list_bytes(workload.pipelines);
         let mut indexes: BTreeMap<ListKey, usize> = BTreeMap::new();
         let mut form = Self { combination: workload.combination, lists: Vec::new(), pipelines: Vec::new() };
@@ -81,7 +91,7 @@ impl NormalForm {
             let least = longest * storage_bytes_per_s * work_s_per_byte;
             let memory_is_slower = memory_bytes_per_s * work_s_per_byte < 1.0 && memory_bytes_per_s.is_finite();
             // Work that takes as long as storage hides it, and memory too unless that is slower still.
-            if least >= longest && !memory_is_slower {
+            if least >= longest && reading == 0.0 && !memory_is_slower {
                 continue;
             }
             let memory = if memory_is_slower { storage_bytes_per_s / memory_bytes_per_s } else { 0.0 };
@@ -93,7 +103,7 @@ impl NormalForm {
                 });
                 columns.push((index, of_list / bytes));
             }
-            form.pipelines.push(NormalPipeline { weight_s, columns, least, memory });
+            form.pipelines.push(NormalPipeline { weight_s, columns, least, reading, memory });
         }
         Ok(form)
     }
@@ -138,7 +148,9 @@ impl NormalForm {
             }
             match self.combination {
                 Combination::SumOverDevice => {
-                    pipeline.columns.iter().for_each(|(list, part)| saved_s[*list] += pipeline.weight_s * part);
+                    let is_storage_bound = pipeline.least + pipeline.reading < 1.0;
+                    let saved = if is_storage_bound { 1.0 } else { pipeline.reading };
+                    pipeline.columns.iter().for_each(|(list, part)| saved_s[*list] += pipeline.weight_s * part * saved);
                 }
                 Combination::MaxOverColumns => {
                     let longest_columns = pipeline.columns.iter().filter(|(_, part)| *part >= longest);

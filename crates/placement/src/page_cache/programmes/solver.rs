@@ -75,8 +75,13 @@ pub(super) fn solve(form: &NormalForm, goal: Goal, constraint: Constraint) -> Re
         rows.at_most(1.0, [(list, 1.0)]);
     }
     for (time, pipeline) in (list_count..).zip(&form.pipelines) {
-        rows.at_most(-pipeline.least, [(time, -1.0)]);
         let columns = || pipeline.columns.iter().copied();
+        if pipeline.reading > 0.0 {
+            let saved = columns().map(|(list, part)| (list, -part * pipeline.reading));
+            rows.at_most(-pipeline.least - pipeline.reading, saved.chain([(time, -1.0)]));
+        } else {
+            rows.at_most(-pipeline.least, [(time, -1.0)]);
+        }
         match form.combination {
             Combination::SumOverDevice => {
                 rows.at_most(-1.0, columns().map(|(list, part)| (list, -part)).chain([(time, -1.0)]));

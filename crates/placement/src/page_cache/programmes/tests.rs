@@ -6,7 +6,7 @@ use crate::operator_cache::trace::random::Random;
 use crate::page_cache::model::pipeline_s;
 
 const BOTH: [Combination; 2] = [Combination::SumOverDevice, Combination::MaxOverColumns];
-const RATES: Rates = Rates { storage_bytes_per_s: 1e9, memory_bytes_per_s: 2e10 };
+const RATES: Rates = Rates { storage_bytes_per_s: 1e9, memory_bytes_per_s: 2e10, reading_s_per_byte: 0.0 };
 
 fn on_rates<'a>(pipelines: &'a [Pipeline], combination: Combination, earlier: &'a Shares) -> Workload<'a> {
     Workload { pipelines, rates: RATES, combination, earlier }
@@ -33,6 +33,7 @@ fn random_rates(random: &mut Random) -> Rates {
     Rates {
         storage_bytes_per_s: random.magnitude(1e8, 1e10) as f64,
         memory_bytes_per_s: random.magnitude(1e9, 1e12) as f64,
+        reading_s_per_byte: if random.below(2) == 0 { 0.0 } else { random.unit() * 1e-9 },
     }
 }
 
@@ -246,6 +247,28 @@ fn pipelines_that_work_slower_than_storage_reads_get_no_memory() {
             assert!(placement.shares.of(ListKey(1)) > 0.04, "{placement:?}");
         }
     }
+}
+
+#[test]
+fn where_reading_costs_work_all_is_kept_if_it_can_and_first_what_storage_is_too_slow_for() {
+    let none = Shares::default();
+    // One works slower than storage reads, the other twice as fast.
+    let pipelines = [scans(&[(0, 1000)], 5e8, 1.0), scans(&[(1, 1000)], 2e9, 1.0)];
+    let rates = Rates { reading_s_per_byte: 1e-10, ..RATES };
+    let placed = |memory_bytes| {
+        let workload = Workload { pipelines: &pipelines, rates, combination: BOTH[0], earlier: &none };
+        let placement = least_time(workload, memory_bytes).unwrap();
+        check_placement(workload, &placement, "placed");
+        placement
+    };
+    // With 4/9 of it in memory storage reads the rest as fast as it is worked on, its cost counted.
+    let little = placed(400);
+    assert!(little.shares.of(ListKey(0)) < 1e-3 && little.shares.of(ListKey(1)) > 0.399, "{little:?}");
+    assert!((little.marginal_benefit_s_per_byte / 1e-9 - 1.0).abs() < 0.01, "{little:?}");
+    let more = placed(1500);
+    assert!(more.shares.of(ListKey(1)) > 4.0 / 9.0 - 1e-3 && more.size_bytes() >= 1498, "{more:?}");
+    assert!((more.marginal_benefit_s_per_byte / 1e-10 - 1.0).abs() < 0.01, "{more:?}");
+    assert_eq!(placed(3000).size_bytes(), 2000);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::page_cache::{ListKey, PagePolicyName};
 /// A page stands for 100 MB, so each query reads 96 GB in four columns. Storage as of the paper's four drives.
 const PAGES_PER_COLUMN: u32 = 240;
 const GB: f64 = 10.0 * PAGE_BYTES as f64;
-const RATES: Rates = Rates { storage_bytes_per_s: 20.0 * GB, memory_bytes_per_s: 100.0 * GB };
+const RATES: Rates = Rates { storage_bytes_per_s: 20.0 * GB, memory_bytes_per_s: 100.0 * GB, reading_s_per_byte: 0.0 };
 /// The paper's: "the first has a throughput of 32 GB/s and the second 40 GB/s".
 const THROUGHPUTS: [f64; 2] = [32.0 * GB, 40.0 * GB];
 

@@ -1,7 +1,7 @@
 //! The last pipelines and what was measured of them: what the programmes place pages for.
 //!
-//! **Owns**: which pipelines ran ([`PipelineWindow`]), how fast each works ([`Pace`]) and how fast the devices are
-//! ([`DeviceRate`]). **Does not own** the measuring: who runs pipelines reports here.
+//! **Owns**: which pipelines ran ([`PipelineWindow`]), how fast each works ([`Pace`]), how fast the devices are
+//! ([`DeviceRate`]) and what reading from them costs beside that ([`ReadingCost`]). **Does not own** the measuring: who runs pipelines reports here.
 //!
 //! **Invariants**: at most `capacity` pipelines; what a pipeline is known for is forgotten with its last run in the window.
 //!
@@ -13,13 +13,15 @@
 
 mod device_rate;
 mod pace;
+mod reading_cost;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-pub use device_rate::DeviceRate;
+pub use device_rate::{DeviceRate, SHORTEST_REPORT_NS};
 pub use pace::Pace;
+pub use reading_cost::ReadingCost;
 
 use super::ListKey;
 use super::model::Pipeline;
@@ -35,7 +37,7 @@ const MERGED_RATIO: f64 = 1.05;
 const LATEST_PART: f64 = 0.5;
 
 /// Names one run in a window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RunId(u64);
 
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ fn the_merged_view_takes_about_as_long_as_the_last_runs_one_by_one() {
         let merged = window.merged();
         assert_eq!(merged.iter().map(|of| of.weight).sum::<f64>(), last.len() as f64, "seed {seed}");
         assert!(window.known.len() <= last.len() && merged.len() <= last.len(), "seed {seed}");
-        let rates = Rates { storage_bytes_per_s: 2e7, memory_bytes_per_s: 1e9 };
+        let rates = Rates { storage_bytes_per_s: 2e7, memory_bytes_per_s: 1e9, reading_s_per_byte: 0.0 };
         for combination in [Combination::SumOverDevice, Combination::MaxOverColumns] {
             let shares = Shares::new((0..3).map(|list| (ListKey(list), random.unit())));
             let (merged_s, last_s) =
@@ -95,14 +95,28 @@ fn the_rate_of_a_device_settles_high_among_what_is_seen_of_it() {
         for _ in 0..400 {
             // A device of 3 GB/s, which others use half of the time.
             let free = if random.below(2) == 0 { 1.0 } else { 0.2 + 0.8 * random.unit() };
-            rate.observe((3e7 * free) as u64, 10_000_000);
+            rate.observe((9e7 * free) as u64, 30_000_000);
             rate.observe(1_000_000_000, 1_000_000);
         }
-        assert!((2.5e9..=3e9).contains(&rate.bytes_per_s()), "seed {seed}: {}", rate.bytes_per_s());
+        assert!((2.2e9..=3e9).contains(&rate.bytes_per_s()), "seed {seed}: {}", rate.bytes_per_s());
     }
     let mut rate = DeviceRate::new(1e9);
-    (0..100).for_each(|_| rate.observe(u64::MAX, 10_000_000));
-    assert!(rate.bytes_per_s() <= 8e9);
-    (0..1000).for_each(|_| rate.observe(0, 10_000_000));
-    assert_eq!(rate.bytes_per_s(), 1.25e8);
+    (0..100).for_each(|_| rate.observe(u64::MAX, 100_000_000));
+    assert!(rate.bytes_per_s() <= 64e9);
+    (0..1000).for_each(|_| rate.observe(0, 100_000_000));
+    assert!((1e9 / 64.0..1e9 / 63.0).contains(&rate.bytes_per_s()), "{}", rate.bytes_per_s());
+}
+
+#[test]
+fn the_cost_of_reading_goes_from_the_guess_to_what_is_seen_by_the_bytes_of_each_report() {
+    let mut cost = ReadingCost::new(1e-10);
+    assert!((cost.s_per_byte() / 1e-10 - 1.0).abs() < 1e-9);
+    cost.observe(0, 1_000_000_000);
+    assert!((cost.s_per_byte() / 1e-10 - 1.0).abs() < 1e-9, "what reads nothing says nothing");
+    cost.observe(1_000, 1_000_000);
+    assert!(cost.s_per_byte() < 1.2e-10, "a short pipeline says little: {}", cost.s_per_byte());
+    for _ in 0..40 {
+        cost.observe(100_000_000, 30_000_000);
+    }
+    assert!((cost.s_per_byte() / 3e-10 - 1.0).abs() < 0.02, "{}", cost.s_per_byte());
 }

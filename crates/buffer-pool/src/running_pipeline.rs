@@ -1,0 +1,176 @@
+//! A pipeline that runs, as its tuner sees it.
+//!
+//! **Owns**: what of a pipeline is told to the tuner ([`PipelineStart`], [`Work`]), its sums, and what is known of it at any moment
+//! ([`PipelineReport`]). **Does not own**: what is decided from that (`tuner`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use thermocline_placement::page_cache::ListKey;
+use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, pipeline_s};
+use thermocline_placement::page_cache::window::{Pace, RunId};
+
+use crate::Tuner;
+
+/// A pipeline about to run.
+#[derive(Debug, Clone)]
+pub struct PipelineStart {
+    /// The same for pipelines of the same plan, whatever the constants in it.
+    pub signature: u64,
+    /// What it reads, for reports.
+    pub label: Arc<str>,
+    /// Bytes that it will read of each list.
+    pub columns: Vec<(ListKey, u64)>,
+    /// How many threads will work on it.
+    pub thread_count: u32,
+}
+
+/// A piece of a pipeline's work, done by one thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// What was worked on.
+    pub bytes: u64,
+    /// What of it came from storage.
+    pub read_bytes: u64,
+    /// Time with the pages at hand.
+    pub busy_ns: u64,
+    /// Time until they were, for checks of pages too.
+    pub waited_ns: u64,
+}
+
+/// What is known of a pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PipelineReport {
+    /// Which plan it has.
+    pub signature: u64,
+    /// What it reads.
+    pub label: Arc<str>,
+    /// Whether it has not ended yet.
+    pub is_running: bool,
+    /// Bytes of all its columns.
+    pub size_bytes: u64,
+    /// What came from storage so far.
+    pub read_bytes: u64,
+    /// P as it looks; `None` if nothing was seen of it and no pipeline of its plan had run before.
+    pub throughput_bytes_per_s: Option<f64>,
+    /// Of one that runs, how long it will take in all by what is known now. Of one that has ended, what was predicted when it
+    /// began; `None` if no pipeline of its plan had run before.
+    pub predicted_s: Option<f64>,
+    /// How long it would take with all its columns in memory, by P as it looks.
+    pub in_memory_s: Option<f64>,
+    /// How long it took, or has run so far.
+    pub took_s: f64,
+}
+
+/// A pipeline that runs. One that is dropped before it is finished counts by what it has reported.
+pub struct RunningPipeline {
+    pub(crate) tuner: Arc<Tuner>,
+    pub(crate) run: RunId,
+}
+
+impl RunningPipeline {
+    /// Some of it is done.
+    pub fn observe(&self, work: Work) {
+        self.tuner.observe(self.run, work);
+    }
+
+    /// All of it is done.
+    pub fn finish(&self) {
+        self.tuner.finish(self.run);
+    }
+}
+
+impl Drop for RunningPipeline {
+    fn drop(&mut self) {
+        self.tuner.give_up(self.run);
+    }
+}
+
+impl fmt::Debug for RunningPipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningPipeline").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+/// The sums of a pipeline that runs.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    start: PipelineStart,
+    size_bytes: u64,
+    /// What was in memory of its columns when it began.
+    held: Shares,
+    pace: Pace,
+    begun_ns: u64,
+    predicted_s: Option<f64>,
+    read_bytes: u64,
+    waited_ns: u64,
+}
+
+/// What a pipeline that ended says of the machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) throughput_bytes_per_s: f64,
+    pub(crate) read_bytes: u64,
+    pub(crate) took_ns: u64,
+    /// Of that time, what each thread waited on average.
+    pub(crate) waited_ns: u64,
+}
+
+impl Progress {
+    /// Of one that begins, with the P that its plan was known for.
+    pub(crate) fn new(
+        start: PipelineStart,
+        held: Shares,
+        known_bytes_per_s: Option<f64>,
+        rates: Rates,
+        begun_ns: u64,
+    ) -> Self {
+        let size_bytes = start.columns.iter().map(|(_, bytes)| bytes).sum();
+        let pace = Pace::new(start.thread_count, size_bytes, known_bytes_per_s);
+        let mut progress =
+            Self { start, size_bytes, held, pace, begun_ns, predicted_s: None, read_bytes: 0, waited_ns: 0 };
+        progress.predicted_s = known_bytes_per_s.map(|known| progress.predict(known, rates, &progress.held));
+        progress
+    }
+
+    fn predict(&self, throughput_bytes_per_s: f64, rates: Rates, held: &Shares) -> f64 {
+        let pipeline = Pipeline { columns: self.start.columns.clone(), throughput_bytes_per_s, weight: 1.0 };
+        pipeline_s(&pipeline, rates, held, Combination::default())
+    }
+
+    /// Some of it is done. Returns P as it looks now.
+    pub(crate) fn add(&mut self, work: Work) -> Option<f64> {
+        self.pace.observe(work.bytes, work.busy_ns);
+        self.read_bytes += work.read_bytes;
+        self.waited_ns += work.waited_ns;
+        self.pace.throughput_bytes_per_s()
+    }
+
+    /// What it says of the machine if it ends now; `None` if nothing was seen of it.
+    pub(crate) fn end(&self, now_ns: u64) -> Option<Ended> {
+        Some(Ended {
+            throughput_bytes_per_s: self.pace.throughput_bytes_per_s()?,
+            read_bytes: self.read_bytes,
+            took_ns: now_ns.saturating_sub(self.begun_ns),
+            waited_ns: self.waited_ns / u64::from(self.start.thread_count.max(1)),
+        })
+    }
+
+    /// What is known of it now.
+    pub(crate) fn report(&self, is_running: bool, rates: Rates, now_ns: u64) -> PipelineReport {
+        let throughput_bytes_per_s = self.pace.throughput_bytes_per_s();
+        let whole = Shares::new(self.start.columns.iter().map(|(list, _)| (*list, 1.0)));
+        let predicted_now = throughput_bytes_per_s.map(|throughput| self.predict(throughput, rates, &self.held));
+        PipelineReport {
+            signature: self.start.signature,
+            label: Arc::clone(&self.start.label),
+            is_running,
+            size_bytes: self.size_bytes,
+            read_bytes: self.read_bytes,
+            throughput_bytes_per_s,
+            predicted_s: if is_running { predicted_now } else { self.predicted_s },
+            in_memory_s: throughput_bytes_per_s.map(|throughput| self.predict(throughput, rates, &whole)),
+            took_s: now_ns.saturating_sub(self.begun_ns) as f64 * 1e-9,
+        }
+    }
+}
