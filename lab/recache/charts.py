@@ -1,18 +1,14 @@
 """One drawing for each figure of the ReCache paper (PVLDB 2017), from results.
 
-Owns axes, colours and names. A chart whose runs are missing is None; nothing is drawn that was not measured.
+Owns what is on the axes, colours and names. A chart whose runs are missing is None; nothing is drawn that was not measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import matplotlib
-
-matplotlib.use("agg")
-
-import matplotlib.pyplot as plt
 from cost_model import errors_percent, own_errors_percent
+from experiment.drawing import finish, panels
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results import Results, Run, cumulative, less_percent, overheads_percent, smoothed
@@ -64,43 +60,11 @@ COLOURS = {
     "farthest-first": "#6b6b6b",
     "local-ratio": "#b0b0b0",
 }
-STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "lines.linewidth": 1.4,
-    "savefig.bbox": "tight",
-    "svg.hashsalt": "thermocline",
-    "svg.fonttype": "none",
-}
-
-
-def panels(count: int, height: float = 2.8, width: float | None = None) -> tuple[Figure, list[Axes]]:
-    """A row of axes; sizes in inches."""
-    width = width or (5.6 if count == 1 else 4.6 * count)
-    figure, axes = plt.subplots(1, count, figsize=(width, height), layout="constrained", squeeze=False)
-    return figure, list(axes[0])
 
 
 def line(axes: Axes, name: str, xs: list[float], ys: list[float], label: str | None = None, **style: object) -> None:
     """One configuration's line, in its colour."""
     axes.plot(xs, ys, color=COLOURS.get(name, "#333333"), label=label or LABELS.get(name, name), **style)
-
-
-def finish(axes: Axes, x: str, y: str, title: str = "", legend: bool = True) -> None:
-    """Names on the axes; the ordinate begins at zero."""
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    if title:
-        axes.set_title(title, fontsize=9, loc="left")
-    axes.set_ylim(bottom=0)
-    if legend:
-        axes.legend(fontsize=8)
 
 
 def sequence(axes: Axes, runs: dict[str, Run], names: list[str], title: str = "") -> None:

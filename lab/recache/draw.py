@@ -10,11 +10,16 @@ Reads every `FIGURE.json` in the folder that `run.py` wrote. Figures without res
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import matplotlib.pyplot as plt
-from charts import CHARTS, STYLE
-from page import paragraph, with_paragraph
+from charts import CHARTS
+from experiment.drawing import STYLE, save
+from experiment.page import with_part
+from page import paragraph
 from results import Results
 
 
@@ -33,10 +38,8 @@ def main() -> None:
         if figure is None:
             print(f"figure {number}: no results")
             continue
-        for suffix, options in [("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})]:
-            figure.savefig(arguments.out / f"figure-{number}.{suffix}", **options)
-        plt.close(figure)
-        page = with_paragraph(page, number, paragraph(number, results))
+        save(figure, arguments.out, f"figure-{number}")
+        page = with_part(page, f"figure {number}", paragraph(number, results))
         print(f"figure {number}: drawn")
     page_path.write_text(page)
 

@@ -1,17 +1,18 @@
 """The page beside the figures: for each, what the paper claims, what was measured here, where and how.
 
-Owns the texts and their place between markers; the rest of the page is written by hand and left as it is. Every number of ours
+Owns the texts between markers; the rest of the page is written by hand and left as it is. Every number of ours
 is computed from results, every number of the paper's is its text's, with its section.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from statistics import fmean, median
 
 from charts import LABELS, SOURCE, All
 from cost_model import errors_percent, own_errors_percent
+from experiment.conditions import machine_text
+from experiment.page import amount
 from results import Results, Run, closer_percent, less_percent, more_percent, optimal_s, overheads_percent
 
 CLAIMS = {
@@ -38,11 +39,6 @@ CLAIMS = {
     "eviction; on Yelp’s data 19 % and over 70 %. With the columnar layout, greedy eviction gains some 8 % and 20 % over LRU "
     "(§6.4).",
 }
-
-
-def amount(percent: float) -> str:
-    """A percentage as the text says it."""
-    return f"{percent:.0f} %" if abs(percent) >= 9.5 else f"{percent:.1f} %"
 
 
 def less(run: Run, other: Run) -> str:
@@ -218,10 +214,10 @@ FINDINGS: dict[str, Callable[[All], str]] = {
 
 def conditions(results: Results) -> str:
     """Where and how it was measured."""
-    fields, machine = results.fields, results.fields["machine"]
+    fields = results.fields
     size_bytes = sum(fields["size_bytes"].values())
     return (
-        f"{machine['cpu']}, {machine['core_count']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB; threads a query: "
+        f"{machine_text(fields['machine'])}; threads a query: "
         f"{fields['threads']}; {size_bytes / 1e6:.0f} MB of data; {fields['began'][:10]}, commit {fields['commit']}; "
         f"`lab/recache/data.py --scale {fields['data']['scale']:g}`, `{fields['command']}`."
     )
@@ -234,12 +230,3 @@ def paragraph(number: str, results: All) -> str:
         f"*The paper:* {CLAIMS[number]} *Here:* {FINDINGS[number](results)}\n\n"
         f"{conditions(results[SOURCE.get(number, number)])}"
     )
-
-
-def with_paragraph(page: str, number: str, text: str) -> str:
-    """The page with what stands between the figure's markers replaced."""
-    begin, end = f"<!-- figure {number} -->", f"<!-- end of figure {number} -->"
-    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    if not pattern.search(page):
-        raise SystemExit(f"the page has no markers {begin} and {end}")
-    return pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page)

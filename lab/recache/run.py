@@ -13,22 +13,22 @@ answers, and a line to compare with. `--queries-share 0.1` asks a tenth of the q
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
 from dataset import DataSet, discover
+from experiment.conditions import commit, machine, now
 from figures import FIGURES, Configuration
 from replayed import replay
 from rounds import middle
 from workloads import Query
 
-HERE = Path(__file__).resolve().parent
 DUCKDB = Configuration("duckdb", engine="duckdb")
 
 
@@ -177,33 +177,6 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return abs(left - right) <= 1e-9 * max(abs(left), abs(right)) + 1e-7
     return left == right
-
-
-def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
-    cpu = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
-    return {
-        "cpu": cpu[0] if cpu else platform.machine(),
-        "core_count": len(os.sched_getaffinity(0)),
-        "memory_bytes": memory_kib * 1024,
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-    }
-
-
-def commit() -> str:
-    """The sources' version. The package must have been built from it."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(HERE), *words], capture_output=True, text=True, check=True).stdout.strip()
-
-    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "-uno") else "")
-
-
-def now() -> str:
-    """The date and time, UTC."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def measure_figure(figure: str, arguments: argparse.Namespace, path: Path) -> None:

@@ -14,16 +14,20 @@ import argparse
 import json
 import random
 import statistics
+import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import thermocline
 import workloads
 from data import TPCH_TABLES
 from dataset import discover
-from run import commit, machine, now, same
+from experiment.conditions import commit, machine, now
+from run import same
 from workloads import Query
 
 YELP_TABLES = ["business", "user", "review"]
