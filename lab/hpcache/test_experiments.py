@@ -125,6 +125,19 @@ def test_an_interrupted_figure_goes_on_with_what_is_missing(lab, tmp_path):
     assert sessions.asked_s == []
 
 
+def test_every_run_begins_with_nothing_in_the_system_s_cache(lab, tmp_path, monkeypatch):
+    inner = tmp_path / "db" / "segments"
+    inner.mkdir(parents=True)
+    (inner / "pages").write_text("x")
+    forgotten = []
+    monkeypatch.setattr(run.os, "posix_fadvise", lambda *asked: forgotten.append(asked[1:]))
+    made, sessions = lab(3)
+    with pytest.raises(KeyboardInterrupt):
+        run.measure_figure("8", made, made.make_databases())
+    assert len(sessions.asked_s) == 3, "P and two runs"
+    assert forgotten == [(0, 0, run.os.POSIX_FADV_DONTNEED)] * 3, "also for the run that was killed"
+
+
 def test_a_file_is_not_continued_with_something_else(tmp_path, recorded):
     path = tmp_path / "9.jsonl"
     results_file.ResultsFile(path, recorded.header).append(recorded.pace())
