@@ -90,6 +90,7 @@ def test_columns_share_the_device_or_not():
     for reading in (model.sum_over_device, model.max_over_columns, model.slowest_column):
         assert reading([], 10, 20) == 0
     assert model.sum_over_device([Column(1000, 1)], 10, 20) == 50
+    assert model.seconds(40e9, 1, 10, float("inf")) == 2, "memory gives 20 GB/s"
     assert (model.share_needed(5, 20), model.share_needed(30, 20)) == (0.75, 0)
 
 
