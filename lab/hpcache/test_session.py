@@ -47,7 +47,9 @@ def test_a_plan_is_measured_with_what_the_engine_tells_of_it(tmp_path):
     assert (first["query"], again["query"]) == ("one", "again") and first["answer"] == again["answer"]
     assert first["pipeline"]["pipeline"] == "public.lines (a, b)"
     size_bytes = first["pipeline"]["size_bytes"]
-    assert first["pipeline"]["read_bytes"] == size_bytes == told["used_bytes"] and again["pipeline"]["read_bytes"] == 0
+    # What pads pages is counted in their size alone.
+    assert size_bytes == told["used_bytes"] and 0.98 < first["pipeline"]["read_bytes"] / size_bytes <= 1
+    assert again["pipeline"]["read_bytes"] == 0
     assert {name: held for name, (_, held) in first["pipeline"]["columns"].items()} == {
         "public.lines.a": 0,
         "public.lines.b": 0,
