@@ -96,7 +96,7 @@ def predicted(results: All, number: str) -> Figure | None:
             (found.in_memory_s, found.took_in_memory_s, "#4e79a7", "all in memory"),
         ):
             values_ms = [1e3 * value for value in values]
-            axis.plot(at_ms, values_ms, color=colour, marker="o", markersize=3, label=f"predicted, {name}")
+            axis.plot(at_ms, values_ms, color=colour, marker="o", markersize=1.5, label=f"predicted, {name}")
             axis.axhline(1e3 * took_s, color=colour, linewidth=1, linestyle="--", label=f"took, {name}")
         finish(axis, "since its beginning (ms)", "time of the pipeline (ms)", medium.label, legend=False)
         axis.set_ylim(top=1.08 * axis.dataLim.ymax)

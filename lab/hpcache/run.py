@@ -2,7 +2,7 @@
 """Measures figures of the HPCache paper (DaMoN 2022): each configuration in a fresh process from a cold pool, answers compared.
 
     cargo build --release -p thermocline-lab
-    .venv/bin/python lab/hpcache/run.py all --data DATA --scale 1 --db /dev/shm/ssb.db --disk ssb.db --out results
+    .venv/bin/python lab/hpcache/run.py all --data DATA --scale 10 --db /dev/shm/ssb.db --disk ssb.db --out results
     lab/hpcache/draw.py results --out docs/results
 
 Makes DATA (the Star Schema Benchmark's files) and the two databases if they are not there. `--db` should be a folder whose
