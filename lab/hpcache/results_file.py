@@ -43,7 +43,10 @@ class ResultsFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = whole_lines(path)
         if lines:
-            self._agree(json.loads(lines[0]), header)
+            earlier = json.loads(lines[0])
+            self._agree(earlier, header)
+            # How often each configuration is measured may grow; the last command says how often that is.
+            lines[0] = json.dumps({**earlier, "command": header["command"]})
         else:
             lines = [json.dumps(header)]
         path.write_text("".join(f"{line}\n" for line in lines))

@@ -141,7 +141,10 @@ def test_every_run_begins_with_nothing_in_the_system_s_cache(lab, tmp_path, monk
 def test_a_file_is_not_continued_with_something_else(tmp_path, recorded):
     path = tmp_path / "9.jsonl"
     results_file.ResultsFile(path, recorded.header).append(recorded.pace())
-    assert results_file.ResultsFile(path, {**recorded.header, "began": "later"}).paces["ssb"]["bytes_per_s"] == 1e9
+    later = {**recorded.header, "began": "later", "command": "with more repetitions"}
+    assert results_file.ResultsFile(path, later).paces["ssb"]["bytes_per_s"] == 1e9
+    header, _ = results_file.read(path)
+    assert (header["began"], header["command"]) == (recorded.header["began"], "with more repetitions")
     with pytest.raises(SystemExit, match=r"9.jsonl, line 1: commit is abc1234 there and def5678 now"):
         results_file.ResultsFile(path, {**recorded.header, "commit": "def5678"})
     assert len(path.read_text().splitlines()) == 2
