@@ -38,6 +38,9 @@ LINES_PER_SCALE = 6_000_000
 PACE_QUESTIONS = 15
 """P is the median of at least so many: everything simulated is a multiple of it."""
 
+BROUGHT_IN_BYTES = 200_000_000
+"""What a session takes beside pages."""
+
 
 class Lab:
     """Asks sessions, on what the command line names."""
@@ -70,6 +73,11 @@ class Lab:
             raise SystemExit(f"{self.arguments.db} has {line_count} lines, expected about {expected:.0f} at {scale}")
         return {"tables": described[0]}
 
+    @staticmethod
+    def size_bytes(folder: Path) -> int:
+        """Of the files in a folder, if it is there."""
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
     def folders(self) -> list[Path]:
         """The databases."""
         return [self.arguments.db] + ([self.arguments.disk] if self.arguments.disk else [])
@@ -85,6 +93,7 @@ class Lab:
     ) -> dict[str, Any]:
         """What a fresh process measured."""
         plan = {
+            "bring_in_bytes": BROUGHT_IN_BYTES + 2 * self.size_bytes(folder),
             "db": str(folder.resolve()),
             "memory": self.arguments.memory,
             "tables": {name: str(self.data / f"{name}.parquet") for name in TABLES} if tables else {},

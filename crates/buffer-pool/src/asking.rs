@@ -116,7 +116,8 @@ impl BufferPool {
 
     fn submit(&self, entry: &SourceEntry, runs: Vec<ReadRun>) {
         if !runs.is_empty() {
-            let reads = runs.into_iter().map(|run| run.into_read(self.device.begin())).collect();
+            let is_metered = entry.source.shows_storage_rate();
+            let reads = runs.into_iter().map(|run| run.into_read(is_metered.then(|| self.device.begin()))).collect();
             entry.source.medium().submit(reads);
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct ReadRun {
     frames: Vec<Arc<Frame>>,
     /// None only when the read is over.
     memory: Option<FrameMemory>,
-    /// None before it is handed to the medium and when it is over.
+    /// None before it is handed to the medium, when it is over, and if it is not metered.
     under_way: Option<UnderWay>,
 }
 
@@ -51,8 +51,8 @@ impl ReadRun {
     }
 
     /// What the medium is asked for.
-    pub(crate) fn into_read(mut self, under_way: UnderWay) -> ReadAt {
-        self.under_way = Some(under_way);
+    pub(crate) fn into_read(mut self, under_way: Option<UnderWay>) -> ReadAt {
+        self.under_way = under_way;
         ReadAt { file: self.file.clone(), offset_bytes: self.offset_bytes, read: Box::new(self) }
     }
 
@@ -77,15 +77,13 @@ impl ReadRun {
     fn fail(&mut self, error: MediumError) {
         let parts = self.parts();
         let under_way = self.under_way.take();
-        if parts.len() > 1
-            && let Some(under_way) = under_way
-        {
+        if parts.len() > 1 {
             let mut next_bytes = self.offset_bytes;
             let runs = parts.into_iter().map(|(frame, memory)| {
                 let offset_bytes = next_bytes;
                 next_bytes += frame.held_bytes();
                 let run = Self::at(Arc::clone(&self.medium), self.file.clone(), offset_bytes, vec![frame], memory);
-                run.into_read(under_way.another())
+                run.into_read(under_way.as_ref().map(UnderWay::another))
             });
             self.medium.submit(runs.collect());
             return;

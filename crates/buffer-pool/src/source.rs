@@ -62,6 +62,12 @@ pub trait PageSource: Send + Sync {
 
     /// The page in errors: table, row group, column.
     fn describe(&self, page: u32) -> String;
+
+    /// Whether its reads show how fast the database's storage is. Not those of other devices, nor those that the system's page
+    /// cache may serve.
+    fn shows_storage_rate(&self) -> bool {
+        true
+    }
 }
 
 /// A source as the pool knows it.

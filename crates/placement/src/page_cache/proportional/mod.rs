@@ -2,8 +2,9 @@
 //!
 //! **Places.** A page is *kept* (within its list's quota), *spare* or *leaving*. The last two are the paper's global free list
 //! (§4.3): they serve hits, go before any kept page, and are kept again as soon as their list has room. Spare pages use the
-//! memory that no quota claims, so that none lies idle; leaving pages, in the order in which they came, are the next to go and
-//! have at least one byte in `LEAVING_PART`. Before there are quotas all pages are spare or leaving.
+//! memory that no quota claims, so that none lies idle; leaving pages, in the order in which they came, are the next to go.
+//! They have at least one byte in `LEAVING_PART`, and as much room as pages that are in use and not kept were seen to need. Before
+//! there are quotas all pages are spare or leaving.
 //!
 //! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full list, or
 //! keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by, but for an even
@@ -37,6 +38,11 @@ use room::{Room, mixed};
 /// Of the memory, one byte in so many is for newcomers: without room to pass through they would push kept pages out. Enough
 /// for the pages that scans read ahead in a pool of gigabytes, and too little to miss.
 const LEAVING_PART: u64 = 32;
+/// At most one byte in so many is for pages that pass.
+const PASSING_PART: u64 = 2;
+/// With each decision about quotas the room for pages that pass shrinks by one byte in so many: it is for as many readers as there
+/// were of late.
+const PASSING_DECAY: u64 = 16;
 /// A time is clearly shorter than another if it is less than one part in so many of it. Of 16 threads that go through their
 /// parts of a scan independently some pages come early or late by a third of the time between two scans, so two thirds
 /// are too much; pages that three queries ask for while one asks for others pass.
@@ -86,6 +92,8 @@ pub struct Proportional {
     leaving: Chain,
     /// Bytes held when room was asked for, or later if that is more; `None` before that.
     memory_bytes: Option<u64>,
+    /// What pages that pass were seen to need of late, in a pool of which they need more than that part.
+    passing_bytes: u64,
     now: u64,
     /// Pages that went, with their last use, in the order in which they went.
     names: PageTable<u64>,
@@ -99,7 +107,8 @@ pub struct Proportional {
 impl Proportional {
     /// Memory for kept and spare pages.
     fn stable_bytes(&self) -> u64 {
-        self.memory_bytes.map_or(u64::MAX, |bytes| bytes - bytes / LEAVING_PART)
+        self.memory_bytes
+            .map_or(u64::MAX, |bytes| bytes - self.passing_bytes.clamp(bytes / LEAVING_PART, bytes / PASSING_PART))
     }
 
     fn spare_limit_bytes(&self) -> u64 {
@@ -383,15 +392,22 @@ impl PagePolicy for Proportional {
         {
             self.leave(weakest);
         }
-        let slot = self
-            .leaving_victim(can_go)
-            .or_else(|| self.spare_victim(can_go))
-            .or_else(|| self.kept_victim(incoming, can_go))?;
+        let slot = match self.leaving_victim(can_go).or_else(|| self.spare_victim(can_go)) {
+            Some(slot) => slot,
+            None => {
+                let slot = self.kept_victim(incoming, can_go)?;
+                // All that are leaving are in use.
+                let needed_bytes = self.leaving.size_bytes() + self.pages.page_bytes(slot);
+                self.passing_bytes = self.passing_bytes.max(needed_bytes);
+                slot
+            }
+        };
         self.named = Some(self.pages.key(slot));
         self.named
     }
 
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
+        self.passing_bytes -= self.passing_bytes.div_ceil(PASSING_DECAY);
         self.lists.values_mut().for_each(|list| list.quota_bytes = 0);
         for (key, bytes) in quotas {
             self.lists.entry(*key).or_default().quota_bytes = *bytes;

@@ -22,6 +22,7 @@ struct Slow {
     names: Vec<Page>,
     quotas: BTreeMap<ListKey, u64>,
     memory_bytes: Option<u64>,
+    passing_bytes: u64,
     now: u64,
     reach_start: u64,
     named: Option<PageKey>,
@@ -50,7 +51,7 @@ impl Slow {
     }
 
     fn stable_bytes(&self) -> u64 {
-        self.memory_bytes.map_or(1 << 60, |bytes| bytes - bytes / 32)
+        self.memory_bytes.map_or(1 << 60, |bytes| bytes - self.passing_bytes.clamp(bytes / 32, bytes / 2))
     }
 
     fn limit_bytes(&self, list: ListKey) -> u64 {
@@ -226,13 +227,16 @@ impl PagePolicy for Slow {
         if let Some(own) = incoming.filter(|own| full(*own)) {
             lists.insert(0, own);
         }
-        let victim =
-            lists.into_iter().find_map(|list| weakest_first(self.of(list)).into_iter().find(|page| can_go(page.key)));
-        self.named = Some(victim?.key);
+        let victim = lists
+            .into_iter()
+            .find_map(|list| weakest_first(self.of(list)).into_iter().find(|page| can_go(page.key)))?;
+        self.passing_bytes = self.passing_bytes.max(bytes(&self.leaving) + victim.size_bytes);
+        self.named = Some(victim.key);
         self.named
     }
 
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
+        self.passing_bytes -= self.passing_bytes.div_ceil(16);
         self.quotas = quotas.iter().copied().filter(|quota| quota.1 > 0).collect();
         let lists: std::collections::BTreeSet<ListKey> = self.kept.iter().map(|page| page.list).collect();
         for list in lists {

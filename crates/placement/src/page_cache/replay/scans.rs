@@ -25,6 +25,20 @@ fn scans_that_come_again_find_what_fits_in_memory() {
 }
 
 #[test]
+fn much_that_is_read_ahead_in_little_memory_does_not_push_out_what_is_kept() {
+    for (quotas, least_hits) in [(&[][..], 45), (&[(0, 100)], 45), (&[(0, 40)], 38)] {
+        // Of 100 pages that there is memory for, half are those that readers have ahead.
+        let mut pool = Pool::new(PagePolicyName::Proportional.build(), 100, 48);
+        let mut hits = Vec::new();
+        for _ in 0..8 {
+            pool.set_quotas(quotas);
+            hits.push(pool.scan(0, 0..1000));
+        }
+        assert!(hits[3..].iter().all(|hits| *hits >= least_hits), "quotas {quotas:?}: {hits:?} of 52");
+    }
+}
+
+#[test]
 fn what_is_in_memory_is_spread_over_the_scan() {
     let quotas: [&[(u32, u64)]; 3] = [&[], &[(0, 480)], &[(0, 250)]];
     for quotas in quotas {
