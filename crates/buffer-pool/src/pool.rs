@@ -114,6 +114,12 @@ impl BufferPool {
         self.residents.lock().add_list()
     }
 
+    /// Gives a list of [`new_list`](Self::new_list) to something else: what was asked of it so far is not counted any more. Pages
+    /// that it still has, of sources that are going, are.
+    pub fn reuse_list(&self, list: ListKey) {
+        self.residents.lock().reuse_list(list);
+    }
+
     /// Lets another policy decide from now on. It learns of the pages in memory, not of how they were used, and of the quotas.
     pub fn set_policy(&self, policy: Box<dyn PagePolicy>) {
         self.residents.lock().set_policy(policy);

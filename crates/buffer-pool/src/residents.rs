@@ -83,6 +83,13 @@ impl Residents {
         list
     }
 
+    /// Forgets what was asked of a list.
+    pub(crate) fn reuse_list(&mut self, list: ListKey) {
+        if let Some(list) = self.list_mut(list) {
+            (list.hit_count, list.miss_count, list.read_bytes) = (0, 0, 0);
+        }
+    }
+
     fn list_mut(&mut self, list: ListKey) -> Option<&mut ListSnapshot> {
         self.lists.get_mut(list.0 as usize)
     }
