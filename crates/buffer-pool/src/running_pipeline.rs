@@ -23,6 +23,9 @@ pub struct PipelineStart {
     pub columns: Vec<(ListKey, u64)>,
     /// How many threads will work on it.
     pub thread_count: u32,
+    /// Whether what it waits for its reads shows what those of the database's storage cost: not if they are of another device, or
+    /// its waits are not known.
+    pub shows_storage: bool,
 }
 
 /// A piece of a pipeline's work, done by one thread.
@@ -114,6 +117,7 @@ pub(crate) struct Ended {
     pub(crate) took_ns: u64,
     /// Of that time, what each thread waited on average.
     pub(crate) waited_ns: u64,
+    pub(crate) shows_storage: bool,
 }
 
 impl Progress {
@@ -153,6 +157,7 @@ impl Progress {
             read_bytes: self.read_bytes,
             took_ns: now_ns.saturating_sub(self.begun_ns),
             waited_ns: self.waited_ns / u64::from(self.start.thread_count.max(1)),
+            shows_storage: self.start.shows_storage,
         })
     }
 

@@ -273,9 +273,9 @@ impl State {
     }
 
     fn learn(&mut self, ended: Ended) {
-        let Ended { read_bytes, took_ns, waited_ns, .. } = ended;
+        let Ended { read_bytes, took_ns, waited_ns, shows_storage, .. } = ended;
         let storage_ns = read_bytes as f64 / self.storage.bytes_per_s() * 1e9;
-        if storage_ns < CLEARLY_FASTER * took_ns.saturating_sub(waited_ns) as f64 {
+        if shows_storage && storage_ns < CLEARLY_FASTER * took_ns.saturating_sub(waited_ns) as f64 {
             self.reading.observe(read_bytes, waited_ns);
         }
     }
@@ -321,7 +321,13 @@ mod tests {
         /// A pipeline of two threads that reads so many bytes of each list.
         fn start(&self, signature: u64, lists: Range<usize>, bytes: u64) -> PipelineStart {
             let columns = self.lists[lists].iter().map(|list| (*list, bytes)).collect();
-            PipelineStart { signature, label: format!("plan {signature}").into(), columns, thread_count: 2 }
+            PipelineStart {
+                signature,
+                label: format!("plan {signature}").into(),
+                columns,
+                thread_count: 2,
+                shows_storage: true,
+            }
         }
 
         /// Runs one that works at `bytes_per_s` in all, reads a part of its bytes, and waits for each of these so long.

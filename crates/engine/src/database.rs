@@ -26,7 +26,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::folder::Folder;
 use crate::idle_work::IdleWork;
 use crate::memory_pool::BudgetPool;
-use crate::parquet_table::FooterCache;
+use crate::page_pool::PagePool;
+use crate::parquet_table::{FooterCache, ParquetPages};
 use crate::raw_table::schema_cache::SchemaCache;
 use crate::session::Session;
 use crate::settings::{SharedSettings, ThermoclineConfig};
@@ -73,6 +74,8 @@ pub struct Database {
     settings: Arc<SharedSettings>,
     schemas: SchemaCache,
     footers: Arc<FooterCache>,
+    pages: Arc<PagePool>,
+    parquet_pages: Arc<ParquetPages>,
     stores: OpenStores,
     catalogs: Arc<dyn CatalogProviderList>,
     runtime: Arc<RuntimeEnv>,
@@ -110,8 +113,10 @@ impl Database {
         };
         let cache = OperatorCache::new(cache_options, &budget, Arc::clone(&clock));
         let footers = FooterCache::new(&budget, Arc::clone(&clock));
+        let pages = PagePool::open(&budget, &clock)?;
+        let parquet_pages = ParquetPages::new(&pages, &budget, &clock);
         let column_tables = match &folder {
-            Some(folder) => Some(Arc::new(ColumnTables::open(folder.tables_path(), &budget, &clock)?)),
+            Some(folder) => Some(Arc::new(ColumnTables::open(folder.tables_path(), &budget, &clock, &pages)?)),
             None => None,
         };
         let settings = SharedSettings::new(
@@ -120,6 +125,7 @@ impl Database {
             &machine,
             options.eviction,
             trace,
+            Arc::clone(&pages),
             column_tables.clone(),
         );
         let settings = Arc::new(settings);
@@ -156,6 +162,8 @@ impl Database {
             settings,
             schemas: SchemaCache::default(),
             footers,
+            pages,
+            parquet_pages,
             stores: OpenStores::new(options.stores),
             catalogs: Arc::new(catalogs),
             runtime,
@@ -228,6 +236,16 @@ impl Database {
 
     pub(crate) fn footers(&self) -> &Arc<FooterCache> {
         &self.footers
+    }
+
+    /// What holds pages of column tables and Parquet files in memory.
+    pub(crate) fn pages(&self) -> &Arc<PagePool> {
+        &self.pages
+    }
+
+    /// The Parquet files whose pages are known there.
+    pub(crate) fn parquet_pages(&self) -> &Arc<ParquetPages> {
+        &self.parquet_pages
     }
 
     /// Stores that were opened by their URL.

@@ -3,6 +3,8 @@
 //! Everything below the engine reports through `DataFusionError` (it is the error type of the traits we implement), with
 //! our own errors kept as its source; [`Error`] adds the [`ErrorKind`] and keeps the chain.
 
+use std::sync::Arc;
+
 use datafusion::common::DataFusionError;
 use thermocline_budget::BudgetError;
 use thermocline_column_store::CatalogError;
@@ -106,14 +108,19 @@ impl From<CatalogError> for Error {
 /// Whether a file changed underneath, at whatever depth that was noticed.
 fn is_change(error: &(dyn std::error::Error + 'static)) -> bool {
     causes(error).any(|error| {
-        matches!(error.downcast_ref(), Some(MediumError::Changed { .. }))
+        matches!(medium_error(error), Some(MediumError::Changed { .. }))
             || matches!(error.downcast_ref(), Some(RawError::Truncated { .. }))
     })
 }
 
 /// Whether a medium has no room left, at whatever depth that was noticed.
 fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
-    causes(error).any(|error| matches!(error.downcast_ref(), Some(MediumError::OutOfSpace { .. })))
+    causes(error).any(|error| matches!(medium_error(error), Some(MediumError::OutOfSpace { .. })))
+}
+
+/// The medium's error, also if several who waited for one read share it.
+fn medium_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a MediumError> {
+    error.downcast_ref().or_else(|| error.downcast_ref::<Arc<MediumError>>().map(Arc::as_ref))
 }
 
 /// The error, what caused it, what caused that, and so on.

@@ -1,17 +1,21 @@
-//! `EXPLAIN CACHE query`: for each scan of a raw file or column table, what the caches would do and why.
+//! `EXPLAIN CACHE query`: for each scan of a raw file, column table or Parquet files, what the caches would do and why.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSource};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use thermocline_budget::format_bytes;
+use thermocline_buffer_pool::{BufferPool, PipelineStart, Tuner};
 use thermocline_operator_cache::{Explanation, ItemSummary};
 use thermocline_predicate::Conjunction;
 
 use crate::column_table::scan_exec::ColumnScanExec;
 use crate::database::Database;
+use crate::parquet_table::{ParquetScan, ScanSource};
 use crate::raw_table::scan_exec::RawScanExec;
 use crate::settings::ThermoclineConfig;
 
@@ -72,41 +76,30 @@ fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>, ro
         scans.push(scan);
     }
     if let Some(scan) = plan.downcast_ref::<ColumnScanExec>() {
-        rows.push(row_of_pages(scan));
+        rows.push(row_of_table(scan));
+    }
+    if let Some(exec) = plan.downcast_ref::<DataSourceExec>()
+        && let Some(config) = exec.data_source().downcast_ref::<FileScanConfig>()
+        && let Some(source) = config.file_source().downcast_ref::<ScanSource>()
+        && let Some(scan) = source.scan()
+    {
+        rows.push(row_of_files(source, scan));
     }
     for child in plan.children() {
         collect(child.as_ref(), scans, rows);
     }
 }
 
-/// What the buffer pool has of a scan's pages, and what that is expected to make of it.
-fn row_of_pages(exec: &ColumnScanExec) -> Row {
+/// The row of a scan of a column table.
+fn row_of_table(exec: &ColumnScanExec) -> Row {
     let scan = exec.scan();
     let pipeline = scan.pipeline(exec.columns(), 1);
-    let size_bytes: u64 = pipeline.columns.iter().map(|(_, bytes)| bytes).sum();
-    let table = &scan.table;
-    let held = table.pool.shares(&pipeline.columns);
-    let held_bytes: f64 = pipeline.columns.iter().map(|(list, bytes)| held.of(*list) * *bytes as f64).sum();
-    let decision = match held_bytes as u64 {
-        _ if !scan.uses_pool => "read",
-        held_bytes if held_bytes >= size_bytes => "hit",
-        0 => "read",
-        _ => "read rest",
+    let (decision, detail) = match scan.uses_pool {
+        true => of_pages(&pipeline, &scan.table.pool, &scan.table.tuner),
+        false => ("read", format!("thermocline.cache is off; {}", format_bytes(size_bytes(&pipeline)))),
     };
-    let mut detail = match scan.uses_pool {
-        true => format!("{} of {} in memory", format_bytes(held_bytes as u64), format_bytes(size_bytes)),
-        false => format!("thermocline.cache is off; {}", format_bytes(size_bytes)),
-    };
-    let last = table.tuner.last_ended(pipeline.signature);
-    if let Some(predicted_s) = table.tuner.predicted_s(pipeline.signature, &pipeline.columns) {
-        detail.push_str(&format!("; predicted to take {predicted_s:.3} s"));
-    }
-    if let Some(last) = last {
-        let predicted = last.predicted_s.map_or("nothing".to_string(), |predicted_s| format!("{predicted_s:.3} s"));
-        detail.push_str(&format!("; last time {:.3} s, predicted {predicted}", last.took_s));
-    }
     Row {
-        path: table.name.to_string(),
+        path: scan.table.name.to_string(),
         decision,
         item: String::new(),
         predicate: scan.predicate.to_string(),
@@ -114,6 +107,53 @@ fn row_of_pages(exec: &ColumnScanExec) -> Row {
         columns: exec.schema().fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", "),
         detail,
     }
+}
+
+/// The row of a scan of Parquet files, whose filter is told by `EXPLAIN`.
+fn row_of_files(source: &ScanSource, scan: &ParquetScan) -> Row {
+    let columns = source.columns();
+    let pipeline = scan.pipeline(&columns, 1);
+    let pool = scan.pool();
+    let (decision, detail) = match scan.kept_file_count() {
+        _ if !scan.uses_pool() => ("read", "thermocline.cache is off".to_string()),
+        0 => ("read", "written too recently to tell one version from the next".to_string()),
+        _ => of_pages(&pipeline, pool.pool(), pool.tuner()),
+    };
+    Row {
+        path: scan.name(),
+        decision,
+        item: String::new(),
+        predicate: source.filter().map(|filter| filter.to_string()).unwrap_or_default(),
+        residual: String::new(),
+        columns: scan.column_names(&columns).join(", "),
+        detail,
+    }
+}
+
+fn size_bytes(pipeline: &PipelineStart) -> u64 {
+    pipeline.columns.iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// What the buffer pool has of a scan's pages, and what that is expected to make of it.
+fn of_pages(pipeline: &PipelineStart, pool: &BufferPool, tuner: &Tuner) -> (&'static str, String) {
+    let size_bytes = size_bytes(pipeline);
+    let held = pool.shares(&pipeline.columns);
+    let held_bytes: f64 = pipeline.columns.iter().map(|(list, bytes)| held.of(*list) * *bytes as f64).sum();
+    let decision = match held_bytes as u64 {
+        held_bytes if held_bytes >= size_bytes => "hit",
+        0 => "read",
+        _ => "read rest",
+    };
+    let mut detail = format!("{} of {} in memory", format_bytes(held_bytes as u64), format_bytes(size_bytes));
+    let last = tuner.last_ended(pipeline.signature);
+    if let Some(predicted_s) = tuner.predicted_s(pipeline.signature, &pipeline.columns) {
+        detail.push_str(&format!("; predicted to take {predicted_s:.3} s"));
+    }
+    if let Some(last) = last {
+        let predicted = last.predicted_s.map_or("nothing".to_string(), |predicted_s| format!("{predicted_s:.3} s"));
+        detail.push_str(&format!("; last time {:.3} s, predicted {predicted}", last.took_s));
+    }
+    (decision, detail)
 }
 
 fn row(path: String, predicate: String, columns: String, explanation: Explanation, retained: &Conjunction) -> Row {

@@ -23,6 +23,7 @@ mod folder;
 mod idle_work;
 mod interruption;
 mod memory_pool;
+mod page_pool;
 mod parquet_table;
 mod planner;
 mod query;

@@ -26,6 +26,7 @@ use thermocline_raw::OnError;
 use crate::column_table::{ColumnTables, Reading};
 use crate::database::Eviction;
 use crate::error::Error;
+use crate::page_pool::PagePool;
 use crate::trace_file::TraceFile;
 
 /// How a file that grew since it was last read is treated.
@@ -45,6 +46,7 @@ pub struct SharedSettings {
     ram_bytes: u64,
     eviction: Eviction,
     trace: Arc<TraceFile>,
+    pages: Arc<PagePool>,
     column_tables: Option<Arc<ColumnTables>>,
     /// The setting as the user wrote it, and what it means.
     access: RwLock<(String, Arc<Access>)>,
@@ -59,6 +61,7 @@ impl SharedSettings {
         machine: &Machine,
         eviction: Eviction,
         trace: Arc<TraceFile>,
+        pages: Arc<PagePool>,
         column_tables: Option<Arc<ColumnTables>>,
     ) -> Self {
         Self {
@@ -67,21 +70,29 @@ impl SharedSettings {
             ram_bytes: machine.ram_bytes,
             eviction,
             trace,
+            pages,
             column_tables,
             access: RwLock::new((String::new(), Arc::new(Access::everything()))),
             locked: AtomicBool::new(false),
         }
     }
 
-    /// How pages of column tables are read; as by default if the database has no folder.
+    /// How pages are read, and which of them stay.
     fn reading(&self) -> Reading {
-        self.column_tables.as_ref().map(|tables| tables.reading()).unwrap_or_default()
+        let without_tables = || Reading { policy: self.pages.policy(), ..Reading::default() };
+        self.column_tables.as_ref().map_or_else(without_tables, |tables| tables.reading())
     }
 
     fn set_reading(&self, name: &str, reading: Reading) -> Result<()> {
         match &self.column_tables {
             Some(tables) => tables.set_reading(reading).map_err(Error::into_datafusion),
-            None => config_err!("{name}: this database has no folder, and so no pages"),
+            None if reading.simulated_bytes_per_s.is_some() => {
+                config_err!("{name}: this database has no folder, and so no column tables")
+            }
+            None => {
+                self.pages.set_policy(reading.policy);
+                Ok(())
+            }
         }
     }
 
@@ -109,7 +120,7 @@ impl SharedSettings {
 /// The `thermocline.…` settings of one session.
 #[derive(Debug, Clone)]
 pub struct ThermoclineConfig {
-    /// Whether results of raw scans are looked up in, and added to, the operator cache.
+    /// Whether scans use what is kept in memory, the operator cache and the buffer pool, and add to it.
     pub cache: bool,
     /// Run each query with and without caches and compare the answers.
     pub verify: bool,
@@ -350,7 +361,7 @@ impl ExtensionOptions for ThermoclineConfig {
             entry(
                 "page_policy",
                 self.shared.reading().policy.to_string(),
-                "which pages of column tables make room for others",
+                "which pages of column tables and Parquet files make room for others",
             ),
             entry(
                 "simulated_bandwidth",
@@ -362,7 +373,7 @@ impl ExtensionOptions for ThermoclineConfig {
                 self.shared.trace.describe(),
                 "the file that requests of the cache are recorded in, or none",
             ),
-            entry("cache", switch(self.cache), "whether raw scans use the operator cache"),
+            entry("cache", switch(self.cache), "whether scans use the operator cache and the buffer pool"),
             entry("verify", switch(self.verify), "run each query with and without caches and compare"),
             entry("sample_rows", sample_rows, "records that schema inference samples; -1 for all"),
             entry(

@@ -1,5 +1,5 @@
-//! System tables of what a database's folder holds: its tables, their columns and what of them is in memory, and the pipelines
-//! that have read them.
+//! System tables of what a database's folder holds, of the columns of its tables and of Parquet files and what of them is in
+//! memory, and of the pipelines that have read them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use super::system::Rows;
 use crate::column_table::OpenTable;
 use crate::database::Database;
 use crate::error::Error;
+use crate::page_pool::PagePool;
+use crate::parquet_table::{FilePages, PageColumn};
 use crate::raw_table::listing::external;
 
 /// What the folder names. Rows and bytes are those of column tables.
@@ -47,33 +49,38 @@ pub(super) fn tables(database: &Database) -> Result<RecordBatch> {
         .finish()
 }
 
-/// One column of an open table, with what the pool and the tuner say of it.
+/// One column of something whose pages go through the pool, with what the pool and the tuner say of it.
 struct Column {
-    table: Arc<OpenTable>,
-    index: usize,
+    schema: Option<String>,
+    table: String,
+    name: String,
+    data_type: String,
     size_bytes: u64,
     held: Option<ListSnapshot>,
     quota_bytes: Option<u64>,
     why: String,
 }
 
-/// The columns of all column tables. Opens those that are not open.
+/// The columns of all column tables, and those of the Parquet files that were read lately. Opens tables that are not open.
 pub(super) async fn columns(database: &Arc<Database>) -> Result<RecordBatch> {
-    let mut columns = Vec::new();
-    if let Some(tables) = database.column_tables() {
-        let tables = Arc::clone(tables);
-        let opening = tokio::task::spawn_blocking(move || tables.open_all());
-        let open = opening.await.map_err(external)?.map_err(Error::into_datafusion)?;
-        columns = of_tables(database, &open);
-    }
+    let open = match database.column_tables() {
+        Some(tables) => {
+            let tables = Arc::clone(tables);
+            let opening = tokio::task::spawn_blocking(move || tables.open_all());
+            opening.await.map_err(external)?.map_err(Error::into_datafusion)?
+        }
+        None => Vec::new(),
+    };
+    let lists = Lists::of(database.pages());
+    let mut columns: Vec<Column> = open.iter().flat_map(|table| of_table(table, &lists)).collect();
+    columns.extend(database.parquet_pages().files().iter().flat_map(|pages| of_file(pages, &lists)));
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let held = |column: &Column| column.held.as_ref().map_or(0, |held| held.held_bytes);
-    let field = |column: &Column| column.table.schema.field(column.index).clone();
     Rows::new()
-        .text("table_schema", columns.iter().map(|column| Some(&column.table.name.schema)))
-        .text("table_name", columns.iter().map(|column| Some(&column.table.name.name)))
-        .text("column_name", columns.iter().map(|column| Some(field(column).name().clone())))
-        .text("data_type", columns.iter().map(|column| Some(field(column).data_type().to_string())))
+        .text("table_schema", columns.iter().map(|column| column.schema.as_ref()))
+        .text("table_name", columns.iter().map(|column| Some(&column.table)))
+        .text("column_name", columns.iter().map(|column| Some(&column.name)))
+        .text("data_type", columns.iter().map(|column| Some(&column.data_type)))
         .integer("size_bytes", columns.iter().map(|column| column.size_bytes))
         .integer("held_bytes", columns.iter().map(held))
         .number("share_held", columns.iter().map(|column| Some(share(held(column), column.size_bytes))))
@@ -88,33 +95,73 @@ pub(super) async fn columns(database: &Arc<Database>) -> Result<RecordBatch> {
         .finish()
 }
 
-fn of_tables(database: &Database, open: &[Arc<OpenTable>]) -> Vec<Column> {
-    let Some(tables) = database.column_tables() else { return Vec::new() };
-    let lists: HashMap<ListKey, ListSnapshot> =
-        tables.pool().snapshot().lists.into_iter().map(|list| (list.list, list)).collect();
-    let decision = tables.tuner().decision();
-    let quotas: HashMap<ListKey, u64> = decision.quotas.iter().copied().collect();
-    let read: HashSet<ListKey> = decision.read.iter().copied().collect();
-    let policy = tables.reading().policy;
-    let mut columns = Vec::new();
-    for table in open {
-        for (index, list) in table.lists.iter().enumerate() {
-            let has_quotas = policy == PagePolicyName::Proportional;
-            let quota_bytes = has_quotas.then(|| quotas.get(list).copied().unwrap_or_default());
-            columns.push(Column {
-                table: Arc::clone(table),
-                index,
-                size_bytes: table.column_bytes(index),
-                held: lists.get(list).cloned(),
-                quota_bytes,
-                why: match quota_bytes {
-                    Some(bytes) => why(&decision, read.contains(list), bytes),
-                    None => format!("the policy is {policy}"),
-                },
-            });
+/// What is known of the pool's lists.
+struct Lists {
+    held: HashMap<ListKey, ListSnapshot>,
+    decision: Decision,
+    quotas: HashMap<ListKey, u64>,
+    read: HashSet<ListKey>,
+    policy: PagePolicyName,
+}
+
+impl Lists {
+    fn of(pages: &PagePool) -> Self {
+        let decision = pages.tuner().decision();
+        Self {
+            held: pages.pool().snapshot().lists.into_iter().map(|list| (list.list, list)).collect(),
+            quotas: decision.quotas.iter().copied().collect(),
+            read: decision.read.iter().copied().collect(),
+            decision,
+            policy: pages.policy(),
         }
     }
-    columns
+
+    /// What the pool has of a list, how much it is to keep, if the policy says that, and why.
+    fn state(&self, list: ListKey) -> (Option<ListSnapshot>, Option<u64>, String) {
+        let has_quotas = self.policy == PagePolicyName::Proportional;
+        let quota_bytes = has_quotas.then(|| self.quotas.get(&list).copied().unwrap_or_default());
+        let why = match quota_bytes {
+            Some(bytes) => why(&self.decision, self.read.contains(&list), bytes),
+            None => format!("the policy is {}", self.policy),
+        };
+        (self.held.get(&list).cloned(), quota_bytes, why)
+    }
+}
+
+fn of_table(table: &OpenTable, lists: &Lists) -> Vec<Column> {
+    let of_column = |(index, list): (usize, &ListKey)| {
+        let field = table.schema.field(index);
+        let (held, quota_bytes, why) = lists.state(*list);
+        Column {
+            schema: Some(table.name.schema.clone()),
+            table: table.name.name.clone(),
+            name: field.name().clone(),
+            data_type: field.data_type().to_string(),
+            size_bytes: table.column_bytes(index),
+            held,
+            quota_bytes,
+            why,
+        }
+    };
+    table.lists.iter().enumerate().map(of_column).collect()
+}
+
+/// A file is called by its path or URL, which is in no schema.
+fn of_file(pages: &Arc<FilePages>, lists: &Lists) -> Vec<Column> {
+    let of_column = |column: &PageColumn| {
+        let (held, quota_bytes, why) = lists.state(column.list);
+        Column {
+            schema: None,
+            table: pages.version().path.to_string(),
+            name: column.name.to_string(),
+            data_type: column.data_type.to_string(),
+            size_bytes: column.size_bytes,
+            held,
+            quota_bytes,
+            why,
+        }
+    };
+    pages.columns().iter().map(of_column).collect()
 }
 
 /// Why so much of a column is wanted.
@@ -133,9 +180,9 @@ fn why(decision: &Decision, is_read: bool, quota_bytes: u64) -> String {
     }
 }
 
-/// The pipelines that read column tables: the last that ended, the oldest first, and those that run.
+/// The pipelines that read pages: the last that ended, the oldest first, and those that run.
 pub(super) fn pipelines(database: &Database) -> Result<RecordBatch> {
-    let reports = database.column_tables().map(|tables| tables.tuner().pipelines()).unwrap_or_default();
+    let reports = database.pages().tuner().pipelines();
     Rows::new()
         .text("pipeline", reports.iter().map(|report| Some(report.label.as_ref())))
         .boolean("is_running", reports.iter().map(|report| report.is_running))

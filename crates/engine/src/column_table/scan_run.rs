@@ -89,6 +89,7 @@ impl ColumnScan {
             label: label.into(),
             columns: columns.iter().map(|&column| (self.table.lists[column], self.column_bytes(column))).collect(),
             thread_count: u32::try_from(thread_count).unwrap_or(u32::MAX),
+            shows_storage: true,
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::{Mutex, RwLock};
 use thermocline_budget::{Account, Budget, Purpose, Reservation};
-use thermocline_buffer_pool::{BufferPool, PoolOptions, RegisteredSource, Tuner, mapped_bytes};
+use thermocline_buffer_pool::{BufferPool, RegisteredSource, Tuner};
 use thermocline_column_store::{Catalog, Entry, EntryName, Manifest, PendingSegment, Segment, SegmentInfo};
 use thermocline_hardware::Clock;
 use thermocline_medium::{DirectMedium, DirectOptions, Medium, SystemSleep, Throttle, ThrottledMedium};
@@ -19,14 +19,12 @@ use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
 use super::pages::SegmentPages;
 use crate::error::{Error, Result};
+use crate::page_pool::PagePool;
 use crate::raw_table::listing::external;
 
 /// How often a table is looked up again that was changed while its segments were being opened. Each time means that
 /// a statement has ended in that moment, so it is as many as ever do.
 const OPEN_ATTEMPTS: usize = 64;
-
-/// What the pool takes from the budget at once, at least: a page of a large column or two.
-const LEAST_CHUNK_BYTES: u64 = 256 << 10;
 
 /// How pages are read, and which of them stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,8 +43,7 @@ pub(crate) struct ColumnTables {
     /// Where they are read from now: the same files.
     reading: RwLock<(Reading, Arc<dyn Medium>)>,
     clock: Arc<dyn Clock>,
-    pool: Arc<BufferPool>,
-    tuner: Arc<Tuner>,
+    pages: Arc<PagePool>,
     account: Account,
     open: Mutex<HashMap<EntryName, Arc<OpenTable>>>,
 }
@@ -100,35 +97,22 @@ impl OpenTable {
     }
 }
 
-/// A pool that takes its memory in pieces which are small beside all there is.
-fn pool_options(budget: &Budget) -> PoolOptions {
-    let most_bytes = budget.cache_limit_bytes().unwrap_or(u64::MAX).min(budget.limit_bytes());
-    let usual = PoolOptions::default();
-    let piece_bytes = (most_bytes / 64).next_power_of_two().clamp(LEAST_CHUNK_BYTES, usual.chunk_bytes);
-    PoolOptions { chunk_bytes: piece_bytes, ..usual }
-}
-
 impl ColumnTables {
-    /// Opens what a folder holds; the folder exists and is this process's alone.
+    /// Opens what a folder holds, to be read through `pages`; the folder exists and is this process's alone.
     ///
     /// # Errors
     /// The folder can't be read, or its manifest is damaged or of a newer format.
-    pub(crate) fn open(folder: &Path, budget: &Budget, clock: &Arc<dyn Clock>) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, budget: &Budget, clock: &Arc<dyn Clock>, pages: &Arc<PagePool>) -> Result<Self> {
         let medium: Arc<dyn Medium> = Arc::new(DirectMedium::open(folder).map_err(external)?);
         let catalog = Catalog::open(Arc::clone(&medium))?;
-        budget.observe_mapped(mapped_bytes);
-        let policy = PagePolicyName::default().build();
-        let pool = BufferPool::new(pool_options(budget), budget, policy, Arc::clone(clock)).map_err(external)?;
         let account = budget.account("column table directories", Purpose::Query);
-        let tuner = Tuner::new(Arc::clone(&pool), Arc::clone(clock));
         Ok(Self {
             catalog,
             folder: folder.to_path_buf(),
             reading: RwLock::new((Reading::default(), Arc::clone(&medium))),
             medium,
             clock: Arc::clone(clock),
-            pool,
-            tuner,
+            pages: Arc::clone(pages),
             account,
             open: Mutex::default(),
         })
@@ -159,24 +143,13 @@ impl ColumnTables {
         }
         *self.reading.write() = (reading, medium);
         self.open.lock().clear();
-        self.pool.clear();
-        self.pool.set_policy(reading.policy.build());
+        self.pages.set_policy(reading.policy);
         Ok(())
     }
 
     /// Where the tables' files are.
     pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
         &self.medium
-    }
-
-    /// What holds their pages in memory.
-    pub(crate) fn pool(&self) -> &Arc<BufferPool> {
-        &self.pool
-    }
-
-    /// What divides that memory among columns.
-    pub(crate) fn tuner(&self) -> &Arc<Tuner> {
-        &self.tuner
     }
 
     /// All entries as of now.
@@ -254,7 +227,7 @@ impl ColumnTables {
         let known = known.filter(|known| known.schema == *schema);
         let lists = match &known {
             Some(known) => Arc::clone(&known.lists),
-            None => schema.fields().iter().map(|_| self.pool.new_list()).collect(),
+            None => schema.fields().iter().map(|_| self.pages.pool().new_list()).collect(),
         };
         let mut segments = Vec::with_capacity(infos.len());
         for info in infos {
@@ -265,7 +238,7 @@ impl ColumnTables {
             });
         }
         let schema = Arc::clone(schema);
-        let (pool, tuner) = (Arc::clone(&self.pool), Arc::clone(&self.tuner));
+        let (pool, tuner) = (Arc::clone(self.pages.pool()), Arc::clone(self.pages.tuner()));
         let opened = Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner });
         self.open.lock().insert(name.clone(), Arc::clone(&opened));
         Ok(opened)
@@ -286,6 +259,6 @@ impl ColumnTables {
         let segment = Arc::new(segment);
         let footer = self.account.reserve_infallible(segment.resident_bytes() as u64);
         let pages = SegmentPages::new(name.clone(), Arc::clone(medium), Arc::clone(&segment), Arc::clone(lists));
-        Ok(OpenSegment { segment, source: self.pool.register(Arc::new(pages)), _footer: footer })
+        Ok(OpenSegment { segment, source: self.pages.pool().register(Arc::new(pages)), _footer: footer })
     }
 }

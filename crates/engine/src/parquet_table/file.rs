@@ -54,18 +54,23 @@ impl ParquetFile {
         Error::input(format!("{}: {what}", self.path())).into_datafusion()
     }
 
+    /// Refuses ranges that are none of the file's.
+    pub(super) fn check_ranges(&self, ranges: &[Range<u64>]) -> Result<()> {
+        let size_bytes = self.size_bytes();
+        match ranges.iter().find(|range| range.start > range.end || range.end > size_bytes) {
+            Some(Range { start, end }) => Err(self.error(format_args!(
+                "damaged Parquet file: it refers to bytes {start} to {end}, but has {size_bytes} bytes"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// The bytes of each range, in their order.
     ///
     /// # Errors
     /// A range outside the file; a file that changed since it was opened; failures of the system or the store.
     pub(super) async fn read(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
-        let size_bytes = self.size_bytes();
-        if let Some(range) = ranges.iter().find(|range| range.start > range.end || range.end > size_bytes) {
-            let Range { start, end } = range;
-            return Err(self.error(format_args!(
-                "damaged Parquet file: it refers to bytes {start} to {end}, but has {size_bytes} bytes"
-            )));
-        }
+        self.check_ranges(&ranges)?;
         match self {
             Self::Local(file) => {
                 let file = Arc::clone(file);
@@ -105,7 +110,7 @@ fn read_local(file: &PinnedFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, Me
 
 /// Refuses a file that was written since it was opened. Unlike raw files, a Parquet file is not read up to a size: growth
 /// means that it was rewritten. A moved change time alone is no write: renaming another file over this one does that, too.
-fn require_unwritten(file: &PinnedFile) -> Result<(), MediumError> {
+pub(super) fn require_unwritten(file: &PinnedFile) -> Result<(), MediumError> {
     let opened = file.version();
     let now = file.current_version()?;
     let mtime_ns = |stamp: &Stamp| match stamp {

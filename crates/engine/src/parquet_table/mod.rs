@@ -1,22 +1,32 @@
 //! Parquet files as tables, read through pinned files.
 //!
-//! Owns: reading and remembering footers ([`FooterCache`]), one schema for several files ([`schema`]), and the reader that
-//! DataFusion's Parquet scan gets its bytes from ([`reader`]). Does not own: decoding, pruning by statistics, page index and
-//! bloom filter, late materialisation and parallelism by byte range, which are DataFusion's `ParquetSource`; nor listing and
-//! opening files (`raw_table`).
+//! Owns: reading and remembering footers ([`FooterCache`]), one schema for several files ([`schema`]), files as pages of the
+//! buffer pool ([`ParquetPages`], `file_pages`, `chunk_grid`, `open_files`), and the reader that DataFusion's Parquet scan gets its
+//! bytes from ([`reader`]). Does not own: decoding, pruning by statistics, page index and bloom filter, late materialisation and
+//! parallelism by byte range, which are DataFusion's `ParquetSource`; nor listing and opening files (`raw_table`), nor which
+//! pages stay in memory (`buffer-pool`, `placement`).
 //!
 //! Invariants. A [`ParquetTable`] is made for one query from files that are already open, and answers from these: another
 //! file under the same name is not noticed, a change of the open file itself is an error. A footer is kept under the version
-//! of its file and never if that version was young when it was read. Every error names its file.
+//! of its file and never if that version was young when it was read; so are pages. Every error names its file.
 //!
 //! Concurrency: a table is shared by all partitions of its scan. Footers are parsed once per version, also when several
-//! queries ask at the same time. Local reads run on the runtime's blocking threads, as DataFusion's own do.
+//! queries ask at the same time, and pages are read once. Local reads run on the runtime's blocking threads, as DataFusion's
+//! own do.
+//!
+//! Paper: HPCache (DaMoN 2022), whose pages are of column tables; here a column chunk's bytes are, as they are stored.
 
+mod chunk_grid;
 mod file;
+mod file_pages;
 mod footer;
 mod footer_cache;
-mod named_errors;
+mod open_files;
+mod page_store;
 mod reader;
+mod scan;
+mod scan_meter;
+mod scan_source;
 mod schema;
 mod statistics;
 
@@ -38,9 +48,15 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 
 pub(crate) use file::ParquetFile;
+pub(crate) use file_pages::{FilePages, PageColumn};
 pub(crate) use footer_cache::FooterCache;
-use named_errors::NamedErrors;
+pub(crate) use page_store::ParquetPages;
 use reader::{OpenFile, OpenFileReaders};
+pub(crate) use scan::ParquetScan;
+pub(crate) use scan_source::ScanSource;
+
+use crate::query::QueryContext;
+use crate::settings::ThermoclineConfig;
 
 /// Footers read at the same time: enough to hide a store's latency, few enough for its rate limits.
 const CONCURRENT_FOOTERS: usize = 16;
@@ -50,6 +66,8 @@ const CONCURRENT_FOOTERS: usize = 16;
 pub(crate) struct ParquetTable {
     files: Vec<(ParquetFile, Arc<ParquetMetaData>)>,
     schema: SchemaRef,
+    /// Where what is read is kept; nowhere when absent.
+    store: Option<Arc<ParquetPages>>,
 }
 
 impl ParquetTable {
@@ -81,7 +99,12 @@ impl ParquetTable {
             }
             None => schema::merged(&files)?,
         };
-        Ok(Self { files, schema })
+        Ok(Self { files, schema, store: None })
+    }
+
+    /// The same table, read through `store` by sessions that use caches.
+    pub(crate) fn through(self, store: &Arc<ParquetPages>) -> Self {
+        Self { store: Some(Arc::clone(store)), ..self }
     }
 
     /// The columns of the table.
@@ -115,14 +138,26 @@ impl TableProvider for ParquetTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let of_files = statistics::of_files(&self.files, &self.schema)?;
         let of_table = statistics::merged(&of_files, &self.schema)?;
+        let config = session.config_options().extensions.get::<ThermoclineConfig>();
+        let uses_pool = config.is_none_or(|config| config.cache);
+        let pages_of = |(file, footer): &(ParquetFile, Arc<ParquetMetaData>)| {
+            self.store.as_ref().filter(|_| uses_pool).and_then(|store| store.of(file, footer))
+        };
+        let pages: Vec<Option<Arc<FilePages>>> = self.files.iter().map(pages_of).collect();
+        let scan = self.store.as_ref().zip(self.files.first()).map(|(store, (first, _))| {
+            let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
+            let kept = uses_pool.then(|| pages.iter().flatten().cloned().collect());
+            ParquetScan::new(store, &self.schema, (first.path(), self.files.len()), kept, context.plan_signature())
+        });
         let files = self
             .files
             .iter()
             .zip(of_files)
-            .map(|((file, footer), statistics)| {
+            .zip(pages)
+            .map(|(((file, footer), statistics), pages)| {
                 PartitionedFile::new(file.path().as_ref(), file.size_bytes())
                     .with_statistics(Arc::new(statistics))
-                    .with_extension(OpenFile::new(file.clone(), Arc::clone(footer)))
+                    .with_extension(OpenFile::new(file.clone(), Arc::clone(footer), pages))
             })
             .collect();
         let options = TableParquetOptions {
@@ -134,13 +169,13 @@ impl TableProvider for ParquetTable {
             .with_parquet_file_reader_factory(Arc::new(OpenFileReaders))
             .with_pushdown_filters(true);
         // Bytes come from the open files; the store is only what DataFusion wants to have looked up.
-        let config =
-            FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), NamedErrors::around(Arc::new(source)))
-                .with_file_groups(FileGroup::new(files).split_files(session.config().target_partitions()))
-                .with_statistics(of_table)
-                .with_projection_indices(projection.cloned())?
-                .with_limit(limit)
-                .build();
+        let source = ScanSource::new(Arc::new(source), scan.map(Arc::new));
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
+            .with_file_groups(FileGroup::new(files).split_files(session.config().target_partitions()))
+            .with_statistics(of_table)
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit)
+            .build();
         Ok(DataSourceExec::from_data_source(config))
     }
 }

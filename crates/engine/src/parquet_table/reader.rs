@@ -16,17 +16,21 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::file::ParquetFile;
+use super::file_pages::{FilePages, PageCounts};
+use super::scan_meter::FileMeter;
 
 /// What a scan needs of a file: travels with its [`PartitionedFile`], through every splitting of the file by byte ranges.
 #[derive(Debug, Clone)]
 pub(super) struct OpenFile {
     file: ParquetFile,
     footer: Arc<ParquetMetaData>,
+    /// Through which it is read, if the pool may keep what is read.
+    pages: Option<Arc<FilePages>>,
 }
 
 impl OpenFile {
-    pub(super) fn new(file: ParquetFile, footer: Arc<ParquetMetaData>) -> Self {
-        Self { file, footer }
+    pub(super) fn new(file: ParquetFile, footer: Arc<ParquetMetaData>, pages: Option<Arc<FilePages>>) -> Self {
+        Self { file, footer, pages }
     }
 
     /// Canonical path or URL.
@@ -51,14 +55,18 @@ impl ParquetFileReaderFactory for OpenFileReaders {
             .extension::<OpenFile>()
             .cloned()
             .ok_or_else(|| internal_datafusion_err!("{} is scanned without being open", partitioned_file.path()))?;
+        let counts = PageCounts::new(metrics, partition_index);
+        let meter = partitioned_file.extension::<Arc<FileMeter>>().cloned();
         let metrics = ParquetFileMetrics::new(partition_index, file.path(), metrics);
-        Ok(Box::new(OpenFileReader { file, metrics }))
+        Ok(Box::new(OpenFileReader { file, metrics, counts, meter }))
     }
 }
 
 struct OpenFileReader {
     file: OpenFile,
     metrics: ParquetFileMetrics,
+    counts: PageCounts,
+    meter: Option<Arc<FileMeter>>,
 }
 
 impl AsyncFileReader for OpenFileReader {
@@ -72,8 +80,18 @@ impl AsyncFileReader for OpenFileReader {
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
         async move {
-            let bytes = self.file.file.read(ranges).await.map_err(parquet_error)?;
-            self.metrics.bytes_scanned.add(bytes.iter().map(Bytes::len).sum());
+            let OpenFile { file, pages, .. } = &self.file;
+            let Some(pages) = pages else {
+                let bytes = file.read(ranges).await.map_err(parquet_error)?;
+                self.metrics.bytes_scanned.add(bytes.iter().map(Bytes::len).sum());
+                return Ok(bytes);
+            };
+            let (bytes, served) = pages.read(file, ranges, &self.counts).await.map_err(parquet_error)?;
+            let asked_bytes = bytes.iter().map(Bytes::len).sum();
+            self.metrics.bytes_scanned.add(asked_bytes);
+            if let Some(meter) = &self.meter {
+                meter.came(asked_bytes as u64, served);
+            }
             Ok(bytes)
         }
         .boxed()

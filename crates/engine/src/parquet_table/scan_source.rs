@@ -1,7 +1,8 @@
-//! Names the file in errors of the Parquet decoder.
+//! DataFusion's Parquet source with what it lacks: errors that name their file, and a meter for the buffer pool's tuner.
 //!
 //! DataFusion reports damaged pages as the decoder does, without saying in which of the table's files they are.
-//! [`NamedErrors`] is the Parquet source with the errors of each file's stream completed; everything else passes through.
+//! [`ScanSource`] completes the errors of each file's stream, and measures it where the scan goes through the pool;
+//! everything else passes through.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::parquet::errors::ParquetError;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
@@ -26,6 +29,8 @@ use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 
 use super::reader::OpenFile;
+use super::scan::ParquetScan;
+use super::scan_meter::{FileMeter, ScanRun};
 
 /// A file whose content the decoder refuses.
 #[derive(Debug, thiserror::Error)]
@@ -36,18 +41,41 @@ struct DamagedFile {
     source: ParquetError,
 }
 
-/// A file source that names the file in its errors.
-pub(super) struct NamedErrors {
+/// A file source that names the file in its errors, and is measured.
+pub(crate) struct ScanSource {
     inner: Arc<dyn FileSource>,
+    /// Absent where nothing comes through the pool.
+    scan: Option<Arc<ParquetScan>>,
 }
 
-impl NamedErrors {
-    pub(super) fn around(inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
-        Arc::new(Self { inner })
+impl ScanSource {
+    pub(super) fn new(inner: Arc<dyn FileSource>, scan: Option<Arc<ParquetScan>>) -> Arc<dyn FileSource> {
+        Arc::new(Self { inner, scan })
+    }
+
+    /// The scan, if it goes through the pool.
+    pub(crate) fn scan(&self) -> Option<&ParquetScan> {
+        self.scan.as_deref()
+    }
+
+    /// The table's columns that are read, for the answer or to filter by.
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        let mut columns = match self.inner.projection() {
+            Some(projection) => projection.column_indices(),
+            None => (0..self.table_schema().table_schema().fields().len()).collect(),
+        };
+        if let Some(filter) = self.inner.filter() {
+            columns.extend(collect_columns(&filter).iter().map(Column::index));
+        }
+        columns
+    }
+
+    fn around(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        Self::new(inner, self.scan.clone())
     }
 }
 
-impl FileSource for NamedErrors {
+impl FileSource for ScanSource {
     fn create_file_opener(
         &self,
         object_store: Arc<dyn ObjectStore>,
@@ -64,7 +92,9 @@ impl FileSource for NamedErrors {
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
         let inner = self.inner.create_morselizer(object_store, base_config, partition)?;
-        Ok(Box::new(NamingMorselizer { inner }))
+        let thread_count = base_config.file_groups.len();
+        let run = self.scan.as_ref().and_then(|scan| scan.run(&self.columns(), thread_count));
+        Ok(Box::new(ScanMorselizer { inner, run }))
     }
 
     fn table_schema(&self) -> &TableSchema {
@@ -72,7 +102,7 @@ impl FileSource for NamedErrors {
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        Self::around(self.inner.with_batch_size(batch_size))
+        self.around(self.inner.with_batch_size(batch_size))
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
@@ -105,7 +135,7 @@ impl FileSource for NamedErrors {
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let mut pushed = self.inner.try_pushdown_filters(filters, config)?;
-        pushed.updated_node = pushed.updated_node.map(Self::around);
+        pushed.updated_node = pushed.updated_node.map(|inner| self.around(inner));
         Ok(pushed)
     }
 
@@ -114,7 +144,7 @@ impl FileSource for NamedErrors {
         order: &[PhysicalSortExpr],
         eq_properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
-        Ok(self.inner.try_pushdown_sort(order, eq_properties)?.map(Self::around))
+        Ok(self.inner.try_pushdown_sort(order, eq_properties)?.map(|inner| self.around(inner)))
     }
 
     fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
@@ -122,7 +152,7 @@ impl FileSource for NamedErrors {
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
-        Ok(self.inner.try_pushdown_projection(projection)?.map(Self::around))
+        Ok(self.inner.try_pushdown_projection(projection)?.map(|inner| self.around(inner)))
     }
 
     fn apply_expressions(
@@ -134,61 +164,78 @@ impl FileSource for NamedErrors {
 }
 
 #[derive(Debug)]
-struct NamingMorselizer {
+struct ScanMorselizer {
     inner: Box<dyn Morselizer>,
+    run: Option<Arc<ScanRun>>,
 }
 
-impl Morselizer for NamingMorselizer {
-    fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
+impl Morselizer for ScanMorselizer {
+    fn plan_file(&self, mut file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
         let path = file
             .extension::<OpenFile>()
             .map_or_else(|| Arc::from(file.path().as_ref()), |open| Arc::clone(open.path()));
+        let meter = self.run.as_ref().map(FileMeter::new);
+        if let Some(meter) = &meter {
+            // To the reader that is made for this file.
+            file = file.with_extension(Arc::clone(meter));
+        }
         let inner = self.inner.plan_file(file).map_err(|error| named(error, &path))?;
-        Ok(Box::new(NamingPlanner { inner, path }))
+        Ok(Box::new(ScanPlanner { inner, context: FileContext { path, meter } }))
     }
 }
 
-#[derive(Debug)]
-struct NamingPlanner {
-    inner: Box<dyn MorselPlanner>,
+/// What the streams of one file share.
+#[derive(Debug, Clone)]
+struct FileContext {
     path: Arc<str>,
+    meter: Option<Arc<FileMeter>>,
 }
 
-impl MorselPlanner for NamingPlanner {
+#[derive(Debug)]
+struct ScanPlanner {
+    inner: Box<dyn MorselPlanner>,
+    context: FileContext,
+}
+
+impl MorselPlanner for ScanPlanner {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
-        let Self { inner, path } = *self;
-        let Some(mut plan) = inner.plan().map_err(|error| named(error, &path))? else {
+        let Self { inner, context } = *self;
+        let Some(mut plan) = inner.plan().map_err(|error| named(error, &context.path))? else {
             return Ok(None);
         };
         let morsels = plan.take_morsels().into_iter().map(|inner| {
-            let path = Arc::clone(&path);
-            Box::new(NamingMorsel { inner, path }) as Box<dyn Morsel>
+            let context = context.clone();
+            Box::new(ScanMorsel { inner, context }) as Box<dyn Morsel>
         });
         let planners = plan.take_ready_planners().into_iter().map(|inner| {
-            let path = Arc::clone(&path);
-            Box::new(Self { inner, path }) as Box<dyn MorselPlanner>
+            let context = context.clone();
+            Box::new(Self { inner, context }) as Box<dyn MorselPlanner>
         });
-        let mut named_plan = MorselPlan::new().with_morsels(morsels.collect()).with_planners(planners.collect());
+        let mut planned = MorselPlan::new().with_morsels(morsels.collect()).with_planners(planners.collect());
         if let Some(pending) = plan.take_pending_planner() {
-            named_plan.set_pending_planner(pending.map(move |planner| match planner {
-                Ok(inner) => Ok(Box::new(Self { inner, path }) as Box<dyn MorselPlanner>),
-                Err(error) => Err(named(error, &path)),
+            planned.set_pending_planner(pending.map(move |planner| match planner {
+                Ok(inner) => Ok(Box::new(Self { inner, context }) as Box<dyn MorselPlanner>),
+                Err(error) => Err(named(error, &context.path)),
             }));
         }
-        Ok(Some(named_plan))
+        Ok(Some(planned))
     }
 }
 
 #[derive(Debug)]
-struct NamingMorsel {
+struct ScanMorsel {
     inner: Box<dyn Morsel>,
-    path: Arc<str>,
+    context: FileContext,
 }
 
-impl Morsel for NamingMorsel {
+impl Morsel for ScanMorsel {
     fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
-        let Self { inner, path } = *self;
-        inner.into_stream().map(move |batch| batch.map_err(|error| named(error, &path))).boxed()
+        let Self { inner, context: FileContext { path, meter } } = *self;
+        let batches = inner.into_stream().map(move |batch| batch.map_err(|error| named(error, &path))).boxed();
+        match meter {
+            Some(meter) => meter.measured(batches).boxed(),
+            None => batches,
+        }
     }
 }
 

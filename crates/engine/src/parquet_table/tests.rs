@@ -25,6 +25,8 @@ use thermocline_medium::{PinnedFile, RemoteFile};
 
 use super::*;
 
+mod pages;
+
 const YEAR_NS: i64 = 365 * 24 * 3_600_000_000_000;
 
 /// A wall clock long after every file was written, so that no version is young.

@@ -191,9 +191,9 @@ impl TableProvider for RawTable {
         }
         if open.format == FileFormat::Parquet {
             let files = open.files.iter().map(|file| file.source.clone().into()).collect();
-            let table =
-                ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), Arc::clone(self.database.footers()))
-                    .await?;
+            let footers = Arc::clone(self.database.footers());
+            let table = ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), footers).await?;
+            let table = table.through(self.database.parquet_pages());
             return table.scan(session, projection, filters, limit).await;
         }
         let fields = self.fields();

@@ -261,7 +261,7 @@ impl ScanRun {
             let loading = tokio::task::spawn_blocking(move || cache.load_map(&request, &pinned));
             loading.await.map_err(external)?;
         }
-        if scan.config.cache && scan.database.column_tables().is_some() {
+        if scan.config.cache && scan.database.pages().holds_memory() {
             // Pages may have taken all there is while nothing else was asked for.
             scan.database.budget().make_room_for(cache.as_ref());
         }

@@ -427,6 +427,9 @@ async fn answers_do_not_depend_on_the_page_policy_or_the_speed_of_storage() {
         }
     }
     assert!(error(&session, "SET thermocline.page_policy = 'best'").await.contains("best"));
-    let message = error(&harness::session(), "SET thermocline.page_policy = 'lru'").await;
+    let without_folder = harness::session();
+    let message = error(&without_folder, "SET thermocline.simulated_bandwidth = '1GB'").await;
     assert!(message.contains("no folder"), "{message}");
+    rows(&without_folder, "SET thermocline.page_policy = 'lru'").await;
+    assert_eq!(rows(&without_folder, "SHOW thermocline.page_policy").await, ["thermocline.page_policy|lru"]);
 }

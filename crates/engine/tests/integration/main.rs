@@ -12,6 +12,7 @@ mod harness;
 mod interrupts;
 mod maps;
 mod membership;
+mod parquet_pages;
 mod remote;
 mod security;
 mod slt;
