@@ -32,6 +32,19 @@ fn a_page_is_a_hit_when_it_is_asked_for_again_and_the_same_bytes() {
 }
 
 #[test]
+fn a_list_that_is_given_to_something_else_counts_anew() {
+    let play = Play::new(1 << 20, None, &[5000, 4096]);
+    play.pinned(0);
+    play.pinned(0);
+    let list = play.pool.snapshot().lists[0].list;
+    play.pool.reuse_list(list);
+    play.pinned(1);
+    let list = play.pool.snapshot().lists[0].clone();
+    assert_eq!((list.hit_count, list.miss_count, list.read_bytes), (0, 1, 4096));
+    assert_eq!(list.page_count, 2, "what it has, it has");
+}
+
+#[test]
 fn two_who_wait_for_a_page_are_both_woken_and_it_is_checked_once() {
     let play = Play::new(1 << 20, None, &[4096]);
     play.hold(true);
