@@ -1,4 +1,4 @@
-//! Ctrl-C.
+//! Ctrl-C, and the signal that comes with writing too large a file.
 //!
 //! A thread of its own waits for SIGINT, so that the signal is seen at once even while every worker of the runtime is
 //! busy with a query. Whoever runs something waits on [`Interrupt::next`] beside it.
@@ -8,6 +8,10 @@ use std::sync::mpsc;
 
 use tokio::sync::watch;
 
+/// SIGXFSZ, on every Linux but that of MIPS, and on macOS. Unless it is taken over, a file that reaches the limit on the size of
+/// files (`ulimit -f`) ends the process; once it is, the write that would go beyond fails, and the statement with it.
+const FILE_TOO_LARGE: i32 = 25;
+
 /// Tells of each SIGINT since it was last asked. Clones count for themselves.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt {
@@ -15,7 +19,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes SIGINT over from its default action, for the rest of the process's life.
+    /// Takes SIGINT and SIGXFSZ over from their default action, for the rest of the process's life.
     ///
     /// # Errors
     /// When the thread or the signal handler cannot be set up.
@@ -56,7 +60,8 @@ fn wait_for_signals(sender: &watch::Sender<u64>, ready: &mpsc::Sender<io::Result
     };
     runtime.block_on(async {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut signals = match signal(SignalKind::interrupt()) {
+        let taken_over = signal(SignalKind::from_raw(FILE_TOO_LARGE)).and_then(|_| signal(SignalKind::interrupt()));
+        let mut signals = match taken_over {
             Ok(signals) => signals,
             Err(error) => {
                 let _ = ready.send(Err(error));

@@ -123,8 +123,8 @@ pub enum MediumError {
         /// Where the file ends.
         size_bytes: u64,
     },
-    /// The device, or the user's share of it, is full.
-    #[error("{path}: cannot {action}: {source}; free some space there, or use another folder")]
+    /// The device, or the user's share of it, is full, or the file as large as the system lets it be.
+    #[error("{path}: cannot {action}: {source}; {}", room_advice(.source))]
     OutOfSpace {
         /// The path, or the name within its medium.
         path: String,
@@ -176,7 +176,7 @@ impl MediumError {
                 Self::NotFound { path: shown, working_folder }
             }
             io::ErrorKind::PermissionDenied => Self::PermissionDenied { path: shown, source: Box::new(source) },
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::OutOfSpace { path: shown, action: action.into(), source }
             }
             _ => Self::Io { path: shown, action: action.into(), source },
@@ -186,6 +186,14 @@ impl MediumError {
     /// The error for a call on the object at `url` that failed; `action` completes "cannot …".
     pub(crate) fn from_store(url: &str, action: impl Into<String>, source: object_store::Error) -> Self {
         store_failure::explain(url.to_owned(), action.into(), source)
+    }
+}
+
+/// What makes room, by what is short.
+fn room_advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::FileTooLarge => "raise the limit on the size of files, or write less at once",
+        _ => "free some space there, or use another folder",
     }
 }
 
@@ -206,6 +214,11 @@ mod tests {
         assert!(matches!(mapped(libc::EIO), MediumError::Io { .. }));
         assert!(matches!(mapped(libc::ENOSPC), MediumError::OutOfSpace { .. }));
         assert!(matches!(mapped(libc::EDQUOT), MediumError::OutOfSpace { .. }));
+        assert!(matches!(mapped(libc::EFBIG), MediumError::OutOfSpace { .. }));
+        assert!(
+            mapped(libc::EFBIG).to_string().ends_with("raise the limit on the size of files, or write less at once")
+        );
+        assert!(mapped(libc::ENOSPC).to_string().ends_with("free some space there, or use another folder"));
         for code in [libc::ENOENT, libc::EACCES, libc::EIO] {
             assert!(mapped(code).to_string().starts_with("/data/x.csv: "), "{}", mapped(code));
         }

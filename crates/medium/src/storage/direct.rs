@@ -18,6 +18,7 @@ mod read_progress;
 mod read_threads;
 #[cfg(target_os = "linux")]
 mod ring;
+mod size_limit;
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::read_progress::{REPEATS_MAX, ReadProgress, Verdict, is_aligned};
+use super::size_limit;
 use crate::storage::medium::read_only;
 use crate::{MediumError, Result};
 
@@ -113,6 +114,8 @@ impl DirectFile {
         if !self.is_writable {
             return Err(read_only(&self.path.display().to_string()));
         }
+        size_limit::require_allowed(offset_bytes, bytes.len())
+            .map_err(|source| self.failed(format!("write {} bytes at byte {offset_bytes}", bytes.len()), source))?;
         let mut done = 0;
         let mut direct_allowed = true;
         let mut repeat_count = 0_u32;
