@@ -131,6 +131,11 @@ pub enum CatalogError {
         /// What failed then.
         reason: String,
     },
+    /// The catalog was opened to read alone.
+    #[error(
+        "no change can be made: the database is open to be read alone; open it for changes, where nobody else has it open"
+    )]
+    ReadOnly,
     /// Numbers have run out: nobody gets there but by a manifest made by hand.
     #[error("manifest: {what} is {found}, expected less: none is left")]
     Exhausted {

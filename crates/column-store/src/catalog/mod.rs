@@ -2,7 +2,8 @@
 //!
 //! **Owns**: which names there are and what they stand for ([`Manifest`]); the manifest's bytes (`docs/formats/manifest.md`);
 //! the names of segment files, and removing those that nothing names any more. **Does not own**: what is in segments
-//! (`segment`), what definitions mean, who may have the database open (one catalog at a time; its folder's lock is `engine`'s).
+//! (`segment`), what definitions mean, who may have the database open (one catalog that makes changes, or any number that read;
+//! its folder's lock is `engine`'s).
 //!
 //! **Invariants**
 //! - A change that was acknowledged survives every crash, one that was not is there whole or not at all, and there is
@@ -11,6 +12,7 @@
 //!   known which of the two a crash would leave: the catalog goes on with the old one, keeps the files of both, and refuses
 //!   changes until it is opened again, which settles it.
 //! - A damaged manifest is an error, and so is one that is missing beside segments; neither is ever an empty database.
+//! - A catalog that is opened to read alone changes nothing on its medium, not even what a crash has left.
 //!
 //! **Concurrency**: snapshots are taken at any time and never change. Changes are made one after the other. Dropping a table
 //! removes its files at once: who has opened them reads on, who has not finds them gone.
@@ -67,35 +69,20 @@ impl Catalog {
     /// Reads the manifest, if there is one, and removes segments that it does not name, which a crash has left.
     /// Files of other names are left alone.
     ///
-    /// There may be one catalog of a medium at a time.
+    /// There may be one such catalog of a medium at a time, and none that reads beside it.
     ///
     /// # Errors
     /// Failures of the medium; a manifest that is damaged, of a newer version, missing or not that of these segments. Then
     /// nothing is changed.
     pub fn open(medium: Arc<dyn Medium>) -> Result<Self, CatalogError> {
-        let names = medium.list()?;
-        let found = manifest_file::read(medium.as_ref())?;
-        let is_new = found.is_none();
-        let manifest = found.unwrap_or_default();
-        let segments: Vec<(u64, &str)> =
-            names.iter().filter_map(|name| Some((number_of(name)?, name.as_str()))).collect();
-        if let Some((number, segment)) = segments.iter().max()
-            && *number >= manifest.next_file
-        {
-            let segment = (*segment).to_owned();
-            return Err(if is_new {
-                CatalogError::Missing { segment, segment_count: segments.len() }
-            } else {
-                CatalogError::Older { segment, next_file: manifest.next_file }
-            });
-        }
+        let Found { names, manifest, is_new } = Found::on(medium.as_ref())?;
         if !is_new {
             // Who put this manifest in place may have had no time to make that safe. Before it is, an older one may come
             // back, which names other segments.
             medium.sync_namespace()?;
         }
         let named: BTreeSet<&str> = manifest.segments().map(|(_, segment)| segment.name.as_str()).collect();
-        for (_, name) in segments.iter().filter(|(_, name)| !named.contains(name)) {
+        for name in names.iter().filter(|name| number_of(name).is_some() && !named.contains(name.as_str())) {
             // One that can't be removed takes room and does no harm.
             let _ = medium.remove(name);
         }
@@ -103,6 +90,19 @@ impl Catalog {
             manifest_file::discard(medium.as_ref());
         }
         Ok(Self { shared: Arc::new(Shared::new(medium, manifest)) })
+    }
+
+    /// Reads the manifest, if there is one, and touches nothing: what a crash has left stays for who opens the medium to
+    /// change it. Changes are refused.
+    ///
+    /// There may be any number of such catalogs of a medium, while there is none that makes changes. A change that was
+    /// being acknowledged when the machine lost power may be read here and yet be lost in the next such loss.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_read_only(medium: Arc<dyn Medium>) -> Result<Self, CatalogError> {
+        let Found { manifest, .. } = Found::on(medium.as_ref())?;
+        Ok(Self { shared: Arc::new(Shared::read_only(medium, manifest)) })
     }
 
     /// The catalog as it is now. Costs no I/O and waits for none.
@@ -136,11 +136,41 @@ impl Catalog {
     /// opened again.
     pub fn commit<R, E: From<CatalogError>>(&self, edit: impl FnOnce(&mut Manifest) -> Result<R, E>) -> Result<R, E> {
         let _turn = self.shared.turn();
-        self.shared.require_certain()?;
+        self.shared.require_changeable()?;
         let mut edited = Manifest::clone(&self.snapshot());
         let result = edit(&mut edited)?;
         self.shared.commit(edited)?;
         Ok(result)
+    }
+}
+
+/// What a medium has when a catalog of it is opened.
+struct Found {
+    /// All its files.
+    names: Vec<String>,
+    manifest: Manifest,
+    /// Whether it has no manifest yet.
+    is_new: bool,
+}
+
+impl Found {
+    fn on(medium: &dyn Medium) -> Result<Self, CatalogError> {
+        let names = medium.list()?;
+        let found = manifest_file::read(medium)?;
+        let is_new = found.is_none();
+        let manifest = found.unwrap_or_default();
+        let segments = names.iter().filter_map(|name| Some((number_of(name)?, name.as_str())));
+        if let Some((number, segment)) = segments.clone().max()
+            && number >= manifest.next_file
+        {
+            let segment = segment.to_owned();
+            return Err(if is_new {
+                CatalogError::Missing { segment, segment_count: segments.count() }
+            } else {
+                CatalogError::Older { segment, next_file: manifest.next_file }
+            });
+        }
+        Ok(Self { names, manifest, is_new })
     }
 }
 

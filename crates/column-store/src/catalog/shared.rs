@@ -39,22 +39,41 @@ struct Files {
     next_number: u64,
     /// Names that were given, and neither named by a manifest nor given up.
     pending: BTreeSet<String>,
-    /// Why nothing more may be written.
-    doubt: Option<String>,
+    /// Why nothing may be written, or nothing more.
+    refusal: Option<Refusal>,
+}
+
+/// Why a catalog takes no changes.
+#[derive(Debug)]
+enum Refusal {
+    /// It was opened to read alone.
+    ReadOnly,
+    /// What failed when it could not be known whether a change was saved.
+    Doubt(String),
 }
 
 impl Files {
-    fn require_certain(&self) -> Result<(), CatalogError> {
-        match &self.doubt {
+    fn require_changeable(&self) -> Result<(), CatalogError> {
+        match &self.refusal {
             None => Ok(()),
-            Some(reason) => Err(CatalogError::Refused { reason: reason.clone() }),
+            Some(Refusal::ReadOnly) => Err(CatalogError::ReadOnly),
+            Some(Refusal::Doubt(reason)) => Err(CatalogError::Refused { reason: reason.clone() }),
         }
     }
 }
 
 impl Shared {
     pub(super) fn new(medium: Arc<dyn Medium>, manifest: Manifest) -> Self {
-        let files = Files { next_number: manifest.next_file, pending: BTreeSet::new(), doubt: None };
+        Self::with(medium, manifest, None)
+    }
+
+    /// One that takes no changes.
+    pub(super) fn read_only(medium: Arc<dyn Medium>, manifest: Manifest) -> Self {
+        Self::with(medium, manifest, Some(Refusal::ReadOnly))
+    }
+
+    fn with(medium: Arc<dyn Medium>, manifest: Manifest, refusal: Option<Refusal>) -> Self {
+        let files = Files { next_number: manifest.next_file, pending: BTreeSet::new(), refusal };
         Self { medium, published: RwLock::new(Arc::new(manifest)), turn: Mutex::new(()), files: Mutex::new(files) }
     }
 
@@ -71,14 +90,14 @@ impl Shared {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn require_certain(&self) -> Result<(), CatalogError> {
-        self.files().require_certain()
+    pub(super) fn require_changeable(&self) -> Result<(), CatalogError> {
+        self.files().require_changeable()
     }
 
     /// A name that was never given before, for a segment that is pending from now on.
     pub(super) fn give_name(&self) -> Result<String, CatalogError> {
         let mut files = self.files();
-        files.require_certain()?;
+        files.require_changeable()?;
         let published = self.published();
         if files.next_number >= published.next_file {
             let mut reserving = Manifest::clone(&published);
@@ -96,8 +115,8 @@ impl Shared {
     /// Removes a segment that no manifest names. Does nothing for one that was committed.
     pub(super) fn give_up(&self, name: &str) {
         let mut files = self.files();
-        let is_doubtful = files.doubt.is_some();
-        if files.pending.remove(name) && !is_doubtful {
+        let may_remove = files.refusal.is_none();
+        if files.pending.remove(name) && may_remove {
             drop(files);
             self.remove(name);
         }
@@ -113,7 +132,7 @@ impl Shared {
         let mut files = self.files();
         // An edit may have taken so long that names were reserved meanwhile. Entries only change with the turn.
         let published = self.published();
-        files.require_certain()?;
+        files.require_changeable()?;
         if edited.entries == published.entries {
             return Ok(());
         }
@@ -149,7 +168,7 @@ impl Shared {
 }
 
 fn doubt(files: &mut Files, source: MediumError) -> CatalogError {
-    files.doubt = Some(source.to_string());
+    files.refusal = Some(Refusal::Doubt(source.to_string()));
     CatalogError::InDoubt { source }
 }
 

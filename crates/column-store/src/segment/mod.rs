@@ -53,7 +53,7 @@ mod row_group;
 mod row_group_builder;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 pub use directory::{PagePlace, RowGroup};

@@ -4,4 +4,6 @@ mod changes;
 mod crashes;
 mod damage;
 mod faults;
+mod forgetful;
+mod segments;
 mod story;

@@ -8,8 +8,9 @@ use thermocline_medium::Medium;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::changes::{columns, name, view, write_segment};
+use super::segments;
 use crate::SegmentInfo;
-use crate::catalog::{Catalog, CatalogError, ColumnTable, Entry, EntryName, Manifest};
+use crate::catalog::{Catalog, CatalogError, ColumnTable, Entry, EntryName, Manifest, PendingSegment};
 
 pub(super) type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -34,18 +35,54 @@ impl Record {
     }
 }
 
+/// What the changes write as segments, and how it is told that one is whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segments {
+    pub(super) what: &'static str,
+    pub(super) write: fn(&Arc<dyn Medium>, &PendingSegment) -> Outcome<SegmentInfo>,
+    pub(super) require_whole: fn(&Arc<dyn Medium>, &SegmentInfo) -> Outcome,
+}
+
+/// Files that only the catalog's tests know.
+pub(super) const STAND_INS: Segments =
+    Segments { what: "stand-ins", write: write_stand_in, require_whole: require_whole_stand_in };
+
+/// Segments as tables have them, read page by page and compared with the rows that were written.
+pub(super) const REAL: Segments =
+    Segments { what: "real segments", write: segments::write, require_whole: segments::require_whole };
+
+fn write_stand_in(medium: &Arc<dyn Medium>, pending: &PendingSegment) -> Outcome<SegmentInfo> {
+    Ok(write_segment(medium.as_ref(), pending)?)
+}
+
+fn require_whole_stand_in(medium: &Arc<dyn Medium>, segment: &SegmentInfo) -> Outcome {
+    let file = medium.open(&segment.name)?;
+    let mut content = vec![0; medium.size_bytes(&file)? as usize];
+    medium.read_at(&file, 0, &mut content)?;
+    if content.len() as u64 != segment.size_bytes || xxh3_64(&content) != segment.footer_checksum {
+        return Err(format!("{} is torn", segment.name).into());
+    }
+    Ok(())
+}
+
 pub(super) const STEP_COUNT: usize = 7;
 
 /// Makes one change: table, insert, view, replaced table, external table, dropped table, changed view.
-pub(super) fn step(step: usize, catalog: &Catalog, medium: &Arc<dyn Medium>, record: &mut Record) -> Outcome {
+pub(super) fn step(
+    segments: Segments,
+    step: usize,
+    catalog: &Catalog,
+    medium: &Arc<dyn Medium>,
+    record: &mut Record,
+) -> Outcome {
     let pending = if matches!(step, 0 | 1 | 3) { Some(catalog.new_segment()?) } else { None };
-    let mut segments = Vec::new();
+    let mut new = Vec::new();
     if let Some(pending) = &pending {
         record.given.insert(pending.name().to_owned());
-        segments.push(write_segment(medium.as_ref(), pending)?);
+        new.push((segments.write)(medium, pending)?);
     }
     catalog.commit(|manifest| {
-        edit(step, manifest, segments);
+        edit(step, manifest, new);
         record.issued.push(manifest.entries.clone());
         Ok::<_, CatalogError>(())
     })?;
@@ -75,26 +112,24 @@ fn edit(step: usize, manifest: &mut Manifest, new: Vec<SegmentInfo>) {
 }
 
 /// All changes, one after the other, each with the catalog as it is after those before.
-pub(super) fn work(medium: &Arc<dyn Medium>, record: &mut Record) -> Outcome {
+pub(super) fn work(segments: Segments, medium: &Arc<dyn Medium>, record: &mut Record) -> Outcome {
     let catalog = Catalog::open(Arc::clone(medium))?;
     for index in 0..STEP_COUNT {
-        step(index, &catalog, medium, record)?;
+        step(segments, index, &catalog, medium, record)?;
     }
     Ok(())
 }
 
+/// Whether the segments that the manifest names are those that were written.
+pub(super) fn require_segments(segments: Segments, medium: &Arc<dyn Medium>, manifest: &Manifest) -> Outcome {
+    manifest.segments().try_for_each(|(_, segment)| (segments.require_whole)(medium, segment))
+}
+
 /// Whether the segments that the manifest names are those that were written, and nothing else is there.
-pub(super) fn require_whole(medium: &dyn Medium, manifest: &Manifest) -> Outcome {
+pub(super) fn require_whole(segments: Segments, medium: &Arc<dyn Medium>, manifest: &Manifest) -> Outcome {
+    require_segments(segments, medium, manifest)?;
     let mut expected: BTreeSet<String> = (manifest.version() > 0).then(|| "manifest".to_owned()).into_iter().collect();
-    for (_, segment) in manifest.segments() {
-        let file = medium.open(&segment.name)?;
-        let mut content = vec![0; medium.size_bytes(&file)? as usize];
-        medium.read_at(&file, 0, &mut content)?;
-        if content.len() as u64 != segment.size_bytes || xxh3_64(&content) != segment.footer_checksum {
-            return Err(format!("{} is torn", segment.name).into());
-        }
-        expected.insert(segment.name.clone());
-    }
+    expected.extend(manifest.segments().map(|(_, segment)| segment.name.clone()));
     let found: BTreeSet<String> = medium.list()?.into_iter().collect();
     if found != expected {
         return Err(format!("found {found:?}, expected {expected:?}").into());

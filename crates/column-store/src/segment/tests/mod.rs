@@ -2,4 +2,4 @@ mod crashes;
 mod damage;
 mod round_trip;
 mod row_groups;
-mod tables;
+pub(crate) mod tables;

@@ -66,7 +66,7 @@ pub(super) fn batch(random: &mut Random, schema: &SchemaRef, row_count: usize) -
 
 /// What a segment was made of.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     pub(super) schema: SchemaRef,
     /// Of each row group all rows in one batch.
     pub(super) row_groups: Vec<RecordBatch>,
@@ -92,7 +92,7 @@ impl Table {
     }
 
     /// Of these batches of each row group.
-    pub(super) fn of(schema: &SchemaRef, batches: &[Vec<RecordBatch>]) -> Self {
+    pub(crate) fn of(schema: &SchemaRef, batches: &[Vec<RecordBatch>]) -> Self {
         let encoded = batches.iter().map(|batches| EncodedRowGroup::encode(schema, batches).unwrap()).collect();
         let row_groups = batches.iter().map(|batches| concat_batches(schema, batches).unwrap()).collect();
         Self { schema: Arc::clone(schema), row_groups, encoded }
@@ -110,7 +110,7 @@ impl Table {
         Self::of(&schema, &[batch(0), batch(17)])
     }
 
-    pub(super) fn write(&self, medium: &Arc<dyn Medium>, name: &str) -> Result<SegmentInfo, SegmentError> {
+    pub(crate) fn write(&self, medium: &Arc<dyn Medium>, name: &str) -> Result<SegmentInfo, SegmentError> {
         let mut writer = SegmentWriter::create(Arc::clone(medium), name, Arc::clone(&self.schema))?;
         for row_group in &self.encoded {
             writer.append(row_group)?;
@@ -119,7 +119,7 @@ impl Table {
     }
 
     /// Reads everything page by page: an error, or whether it is this table.
-    pub(super) fn compare(&self, medium: &Arc<dyn Medium>, info: &SegmentInfo) -> Result<bool, SegmentError> {
+    pub(crate) fn compare(&self, medium: &Arc<dyn Medium>, info: &SegmentInfo) -> Result<bool, SegmentError> {
         let segment = Segment::open(medium.as_ref(), info, &self.schema)?;
         if *segment.schema() != self.schema || segment.row_groups().len() != self.row_groups.len() {
             return Ok(false);
