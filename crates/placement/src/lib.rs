@@ -17,3 +17,4 @@ pub mod broker;
 pub mod column_encoding;
 pub mod operator_cache;
 pub mod page_cache;
+pub mod segment_merging;
