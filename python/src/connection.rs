@@ -40,14 +40,15 @@ impl Amount {
 /// is how many parts a query runs in, one per core when absent. `eviction` names the policy by which cached results make
 /// room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb". `database`
 /// is the folder in which it keeps tables, views and what spares work the next time, made if its parent is there, and open in one
-/// process at a time; nothing is kept on disk where it is None or ":memory:".
+/// process at a time; nothing is kept on disk where it is None or ":memory:". With `read_only` the folder must be there, any
+/// number of processes may have it open so, and nothing in it is changed.
 ///
 /// >>> import thermocline
 /// >>> db = thermocline.connect(memory="1GB")
 /// >>> db.sql("SELECT 1 + 1 AS two").fetchall()
 /// [(2,)]
 #[pyfunction]
-#[pyo3(signature = (database = None, memory = None, cache_memory = None, threads = None, eviction = None))]
+#[pyo3(signature = (database = None, memory = None, cache_memory = None, threads = None, eviction = None, read_only = false))]
 pub(crate) fn connect(
     py: Python<'_>,
     database: Option<PathBuf>,
@@ -55,6 +56,7 @@ pub(crate) fn connect(
     cache_memory: Option<Amount>,
     threads: Option<usize>,
     eviction: Option<&str>,
+    read_only: bool,
 ) -> PyResult<Connection> {
     if threads == Some(0) {
         return Err(InputError::new_err("threads=0: expected at least 1"));
@@ -67,7 +69,8 @@ pub(crate) fn connect(
         let mut builder = SessionBuilder::new()
             .allocated_bytes(allocator::allocated_bytes)
             .on_scarcity(allocator::heed_scarcity)
-            .eviction(eviction);
+            .eviction(eviction)
+            .read_only(read_only);
         if let Some(folder) = database.filter(|folder| folder.as_os_str() != ":memory:") {
             builder = builder.database(folder);
         }

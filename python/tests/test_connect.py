@@ -73,6 +73,30 @@ def test_tables_of_a_folder_are_there_the_next_time(tmp_path):
             db.sql("SELECT * FROM frame").fetchall()
 
 
+def test_any_number_of_connections_read_a_folder_and_none_changes_it(tmp_path):
+    folder = tmp_path / "kept.db"
+    with thermocline.connect(folder) as db:
+        db.sql("CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 1000)")
+        with pytest.raises(thermocline.InputError, match="open for changes in this process already"):
+            thermocline.connect(folder, read_only=True)
+    first, second = (thermocline.connect(folder, read_only=True) for _ in range(2))
+    with first, second:
+        for db in [first, second]:
+            assert db.sql("SELECT count(*), sum(i) FROM t").fetchall() == [(1000, 500500)]
+        with pytest.raises(thermocline.InputError, match=r"public\.t cannot be made, changed or dropped.*read-only"):
+            first.sql("DROP TABLE t")
+        first.register("frame", first.sql("SELECT 1 AS i").arrow())
+        assert first.sql("SELECT count(*) FROM t JOIN frame USING (i)").fetchall() == [(1,)]
+        with pytest.raises(thermocline.InputError, match="open for reading in"):
+            thermocline.connect(folder)
+    for nowhere in [None, ":memory:"]:
+        with pytest.raises(thermocline.InputError, match="needs a folder"):
+            thermocline.connect(nowhere, read_only=True)
+    with pytest.raises(thermocline.InputError, match="not made where it is to be read"):
+        thermocline.connect(tmp_path / "missing.db", read_only=True)
+    assert not (tmp_path / "missing.db").exists()
+
+
 def test_a_folder_of_other_files_is_no_database(tmp_path):
     (tmp_path / "letters.txt").write_text("dear")
     with pytest.raises(thermocline.InputError, match="holds other files"):

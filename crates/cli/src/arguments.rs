@@ -70,6 +70,9 @@ pub(crate) struct DatabaseArguments {
     /// Keep tables, views and what spares work the next time in this folder; one command at a time may have it open
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
+    /// Change nothing in the folder of --db, which must be there; any number of commands may read one at a time
+    #[arg(long, alias = "readonly", requires = "db")]
+    pub(crate) read_only: bool,
     /// Memory for caches and queries together, such as 4GB, 512MiB or 25%; half of what the machine has by default
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
@@ -203,6 +206,14 @@ mod tests {
         assert!(unknown.exit_code() == 2 && unknown.to_string().contains("lru, proteus"), "{unknown}");
         assert_eq!(read(&["--memory", "4"]).unwrap_err().exit_code(), 2);
         assert_eq!(read(&["--threads", "0"]).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn only_a_folder_can_be_read_alone() {
+        assert_eq!(read(&["--read-only"]).unwrap_err().exit_code(), 2);
+        for option in ["--read-only", "--readonly"] {
+            assert!(read(&["--db", "d", option]).unwrap().0.database.read_only);
+        }
     }
 
     #[test]

@@ -113,6 +113,7 @@ fn runtime(builder: &mut tokio::runtime::Builder) -> Result<Runtime> {
 fn open(arguments: &DatabaseArguments, clock: &Arc<dyn Clock>) -> Result<Arc<Database>> {
     let options = DatabaseOptions {
         folder: arguments.db.clone(),
+        read_only: arguments.read_only,
         memory_bytes: arguments.memory,
         cache_memory_bytes: arguments.cache_memory,
         threads: arguments.threads.map(usize::from),

@@ -15,9 +15,10 @@ use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use thermocline_budget::Budget;
+use thermocline_column_store::EntryName;
 use thermocline_hardware::{Clock, Machine, SystemClock, first_touch};
-use thermocline_medium::OpenStores;
 pub use thermocline_medium::StoreOptions;
+use thermocline_medium::{Medium, OpenStores};
 use thermocline_operator_cache::{CacheOptions, MapStore, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
@@ -42,6 +43,9 @@ pub(crate) const DEFAULT_SCHEMA: &str = "public";
 pub struct DatabaseOptions {
     /// Where the database keeps what outlives the process; nowhere when absent. Made if its parent is there.
     pub folder: Option<PathBuf>,
+    /// Whether the folder is only read, by any number of processes at once: it is there, nothing in it is changed, and statements
+    /// that would change it are refused.
+    pub read_only: bool,
     /// Memory for caches and queries together; half of the smaller of RAM and the control group's limit when absent.
     pub memory_bytes: Option<u64>,
     /// A cap on the caches alone.
@@ -90,9 +94,23 @@ impl Database {
     ///
     /// # Errors
     /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or cannot
-    /// be written.
+    /// be written; to be read alone, when there is none, or another process has it open that may change it.
     pub fn open(options: DatabaseOptions) -> Result<Arc<Self>> {
-        let folder = options.folder.as_deref().map(Folder::open).transpose()?.map(Arc::new);
+        Self::open_on(options, None)
+    }
+
+    /// The same with column tables on another medium than their folder, which can be made to fail.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_on(options: DatabaseOptions, tables_medium: Option<Arc<dyn Medium>>) -> Result<Arc<Self>> {
+        let open_folder = if options.read_only { Folder::open_read_only } else { Folder::open };
+        let folder = options.folder.as_deref().map(open_folder).transpose()?.map(Arc::new);
+        if options.read_only && folder.is_none() {
+            return Err(Error::input(
+                "a database that is only read needs a folder: say which one, or leave read_only out",
+            ));
+        }
         let machine = Machine::detect();
         let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let memory_bytes = options.memory_bytes.unwrap_or_else(|| machine.default_memory_budget_bytes());
@@ -116,7 +134,10 @@ impl Database {
         let pages = PagePool::open(&budget, &clock)?;
         let parquet_pages = ParquetPages::new(&pages, &budget, &clock);
         let column_tables = match &folder {
-            Some(folder) => Some(Arc::new(ColumnTables::open(folder.tables_path(), &budget, &clock, &pages)?)),
+            Some(folder) => {
+                let medium = tables_medium.map_or_else(|| ColumnTables::medium_of(folder), Ok)?;
+                Some(Arc::new(ColumnTables::open(folder, medium, &budget, &clock, &pages)?))
+            }
             None => None,
         };
         let settings = SharedSettings::new(
@@ -182,6 +203,22 @@ impl Database {
     /// Where it keeps what outlives the process: a canonical path.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref().map(Folder::path)
+    }
+
+    /// Whether its folder is only read.
+    pub fn is_read_only(&self) -> bool {
+        self.folder.as_ref().is_some_and(|folder| folder.is_read_only())
+    }
+
+    /// Refuses to make, change or drop what its folder has, or would have, under this name, if that is only read.
+    pub(crate) fn check_changeable(&self, name: &EntryName) -> Result<()> {
+        match &self.folder {
+            Some(folder) if folder.is_read_only() => Err(Error::input(format!(
+                "{name} cannot be made, changed or dropped: database '{}' is open read-only",
+                folder.path().display()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The tables in its folder, if it has one.

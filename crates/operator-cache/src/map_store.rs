@@ -15,6 +15,11 @@ pub trait MapStore: Debug + Send + Sync {
     /// one. May block on I/O. The caller reserves its memory once it is there.
     fn load(&self, version: &FileVersion, options: &str) -> Option<PositionalMap>;
 
+    /// Whether maps that are given outlive the process. Not so where they can be read alone; then [`save`](Self::save) does nothing.
+    fn keeps(&self) -> bool {
+        true
+    }
+
     /// Keeps a map, in the place of one of the same version and options. Called at the end of a query's scan, on its thread:
     /// what takes long had better be done on another.
     fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>);

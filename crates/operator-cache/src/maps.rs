@@ -149,7 +149,7 @@ impl OperatorCache {
                     scan_count: earlier.scan_count,
                     lost_count: earlier.lost_count,
                     made_count: earlier.made_count,
-                    outlives_process: self.map_store().is_some() && !pinned.is_young,
+                    outlives_process: self.map_store().is_some_and(|store| store.keeps()) && !pinned.is_young,
                     keeps_whole_columns: spec.predicate.is_all(),
                 };
                 inputs.is_worth_making()

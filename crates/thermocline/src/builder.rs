@@ -19,10 +19,17 @@ impl SessionBuilder {
     }
 
     /// The folder where the database keeps what outlives the process: made if its parent is there, and open in one process at
-    /// a time. Without one nothing is kept on disk.
+    /// a time, unless all open it [`read_only`](Self::read_only). Without one nothing is kept on disk.
     #[must_use]
     pub fn database(mut self, folder: impl Into<PathBuf>) -> Self {
         self.options.folder = Some(folder.into());
+        self
+    }
+
+    /// Opens the folder to read it alone, beside any number of others who do: it must be there, and nothing in it is changed.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.options.read_only = read_only;
         self
     }
 
@@ -85,7 +92,7 @@ impl SessionBuilder {
     ///
     /// # Errors
     /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or cannot
-    /// be written.
+    /// be written; to be read alone, when there is none, or another process has it open that may change it.
     pub fn build(self) -> Result<Session> {
         Ok(Database::open(self.options)?.session())
     }

@@ -4,6 +4,7 @@
 mod database;
 mod demo;
 mod errors;
+mod file_systems;
 mod interrupts;
 mod queries;
 mod run;

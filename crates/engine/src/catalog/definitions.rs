@@ -58,7 +58,10 @@ pub(crate) async fn planned(
         LogicalPlan::Ddl(DdlStatement::CreateExternalTable(command)) => {
             external_table(database, config, &command).await
         }
-        LogicalPlan::Ddl(DdlStatement::CreateView(command)) => view(state, &command),
+        LogicalPlan::Ddl(DdlStatement::CreateView(mut command)) => {
+            command.definition = Some(definition.to_string());
+            view(state, &command)
+        }
         _ => plan_err!("{name} is kept as a statement that makes no table: {definition}"),
     }
 }

@@ -1,11 +1,12 @@
 //! The catalog as SQL sees it: whatever catalogs there are, with files resolvable by path in every schema, raw tables
-//! renewed for each statement, and the system schema `thermocline`.
+//! renewed for each statement, the system schema `thermocline`, and `information_schema` (`listed`).
 //!
 //! The wrappers forward everything; DataFusion's own `DynamicFileCatalog` does not (`DROP SCHEMA` fails through it), and
 //! it hides why a path could not be read.
 
 pub(crate) mod definitions;
 mod files;
+mod listed;
 mod page_tables;
 mod system;
 
@@ -13,6 +14,7 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::execution::session_state::SessionState;
@@ -44,7 +46,8 @@ impl SessionHandle {
 
     /// The session as it is now; `None` while it is being built.
     fn state(&self) -> Option<SessionState> {
-        self.0.get().and_then(Weak::upgrade).map(|state| state.read().clone())
+        // Catalogs are asked under this lock too, where another reader must not wait for a writer that waits for the first.
+        self.0.get().and_then(Weak::upgrade).map(|state| state.read_recursive().clone())
     }
 
     /// The session's settings; the database's defaults while the session is being built.
@@ -62,18 +65,27 @@ impl SessionHandle {
 struct Context {
     database: Arc<Database>,
     session: SessionHandle,
+    /// Whether there is to be an `information_schema`.
+    has_information_schema: bool,
+    /// Whether tables are listed for it, rather than named by a statement.
+    is_listing: bool,
 }
 
 /// Wraps a list of catalogs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FileCatalogList {
     inner: Arc<dyn CatalogProviderList>,
     context: Context,
 }
 
 impl FileCatalogList {
-    pub(crate) fn new(inner: Arc<dyn CatalogProviderList>, database: Arc<Database>, session: SessionHandle) -> Self {
-        Self { inner, context: Context { database, session } }
+    pub(crate) fn new(
+        inner: Arc<dyn CatalogProviderList>,
+        database: Arc<Database>,
+        session: SessionHandle,
+        has_information_schema: bool,
+    ) -> Self {
+        Self { inner, context: Context { database, session, has_information_schema, is_listing: false } }
     }
 }
 
@@ -89,7 +101,7 @@ impl CatalogProviderList for FileCatalogList {
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
         let inner = self.inner.catalog(name)?;
         let is_stored = name == DEFAULT_CATALOG;
-        Some(Arc::new(FileCatalog { inner, is_stored, context: self.context.clone() }))
+        Some(Arc::new(FileCatalog { inner, is_stored, catalogs: self.clone() }))
     }
 }
 
@@ -98,7 +110,8 @@ struct FileCatalog {
     inner: Arc<dyn CatalogProvider>,
     /// Whether the database's folder keeps the tables of this catalog.
     is_stored: bool,
-    context: Context,
+    /// All catalogs, this one among them.
+    catalogs: FileCatalogList,
 }
 
 impl CatalogProvider for FileCatalog {
@@ -111,13 +124,17 @@ impl CatalogProvider for FileCatalog {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let context = &self.catalogs.context;
         match self.inner.schema(name) {
             Some(inner) => {
                 let stored_name = self.is_stored.then(|| name.to_string());
-                Some(Arc::new(FileSchema { inner, stored_name, context: self.context.clone() }))
+                Some(Arc::new(FileSchema { inner, stored_name, context: context.clone() }))
             }
             None if name == SYSTEM_SCHEMA => {
-                Some(Arc::new(system::SystemSchema::new(Arc::clone(&self.context.database))))
+                Some(Arc::new(system::SystemSchema::new(Arc::clone(&context.database), context.is_listing)))
+            }
+            None if name == INFORMATION_SCHEMA && context.has_information_schema => {
+                Some(Arc::new(listed::information_schema(&self.catalogs)))
             }
             None => None,
         }
@@ -189,6 +206,9 @@ impl SchemaProvider for FileSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let config = self.context.session.config(&self.context.database);
+        if self.context.is_listing {
+            return self.listed(name, &config).await;
+        }
         match self.inner.table(name).await? {
             Some(table) => match (table.as_ref() as &dyn Any).downcast_ref::<RawTable>() {
                 // The files behind a registered table may have changed, and their schema with them.

@@ -71,6 +71,11 @@ pub(super) async fn columns(database: &Arc<Database>) -> Result<RecordBatch> {
         }
         None => Vec::new(),
     };
+    columns_of(database, &open)
+}
+
+/// The columns of these tables, and those of the Parquet files that were read lately.
+pub(super) fn columns_of(database: &Database, open: &[Arc<OpenTable>]) -> Result<RecordBatch> {
     let lists = Lists::of(database.pages());
     let mut columns: Vec<Column> = open.iter().flat_map(|table| of_table(table, &lists)).collect();
     columns.extend(database.parquet_pages().files().iter().flat_map(|pages| of_file(pages, &lists)));

@@ -26,11 +26,13 @@ const TABLES: [&str; 7] = ["cache_items", "columns", "decisions", "hardware", "m
 #[derive(Debug)]
 pub(super) struct SystemSchema {
     database: Arc<Database>,
+    /// Whether their columns alone are wanted: then no column table is opened, which can fail.
+    is_listing: bool,
 }
 
 impl SystemSchema {
-    pub(super) fn new(database: Arc<Database>) -> Self {
-        Self { database }
+    pub(super) fn new(database: Arc<Database>, is_listing: bool) -> Self {
+        Self { database, is_listing }
     }
 }
 
@@ -43,6 +45,7 @@ impl SchemaProvider for SystemSchema {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let batch = match name {
             "cache_items" => cache_items(&self.database)?,
+            "columns" if self.is_listing => page_tables::columns_of(&self.database, &[])?,
             "columns" => page_tables::columns(&self.database).await?,
             "decisions" => decisions(&self.database)?,
             "hardware" => hardware(&self.database)?,

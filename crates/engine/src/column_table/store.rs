@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -19,6 +19,7 @@ use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
 use super::pages::SegmentPages;
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::page_pool::PagePool;
 use crate::raw_table::listing::external;
 
@@ -98,17 +99,33 @@ impl OpenTable {
 }
 
 impl ColumnTables {
-    /// Opens what a folder holds, to be read through `pages`; the folder exists and is this process's alone.
+    /// The files of a database's folder.
     ///
     /// # Errors
-    /// The folder can't be read, or its manifest is damaged or of a newer format.
-    pub(crate) fn open(folder: &Path, budget: &Budget, clock: &Arc<dyn Clock>, pages: &Arc<PagePool>) -> Result<Self> {
-        let medium: Arc<dyn Medium> = Arc::new(DirectMedium::open(folder).map_err(external)?);
-        let catalog = Catalog::open(Arc::clone(&medium))?;
+    /// The folder can't be read.
+    pub(crate) fn medium_of(folder: &Folder) -> Result<Arc<dyn Medium>> {
+        Ok(Arc::new(DirectMedium::open(folder.tables_path()).map_err(external)?))
+    }
+
+    /// Opens the tables of a database's folder, whose files are on `medium`, to be read through `pages`.
+    ///
+    /// # Errors
+    /// The medium can't be read, or its manifest is damaged or of a newer format.
+    pub(crate) fn open(
+        folder: &Folder,
+        medium: Arc<dyn Medium>,
+        budget: &Budget,
+        clock: &Arc<dyn Clock>,
+        pages: &Arc<PagePool>,
+    ) -> Result<Self> {
+        let catalog = match folder.is_read_only() {
+            true => Catalog::open_read_only(Arc::clone(&medium))?,
+            false => Catalog::open(Arc::clone(&medium))?,
+        };
         let account = budget.account("column table directories", Purpose::Query);
         Ok(Self {
             catalog,
-            folder: folder.to_path_buf(),
+            folder: folder.tables_path().to_path_buf(),
             reading: RwLock::new((Reading::default(), Arc::clone(&medium))),
             medium,
             clock: Arc::clone(clock),

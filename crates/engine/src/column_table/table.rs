@@ -18,6 +18,7 @@ use super::scan_exec::ColumnScanExec;
 use super::scan_run::{ColumnScan, GroupPlace};
 use super::store::OpenTable;
 use crate::database::Database;
+use crate::error::Error;
 use crate::filters::{self, Fields};
 use crate::query::QueryContext;
 use crate::settings::ThermoclineConfig;
@@ -111,6 +112,7 @@ impl TableProvider for ColumnTable {
         if op == InsertOp::Replace {
             return not_impl_err!("REPLACE INTO needs a primary key, which column tables do not have");
         }
+        self.database.check_changeable(&self.open.name).map_err(Error::into_datafusion)?;
         let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite)?;
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
     }

@@ -28,6 +28,8 @@ const EXTENSION: &str = "map";
 #[derive(Debug)]
 pub(crate) struct MapFiles {
     path: PathBuf,
+    /// Nothing is saved, nor removed.
+    is_read_only: bool,
     limit_bytes: u64,
     /// Held while room is made.
     room: Mutex<()>,
@@ -44,7 +46,16 @@ impl MapFiles {
                 fs::remove_file(entry.path()).ok();
             }
         }
-        Ok(Self { path, limit_bytes: LIMIT_BYTES, room: Mutex::default(), numbers: AtomicU64::new(0) })
+        Ok(Self::new(path, false))
+    }
+
+    /// The maps in the folder `path`, if it is there, to be read alone.
+    pub(super) fn open_read_only(path: PathBuf) -> Self {
+        Self::new(path, true)
+    }
+
+    fn new(path: PathBuf, is_read_only: bool) -> Self {
+        Self { path, is_read_only, limit_bytes: LIMIT_BYTES, room: Mutex::default(), numbers: AtomicU64::new(0) }
     }
 
     fn path_of(&self, file: &FileVersion, options: &str) -> PathBuf {
@@ -81,7 +92,7 @@ impl MapStore for MapFiles {
         let path = self.path_of(file, options);
         let bytes = fs::read(&path).ok()?;
         let map = PositionalMap::from_bytes(&bytes, file, options);
-        if map.is_err() {
+        if map.is_err() && !self.is_read_only {
             // Damaged, or of a version that will not come back.
             fs::remove_file(path).ok();
         }
@@ -89,6 +100,9 @@ impl MapStore for MapFiles {
     }
 
     fn save(&self, file: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
+        if self.is_read_only {
+            return;
+        }
         let bytes = map.to_bytes(file, options);
         let path = self.path_of(file, options);
         let new = path.with_extension(format!("{}.new", self.numbers.fetch_add(1, Ordering::Relaxed)));
@@ -162,6 +176,24 @@ mod tests {
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();
         assert_eq!((maps.load(&version, ""), file_names(&maps)), (None, 0));
+    }
+
+    #[test]
+    fn maps_that_are_only_read_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (version, map) = mapped(folder.path(), "a.ndjson", 1000);
+        let path = folder.path().join("maps");
+        let written = MapFiles::open(path.clone()).unwrap();
+        written.save(&version, "", &map);
+        let damaged = written.path_of(&version, "damaged");
+        fs::write(&damaged, "no map").unwrap();
+        let maps = MapFiles::open_read_only(path);
+        assert_eq!(maps.load(&version, "").as_ref(), Some(&*map));
+        assert_eq!(maps.load(&version, "damaged"), None);
+        maps.save(&version, "more", &map);
+        assert_eq!((file_names(&maps), damaged.exists()), (2, true));
+        let nowhere = MapFiles::open_read_only(folder.path().join("nowhere"));
+        assert_eq!(nowhere.load(&version, ""), None);
     }
 
     #[test]

@@ -3,24 +3,26 @@
 //! ```text
 //! DIR/
 //!   thermocline.format    one line: what this folder is, and the version of its format
-//!   lock                  held while a process has the database open; tells which one
+//!   lock                  held while a process has the database open; tells which one may change it
 //!   maps/                 positional maps of raw files (docs/formats/positional-map.md)
 //!   tables/               the manifest (docs/formats/manifest.md) and segments of column tables (docs/formats/column-segments.md)
 //! ```
 //!
-//! **Owns**: making, recognising and locking the folder; the maps in it (`maps`).
+//! **Owns**: making, recognising and locking (`lock`) the folder; the maps in it (`maps`).
 //!
 //! **Does not own**: what maps are good for (`operator-cache`), their bytes (`raw`); the tables (`column_table`).
 //!
-//! **Invariants**: one process at a time, and in it one database. A folder that holds something else is neither written to nor
-//! taken for a database. Maps may be deleted at any time but while it is open: they only save time.
+//! **Invariants**: there is one database, in one process, that may change the folder, or there are any number that read it; these
+//! change nothing, not even what a crash has left. A folder that holds something else is neither written to nor taken for a
+//! database. Maps may be deleted at any time but while it is open: they only save time.
 //!
 //! **Concurrency**: any number of threads.
 
+mod lock;
 mod maps;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ use thermocline_operator_cache::MapStore;
 use thermocline_raw::PositionalMap;
 
 use crate::error::{Error, ErrorKind, Result};
+use lock::LOCK_FILE;
 use maps::MapFiles;
 
 /// What the folder is and the version of its format.
@@ -36,7 +39,6 @@ const FORMAT_FILE: &str = "thermocline.format";
 const FORMAT_NAME: &str = "thermocline database, format ";
 /// Version 1 had no tables.
 const FORMAT_VERSION: u32 = 2;
-const LOCK_FILE: &str = "lock";
 const MAPS_FOLDER: &str = "maps";
 const TABLES_FOLDER: &str = "tables";
 
@@ -46,8 +48,9 @@ pub(crate) struct Folder {
     path: PathBuf,
     tables_path: PathBuf,
     maps: MapFiles,
-    /// Locked; the system unlocks it when the process ends, however it does.
-    _lock: File,
+    is_read_only: bool,
+    /// Locked; the system unlocks it when the process ends, however it does. A folder that is read may have none.
+    _lock: Option<File>,
 }
 
 impl Folder {
@@ -62,8 +65,8 @@ impl Folder {
             made => made.map_err(|error| failed("the folder cannot be made", error))?,
         }
         let path = path.canonicalize().map_err(|error| failed("the folder cannot be opened", error))?;
-        check_format(&path)?;
-        let lock = locked(&path)?;
+        found_format(&path)?;
+        let lock = lock::for_changes(&path)?;
         write_format(&path).map_err(|error| failure(&path, "the folder cannot be written", &error))?;
         let maps = MapFiles::open(path.join(MAPS_FOLDER))
             .map_err(|error| failure(&path, "the folder of positional maps cannot be made", &error))?;
@@ -72,7 +75,34 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(|error| failure(&path, "the folder of tables cannot be made", &error))?,
         }
-        Ok(Self { path, tables_path, maps, _lock: lock })
+        Ok(Self { path, tables_path, maps, is_read_only: false, _lock: Some(lock) })
+    }
+
+    /// Opens the folder to read it beside others who do. Nothing in it is written.
+    ///
+    /// # Errors
+    /// When there is none, or it holds something else than a database of this format whose making was finished; when it is
+    /// open for changes elsewhere, or can't be read.
+    pub(crate) fn open_read_only(path: &Path) -> Result<Self> {
+        let path = path.canonicalize().map_err(|error| {
+            failure(path, "the folder cannot be opened, and is not made where it is to be read alone", &error)
+        })?;
+        let lock = lock::for_reading(&path)?;
+        let tables_path = path.join(TABLES_FOLDER);
+        // Format 1 had no tables, and whoever makes a database is done when they have their folder.
+        if found_format(&path)?.is_none() || !tables_path.is_dir() {
+            return Err(Error::input(format!(
+                "database '{}': it has no folder of tables yet: open it once for changes, which makes one",
+                path.display()
+            )));
+        }
+        let maps = MapFiles::open_read_only(path.join(MAPS_FOLDER));
+        Ok(Self { path, tables_path, maps, is_read_only: true, _lock: lock })
+    }
+
+    /// Whether it was opened to be read alone.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// Where tables are kept.
@@ -92,6 +122,10 @@ impl MapStore for Folder {
         self.maps.load(version, options)
     }
 
+    fn keeps(&self) -> bool {
+        !self.is_read_only
+    }
+
     fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
         self.maps.save(version, options, map);
     }
@@ -105,8 +139,8 @@ fn failure(path: &Path, what: &str, error: &io::Error) -> Error {
     Error::new(kind, format!("database '{}': {what}: {error}", path.display()))
 }
 
-/// Refuses what is no database, or one of another format.
-fn check_format(path: &Path) -> Result<()> {
+/// The version of the database's format; `None` for an empty folder. Refuses what is no database, or one of another format.
+fn found_format(path: &Path) -> Result<Option<u32>> {
     let refused = |what: String| Err(Error::input(format!("database '{}': {what}", path.display())));
     let text = match fs::read_to_string(path.join(FORMAT_FILE)) {
         Ok(text) => text,
@@ -119,42 +153,18 @@ fn check_format(path: &Path) -> Result<()> {
                     "the folder holds other files and is no database: expected a database, an empty folder or none"
                         .into(),
                 ),
-                false => Ok(()),
+                false => Ok(None),
             };
         }
         Err(error) => return Err(failure(path, "its format cannot be read", &error)),
     };
     match text.trim_end().strip_prefix(FORMAT_NAME).map(str::parse::<u32>) {
-        Some(Ok(1..=FORMAT_VERSION)) => Ok(()),
+        Some(Ok(version @ 1..=FORMAT_VERSION)) => Ok(Some(version)),
         Some(Ok(version)) => refused(format!(
             "it is of format {version}, and this Thermocline knows format {FORMAT_VERSION}: use the version that wrote it"
         )),
         _ => refused(format!("{FORMAT_FILE} says {text:?}; expected \"{FORMAT_NAME}{FORMAT_VERSION}\"")),
     }
-}
-
-/// The lock file, locked.
-fn locked(path: &Path) -> Result<File> {
-    let lock_path = path.join(LOCK_FILE);
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(lock_path);
-    let mut lock = opened.map_err(|error| failure(path, "its lock cannot be opened", &error))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            lock.read_to_string(&mut holder).ok();
-            let who = match holder.trim().parse::<u32>() {
-                Ok(id) if id == std::process::id() => "in this process already: use another session of it".to_string(),
-                Ok(id) => format!("in process {id}: close it there first"),
-                Err(_) => "in another process: close it there first".to_string(),
-            };
-            return Err(Error::input(format!("database '{}' is open {who}", path.display())));
-        }
-        Err(TryLockError::Error(error)) => return Err(failure(path, "it cannot be locked", &error)),
-    }
-    let told = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
-    told.map_err(|error| failure(path, "its lock cannot be written", &error))?;
-    Ok(lock)
 }
 
 fn write_format(path: &Path) -> io::Result<()> {
@@ -230,6 +240,76 @@ mod tests {
             assert!(message.contains(expected), "{message}");
             assert_eq!(fs::read_to_string(parent.path().join(FORMAT_FILE)).unwrap(), text);
         }
+    }
+
+    fn reading_refusal(path: &Path) -> String {
+        Folder::open_read_only(path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn many_read_or_one_changes() {
+        let parent = tempfile::tempdir().unwrap();
+        drop(Folder::open(parent.path()).unwrap());
+        let readers = [(); 3].map(|()| Folder::open_read_only(parent.path()).unwrap());
+        let message = refusal(parent.path());
+        assert!(message.contains("is open for reading in ") && message.contains("close it"), "{message}");
+        drop(readers);
+        let changing = Folder::open(parent.path()).unwrap();
+        let message = reading_refusal(parent.path());
+        assert!(message.contains("is open for changes in this process already"), "{message}");
+        drop(changing);
+        Folder::open_read_only(parent.path()).unwrap();
+    }
+
+    /// All below a folder: names, bytes and times.
+    fn everything(path: &Path) -> Vec<(PathBuf, Vec<u8>, std::time::SystemTime)> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let changed = fs::metadata(&path).unwrap().modified().unwrap();
+            match path.is_dir() {
+                true => {
+                    found.extend(everything(&path));
+                    found.push((path, Vec::new(), changed));
+                }
+                false => found.push((path.clone(), fs::read(&path).unwrap(), changed)),
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn reading_changes_nothing_and_needs_no_lock_file() {
+        let parent = tempfile::tempdir().unwrap();
+        drop(Folder::open(parent.path()).unwrap());
+        fs::write(parent.path().join("maps/left.0.new"), "half").unwrap();
+        for file in [LOCK_FILE, MAPS_FOLDER] {
+            let before = everything(parent.path());
+            let folder = Folder::open_read_only(parent.path()).unwrap();
+            assert!(folder.is_read_only());
+            drop(folder);
+            assert_eq!(everything(parent.path()), before);
+            let path = parent.path().join(file);
+            fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).unwrap();
+        }
+        Folder::open_read_only(parent.path()).unwrap();
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_not_a_whole_database_is_not_read_and_left_as_it_is() {
+        let parent = tempfile::tempdir().unwrap();
+        let missing = parent.path().join("orders.db");
+        let message = reading_refusal(&missing);
+        assert!(message.contains("orders.db': the folder cannot be opened, and is not made"), "{message}");
+        assert!(!missing.exists());
+        assert!(reading_refusal(parent.path()).contains("no folder of tables yet"));
+        fs::write(parent.path().join(FORMAT_FILE), "thermocline database, format 1\n").unwrap();
+        assert!(reading_refusal(parent.path()).contains("no folder of tables yet"));
+        fs::write(parent.path().join(FORMAT_FILE), "thermocline database, format 3\n").unwrap();
+        assert!(reading_refusal(parent.path()).contains("it is of format 3"));
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -57,8 +57,12 @@ pub fn add_caches(database: &Arc<Database>, context: &SessionContext) -> Session
 
 fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     let handle = SessionHandle::default();
-    let catalogs: Arc<dyn CatalogProviderList> =
-        Arc::new(FileCatalogList::new(Arc::clone(state.catalog_list()), Arc::clone(database), handle.clone()));
+    let catalogs: Arc<dyn CatalogProviderList> = Arc::new(FileCatalogList::new(
+        Arc::clone(state.catalog_list()),
+        Arc::clone(database),
+        handle.clone(),
+        state.config().information_schema(),
+    ));
     let planner = Arc::new(CachingQueryPlanner::new(Arc::clone(state.query_planner()), Arc::clone(database.clock())));
     let mut optimizer_rules = state.optimizers().to_vec();
     if optimizer_rules.is_empty() {
@@ -75,6 +79,8 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     relation_planners.push(Arc::new(unnest::relation::UnnestRelationPlanner));
     let mut config = state.config().clone();
     config.options_mut().extensions.insert(database.default_config());
+    // The catalogs have one that lists what cannot be planned too. With this setting DataFusion's own would come before it.
+    config.options_mut().catalog.information_schema = false;
     let mut builder = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
         .with_catalog_list(catalogs)

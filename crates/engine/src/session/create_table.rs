@@ -49,6 +49,7 @@ pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Res
 
 async fn create_stored(session: &Session, place: Place, input: &LogicalPlan, or_replace: bool) -> Result<()> {
     let Place { tables, name } = place;
+    session.database().check_changeable(&name)?;
     let (schema, loaded) = if let LogicalPlan::EmptyRelation(declared) = input {
         (table_schema(declared.schema.as_arrow(), true)?, LoadedRows::default())
     } else {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::{ResolvedTableReference, TableReference};
 use datafusion::logical_expr::DdlStatement;
 use datafusion::sql::parser::{CreateExternalTable, Statement};
@@ -13,7 +14,7 @@ use thermocline_column_store::{Entry, EntryName};
 use thermocline_medium::Location;
 
 use super::Session;
-use crate::catalog::{definitions, external_table};
+use crate::catalog::{SYSTEM_SCHEMA, definitions, external_table};
 use crate::column_table::ColumnTables;
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
@@ -29,7 +30,7 @@ pub(super) struct Place {
 /// no folder.
 ///
 /// # Errors
-/// There is no such schema.
+/// There is no such schema, or it is not for tables.
 pub(super) fn place(session: &Session, name: &TableReference) -> Result<Option<Place>> {
     let Some(tables) = session.database().column_tables() else { return Ok(None) };
     let ResolvedTableReference { catalog, schema, table } = {
@@ -44,6 +45,9 @@ pub(super) fn place(session: &Session, name: &TableReference) -> Result<Option<P
     let has_schema = session.context().catalog(&catalog).is_some_and(|catalog| catalog.schema(&schema).is_some());
     if !has_schema {
         return Err(Error::input(format!("schema '{schema}' does not exist")));
+    }
+    if [SYSTEM_SCHEMA, INFORMATION_SCHEMA].contains(&&*schema) {
+        return Err(Error::input(format!("schema '{schema}' takes no tables: the database tells of itself there")));
     }
     Ok(Some(Place { tables: Arc::clone(tables), name: EntryName::new(&*schema, &*table) }))
 }
@@ -112,6 +116,7 @@ fn create(session: &Session, place: &Place, entry: Entry, if_not_exists: bool, o
             return Err(already_exists(&place.name));
         }
     }
+    session.database().check_changeable(&place.name)?;
     place.tables.commit(|manifest| {
         if manifest.entries.contains_key(&place.name) && !or_replace {
             return Err(already_exists(&place.name));
@@ -133,6 +138,10 @@ fn drop_entry(session: &Session, place: &Place, if_exists: bool, of_view: bool) 
     if !of_view && unregister(session, &place.name)?.is_some() {
         return Ok(());
     }
+    if if_exists && !place.tables.manifest().entries.contains_key(&place.name) {
+        return Ok(());
+    }
+    session.database().check_changeable(&place.name)?;
     place.tables.commit(|manifest| match manifest.entries.get(&place.name) {
         None if if_exists => Ok(()),
         None => Err(Error::input(format!("{kind} '{}' does not exist", place.name))),

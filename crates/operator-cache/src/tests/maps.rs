@@ -28,6 +28,7 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 /// A store that lasts as long as the test.
 #[derive(Debug, Default)]
 struct Store {
+    is_read_only: bool,
     maps: Mutex<HashMap<(FileVersion, String), Vec<u8>>>,
 }
 
@@ -38,8 +39,14 @@ impl MapStore for Store {
         PositionalMap::from_bytes(bytes, version, options).ok()
     }
 
+    fn keeps(&self) -> bool {
+        !self.is_read_only
+    }
+
     fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
-        self.maps.lock().insert((version.clone(), options.to_owned()), map.to_bytes(version, options));
+        if !self.is_read_only {
+            self.maps.lock().insert((version.clone(), options.to_owned()), map.to_bytes(version, options));
+        }
     }
 }
 
@@ -291,6 +298,22 @@ fn maps_outlive_the_process_if_their_file_is_old_enough_to_be_told_from_later_on
     third.record_count = second.record_count;
     assert!(third.ask(&["a", "b"], &between(0, 50)).unwrap().map.is_none());
     assert_eq!(store.maps.lock().len(), 2);
+}
+
+#[test]
+fn a_first_scan_makes_no_map_for_a_store_that_is_only_read() {
+    let writable = Arc::new(Store::default());
+    let first = Session::new(64 << 20, Some(&writable));
+    first.ask(&["a", "b"], &between(0, 50));
+    let empty = Arc::new(Store { is_read_only: true, ..Store::default() });
+    let second = Session::of(Arc::clone(&first.folder), 64 << 20, Some(&empty), HOUR_NS);
+    assert!(!second.ask(&["a", "b"], &between(0, 50)).unwrap().makes_map);
+    assert!(second.ask(&["a", "b"], &between(100, 150)).unwrap().makes_map, "for its own process");
+    // What is there is used all the same.
+    let maps = std::mem::take(&mut *writable.maps.lock());
+    let full = Arc::new(Store { is_read_only: true, maps: maps.into() });
+    let third = Session::of(Arc::clone(&first.folder), 64 << 20, Some(&full), HOUR_NS);
+    assert!(third.ask(&["a", "b"], &between(0, 50)).unwrap().map.is_some());
 }
 
 #[test]
