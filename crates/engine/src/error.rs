@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::common::DataFusionError;
 use thermocline_budget::BudgetError;
-use thermocline_column_store::CatalogError;
+use thermocline_column_store::{CatalogError, SegmentError};
 use thermocline_medium::MediumError;
 use thermocline_raw::RawError;
 
@@ -118,9 +118,13 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     causes(error).any(|error| matches!(medium_error(error), Some(MediumError::OutOfSpace { .. })))
 }
 
-/// The medium's error, also if several who waited for one read share it.
+/// The medium's error that this one is, shares with others who waited for the same read, or stands for: those of tables and
+/// catalog that say the same are not told from it by their chain of causes, which goes on with what caused the medium's.
 fn medium_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a MediumError> {
-    error.downcast_ref().or_else(|| error.downcast_ref::<Arc<MediumError>>().map(Arc::as_ref))
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(CatalogError::Medium(source)), _) | (_, Some(SegmentError::Medium(source))) => Some(source),
+        _ => error.downcast_ref().or_else(|| error.downcast_ref::<Arc<MediumError>>().map(Arc::as_ref)),
+    }
 }
 
 /// The error, what caused it, what caused that, and so on.

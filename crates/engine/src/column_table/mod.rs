@@ -1,8 +1,8 @@
 //! Column tables: tables in a database's folder, written as column pages and read through the buffer pool.
 //!
 //! **Owns**: [`ColumnTables`], the tables of a database by name, and their pages as a source of the pool; writing rows into
-//! segments (`load`); the scan that reads them (`scan_exec`, `scan_run`), which row groups it need not read (`pruning`), what
-//! is known of its columns beforehand (`statistics`).
+//! segments (`load`), few rows together with those of small ones (`merging`); the scan that reads them (`scan_exec`, `scan_run`),
+//! which row groups it need not read (`pruning`), what is known of its columns beforehand (`statistics`).
 //!
 //! **Does not own**: the bytes of pages, segments and the manifest (`column-store`), what of them stays in memory
 //! (`buffer-pool`, as `placement` decides), statements (`session`).
@@ -13,8 +13,11 @@
 //!
 //! **Concurrency**: readers never wait for writers. Statements that change tables are put in order by the catalog.
 
+#[cfg(test)]
+mod faults_tests;
 mod insert;
 mod load;
+mod merging;
 mod pages;
 mod pruning;
 pub(crate) mod scan_exec;
