@@ -145,7 +145,7 @@ async fn fail_everywhere(change: &str, fault: Fault, after: &str, kind: ErrorKin
 async fn a_disk_that_is_full_or_fails_fails_the_statement_and_nothing_else() {
     let made = format!("CREATE TABLE u AS {MADE}");
     let replaced = format!("CREATE OR REPLACE TABLE t AS {MADE}");
-    let inserted = "INSERT INTO t SELECT value, value FROM generate_series(301, 300000)";
+    let inserted = "INSERT INTO t SELECT value AS i, value AS k FROM generate_series(301, 300000)";
     for (change, after) in
         [(made.as_str(), "SELECT count(*), sum(i) FROM u"), (replaced.as_str(), QUESTION), (inserted, QUESTION)]
     {
@@ -161,7 +161,7 @@ async fn a_disk_that_is_full_or_fails_fails_the_statement_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_insert_that_cannot_merge_small_segments_adds_its_rows_or_fails_and_leaves_no_file() {
-    let insert = "INSERT INTO t SELECT value, value FROM generate_series(301, 600)";
+    let insert = "INSERT INTO t SELECT value AS i, value AS k FROM generate_series(301, 600)";
     let segment_count = "SELECT segment_count FROM thermocline.tables";
     let mut outcomes = [0, 0, 0];
     for fault in [Fault::NoSpace, Fault::InputOutput] {
