@@ -29,8 +29,8 @@ use super::file_pages::{FilePages, PageColumn};
 use super::schema;
 use crate::page_pool::PagePool;
 
-/// Files that are known at most: folders of thousands of files are, and what is known of each, some kilobytes, stays below one part in
-/// a hundred of a small budget.
+/// Files that are known at most: folders of thousands of files are, and what is known of each, some kilobytes, stays within some
+/// tens of megabytes.
 const FILES_MOST: usize = 8192;
 
 /// The Parquet files of a database as sources of pages.
