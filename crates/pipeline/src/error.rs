@@ -1,0 +1,153 @@
+//! What can go wrong with a pipeline: it cannot be expressed, it does not fit its tables, or it fails while it runs.
+
+use std::error::Error;
+
+use thermocline_budget::BudgetError;
+use thermocline_column_store::PageError;
+
+use crate::ValueType;
+
+/// An error of a pipeline. The first group is found while a pipeline is made: what is not expressed here has to run elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PipelineError {
+    /// A slot that the pipeline does not have.
+    #[error("slot {slot} is not there: the pipeline has {slot_count}")]
+    UnknownSlot {
+        /// Its number.
+        slot: usize,
+        /// Slots that there are.
+        slot_count: usize,
+    },
+    /// More slots than a pipeline can have.
+    #[error("a pipeline has at most {limit} slots")]
+    TooManySlots {
+        /// The most.
+        limit: usize,
+    },
+    /// A payload column that the table does not have.
+    #[error("table {table} has {payload_count} payload columns, and none with the number {payload}")]
+    UnknownPayload {
+        /// The table's name.
+        table: String,
+        /// The number.
+        payload: usize,
+        /// Payload columns that there are.
+        payload_count: usize,
+    },
+    /// Payload of a probe that gives none.
+    #[error("table {table}: a semi-probe gives no payload")]
+    SemiPayload {
+        /// The table's name.
+        table: String,
+    },
+    /// A value of a type that this use of it does not have.
+    #[error("{name} is of type {value_type}; expected {expected}")]
+    Type {
+        /// Whose type.
+        name: String,
+        /// The type.
+        value_type: ValueType,
+        /// What it could be.
+        expected: &'static str,
+    },
+    /// A filter by values of another kind than the column's.
+    #[error("{name} is of type {value_type} and cannot be compared with a {found}")]
+    Domain {
+        /// The value's name.
+        name: String,
+        /// Its type.
+        value_type: ValueType,
+        /// The kind of the domain's bounds.
+        found: String,
+    },
+    /// Arithmetic that pipelines do not do.
+    #[error("{reason}")]
+    Expression {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Other tables than the pipeline was made for.
+    #[error("probe {probe} of the pipeline expects {expected}; found {found}")]
+    Table {
+        /// Which probe.
+        probe: usize,
+        /// The table it was made for.
+        expected: String,
+        /// What it was given.
+        found: String,
+    },
+    /// A table whose rows carry payload has several rows for a key.
+    #[error("table {table} has several rows with the key {key}: a probe would multiply rows, which pipelines do not")]
+    DuplicateKey {
+        /// The table's name.
+        table: String,
+        /// One such key.
+        key: i64,
+    },
+    /// The source does not give a page.
+    #[error("row group {row_group}, column {column}: {source}")]
+    Source {
+        /// Which row group.
+        row_group: usize,
+        /// The column's name.
+        column: String,
+        /// What the source says.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A page that cannot be read.
+    #[error("row group {row_group}, column {column}: {source}")]
+    Page {
+        /// Which row group.
+        row_group: usize,
+        /// The column's name.
+        column: String,
+        /// What is wrong with it.
+        source: PageError,
+    },
+    /// A page that is not what the pipeline or the source says.
+    #[error("row group {row_group}, column {column}: the page has {found}, expected {expected}")]
+    PageMismatch {
+        /// Which row group.
+        row_group: usize,
+        /// The column's name.
+        column: String,
+        /// What it has.
+        found: String,
+        /// What it should have.
+        expected: String,
+    },
+    /// Arithmetic whose result does not fit its type.
+    #[error("overflow: {left} {operator} {right} does not fit 128 bits")]
+    Overflow {
+        /// The left operand.
+        left: i128,
+        /// What was done.
+        operator: &'static str,
+        /// The right operand.
+        right: i128,
+    },
+    /// A decimal with more digits than its type allows, where it has to fit 64 bits.
+    #[error("{name}: the decimal {value} (without its point) has more than 18 digits, which its type does not")]
+    Digits {
+        /// Whose value.
+        name: String,
+        /// The whole number behind it.
+        value: i128,
+    },
+    /// More distinct texts or rows than codes of 32 bits can tell apart.
+    #[error("{what}: more than 2^32")]
+    TooMany {
+        /// Of what.
+        what: String,
+    },
+    /// There is no memory for what the pipeline keeps.
+    #[error(transparent)]
+    Memory(#[from] BudgetError),
+    /// It was cancelled.
+    #[error("the pipeline was cancelled")]
+    Cancelled,
+}
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = PipelineError> = std::result::Result<T, E>;

@@ -1,0 +1,261 @@
+//! What a pipeline does, apart from how and where: the intermediate representation.
+//!
+//! **Owns**: slots and their types, steps, sinks, arithmetic; building a pipeline, which checks it; showing one.
+//!
+//! **Does not own**: pages, tables, the order in which filters and probes are really evaluated (a backend's choice: those that
+//! follow one another commute).
+//!
+//! **Invariants**
+//! - A [`Pipeline`] that exists is valid: each slot is filled before it is used, types are ones that every backend computes with,
+//!   what cannot be expressed was refused by [`PipelineBuilder`] with the reason.
+//! - Rows are only ever dropped, never multiplied: a probe that yields payload finds at most one row of its table.
+//!
+//! **Concurrency**: plain values.
+//!
+//! **NULLs.** A filter keeps a NULL if its domain admits NULL; a NULL key finds nothing; arithmetic with NULL gives NULL;
+//! aggregates pass over NULLs and are NULL (counts 0) without values; NULLs of a grouping column make a group.
+
+mod builder;
+mod display;
+mod expression;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+mod value_type;
+
+pub use builder::PipelineBuilder;
+pub use expression::{Expression, Operator};
+pub use value_type::ValueType;
+
+use thermocline_predicate::Domain;
+
+use crate::PipelineError;
+
+/// A value of each row: of a scanned column, of a probed table's payload, or computed. Slots are numbered as they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// Its number.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Slot number `index`, which is below 2^32.
+    pub(crate) fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
+
+/// Where a slot's values come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A column of the page source.
+    Column(usize),
+    /// The payload of a probe.
+    Payload {
+        /// The probe's step.
+        step: usize,
+        /// Which column of its table's payload.
+        payload: usize,
+    },
+    /// The expression of a step.
+    Computed {
+        /// The step.
+        step: usize,
+    },
+}
+
+/// What is known of a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SlotInfo {
+    /// Its name, for people and for the columns of results.
+    pub name: String,
+    /// The type of its values.
+    pub value_type: ValueType,
+    /// Whether there may be NULLs.
+    pub nullable: bool,
+    /// Where they come from.
+    pub origin: Origin,
+}
+
+/// A column of a built table or of a result, as far as it is known before it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ColumnShape {
+    /// Its name.
+    pub name: String,
+    /// The type of its values.
+    pub value_type: ValueType,
+    /// Whether there may be NULLs.
+    pub nullable: bool,
+}
+
+/// What a table will be that a pipeline builds, for those that probe it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TableShape {
+    /// Its name, for people.
+    pub name: String,
+    /// The type of its key.
+    pub key_type: ValueType,
+    /// What its rows carry.
+    pub payload: Vec<ColumnShape>,
+}
+
+/// Which rows a probe keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProbeKind {
+    /// Those whose key is in the table, with the payload of the table's row. The table's keys must be unique.
+    Inner,
+    /// Those whose key is in the table, without payload; the table's keys may repeat.
+    Semi,
+}
+
+/// One thing that happens to each row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Keeps the rows whose value is in a set.
+    Filter {
+        /// The value.
+        slot: Slot,
+        /// The set.
+        domain: Domain,
+    },
+    /// Looks a key up in a built table.
+    Probe {
+        /// Which of the pipeline's tables ([`Pipeline::tables`]).
+        table: usize,
+        /// The key.
+        key: Slot,
+        /// Which rows are kept.
+        kind: ProbeKind,
+        /// A slot for each payload column that is taken along.
+        payload: Vec<Slot>,
+    },
+    /// Computes a value.
+    Compute {
+        /// Where it goes.
+        slot: Slot,
+        /// What is computed.
+        expression: Expression,
+    },
+}
+
+/// An aggregate over the rows of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Aggregate {
+    /// `COUNT(*)`, 64 bits.
+    CountRows,
+    /// The number of values that are not NULL, 64 bits.
+    Count(Slot),
+    /// `SUM`: of signed integers 64 bits, which it wraps around in as DataFusion's does; of a decimal one of ten digits more,
+    /// modulo 2^128 likewise.
+    Sum(Slot),
+    /// The sum as a decimal of 38 digits: of integers it cannot overflow. With a count it makes an average.
+    WideSum(Slot),
+    /// The least value that is not NULL.
+    Minimum(Slot),
+    /// The greatest value that is not NULL.
+    Maximum(Slot),
+}
+
+impl Aggregate {
+    /// The slot whose values it takes.
+    pub fn slot(self) -> Option<Slot> {
+        match self {
+            Self::CountRows => None,
+            Self::Count(slot) | Self::Sum(slot) | Self::WideSum(slot) | Self::Minimum(slot) | Self::Maximum(slot) => {
+                Some(slot)
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::CountRows | Self::Count(_) => "count",
+            Self::Sum(_) => "sum",
+            Self::WideSum(_) => "wide_sum",
+            Self::Minimum(_) => "min",
+            Self::Maximum(_) => "max",
+        }
+    }
+}
+
+/// Where the rows end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sink {
+    /// In groups: the grouping values, then the aggregates. Without grouping values there is exactly one row.
+    Aggregate {
+        /// What groups are made by.
+        groups: Vec<Slot>,
+        /// What is computed of each.
+        aggregates: Vec<Aggregate>,
+    },
+    /// In a table that other pipelines probe. Rows whose key is NULL are left out: nothing finds them.
+    Build {
+        /// The table's name, for people.
+        name: String,
+        /// What it is found by.
+        key: Slot,
+        /// What its rows carry.
+        payload: Vec<Slot>,
+    },
+    /// As they are, in any order.
+    Materialise {
+        /// The values that are kept of each.
+        columns: Vec<Slot>,
+    },
+}
+
+/// A scan with all that happens to its rows up to the next pipeline breaker. Made by [`PipelineBuilder`]; shown in lines of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pipeline {
+    slots: Vec<SlotInfo>,
+    tables: Vec<TableShape>,
+    steps: Vec<Step>,
+    sink: Sink,
+    output: Vec<ColumnShape>,
+}
+
+impl Pipeline {
+    /// The slots by their numbers. Those of scanned columns may stand among the others.
+    pub fn slots(&self) -> &[SlotInfo] {
+        &self.slots
+    }
+
+    /// What is known of a slot of this pipeline.
+    pub fn slot(&self, slot: Slot) -> &SlotInfo {
+        &self.slots[slot.index()]
+    }
+
+    /// The tables that must be there before it runs, one for each probe, in the order of the probes.
+    pub fn tables(&self) -> &[TableShape] {
+        &self.tables
+    }
+
+    /// What happens to each row, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Where the rows end.
+    pub fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    /// The columns of the result: groups and aggregates, the kept values, or a table's key and payload.
+    pub fn output(&self) -> &[ColumnShape] {
+        &self.output
+    }
+
+    /// The table that it builds, if it builds one.
+    pub fn table_shape(&self) -> Option<TableShape> {
+        let Sink::Build { name, .. } = &self.sink else { return None };
+        let (key, payload) = self.output.split_first()?;
+        Some(TableShape { name: name.clone(), key_type: key.value_type, payload: payload.to_vec() })
+    }
+}
+
+fn slot_info(slots: &[SlotInfo], slot: Slot) -> Result<&SlotInfo, PipelineError> {
+    slots.get(slot.index()).ok_or(PipelineError::UnknownSlot { slot: slot.index(), slot_count: slots.len() })
+}

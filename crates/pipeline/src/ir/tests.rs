@@ -1,0 +1,108 @@
+use thermocline_predicate::{Domain, Scalar};
+
+use super::*;
+
+const MONEY: ValueType = ValueType::Decimal { precision: 15, scale: 2 };
+
+/// A builder with a slot of each of these types.
+fn scan(types: &[ValueType]) -> (PipelineBuilder, Vec<Slot>) {
+    let mut builder = PipelineBuilder::new();
+    let slots = types
+        .iter()
+        .enumerate()
+        .map(|(number, value_type)| builder.scan(format!("c{number}"), number, *value_type, number == 0).unwrap())
+        .collect();
+    (builder, slots)
+}
+
+fn table(key_type: ValueType) -> TableShape {
+    let payload = vec![ColumnShape { name: "p".to_owned(), value_type: ValueType::Text, nullable: true }];
+    TableShape { name: "t".to_owned(), key_type, payload }
+}
+
+fn message<T: std::fmt::Debug>(result: Result<T, PipelineError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+fn binary(operator: Operator, left: Slot, right: Slot) -> Expression {
+    Expression::binary(operator, Expression::Slot(left), Expression::Slot(right))
+}
+
+#[test]
+fn a_pipeline_is_shown_line_by_line() {
+    let (mut builder, slots) = scan(&[ValueType::Int32, MONEY, ValueType::Text]);
+    builder.filter(slots[2], Domain::point(Scalar::from("x"))).unwrap();
+    let added = builder.probe(&table(ValueType::Int32), slots[0], ProbeKind::Inner, &[0]).unwrap();
+    builder.probe(&table(ValueType::Int64), slots[0], ProbeKind::Semi, &[]).unwrap();
+    let square = builder.compute("square", binary(Operator::Multiply, slots[1], slots[1])).unwrap();
+    let pipeline = builder.aggregate(vec![added[0]], vec![Aggregate::CountRows, Aggregate::Sum(square)]).unwrap();
+    assert_eq!(
+        pipeline.to_string(),
+        "scan c0: int32? #0, c1: decimal(15, 2) #1, c2: text #2\nfilter c2 = 'x'\nprobe t with c0 for p\n\
+         semi-probe t with c0\ncompute square = (c1 * c1)\naggregate count(*), sum(square) by p"
+    );
+    assert_eq!(pipeline.slot(square).value_type, ValueType::Decimal { precision: 31, scale: 4 });
+    assert_eq!(pipeline.output()[2].value_type, ValueType::Decimal { precision: 38, scale: 4 });
+    assert!(pipeline.slot(added[0]).nullable && !pipeline.slot(square).nullable);
+}
+
+#[test]
+fn a_table_has_the_shape_that_its_pipeline_says() {
+    let (builder, slots) = scan(&[ValueType::Date, ValueType::Text]);
+    let pipeline = builder.build("days", slots[0], vec![slots[1]]).unwrap();
+    let shape = pipeline.table_shape().unwrap();
+    assert_eq!((shape.name.as_str(), shape.key_type, shape.payload.len()), ("days", ValueType::Date, 1));
+    assert!(pipeline.to_string().ends_with("build days by c0 with c1"), "{pipeline}");
+    let (builder, slots) = scan(&[ValueType::Date]);
+    assert_eq!(builder.materialise(slots).unwrap().table_shape(), None);
+}
+
+#[test]
+fn what_cannot_be_expressed_is_refused_with_the_reason() {
+    let types = [ValueType::Int32, ValueType::Int64, MONEY, ValueType::Text, ValueType::Date, ValueType::UInt8];
+    let (mut builder, slots) = scan(&types);
+    let [int32, int64, money, text, date, byte] = slots[..] else { panic!("six slots") };
+    let mut refused = |expression| message(builder.compute("x", expression));
+    assert!(refused(binary(Operator::Add, int32, int64)).contains("int32 + int64 is not computed"));
+    assert!(refused(binary(Operator::Add, date, date)).contains("two integers of one type"));
+    assert!(refused(Expression::Slot(text)).contains("c3 is a text"));
+    assert!(refused(Expression::Slot(int64).widen(ValueType::Int32)).contains("int64 cannot be widened to int32"));
+    assert!(refused(Expression::Literal { value: 300, value_type: ValueType::UInt8 }).contains("300 is no uint8"));
+    let power = |times: usize| {
+        (0..times)
+            .fold(Expression::Slot(money), |of, _| Expression::binary(Operator::Multiply, of, Expression::Slot(money)))
+    };
+    assert!(refused(power(20)).contains("40 digits behind the point"));
+
+    let mut builder = scan(&types).0;
+    assert!(message(builder.filter(text, Domain::point(Scalar::Int(3)))).contains("cannot be compared with a integer"));
+    assert!(message(builder.filter(int32, Domain::point(Scalar::from("3")))).contains("c0 is of type int32"));
+    assert!(message(builder.probe(&table(ValueType::Int32), text, ProbeKind::Inner, &[])).contains("as key"));
+    assert!(message(builder.probe(&table(ValueType::Int32), date, ProbeKind::Inner, &[])).contains("the table's key"));
+    assert!(
+        message(builder.probe(&table(ValueType::Int32), int64, ProbeKind::Inner, &[1]))
+            .contains("none with the number 1")
+    );
+    assert!(message(builder.probe(&table(ValueType::Int32), int64, ProbeKind::Semi, &[0])).contains("no payload"));
+    assert!(message(builder.filter(Slot::at(99), Domain::all())).contains("slot 99 is not there: the pipeline has 6"));
+    let too_precise = ValueType::Decimal { precision: 39, scale: 0 };
+    assert!(message(builder.scan("d", 0, too_precise, false)).contains("1 to 38 digits"));
+
+    let sink = |aggregate| message(scan(&types).0.aggregate(vec![], vec![aggregate]));
+    assert!(sink(Aggregate::Sum(byte)).contains("a signed integer or a decimal"));
+    assert!(sink(Aggregate::Sum(date)).contains("c4 is of type date"));
+    assert!(sink(Aggregate::Minimum(text)).contains("c3 is of type text"));
+    let (builder, slots) = scan(&[ValueType::Decimal { precision: 19, scale: 0 }]);
+    assert!(message(builder.clone().aggregate(slots.clone(), vec![])).contains("18 digits to group by"));
+    assert!(message(builder.build("t", slots[0], vec![])).contains("as key"));
+}
+
+#[test]
+fn a_refused_step_leaves_the_builder_as_it_was() {
+    let (mut builder, slots) = scan(&[ValueType::Int32, ValueType::Text]);
+    let before = builder.clone().materialise(slots.clone()).unwrap();
+    builder.probe(&table(ValueType::Int32), slots[0], ProbeKind::Inner, &[0, 1]).unwrap_err();
+    builder.filter(slots[1], Domain::point(Scalar::Int(1))).unwrap_err();
+    builder.compute("x", Expression::Slot(slots[1])).unwrap_err();
+    assert_eq!(builder.materialise(slots).unwrap(), before);
+}

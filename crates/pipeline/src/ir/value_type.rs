@@ -1,0 +1,134 @@
+//! The types of values in pipelines: those whose values are whole numbers, and texts.
+
+use std::fmt;
+
+use thermocline_column_store::PhysicalType;
+
+/// Most digits of a decimal.
+pub(crate) const MAX_PRECISION: u8 = 38;
+
+/// The type of a column, of a computed value or of a result. Floats, booleans, binaries and unsigned integers of 64 bits are
+/// not among them: who has such columns must not ask a pipeline for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ValueType {
+    /// Signed, 8 bits.
+    Int8,
+    /// Signed, 16 bits.
+    Int16,
+    /// Signed, 32 bits.
+    Int32,
+    /// Signed, 64 bits.
+    Int64,
+    /// Unsigned, 8 bits.
+    UInt8,
+    /// Unsigned, 16 bits.
+    UInt16,
+    /// Unsigned, 32 bits.
+    UInt32,
+    /// Days since 1970-01-01, 32 bits.
+    Date,
+    /// Units since 1970-01-01 that the column's own type knows, 64 bits.
+    Timestamp,
+    /// Decimals of up to 38 digits; a value is the whole number over 10^`scale`.
+    Decimal {
+        /// Digits.
+        precision: u8,
+        /// Digits behind the point.
+        scale: u8,
+    },
+    /// UTF-8, in the order of its bytes.
+    Text,
+}
+
+impl ValueType {
+    /// How pages store such values.
+    pub fn physical_type(self) -> PhysicalType {
+        match self {
+            Self::Int8 => PhysicalType::Int8,
+            Self::Int16 => PhysicalType::Int16,
+            Self::Int32 | Self::Date => PhysicalType::Int32,
+            Self::Int64 | Self::Timestamp => PhysicalType::Int64,
+            Self::UInt8 => PhysicalType::UInt8,
+            Self::UInt16 => PhysicalType::UInt16,
+            Self::UInt32 => PhysicalType::UInt32,
+            Self::Decimal { .. } => PhysicalType::Decimal128,
+            Self::Text => PhysicalType::Text,
+        }
+    }
+
+    /// Whether it is an integer that can be computed with; dates and timestamps are not.
+    pub fn is_integer(self) -> bool {
+        self.is_signed_integer() || matches!(self, Self::UInt8 | Self::UInt16 | Self::UInt32)
+    }
+
+    /// Whether it is an integer with a sign.
+    pub fn is_signed_integer(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
+    }
+
+    /// Whether values of it are whole numbers of at most 64 bits, so that tables can have them as keys.
+    pub fn is_key(self) -> bool {
+        self.is_integer() || matches!(self, Self::Date | Self::Timestamp)
+    }
+
+    /// Whether all values of it fit 64 bits (texts by their codes), so that groups can be made by them.
+    pub fn fits_group_key(self) -> bool {
+        match self {
+            Self::Decimal { precision, .. } => precision <= 18,
+            _ => true,
+        }
+    }
+
+    /// The least and greatest whole number of the type; of decimals those of its digits. `None` for texts.
+    pub fn range(self) -> Option<(i128, i128)> {
+        let signed = |bits: u32| Some((-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1));
+        let unsigned = |bits: u32| Some((0, (1i128 << bits) - 1));
+        match self {
+            Self::Int8 => signed(8),
+            Self::Int16 => signed(16),
+            Self::Int32 | Self::Date => signed(32),
+            Self::Int64 | Self::Timestamp => signed(64),
+            Self::UInt8 => unsigned(8),
+            Self::UInt16 => unsigned(16),
+            Self::UInt32 => unsigned(32),
+            Self::Decimal { precision, .. } => {
+                let end = 10i128.checked_pow(u32::from(precision)).map_or(i128::MAX, |power| power - 1);
+                Some((-end, end))
+            }
+            Self::Text => None,
+        }
+    }
+
+    /// A whole number brought into the type's bits, as integer arithmetic wraps around.
+    #[inline(always)]
+    pub(crate) fn wrap(self, value: i64) -> i64 {
+        match self {
+            Self::Int8 => i64::from(value as i8),
+            Self::Int16 => i64::from(value as i16),
+            Self::Int32 | Self::Date => i64::from(value as i32),
+            Self::UInt8 => i64::from(value as u8),
+            Self::UInt16 => i64::from(value as u16),
+            Self::UInt32 => i64::from(value as u32),
+            Self::Int64 | Self::Timestamp | Self::Decimal { .. } | Self::Text => value,
+        }
+    }
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::UInt8 => "uint8",
+            Self::UInt16 => "uint16",
+            Self::UInt32 => "uint32",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+            Self::Decimal { precision, scale } => return write!(f, "decimal({precision}, {scale})"),
+            Self::Text => "text",
+        })
+    }
+}

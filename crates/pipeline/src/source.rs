@@ -1,0 +1,73 @@
+//! Where a pipeline's pages come from.
+
+use std::error::Error;
+
+use thermocline_column_store::{PageSummary, ZoneMap};
+
+/// What is known of a page without reading it.
+#[derive(Debug, Clone, Copy)]
+pub struct PageFacts<'a> {
+    /// The least and greatest value.
+    pub zone_map: &'a ZoneMap,
+    /// NULLs among the values.
+    pub null_count: usize,
+}
+
+/// The bytes of a page, which stay as they are as long as this lives.
+pub type PinnedPage = Box<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Row groups and the pages of their columns. Called from all threads of a pipeline at once.
+pub trait PageSource: Sync {
+    /// How many row groups there are.
+    fn row_group_count(&self) -> usize;
+
+    /// Rows of a row group, which is the number of values of each of its pages.
+    fn row_count(&self, row_group: usize) -> usize;
+
+    /// What is known of a page. Asked for pages that are then left unread, so it must not read them.
+    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_>;
+
+    /// The bytes of a page whose checksum was found right by whoever read it: it is not computed again.
+    ///
+    /// # Errors
+    /// Whatever the source meets; the pipeline ends with it.
+    fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>>;
+}
+
+/// Pages that are in memory, for tests and for data that were never written.
+#[derive(Debug, Default)]
+pub struct MemoryPages {
+    row_groups: Vec<Vec<(std::sync::Arc<[u8]>, PageSummary)>>,
+}
+
+impl MemoryPages {
+    /// No row groups.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a row group: its pages in the order of the columns, each as [`encode`](thermocline_column_store::encode) wrote it.
+    pub fn push(&mut self, pages: Vec<(Vec<u8>, PageSummary)>) {
+        self.row_groups.push(pages.into_iter().map(|(bytes, summary)| (bytes.into(), summary)).collect());
+    }
+}
+
+impl PageSource for MemoryPages {
+    fn row_group_count(&self) -> usize {
+        self.row_groups.len()
+    }
+
+    fn row_count(&self, row_group: usize) -> usize {
+        self.row_groups[row_group].first().map_or(0, |(_, summary)| summary.value_count)
+    }
+
+    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_> {
+        let (_, summary) = &self.row_groups[row_group][column];
+        PageFacts { zone_map: &summary.zone_map, null_count: summary.null_count }
+    }
+
+    fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>> {
+        let (bytes, _) = &self.row_groups[row_group][column];
+        Ok(Box::new(std::sync::Arc::clone(bytes)))
+    }
+}
