@@ -18,6 +18,8 @@
 
 mod error;
 mod ir;
+mod kernels;
+mod membership;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
@@ -31,5 +33,6 @@ pub use ir::{
     Aggregate, ColumnShape, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind, Sink, Slot, SlotInfo,
     Step, TableShape, ValueType,
 };
+pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};
 pub use source::{MemoryPages, PageFacts, PageSource, PinnedPage};

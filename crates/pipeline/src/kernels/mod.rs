@@ -1,0 +1,158 @@
+//! Loops over the 1,024 values of a mini-block, as they are packed or unpacked, in several instruction sets.
+//!
+//! **Owns**: which values lie in a range or a set, as a [`Mask`]; the choice of the instruction set, made at run time.
+//!
+//! **Does not own**: what ranges and sets mean, unpacking (`column-store`).
+//!
+//! **Invariants**: whatever the instruction set, the answer is that of `scalar`, the reference beside it, bit by bit; tests
+//! compare them on random values of each width. Values are unsigned words here, as they are packed: less the base of their
+//! mini-block.
+//!
+//! **Concurrency**: plain functions.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+
+use thermocline_column_store::MINI_BLOCK_VALUES;
+
+/// 64-bit words of a mask.
+pub(crate) const MASK_WORDS: usize = MINI_BLOCK_VALUES / 64;
+
+/// A bit for each value of a mini-block, the first lowest.
+pub(crate) type Mask = [u64; MASK_WORDS];
+
+/// A mask with the lowest `count` bits.
+pub(crate) fn first(count: usize) -> Mask {
+    std::array::from_fn(|word| match count.saturating_sub(word * 64) {
+        0 => 0,
+        left @ 1..=63 => (1 << left) - 1,
+        _ => u64::MAX,
+    })
+}
+
+/// How many bits are set.
+pub(crate) fn count(mask: &Mask) -> usize {
+    mask.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Calls `each` with the place of each set bit, lowest first.
+#[inline(always)]
+pub(crate) fn for_each_bit(mask: &Mask, mut each: impl FnMut(usize)) {
+    for (at, word) in mask.iter().enumerate() {
+        let mut word = *word;
+        while word != 0 {
+            each(at * 64 + word.trailing_zeros() as usize);
+            word &= word - 1;
+        }
+    }
+}
+
+/// The words of a mini-block, in the smallest size that holds them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Words<'a> {
+    /// All are 0.
+    Zeros,
+    U8(&'a [u8; MINI_BLOCK_VALUES]),
+    U16(&'a [u16; MINI_BLOCK_VALUES]),
+    U32(&'a [u32; MINI_BLOCK_VALUES]),
+    U64(&'a [u64; MINI_BLOCK_VALUES]),
+}
+
+impl Words<'_> {
+    /// The greatest that a word can be.
+    pub(crate) fn limit(self) -> u64 {
+        match self {
+            Self::Zeros => 0,
+            Self::U8(_) => u8::MAX.into(),
+            Self::U16(_) => u16::MAX.into(),
+            Self::U32(_) => u32::MAX.into(),
+            Self::U64(_) => u64::MAX,
+        }
+    }
+}
+
+/// An instruction set that this processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstructionSet(Choice);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512),
+}
+
+impl InstructionSet {
+    /// The widest one.
+    pub fn detect() -> Self {
+        Self::available().pop().unwrap_or(Self::scalar())
+    }
+
+    /// No vector instructions but those that the compiler uses by itself: the reference.
+    pub fn scalar() -> Self {
+        Self(Choice::Scalar)
+    }
+
+    /// All of this processor, widest last.
+    pub fn available() -> Vec<Self> {
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+        let mut available = vec![Self::scalar()];
+        #[cfg(target_arch = "x86_64")]
+        {
+            available.extend(avx2::Avx2::detect().map(|proof| Self(Choice::Avx2(proof))));
+            available.extend(avx512::Avx512::detect().map(|proof| Self(Choice::Avx512(proof))));
+        }
+        available
+    }
+
+    /// Which words are `low` to `low + span`. Both must be at most the words' limit; `low + span` may wrap around in 64 bits,
+    /// and then the range goes over the end.
+    pub(crate) fn in_range(self, words: Words<'_>, low: u64, span: u64) -> Mask {
+        macro_rules! dispatch {
+            ($words:expr, $word:ty, $name:ident) => {{
+                let (low, span) = (low as $word, span as $word);
+                match self.0 {
+                    Choice::Scalar => scalar::in_range($words, low, span),
+                    #[cfg(target_arch = "x86_64")]
+                    Choice::Avx2(proof) => proof.$name($words, low, span),
+                    #[cfg(target_arch = "x86_64")]
+                    Choice::Avx512(proof) => proof.$name($words, low, span),
+                }
+            }};
+        }
+        match words {
+            Words::Zeros if 0u64.wrapping_sub(low) <= span => [u64::MAX; MASK_WORDS],
+            Words::Zeros => [0; MASK_WORDS],
+            Words::U8(words) => dispatch!(words, u8, in_range_u8),
+            Words::U16(words) => dispatch!(words, u16, in_range_u16),
+            Words::U32(words) => dispatch!(words, u32, in_range_u32),
+            Words::U64(words) => dispatch!(words, u64, in_range_u64),
+        }
+    }
+
+    /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set.
+    pub(crate) fn in_set(self, words: Words<'_>, shift: u64, bits: &[u64]) -> Mask {
+        match words {
+            Words::Zeros if scalar::is_set(bits, shift) => [u64::MAX; MASK_WORDS],
+            Words::Zeros => [0; MASK_WORDS],
+            Words::U8(words) => scalar::in_set(words, shift, bits),
+            Words::U16(words) => scalar::in_set(words, shift, bits),
+            Words::U32(words) => {
+                #[cfg(target_arch = "x86_64")]
+                if let Choice::Avx2(proof) = self.0 {
+                    return proof.in_set_u32(words, shift, bits);
+                }
+                scalar::in_set(words, shift, bits)
+            }
+            Words::U64(words) => scalar::in_set(words, shift, bits),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The reference: plain loops, for every processor.
+
+use thermocline_column_store::MINI_BLOCK_VALUES;
+
+use super::{MASK_WORDS, Mask};
+
+/// A word that values are compared in.
+pub(super) trait Unsigned: Copy + Ord + Into<u64> {
+    fn less(self, other: Self) -> Self;
+}
+
+macro_rules! unsigned {
+    ($($word:ty),*) => {
+        $(impl Unsigned for $word {
+            #[inline(always)]
+            fn less(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+        })*
+    };
+}
+
+unsigned!(u8, u16, u32, u64);
+
+/// A bit for each word by `test`.
+#[inline(always)]
+fn mask_of<W: Copy>(words: &[W; MINI_BLOCK_VALUES], test: impl Fn(W) -> bool) -> Mask {
+    let mut mask = [0; MASK_WORDS];
+    let (groups, _) = words.as_chunks::<64>();
+    for (bits, group) in mask.iter_mut().zip(groups) {
+        for (at, word) in group.iter().enumerate() {
+            *bits |= u64::from(test(*word)) << at;
+        }
+    }
+    mask
+}
+
+/// Which words are `low` to `low + span`, modulo the word.
+pub(super) fn in_range<W: Unsigned>(words: &[W; MINI_BLOCK_VALUES], low: W, span: W) -> Mask {
+    mask_of(words, |word| word.less(low) <= span)
+}
+
+/// Whether a bit is there and set.
+#[inline(always)]
+pub(super) fn is_set(bits: &[u64], place: u64) -> bool {
+    bits.get((place >> 6) as usize).is_some_and(|word| word >> (place & 63) & 1 != 0)
+}
+
+/// Which words, shifted, are places of set bits.
+pub(super) fn in_set<W: Unsigned>(words: &[W; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
+    mask_of(words, |word| is_set(bits, shift.wrapping_add(word.into())))
+}

@@ -1,0 +1,81 @@
+use super::*;
+use crate::random::Random;
+
+/// Word `at`, whatever its size.
+fn word(words: Words<'_>, at: usize) -> u64 {
+    match words {
+        Words::Zeros => 0,
+        Words::U8(words) => words[at].into(),
+        Words::U16(words) => words[at].into(),
+        Words::U32(words) => words[at].into(),
+        Words::U64(words) => words[at],
+    }
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    0..200
+}
+
+/// Compares each kernel of each instruction set with a test of one word after another.
+fn check(words: Words<'_>, random: &mut Random, seed: u64) {
+    let limit = words.limit();
+    for _ in 0..8 {
+        let within = |random: &mut Random| match random.below(4) {
+            0 => word(words, random.below(MINI_BLOCK_VALUES)),
+            1 => limit.saturating_sub(random.next_u64() % 3),
+            2 => (random.next_u64() % 3) & limit,
+            _ => random.next_u64() & limit,
+        };
+        let (low, span) = (within(random), within(random));
+        let expected_range = mask_by(|at| word(words, at).wrapping_sub(low) & limit <= span);
+        let bits: Vec<u64> = (0..random.below(40)).map(|_| random.next_u64() & random.next_u64()).collect();
+        let near = word(words, random.below(MINI_BLOCK_VALUES));
+        let shift = match random.below(4) {
+            0 => random.next_u64() % 5000,
+            1 => 0u64.wrapping_sub(near),
+            2 => 500u64.wrapping_sub(near),
+            _ => random.next_u64(),
+        };
+        let is_set = |place: u64| place < bits.len() as u64 * 64 && bits[place as usize / 64] >> (place % 64) & 1 != 0;
+        let expected_set = mask_by(|at| is_set(shift.wrapping_add(word(words, at))));
+        for set in InstructionSet::available() {
+            assert_eq!(set.in_range(words, low, span), expected_range, "{set:?}, seed {seed}, {low} and {span} on");
+            assert_eq!(set.in_set(words, shift, &bits), expected_set, "{set:?}, seed {seed}, shift {shift}");
+        }
+    }
+}
+
+fn mask_by(test: impl Fn(usize) -> bool) -> Mask {
+    std::array::from_fn(|word| (0..64).fold(0, |bits, at| bits | u64::from(test(word * 64 + at)) << at))
+}
+
+#[test]
+fn every_instruction_set_finds_the_same_words_in_a_range_and_in_a_set() {
+    for seed in seeds() {
+        let mut random = Random::new(seed);
+        // Now and then few distinct ones, near the ends, or so that differences overflow.
+        let mask = u64::MAX >> random.below(64);
+        let base = random.next_u64();
+        let words: [u64; MINI_BLOCK_VALUES] = std::array::from_fn(|_| match seed % 3 {
+            0 => random.next_u64(),
+            1 => random.next_u64() & mask,
+            _ => base.wrapping_add(random.next_u64() & mask),
+        });
+        check(Words::Zeros, &mut random, seed);
+        check(Words::U8(&words.map(|word| word as u8)), &mut random, seed);
+        check(Words::U16(&words.map(|word| word as u16)), &mut random, seed);
+        check(Words::U32(&words.map(|word| word as u32)), &mut random, seed);
+        check(Words::U64(&words), &mut random, seed);
+    }
+}
+
+#[test]
+fn masks_count_and_name_their_bits() {
+    for count_wanted in [0, 1, 63, 64, 65, 1000, 1024] {
+        let mask = first(count_wanted);
+        let mut seen = Vec::new();
+        for_each_bit(&mask, |at| seen.push(at));
+        assert_eq!(count(&mask), count_wanted);
+        assert_eq!(seen, (0..count_wanted).collect::<Vec<_>>());
+    }
+}
