@@ -17,6 +17,7 @@
 //! **Paper**: the unit that HetCache (CIDR 2025) routes and caches for, §5.
 
 mod error;
+mod hash;
 mod ir;
 mod kernels;
 mod membership;
@@ -27,6 +28,7 @@ mod random;
 mod reference;
 mod rowset;
 mod source;
+mod table;
 
 pub use error::{PipelineError, Result};
 pub use ir::{
@@ -36,3 +38,4 @@ pub use ir::{
 pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};
 pub use source::{MemoryPages, PageFacts, PageSource, PinnedPage};
+pub use table::BuiltTable;
