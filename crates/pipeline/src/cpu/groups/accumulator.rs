@@ -1,0 +1,145 @@
+//! Aggregates of all groups, each as arrays by the groups' cells.
+//!
+//! **Invariants**: NULLs change nothing; merging accumulators gives what one would have had of all rows.
+
+use super::super::numbers::{Lane, Numbers};
+use crate::ir::{Aggregate, ColumnShape, ValueType};
+use crate::{RowsetColumn, RowsetValues};
+
+/// What an aggregate keeps for each cell.
+#[derive(Debug)]
+enum State {
+    Count,
+    /// Modulo 2^64.
+    Sum(Vec<i64>),
+    /// Modulo 2^128.
+    WideSum(Vec<i128>),
+    Least(Vec<i128>),
+    Greatest(Vec<i128>),
+}
+
+/// An aggregate of each cell.
+#[derive(Debug)]
+pub(super) struct Accumulator {
+    state: State,
+    /// Values that are not NULL.
+    counts: Vec<u64>,
+}
+
+/// Most bytes that a cell takes in an accumulator.
+pub(super) const CELL_BYTES: usize = 24;
+
+impl Accumulator {
+    /// Of an aggregate over values of this type.
+    pub(super) fn new(aggregate: Aggregate, value_type: Option<ValueType>) -> Self {
+        let state = match aggregate {
+            Aggregate::CountRows | Aggregate::Count(_) => State::Count,
+            Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_integer) => State::Sum(Vec::new()),
+            Aggregate::Sum(_) | Aggregate::WideSum(_) => State::WideSum(Vec::new()),
+            Aggregate::Minimum(_) => State::Least(Vec::new()),
+            Aggregate::Maximum(_) => State::Greatest(Vec::new()),
+        };
+        Self { state, counts: Vec::new() }
+    }
+
+    /// Makes room for `cell_count` cells; never takes cells away.
+    pub(super) fn resize(&mut self, cell_count: usize) {
+        self.counts.resize(cell_count, 0);
+        match &mut self.state {
+            State::Count => {}
+            State::Sum(sums) => sums.resize(cell_count, 0),
+            State::WideSum(sums) => sums.resize(cell_count, 0),
+            State::Least(values) => values.resize(cell_count, i128::MAX),
+            State::Greatest(values) => values.resize(cell_count, i128::MIN),
+        }
+    }
+
+    /// Takes rows in: for each its cell, and its value if the aggregate has any.
+    pub(super) fn add(&mut self, cells: &[u32], values: Option<&Numbers>) {
+        let valid = values.and_then(|values| values.valid.as_deref());
+        match valid {
+            None => cells.iter().for_each(|cell| self.counts[*cell as usize] += 1),
+            Some(valid) => {
+                cells.iter().zip(valid).for_each(|(cell, valid)| self.counts[*cell as usize] += u64::from(*valid));
+            }
+        }
+        let Some(values) = values else { return };
+        match &values.lane {
+            Lane::Narrow(numbers) => self.add_numbers(cells, numbers, valid),
+            Lane::Wide(numbers) => self.add_numbers(cells, numbers, valid),
+        }
+    }
+
+    #[inline(always)]
+    fn add_numbers<N: Copy + Into<i128>>(&mut self, cells: &[u32], numbers: &[N], valid: Option<&[bool]>) {
+        #[inline(always)]
+        fn each<N: Copy, T>(
+            kept: &mut [T],
+            (cells, numbers, valid): (&[u32], &[N], Option<&[bool]>),
+            take: impl Fn(&mut T, N),
+        ) {
+            match valid {
+                None => {
+                    for (cell, number) in cells.iter().zip(numbers) {
+                        take(&mut kept[*cell as usize], *number);
+                    }
+                }
+                Some(valid) => {
+                    for ((cell, number), valid) in cells.iter().zip(numbers).zip(valid) {
+                        if *valid {
+                            take(&mut kept[*cell as usize], *number);
+                        }
+                    }
+                }
+            }
+        }
+        let rows = (cells, numbers, valid);
+        match &mut self.state {
+            State::Count => {}
+            // The low 64 bits of a sum depend on those of its parts alone.
+            State::Sum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into() as i64)),
+            State::WideSum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into())),
+            State::Least(values) => each(values, rows, |least, number| *least = number.into().min(*least)),
+            State::Greatest(values) => each(values, rows, |greatest, number| *greatest = number.into().max(*greatest)),
+        }
+    }
+
+    /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to.
+    pub(super) fn merge(&mut self, other: &Self, cells: &[(u32, u32)]) {
+        for (from, to) in cells.iter().map(|(from, to)| (*from as usize, *to as usize)) {
+            self.counts[to] += other.counts[from];
+            match (&mut self.state, &other.state) {
+                (State::Sum(sums), State::Sum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
+                (State::WideSum(sums), State::WideSum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
+                (State::Least(values), State::Least(more)) => values[to] = values[to].min(more[from]),
+                (State::Greatest(values), State::Greatest(more)) => values[to] = values[to].max(more[from]),
+                // Counts are all there is; other pairs are of different aggregates, which are not merged.
+                _ => {}
+            }
+        }
+    }
+
+    /// The results of some cells.
+    pub(super) fn finish(&self, shape: &ColumnShape, cells: &[u32]) -> RowsetColumn {
+        let wide = |value: &dyn Fn(usize) -> i128| -> RowsetValues {
+            let values = cells.iter().map(|cell| value(*cell as usize));
+            match shape.value_type {
+                ValueType::Decimal { .. } => RowsetValues::Wide(values.collect()),
+                _ => RowsetValues::Integers(values.map(|value| value as i64).collect()),
+            }
+        };
+        let has_value = |cell: usize| self.counts[cell] > 0;
+        let values = match &self.state {
+            State::Count => wide(&|cell| self.counts[cell].into()),
+            State::Sum(sums) => wide(&|cell| sums[cell].into()),
+            State::WideSum(sums) => wide(&|cell| sums[cell]),
+            State::Least(values) | State::Greatest(values) => {
+                wide(&|cell| if has_value(cell) { values[cell] } else { 0 })
+            }
+        };
+        let valid: Option<Vec<bool>> =
+            shape.nullable.then(|| cells.iter().map(|cell| has_value(*cell as usize)).collect());
+        let valid = valid.filter(|valid| valid.contains(&false));
+        RowsetColumn { shape: shape.clone(), values, valid }
+    }
+}

@@ -1,0 +1,236 @@
+//! From the values that rows are grouped by to cells of accumulators.
+//!
+//! **Owns**: arrays where the values' domains are small together, else a hash table of the groups that there are.
+//!
+//! **Invariants**: equal values have equal cells, and only they; NULL is a value here.
+
+use super::super::numbers::Numbers;
+use crate::hash::mix;
+
+/// Most cells of an array over all possible groups: accumulators of them stay in the second-level cache.
+const MAX_DENSE_CELLS: u128 = 1 << 16;
+/// A free place of the hash table.
+const FREE: u32 = u32::MAX;
+
+/// The possible values of one grouping column: numbers from `least` on, and NULL behind the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) struct Dimension {
+    pub(in crate::cpu) least: i64,
+    /// Numbers that there are, without NULL.
+    pub(in crate::cpu) value_count: u64,
+}
+
+/// The cells of groups.
+#[derive(Debug)]
+pub(super) enum Cells {
+    Dense(Vec<Dimension>),
+    Hashed(HashedCells),
+}
+
+impl Cells {
+    /// `dimensions` are those of the grouping columns, as far as they are known.
+    pub(super) fn new(dimensions: &[Option<Dimension>]) -> Self {
+        let known: Option<Vec<Dimension>> = dimensions.iter().copied().collect();
+        let product = |dimensions: &[Dimension]| {
+            dimensions.iter().try_fold(1u128, |product, of| product.checked_mul(u128::from(of.value_count) + 1))
+        };
+        match known {
+            Some(known) if product(&known).is_some_and(|product| product <= MAX_DENSE_CELLS) => Self::Dense(known),
+            _ => Self::Hashed(HashedCells::new(dimensions.len())),
+        }
+    }
+
+    /// Cells that there are now.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Dense(dimensions) => dimensions.iter().map(|of| of.value_count as usize + 1).product(),
+            Self::Hashed(hashed) => hashed.count,
+        }
+    }
+
+    /// Bytes that it takes, and as many again for growing.
+    pub(super) fn size_bytes(&self) -> usize {
+        match self {
+            Self::Dense(_) => 0,
+            Self::Hashed(hashed) => 2 * (hashed.keys.len() * 8 + hashed.places.len() * 4),
+        }
+    }
+
+    /// The cells of some rows by their grouping values, which are narrow.
+    pub(super) fn find(&mut self, columns: &[(Vec<i64>, Option<Vec<bool>>)], row_count: usize, cells: &mut Vec<u32>) {
+        cells.clear();
+        match self {
+            Self::Dense(dimensions) => {
+                cells.resize(row_count, 0);
+                for (of, (values, valid)) in dimensions.iter().zip(columns) {
+                    let stride = of.value_count as u32 + 1;
+                    for (at, (cell, value)) in cells.iter_mut().zip(values).enumerate() {
+                        let is_null = valid.as_ref().is_some_and(|valid| !valid[at]);
+                        // A value outside of what zone maps say cannot be; it would be counted as NULL.
+                        let place = value.wrapping_sub(of.least) as u64;
+                        let place = if is_null { of.value_count } else { place.min(of.value_count) };
+                        *cell = *cell * stride + place as u32;
+                    }
+                }
+            }
+            Self::Hashed(hashed) => {
+                let mut key = vec![0; hashed.stride];
+                for row in 0..row_count {
+                    key[0] = 0;
+                    for (number, (values, valid)) in columns.iter().enumerate() {
+                        let is_null = valid.as_ref().is_some_and(|valid| !valid[row]);
+                        // Columns past the 63rd share a bit, and are told apart by the value that stands for NULL.
+                        key[0] |= i64::from(is_null) << number.min(63);
+                        key[number + 1] = if is_null { i64::MIN } else { values[row] };
+                    }
+                    cells.push(hashed.cell(&key));
+                }
+            }
+        }
+    }
+
+    /// The grouping values of a cell: `None` for NULL.
+    pub(super) fn values(&self, cell: u32) -> Vec<Option<i64>> {
+        match self {
+            Self::Dense(dimensions) => {
+                let mut rest = u64::from(cell);
+                let mut values = vec![None; dimensions.len()];
+                for (value, of) in values.iter_mut().zip(dimensions).rev() {
+                    let place = rest % (of.value_count + 1);
+                    rest /= of.value_count + 1;
+                    *value = (place < of.value_count).then(|| of.least.wrapping_add(place as i64));
+                }
+                values
+            }
+            Self::Hashed(hashed) => {
+                let key = &hashed.keys[cell as usize * hashed.stride..][..hashed.stride];
+                let is_null = |number: usize| key[0] >> number.min(63) & 1 != 0;
+                key[1..].iter().enumerate().map(|(at, value)| (!is_null(at)).then_some(*value)).collect()
+            }
+        }
+    }
+}
+
+/// Groups in the order of their first row, found by a hash of their key: a word of NULLs and one for each column.
+#[derive(Debug)]
+pub(super) struct HashedCells {
+    stride: usize,
+    count: usize,
+    keys: Vec<i64>,
+    places: Vec<u32>,
+}
+
+impl HashedCells {
+    fn new(column_count: usize) -> Self {
+        Self { stride: column_count + 1, count: 0, keys: Vec::new(), places: vec![FREE; 1024] }
+    }
+
+    fn start(&self, key: &[i64]) -> usize {
+        let hash = key.iter().fold(0x243f_6a88_85a3_08d3, |hash, word| mix(hash ^ *word as u64));
+        hash as usize & (self.places.len() - 1)
+    }
+
+    fn cell(&mut self, key: &[i64]) -> u32 {
+        let mut place = self.start(key);
+        loop {
+            let cell = self.places[place];
+            if cell == FREE {
+                break;
+            }
+            if self.keys[cell as usize * self.stride..][..self.stride] == *key {
+                return cell;
+            }
+            place = (place + 1) & (self.places.len() - 1);
+        }
+        let cell = self.count as u32;
+        self.places[place] = cell;
+        self.keys.extend_from_slice(key);
+        self.count += 1;
+        if self.count * 2 > self.places.len() {
+            self.grow();
+        }
+        cell
+    }
+
+    fn grow(&mut self) {
+        self.places = vec![FREE; self.places.len() * 4];
+        for cell in 0..self.count {
+            let mut place = self.start(&self.keys[cell * self.stride..][..self.stride]);
+            while self.places[place] != FREE {
+                place = (place + 1) & (self.places.len() - 1);
+            }
+            self.places[place] = cell as u32;
+        }
+    }
+}
+
+/// Numbers of at most 64 bits; `Err` with the first that has more.
+pub(super) fn narrow(numbers: Numbers) -> Result<(Vec<i64>, Option<Vec<bool>>), i128> {
+    use super::super::numbers::Lane;
+    let valid = numbers.valid;
+    let values = match numbers.lane {
+        Lane::Narrow(values) => values,
+        Lane::Wide(values) => values
+            .into_iter()
+            .enumerate()
+            .map(|(at, value)| match i64::try_from(value) {
+                Ok(value) => Ok(value),
+                Err(_) if valid.as_ref().is_some_and(|valid| !valid[at]) => Ok(0),
+                Err(_) => Err(value),
+            })
+            .collect::<Result<_, _>>()?,
+    };
+    Ok((values, valid))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn cells_are_one_for_each_combination_of_values_and_give_it_back() {
+        for seed in 0..40 {
+            let mut random = Random::new(seed);
+            let column_count = random.below(4);
+            let dimensions: Vec<Option<Dimension>> = (0..column_count)
+                .map(|_| {
+                    let of = Dimension { least: random.below(100) as i64 - 50, value_count: random.below(30) as u64 };
+                    (seed % 2 == 0).then_some(of)
+                })
+                .collect();
+            let mut cells = Cells::new(&dimensions);
+            assert_eq!(matches!(cells, Cells::Dense(_)), seed % 2 == 0 || column_count == 0);
+            let mut seen: BTreeMap<Vec<Option<i64>>, u32> = BTreeMap::new();
+            for _ in 0..5 {
+                let row_count = random.below(1500);
+                let rows: Vec<Vec<Option<i64>>> = (0..row_count)
+                    .map(|_| {
+                        let value = |of: &Option<Dimension>| match of {
+                            Some(of) if of.value_count == 0 => None,
+                            Some(of) => Some(of.least + random.below(of.value_count as usize) as i64),
+                            None => Some(random.below(40) as i64 - 20),
+                        };
+                        dimensions.iter().map(value).collect()
+                    })
+                    .collect();
+                let columns: Vec<_> = (0..column_count)
+                    .map(|column| {
+                        let values = rows.iter().map(|row| row[column].unwrap_or(7)).collect();
+                        (values, Some(rows.iter().map(|row| row[column].is_some()).collect()))
+                    })
+                    .collect();
+                let mut found = Vec::new();
+                cells.find(&columns, row_count, &mut found);
+                for (row, cell) in rows.into_iter().zip(found) {
+                    assert_eq!(cells.values(cell), row, "seed {seed}");
+                    assert!((cell as usize) < cells.count(), "seed {seed}");
+                    assert_eq!(*seen.entry(row).or_insert(cell), cell, "seed {seed}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The aggregating sink: rows in groups.
+//!
+//! **Owns**: one thread's groups, merging those of all threads, the result. **Does not own**: which rows there are.
+//!
+//! **Invariants**: without grouping columns there is one group, also without rows; else there are those that rows have.
+//!
+//! **Concurrency**: a thread has groups of its own, merged when all are done.
+
+mod accumulator;
+mod cells;
+
+pub(super) use cells::Dimension;
+
+use std::sync::Arc;
+
+use thermocline_budget::Account;
+
+use super::keyed::{Interners, Keyed};
+use super::memory::Memory;
+use super::stage::whole_range;
+use super::view::{RunContext, View};
+use crate::ir::{Aggregate, Origin, Slot, ValueType};
+use crate::table::Distinct;
+use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues};
+use accumulator::{Accumulator, CELL_BYTES};
+use cells::{Cells, narrow};
+
+/// One thread's groups.
+#[derive(Debug)]
+pub(super) struct Groups<'r> {
+    keys: Vec<Keyed<'r>>,
+    aggregates: Vec<Aggregate>,
+    cells: Cells,
+    accumulators: Vec<Accumulator>,
+    /// Whether a row has the cell.
+    seen: Vec<bool>,
+    memory: Memory,
+    found: Vec<u32>,
+}
+
+/// The possible values of a grouping column, as far as tables and zone maps tell.
+pub(super) fn dimension(context: RunContext<'_>, slot: Slot) -> Option<Dimension> {
+    let info = context.pipeline.slot(slot);
+    match info.origin {
+        Origin::Payload { step, payload } => {
+            let (table, _, column) = context.payload_of(step, payload)?;
+            Some(Dimension { least: 0, value_count: table.column(column).distinct().count() as u64 })
+        }
+        Origin::Column(column) if info.value_type != ValueType::Text => {
+            let (least, greatest) = whole_range(context, column)?;
+            Some(Dimension { least, value_count: greatest.abs_diff(least).checked_add(1)? })
+        }
+        _ => None,
+    }
+}
+
+impl<'r> Groups<'r> {
+    /// `dimensions` must be the same for all threads of a run.
+    pub(super) fn new(
+        context: RunContext<'r>,
+        (groups, aggregates): (&[Slot], &[Aggregate]),
+        dimensions: &[Option<Dimension>],
+        interners: &'r Interners,
+        account: &Account,
+    ) -> Result<Self> {
+        let keys = groups.iter().map(|slot| Keyed::new(context, *slot, interners.of(*slot), true)).collect();
+        let accumulators = aggregates
+            .iter()
+            .map(|aggregate| {
+                let value_type = aggregate.slot().map(|slot| context.pipeline.slot(slot).value_type);
+                Accumulator::new(*aggregate, value_type)
+            })
+            .collect();
+        let mut groups = Self {
+            keys,
+            aggregates: aggregates.to_vec(),
+            cells: Cells::new(dimensions),
+            accumulators,
+            seen: Vec::new(),
+            memory: Memory::new(account, 0)?,
+            found: Vec::new(),
+        };
+        groups.resize(0)?;
+        Ok(groups)
+    }
+
+    /// Makes room for the cells that there are; `more` may come before the next call.
+    fn resize(&mut self, more: usize) -> Result<()> {
+        let cell_count = self.cells.count();
+        let cell_bytes = self.accumulators.len() * CELL_BYTES + 1 + self.keys.len() * 16;
+        // Vectors grow by doubling.
+        self.memory.ensure(self.cells.size_bytes() + 2 * (cell_count + more) * cell_bytes)?;
+        for accumulator in &mut self.accumulators {
+            accumulator.resize(cell_count);
+        }
+        self.seen.resize(cell_count, false);
+        Ok(())
+    }
+
+    /// Takes in some rows of a mini-block.
+    pub(super) fn take(
+        &mut self,
+        view: &mut View<'_>,
+        context: RunContext<'_>,
+        block: usize,
+        rows: &[u16],
+    ) -> Result<()> {
+        let mut columns = Vec::with_capacity(self.keys.len());
+        for key in &mut self.keys {
+            let values = key.values(view, block, rows)?;
+            let name = || context.pipeline.slot(key.slot()).name.clone();
+            columns.push(narrow(values).map_err(|value| PipelineError::Digits { name: name(), value })?);
+        }
+        if let Cells::Hashed(_) = self.cells {
+            self.resize(rows.len())?;
+        }
+        let mut found = std::mem::take(&mut self.found);
+        self.cells.find(&columns, rows.len(), &mut found);
+        if let Cells::Hashed(_) = self.cells {
+            self.resize(0)?;
+        }
+        found.iter().for_each(|cell| self.seen[*cell as usize] = true);
+        for at in 0..self.aggregates.len() {
+            let counts_all = |slot: Slot| {
+                matches!(self.aggregates[at], Aggregate::Count(_)) && !context.pipeline.slot(slot).nullable
+            };
+            let values = match self.aggregates[at].slot() {
+                Some(slot) if !counts_all(slot) => Some(view.numbers(slot, block, rows)?),
+                _ => None,
+            };
+            self.accumulators[at].add(&found, values.as_ref());
+        }
+        self.found = found;
+        Ok(())
+    }
+
+    /// Takes in the groups of another thread.
+    pub(super) fn merge(&mut self, other: &Self) -> Result<()> {
+        let mut pairs = Vec::new();
+        let mut found = Vec::new();
+        for cell in other.seen_cells() {
+            let values = other.cells.values(cell);
+            let columns: Vec<_> =
+                values.iter().map(|value| (vec![value.unwrap_or(0)], Some(vec![value.is_some()]))).collect();
+            self.cells.find(&columns, 1, &mut found);
+            pairs.push((cell, found[0]));
+        }
+        self.resize(0)?;
+        for (_, to) in &pairs {
+            self.seen[*to as usize] = true;
+        }
+        for (accumulator, more) in self.accumulators.iter_mut().zip(&other.accumulators) {
+            accumulator.merge(more, &pairs);
+        }
+        Ok(())
+    }
+
+    fn seen_cells(&self) -> Vec<u32> {
+        (0..self.seen.len() as u32).filter(|cell| self.seen[*cell as usize]).collect()
+    }
+
+    /// The groups as rows.
+    pub(super) fn finish(&mut self, context: RunContext<'_>, texts: &[(Slot, Arc<[Arc<str>]>)]) -> Result<Rowset> {
+        if self.keys.is_empty() {
+            self.cells.find(&[], 1, &mut self.found);
+            self.resize(0)?;
+            self.seen[0] = true;
+        }
+        let cells = self.seen_cells();
+        let keys: Vec<Vec<Option<i64>>> = cells.iter().map(|cell| self.cells.values(*cell)).collect();
+        let output = context.pipeline.output();
+        let mut columns = Vec::with_capacity(output.len());
+        for (at, key) in self.keys.iter().enumerate() {
+            let shape = output[at].clone();
+            let codes = || keys.iter().map(|values| values[at]);
+            let valid: Vec<bool> = codes().map(|code| code.is_some()).collect();
+            let number = |code: Option<i64>| match (key.distinct(), code) {
+                (Some(Distinct::Numbers(numbers)), Some(code)) => numbers.get(code as usize).copied().unwrap_or(0),
+                (_, code) => code.unwrap_or(0),
+            };
+            let interned = texts.iter().find(|(slot, _)| *slot == key.slot()).map(|(_, texts)| texts);
+            let values = match (key.distinct(), interned) {
+                (Some(Distinct::Texts(dictionary)), _) | (_, Some(dictionary)) => RowsetValues::Texts {
+                    codes: codes().map(|code| code.unwrap_or(0) as u32).collect(),
+                    dictionary: Arc::clone(dictionary),
+                },
+                _ if matches!(shape.value_type, ValueType::Decimal { .. }) => {
+                    RowsetValues::Wide(codes().map(|code| number(code).into()).collect())
+                }
+                _ => RowsetValues::Integers(codes().map(number).collect()),
+            };
+            columns.push(RowsetColumn { shape, values, valid: valid.contains(&false).then_some(valid) });
+        }
+        for (accumulator, shape) in self.accumulators.iter().zip(&output[self.keys.len()..]) {
+            columns.push(accumulator.finish(shape, &cells));
+        }
+        Ok(Rowset { columns, row_count: cells.len() })
+    }
+}

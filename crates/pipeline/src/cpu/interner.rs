@@ -1,0 +1,73 @@
+//! Texts of scanned columns, numbered for the whole run, so that pages with dictionaries of their own agree.
+//!
+//! **Invariants**: a text has one number, and a number one text. **Concurrency**: one lock, taken once for each page that is used.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thermocline_budget::Account;
+
+use super::column::PageTexts;
+use super::memory::Memory;
+use super::place::PagePlace;
+use crate::PipelineError;
+
+/// Bytes that a text takes besides its own: in the table, in the list, and its counts.
+const ENTRY_BYTES: usize = 96;
+
+#[derive(Debug)]
+pub(super) struct Interner {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    numbers: HashMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+    memory: Memory,
+    size_bytes: usize,
+}
+
+impl Interner {
+    pub(super) fn new(account: &Account) -> Result<Self, PipelineError> {
+        let memory = Memory::new(account, 0)?;
+        let state = State { numbers: HashMap::new(), texts: Vec::new(), memory, size_bytes: 0 };
+        Ok(Self { state: Mutex::new(state) })
+    }
+
+    /// The number of each of a page's texts, by its code there.
+    pub(super) fn numbers(&self, texts: &PageTexts<'_>, place: &PagePlace) -> Result<Vec<u32>, PipelineError> {
+        // A panic elsewhere leaves at most a text without its number, which is then numbered again.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..texts.entry_count())
+            .map(|code| {
+                let bytes = texts.entry(code).unwrap_or_default();
+                let text = std::str::from_utf8(bytes).map_err(|error| {
+                    place.mismatch(format!("text {code} that is no UTF-8 ({error})"), "UTF-8".to_owned())
+                })?;
+                state.number(text)
+            })
+            .collect()
+    }
+
+    /// All texts by their numbers.
+    pub(super) fn texts(&self) -> Arc<[Arc<str>]> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).texts.as_slice().into()
+    }
+}
+
+impl State {
+    fn number(&mut self, text: &str) -> Result<u32, PipelineError> {
+        if let Some(number) = self.numbers.get(text) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.texts.len())
+            .map_err(|_| PipelineError::TooMany { what: "different texts of a column".to_owned() })?;
+        self.size_bytes += text.len() + ENTRY_BYTES;
+        self.memory.ensure(self.size_bytes)?;
+        let text: Arc<str> = Arc::from(text);
+        self.texts.push(Arc::clone(&text));
+        self.numbers.insert(text, number);
+        Ok(number)
+    }
+}

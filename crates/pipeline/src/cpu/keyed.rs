@@ -1,0 +1,132 @@
+//! Values that rows are grouped by or that are kept: numbers, or codes of texts that hold for the whole run.
+//!
+//! **Owns**: which code stands for a slot's text. **Does not own**: what is done with it.
+//!
+//! **Concurrency**: each thread has its own; they share an interner for each text column.
+
+use std::sync::Arc;
+
+use super::interner::Interner;
+use super::numbers::{Lane, Numbers};
+use super::view::{RunContext, View};
+use crate::PipelineError;
+use crate::ir::{Origin, Slot, ValueType};
+use crate::table::Distinct;
+
+/// A slot and how its values become numbers.
+#[derive(Debug)]
+pub(super) struct Keyed<'r> {
+    slot: Slot,
+    kind: Kind<'r>,
+}
+
+#[derive(Debug)]
+enum Kind<'r> {
+    /// The number itself.
+    Number,
+    /// Codes of a probed table's payload column.
+    Payload { step: usize, payload: usize, distinct: &'r Distinct },
+    /// Texts of a scanned column: the run's numbers by the codes of a row group's page.
+    Interned { interner: &'r Interner, column: usize, page: Option<(usize, Vec<u32>)> },
+}
+
+impl<'r> Keyed<'r> {
+    /// `interner` is the slot's, which every text of a scanned column has. With `codes` numeric payload is coded too.
+    pub(super) fn new(context: RunContext<'r>, slot: Slot, interner: Option<&'r Interner>, codes: bool) -> Self {
+        let info = context.pipeline.slot(slot);
+        let kind = match (info.origin, interner) {
+            (Origin::Payload { step, payload }, _) if codes || info.value_type == ValueType::Text => {
+                match context.payload_of(step, payload) {
+                    Some((table, _, column)) => {
+                        Kind::Payload { step, payload, distinct: table.column(column).distinct() }
+                    }
+                    None => Kind::Number,
+                }
+            }
+            (Origin::Column(column), Some(interner)) => Kind::Interned { interner, column, page: None },
+            _ => Kind::Number,
+        };
+        Self { slot, kind }
+    }
+
+    pub(super) fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// What the codes stand for where a table says it.
+    pub(super) fn distinct(&self) -> Option<&'r Distinct> {
+        match &self.kind {
+            Kind::Payload { distinct, .. } => Some(distinct),
+            _ => None,
+        }
+    }
+
+    /// The numbers or codes of some rows of a mini-block.
+    pub(super) fn values(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<Numbers, PipelineError> {
+        match &mut self.kind {
+            Kind::Number => view.numbers(self.slot, block, rows),
+            Kind::Payload { step, payload, .. } => view.payload_codes(*step, *payload, block, rows),
+            Kind::Interned { interner, column, page } => {
+                let mut numbers = view.numbers(self.slot, block, rows)?;
+                let row_group = view.row_group();
+                let reader = view.reader(self.slot, *column)?;
+                let codes = match page {
+                    Some((of, codes)) if *of == row_group => codes,
+                    _ => {
+                        let codes = match reader.texts() {
+                            Some(texts) => interner.numbers(texts, reader.place())?,
+                            None => Vec::new(),
+                        };
+                        &mut page.insert((row_group, codes)).1
+                    }
+                };
+                if let Lane::Narrow(values) = &mut numbers.lane {
+                    for (at, value) in values.iter_mut().enumerate() {
+                        let is_null = numbers.valid.as_ref().is_some_and(|valid| !valid[at]);
+                        *value = match codes.get(*value as usize) {
+                            Some(number) => (*number).into(),
+                            None if is_null => 0,
+                            None => {
+                                let expected = format!("less than {}, the entries of the dictionary", codes.len());
+                                return Err(reader.place().mismatch(format!("the code {value}"), expected));
+                            }
+                        };
+                    }
+                }
+                Ok(numbers)
+            }
+        }
+    }
+}
+
+/// The interners of a run: one for each text slot of a scanned column that its sink takes.
+pub(super) struct Interners {
+    by_slot: Vec<(Slot, Interner)>,
+}
+
+impl Interners {
+    pub(super) fn new(
+        context: RunContext<'_>,
+        slots: impl Iterator<Item = Slot>,
+        account: &thermocline_budget::Account,
+    ) -> Result<Self, PipelineError> {
+        let mut by_slot: Vec<(Slot, Interner)> = Vec::new();
+        for slot in slots {
+            let info = context.pipeline.slot(slot);
+            let is_new = by_slot.iter().all(|(of, _)| *of != slot);
+            if is_new && info.value_type == ValueType::Text && matches!(info.origin, Origin::Column(_)) {
+                by_slot.push((slot, Interner::new(account)?));
+            }
+        }
+        Ok(Self { by_slot })
+    }
+
+    pub(super) fn of(&self, slot: Slot) -> Option<&Interner> {
+        self.by_slot.iter().find(|(of, _)| *of == slot).map(|(_, interner)| interner)
+    }
+
+    /// The texts of each slot so far.
+    pub(super) fn texts(&self) -> Vec<(Slot, Arc<[Arc<str>]>)> {
+        self.by_slot.iter().map(|(slot, interner)| (*slot, interner.texts())).collect()
+    }
+}

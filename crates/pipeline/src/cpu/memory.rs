@@ -1,0 +1,29 @@
+//! The memory of one thread of a run.
+
+use thermocline_budget::{Account, Reservation};
+
+use crate::PipelineError;
+
+/// Least growth of a reservation, so that growing is rare.
+const STEP_BYTES: u64 = 256 << 10;
+
+/// What a thread has reserved; grows ahead of what it keeps, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Memory {
+    reservation: Reservation,
+}
+
+impl Memory {
+    pub(super) fn new(account: &Account, size_bytes: usize) -> Result<Self, PipelineError> {
+        Ok(Self { reservation: account.try_reserve(size_bytes as u64)? })
+    }
+
+    /// Reserves until `size_bytes` in all are reserved, called before they are allocated.
+    pub(super) fn ensure(&self, size_bytes: usize) -> Result<(), PipelineError> {
+        let missing = (size_bytes as u64).saturating_sub(self.reservation.size_bytes());
+        if missing > 0 {
+            self.reservation.try_grow(missing.max(STEP_BYTES))?;
+        }
+        Ok(())
+    }
+}

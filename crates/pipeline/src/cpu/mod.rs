@@ -1,0 +1,206 @@
+//! The backend for processors: a fused loop over the mini-blocks of encoded pages.
+//!
+//! **Owns**: running a pipeline on threads of its own. Of each mini-block the stages (`stage`: filters, probes, and the key ranges
+//! of probed tables) are worked through in the order that measurements say (`order`), each on the rows that the ones before
+//! have left, as bits or one by one depending on how many these are (`selection`); what is left goes to the sink (`groups`,
+//! `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a page that
+//! no surviving row needs is not read (`view`).
+//!
+//! **Does not own**: pages, which a [`PageSource`] gives; tables, which are built before.
+//!
+//! **Invariants**
+//! - The answer does not depend on the number of threads, the order of stages or the instruction set.
+//! - Memory for what grows with the data is reserved before it is allocated, and given back with what is returned or on failure.
+//!   Not counted: codes of text pages without a dictionary, which exist while such a page is worked on.
+//! - An overflow is an error if a row that is left has it, and may be one if a row has it that another stage drops.
+//!
+//! **Concurrency**: the calling thread works too. Threads share row groups by stealing (`queue`), nothing else in the loop but two
+//! flags, which each looks at every few mini-blocks: a run that is cancelled or has failed ends soon.
+//!
+//! **Paper**: pipelines are those of HetCache (CIDR 2025), §5, on one device; the loop over vectors that stay in the first-level cache is
+//! MonetDB/X100's (CIDR 2005).
+
+mod column;
+mod groups;
+mod interner;
+mod keyed;
+mod memory;
+mod numbers;
+mod order;
+mod place;
+mod queue;
+mod rows;
+mod selection;
+mod stage;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+mod view;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use thermocline_budget::Account;
+use thermocline_hardware::Clock;
+
+use crate::ir::{Pipeline, ProbeKind, Sink, Slot, Step};
+use crate::kernels::InstructionSet;
+use crate::{BuiltTable, PageSource, PipelineError, Result, Rowset};
+use keyed::Interners;
+use queue::RowGroupQueue;
+use view::RunContext;
+use worker::{Collected, Shared, work};
+
+/// How a pipeline runs.
+#[derive(Debug, Clone, Copy)]
+pub struct RunOptions<'a> {
+    /// Threads, the calling one included; 0 counts as 1.
+    pub thread_count: usize,
+    /// Which instructions kernels use.
+    pub instructions: InstructionSet,
+    /// What stages are measured with.
+    pub clock: &'a dyn Clock,
+    /// Where memory is reserved.
+    pub account: &'a Account,
+    /// Ends the run soon after it was set.
+    pub cancelled: &'a AtomicBool,
+}
+
+/// What a pipeline ends in.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Rows or groups.
+    Rows(Rowset),
+    /// A table.
+    Table(Arc<BuiltTable>),
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunReport {
+    /// Row groups that were worked on.
+    pub row_groups_scanned: u64,
+    /// Row groups that zone maps ruled out.
+    pub row_groups_skipped: u64,
+    /// Pages that were asked for.
+    pub pages_read: u64,
+    /// Rows that reached the sink.
+    pub rows_kept: u64,
+}
+
+/// Runs a pipeline over all row groups of a source. `tables` are those of its probes ([`Pipeline::tables`]).
+///
+/// # Errors
+/// [`PipelineError::Table`] and [`PipelineError::DuplicateKey`] for tables that it cannot probe; whatever the source's pages,
+/// arithmetic and memory meet; [`PipelineError::Cancelled`].
+pub fn run(
+    pipeline: &Pipeline,
+    source: &dyn PageSource,
+    tables: &[Arc<BuiltTable>],
+    options: &RunOptions<'_>,
+) -> Result<(Outcome, RunReport)> {
+    check_tables(pipeline, tables)?;
+    let context = RunContext { pipeline, source, tables };
+    let (groups, taken) = sink_slots(pipeline);
+    let interners = Interners::new(context, taken.into_iter(), options.account)?;
+    let dimensions: Vec<_> = groups.iter().map(|slot| groups::dimension(context, *slot)).collect();
+    let row_group_count = u32::try_from(source.row_group_count())
+        .map_err(|_| PipelineError::TooMany { what: "row groups of a source".to_owned() })?;
+    let thread_count = options.thread_count.clamp(1, source.row_group_count().max(1));
+    let queue = RowGroupQueue::new(row_group_count, thread_count);
+    let failed = AtomicBool::new(false);
+    let shared =
+        Shared { context, options, queue: &queue, interners: &interners, dimensions: &dimensions, failed: &failed };
+    let parts = work_on_threads(&shared, thread_count)?;
+    let mut report = RunReport::default();
+    let mut collected: Option<Collected<'_>> = None;
+    for (part, part_report) in parts {
+        report.add(part_report);
+        collected = Some(match (collected, part) {
+            (Some(Collected::Groups(mut groups)), Collected::Groups(more)) => {
+                groups.merge(&more)?;
+                Collected::Groups(groups)
+            }
+            (Some(Collected::Rows(mut rows)), Collected::Rows(more)) => {
+                rows.merge(more);
+                Collected::Rows(rows)
+            }
+            (_, part) => part,
+        });
+    }
+    let texts = interners.texts();
+    let rowset = match collected {
+        Some(Collected::Groups(mut groups)) => groups.finish(context, &texts)?,
+        Some(Collected::Rows(rows)) => rows.finish(context, &texts),
+        None => Rowset { columns: Vec::new(), row_count: 0 },
+    };
+    let outcome = match pipeline.table_shape() {
+        Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
+        None => Outcome::Rows(rowset),
+    };
+    Ok((outcome, report))
+}
+
+/// What each thread has collected; of errors the first that is not the others' stopping.
+fn work_on_threads<'r>(shared: &Shared<'r>, thread_count: usize) -> Result<Vec<(Collected<'r>, RunReport)>> {
+    let worked: Vec<Result<(Collected<'r>, RunReport)>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..thread_count).map(|thread| scope.spawn(move || work(shared, thread))).collect();
+        let own = work(shared, 0);
+        let joined = others.into_iter().map(|thread| match thread.join() {
+            Ok(worked) => worked,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        std::iter::once(own).chain(joined).collect()
+    });
+    let mut parts = Vec::with_capacity(worked.len());
+    let mut first_error = None;
+    for part in worked {
+        match part {
+            Ok(part) => parts.push(part),
+            Err(PipelineError::Cancelled) if first_error.is_some() => {}
+            Err(error) if matches!(first_error, None | Some(PipelineError::Cancelled)) => first_error = Some(error),
+            Err(_) => {}
+        }
+    }
+    first_error.map_or(Ok(parts), Err)
+}
+
+fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
+    let expected = pipeline.tables();
+    for (probe, shape) in expected.iter().enumerate() {
+        let found = tables.get(probe).map(|table| table.shape());
+        if found != Some(shape) {
+            let text =
+                |shape: &crate::TableShape| format!("table {} of {} payload columns", shape.name, shape.payload.len());
+            let found = found.map_or_else(|| "none".to_owned(), text);
+            return Err(PipelineError::Table { probe, expected: text(shape), found });
+        }
+    }
+    for step in pipeline.steps() {
+        if let Step::Probe { table, kind: ProbeKind::Inner, .. } = step
+            && let Some(key) = tables[*table].duplicate_key()
+        {
+            return Err(PipelineError::DuplicateKey { table: tables[*table].shape().name.clone(), key });
+        }
+    }
+    Ok(())
+}
+
+/// The slots that the sink groups by, and all that it takes as they are.
+fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
+    match pipeline.sink() {
+        Sink::Aggregate { groups, .. } => (groups.clone(), groups.clone()),
+        Sink::Build { key, payload, .. } => (Vec::new(), [&[*key], payload.as_slice()].concat()),
+        Sink::Materialise { columns } => (Vec::new(), columns.clone()),
+    }
+}
+
+impl RunReport {
+    fn add(&mut self, other: Self) {
+        self.row_groups_scanned += other.row_groups_scanned;
+        self.row_groups_skipped += other.row_groups_skipped;
+        self.pages_read += other.pages_read;
+        self.rows_kept += other.rows_kept;
+    }
+}

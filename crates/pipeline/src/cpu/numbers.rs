@@ -1,0 +1,139 @@
+//! Values of selected rows, as whole numbers one behind the other, and arithmetic on them.
+//!
+//! **Owns**: numbers of 64 or 128 bits, NULLs beside them, DataFusion's arithmetic. **Does not own**: where they come from.
+//!
+//! **Invariants**: results are those of [`Expression`](crate::Expression)'s rules whatever the width worked in: decimals are
+//! computed in 64 bits and again in 128 where that overflowed. An overflow in a row with a NULL is none.
+//!
+//! **Concurrency**: plain values.
+
+use crate::PipelineError;
+use crate::ir::{Operator, ValueType};
+
+/// Whole numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Lane {
+    Narrow(Vec<i64>),
+    Wide(Vec<i128>),
+}
+
+impl Lane {
+    pub(super) fn into_wide(self) -> Vec<i128> {
+        match self {
+            Self::Narrow(values) => values.into_iter().map(i128::from).collect(),
+            Self::Wide(values) => values,
+        }
+    }
+}
+
+/// The values of some rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Numbers {
+    pub(super) lane: Lane,
+    /// Which are not NULL; `None` if all.
+    pub(super) valid: Option<Vec<bool>>,
+}
+
+impl Numbers {
+    /// The same number for each of `count` rows.
+    pub(super) fn repeated(value: i128, count: usize) -> Self {
+        let lane = match i64::try_from(value) {
+            Ok(value) => Lane::Narrow(vec![value; count]),
+            Err(_) => Lane::Wide(vec![value; count]),
+        };
+        Self { lane, valid: None }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_valid(&self, at: usize) -> bool {
+        self.valid.as_ref().is_none_or(|valid| valid[at])
+    }
+
+    /// Integers of one type, wrapping around in it.
+    pub(super) fn integers(operator: Operator, value_type: ValueType, left: Self, right: Self) -> Self {
+        let valid = both_valid(left.valid, right.valid);
+        let (Lane::Narrow(mut left), Lane::Narrow(right)) = (left.lane, right.lane) else {
+            // Integers have at most 64 bits, so that lanes of them are narrow.
+            return Self { lane: Lane::Narrow(Vec::new()), valid };
+        };
+        let each = |left: &mut [i64], apply: fn(i64, i64) -> i64| {
+            for (left, right) in left.iter_mut().zip(&right) {
+                *left = value_type.wrap(apply(*left, *right));
+            }
+        };
+        match operator {
+            Operator::Add => each(&mut left, i64::wrapping_add),
+            Operator::Subtract => each(&mut left, i64::wrapping_sub),
+            Operator::Multiply => each(&mut left, i64::wrapping_mul),
+        }
+        Self { lane: Lane::Narrow(left), valid }
+    }
+
+    /// Decimals; each operand is multiplied by its factor first.
+    pub(super) fn decimals(
+        operator: Operator,
+        (left, left_factor): (Self, i128),
+        (right, right_factor): (Self, i128),
+    ) -> Result<Self, PipelineError> {
+        let valid = both_valid(left.valid, right.valid);
+        if let (Lane::Narrow(left), Lane::Narrow(right)) = (&left.lane, &right.lane)
+            && let (Ok(left_factor), Ok(right_factor)) = (i64::try_from(left_factor), i64::try_from(right_factor))
+        {
+            let narrow = match operator {
+                Operator::Add => narrow(left, left_factor, right, right_factor, i64::overflowing_add),
+                Operator::Subtract => narrow(left, left_factor, right, right_factor, i64::overflowing_sub),
+                Operator::Multiply => narrow(left, 1, right, 1, i64::overflowing_mul),
+            };
+            if let Some(values) = narrow {
+                return Ok(Self { lane: Lane::Narrow(values), valid });
+            }
+        }
+        let (mut left, right) = (left.lane.into_wide(), right.lane.into_wide());
+        for (at, (left, right)) in left.iter_mut().zip(right).enumerate() {
+            let apply = |left: i128, right: i128| match operator {
+                Operator::Add => left.checked_add(right),
+                Operator::Subtract => left.checked_sub(right),
+                Operator::Multiply => left.checked_mul(right),
+            };
+            let scaled = left.checked_mul(left_factor).zip(right.checked_mul(right_factor));
+            *left = match scaled.and_then(|(left, right)| apply(left, right)) {
+                Some(value) => value,
+                None if valid.as_ref().is_some_and(|valid| !valid[at]) => 0,
+                None => return Err(PipelineError::Overflow { left: *left, operator: operator.symbol(), right }),
+            };
+        }
+        Ok(Self { lane: Lane::Wide(left), valid })
+    }
+}
+
+/// In 64 bits; `None` if something overflowed.
+fn narrow(
+    left: &[i64],
+    left_factor: i64,
+    right: &[i64],
+    right_factor: i64,
+    apply: fn(i64, i64) -> (i64, bool),
+) -> Option<Vec<i64>> {
+    let mut overflowed = false;
+    let values = left.iter().zip(right).map(|(left, right)| {
+        let (left, over_left) = left.overflowing_mul(left_factor);
+        let (right, over_right) = right.overflowing_mul(right_factor);
+        let (value, over) = apply(left, right);
+        overflowed |= over_left | over_right | over;
+        value
+    });
+    let values = values.collect();
+    (!overflowed).then_some(values)
+}
+
+fn both_valid(left: Option<Vec<bool>>, right: Option<Vec<bool>>) -> Option<Vec<bool>> {
+    match (left, right) {
+        (Some(mut left), Some(right)) => {
+            for (left, right) in left.iter_mut().zip(right) {
+                *left &= right;
+            }
+            Some(left)
+        }
+        (left, right) => left.or(right),
+    }
+}

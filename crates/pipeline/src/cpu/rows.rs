@@ -1,0 +1,117 @@
+//! The materialising sink: rows as they are.
+//!
+//! **Concurrency**: a thread keeps rows of its own, laid together when all are done.
+
+use std::sync::Arc;
+
+use thermocline_budget::Account;
+
+use super::keyed::{Interners, Keyed};
+use super::memory::Memory;
+use super::numbers::Lane;
+use super::view::{RunContext, View};
+use crate::ir::{Slot, ValueType};
+use crate::table::Distinct;
+use crate::{Result, Rowset, RowsetColumn, RowsetValues};
+
+/// One thread's rows.
+#[derive(Debug)]
+pub(super) struct Rows<'r> {
+    columns: Vec<KeptColumn<'r>>,
+    row_count: usize,
+    memory: Memory,
+}
+
+#[derive(Debug)]
+struct KeptColumn<'r> {
+    keyed: Keyed<'r>,
+    is_decimal: bool,
+    narrow: Vec<i64>,
+    wide: Vec<i128>,
+    /// Empty as long as all are valid.
+    valid: Vec<bool>,
+}
+
+impl<'r> Rows<'r> {
+    pub(super) fn new(
+        context: RunContext<'r>,
+        slots: &[Slot],
+        interners: &'r Interners,
+        account: &Account,
+    ) -> Result<Self> {
+        let column = |slot: &Slot| KeptColumn {
+            keyed: Keyed::new(context, *slot, interners.of(*slot), false),
+            is_decimal: matches!(context.pipeline.slot(*slot).value_type, ValueType::Decimal { .. }),
+            narrow: Vec::new(),
+            wide: Vec::new(),
+            valid: Vec::new(),
+        };
+        Ok(Self { columns: slots.iter().map(column).collect(), row_count: 0, memory: Memory::new(account, 0)? })
+    }
+
+    /// Takes in some rows of a mini-block.
+    pub(super) fn take(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<()> {
+        let row_bytes: usize = self.columns.iter().map(|column| if column.is_decimal { 17 } else { 9 }).sum();
+        // Vectors grow by doubling.
+        self.memory.ensure(2 * (self.row_count + rows.len()) * row_bytes)?;
+        for column in &mut self.columns {
+            let values = column.keyed.values(view, block, rows)?;
+            match (values.valid, column.valid.is_empty()) {
+                (Some(valid), true) if valid.contains(&false) => {
+                    column.valid.resize(self.row_count, true);
+                    column.valid.extend(valid);
+                }
+                (_, true) => {}
+                (Some(valid), false) => column.valid.extend(valid),
+                (None, false) => column.valid.resize(self.row_count + rows.len(), true),
+            }
+            match values.lane {
+                lane if column.is_decimal => column.wide.extend(lane.into_wide()),
+                Lane::Narrow(values) => column.narrow.extend(values),
+                // Only decimals are wide.
+                Lane::Wide(values) => column.narrow.extend(values.into_iter().map(|value| value as i64)),
+            }
+        }
+        self.row_count += rows.len();
+        Ok(())
+    }
+
+    /// Takes in the rows of another thread.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (column, mut more) in self.columns.iter_mut().zip(other.columns) {
+            if !column.valid.is_empty() || !more.valid.is_empty() {
+                column.valid.resize(self.row_count, true);
+                more.valid.resize(other.row_count, true);
+                column.valid.append(&mut more.valid);
+            }
+            column.narrow.append(&mut more.narrow);
+            column.wide.append(&mut more.wide);
+        }
+        self.row_count += other.row_count;
+    }
+
+    /// The rows as a rowset.
+    pub(super) fn finish(self, context: RunContext<'_>, texts: &[(Slot, Arc<[Arc<str>]>)]) -> Rowset {
+        let columns = self.columns.into_iter().zip(context.pipeline.output()).map(|(column, shape)| {
+            let slot = column.keyed.slot();
+            let interned = texts.iter().find(|(of, _)| *of == slot).map(|(_, texts)| texts);
+            let dictionary = match column.keyed.distinct() {
+                Some(Distinct::Texts(texts)) => Some(texts),
+                _ => interned,
+            };
+            let values = match dictionary {
+                Some(dictionary) => {
+                    // NULL's code stands for no text.
+                    let last = dictionary.len().saturating_sub(1) as u32;
+                    let codes = column.narrow.iter().map(|code| (*code as u32).min(last)).collect();
+                    RowsetValues::Texts { codes, dictionary: Arc::clone(dictionary) }
+                }
+                None if column.is_decimal => RowsetValues::Wide(column.wide),
+                None => RowsetValues::Integers(column.narrow),
+            };
+            let valid = (!column.valid.is_empty()).then_some(column.valid);
+            RowsetColumn { shape: shape.clone(), values, valid }
+        });
+        Rowset { columns: columns.collect(), row_count: self.row_count }
+    }
+}

@@ -1,0 +1,70 @@
+//! The rows of a mini-block that have survived so far.
+
+use thermocline_column_store::MINI_BLOCK_VALUES;
+
+use crate::kernels::{Mask, count, first, for_each_bit};
+
+/// A bit for each row, and how many are set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Selection {
+    mask: Mask,
+    count: usize,
+}
+
+impl Selection {
+    /// The first `row_count` rows.
+    pub(super) fn all(row_count: usize) -> Self {
+        Self { mask: first(row_count), count: row_count }
+    }
+
+    pub(super) fn of(mask: Mask) -> Self {
+        Self { mask, count: count(&mask) }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The rows of this selection that `mask` has too.
+    pub(super) fn and(&self, mask: &Mask) -> Self {
+        Self::of(std::array::from_fn(|word| self.mask[word] & mask[word]))
+    }
+
+    /// The rows of this selection that `mask` has not.
+    pub(super) fn and_not(&self, mask: &Mask) -> Self {
+        Self::of(std::array::from_fn(|word| self.mask[word] & !mask[word]))
+    }
+
+    /// The rows of both.
+    pub(super) fn or(&self, other: &Self) -> Self {
+        Self::of(std::array::from_fn(|word| self.mask[word] | other.mask[word]))
+    }
+
+    /// The rows' places in the mini-block, in order, as the first of `rows`.
+    pub(super) fn rows<'a>(&self, rows: &'a mut [u16; MINI_BLOCK_VALUES]) -> &'a [u16] {
+        let mut count = 0;
+        for_each_bit(&self.mask, |at| {
+            rows[count % MINI_BLOCK_VALUES] = at as u16;
+            count += 1;
+        });
+        &rows[..count]
+    }
+
+    /// The rows that pass `test`, which is given their place and is called in order.
+    #[inline(always)]
+    pub(super) fn retain(&self, mut test: impl FnMut(usize) -> bool) -> Self {
+        let mut mask = self.mask;
+        for (at, word) in mask.iter_mut().enumerate() {
+            let mut left = *word;
+            // Gathered in a register: whether a row passes is not to be predicted.
+            let mut kept = 0;
+            while left != 0 {
+                let place = left.trailing_zeros();
+                kept |= u64::from(test(at * 64 + place as usize)) << place;
+                left &= left - 1;
+            }
+            *word = kept;
+        }
+        Self::of(mask)
+    }
+}

@@ -1,0 +1,301 @@
+//! What a run does besides the right answer: what it reads, what it refuses, when it ends.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arrow::array::{ArrayRef, Decimal128Array, Int64Array, StringArray};
+use thermocline_column_store::{Encoding, encode, encode_as};
+use thermocline_hardware::ManualClock;
+use thermocline_predicate::{Domain, Scalar};
+
+use super::{account, rows_of, run_with, table_of};
+use crate::ir::{Aggregate, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
+use crate::{
+    BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, PinnedPage, Pipeline, PipelineError,
+    RunOptions, Value, run,
+};
+
+fn pages(row_groups: Vec<Vec<ArrayRef>>) -> MemoryPages {
+    let mut source = MemoryPages::new();
+    for columns in row_groups {
+        let page = |column: &ArrayRef| {
+            let mut bytes = Vec::new();
+            let summary = encode(column, &mut bytes).unwrap();
+            (bytes, summary)
+        };
+        source.push(columns.iter().map(page).collect());
+    }
+    source
+}
+
+fn longs(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn scan_longs(builder: &mut PipelineBuilder, count: usize) -> Vec<Slot> {
+    (0..count).map(|number| builder.scan(format!("c{number}"), number, ValueType::Int64, false).unwrap()).collect()
+}
+
+fn equals(value: i128) -> Domain {
+    Domain::point(Scalar::Int(value))
+}
+
+/// A table of these keys, each with itself as payload.
+fn table(keys: &[i64]) -> Result<Arc<BuiltTable>, PipelineError> {
+    let source = pages(vec![vec![longs(keys.iter().copied())]]);
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    let pipeline = builder.build("keys", slots[0], slots.clone()).unwrap();
+    run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).map(|(outcome, _)| table_of(outcome))
+}
+
+/// Remembers which pages were asked for; can fail, or cancel a run, at one.
+struct Watched<'a> {
+    pages: &'a MemoryPages,
+    asked: Mutex<BTreeSet<(usize, usize)>>,
+    at: &'a (dyn Fn(usize, usize) -> Result<(), Box<dyn Error + Send + Sync>> + Sync),
+}
+
+impl PageSource for Watched<'_> {
+    fn row_group_count(&self) -> usize {
+        self.pages.row_group_count()
+    }
+
+    fn row_count(&self, row_group: usize) -> usize {
+        self.pages.row_count(row_group)
+    }
+
+    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_> {
+        self.pages.facts(row_group, column)
+    }
+
+    fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>> {
+        assert!(self.asked.lock().unwrap().insert((row_group, column)), "a page is asked for once");
+        (self.at)(row_group, column)?;
+        self.pages.page(row_group, column)
+    }
+}
+
+fn watched(pages: &MemoryPages) -> Watched<'_> {
+    Watched { pages, asked: Mutex::default(), at: &|_, _| Ok(()) }
+}
+
+#[test]
+fn pages_that_no_surviving_row_needs_are_not_read() {
+    let scattered = || longs((0..3000).map(|at| at * 7 % 100 * 2));
+    let source = pages(vec![vec![scattered(), longs(0..3000)], vec![scattered(), longs(0..3000)]]);
+    for (wanted, expected) in [(51, vec![(0, 0), (1, 0)]), (50, vec![(0, 0), (0, 1), (1, 0), (1, 1)])] {
+        let mut builder = PipelineBuilder::new();
+        let slots = scan_longs(&mut builder, 2);
+        builder.filter(slots[0], equals(wanted)).unwrap();
+        let pipeline = builder.aggregate(vec![], vec![Aggregate::Sum(slots[1])]).unwrap();
+        let source = watched(&source);
+        let (_, report) = run_with(&pipeline, &source, &[], 2, InstructionSet::detect()).unwrap();
+        let asked: Vec<_> = source.asked.into_inner().unwrap().into_iter().collect();
+        assert_eq!(asked, expected, "c0 = {wanted}");
+        assert_eq!(report.pages_read, expected.len() as u64);
+    }
+}
+
+#[test]
+fn zone_maps_rule_row_groups_out_by_filters_and_by_the_keys_of_tables() {
+    let row_group = |start: i64| vec![longs(start..start + 1000)];
+    let source = pages((0..10).map(|number| row_group(number * 1000)).collect());
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    let table = table(&[2500, 4200]).unwrap();
+    builder.probe(table.shape(), slots[0], ProbeKind::Semi, &[]).unwrap();
+    builder.filter(slots[0], Domain::points([Scalar::Int(4200), Scalar::Int(9999)])).unwrap();
+    let pipeline = builder.materialise(slots).unwrap();
+    let source = watched(&source);
+    let (outcome, report) = run_with(&pipeline, &source, &[table], 3, InstructionSet::detect()).unwrap();
+    assert_eq!(rows_of(outcome), [[Value::Integer(4200)]]);
+    assert_eq!((report.row_groups_scanned, report.row_groups_skipped), (1, 9));
+    assert_eq!(source.asked.into_inner().unwrap().into_iter().collect::<Vec<_>>(), [(4, 0)]);
+}
+
+#[test]
+fn a_probe_for_payload_refuses_a_table_whose_keys_repeat() {
+    let twice = table(&[1, 2, 2]).unwrap();
+    let source = pages(vec![vec![longs([2, 3])]]);
+    let probing = |kind| {
+        let mut builder = PipelineBuilder::new();
+        let slots = scan_longs(&mut builder, 1);
+        builder.probe(twice.shape(), slots[0], kind, &[]).unwrap();
+        let pipeline = builder.materialise(slots).unwrap();
+        run_with(&pipeline, &source, &[Arc::clone(&twice)], 1, InstructionSet::detect())
+    };
+    let error = probing(ProbeKind::Inner).unwrap_err().to_string();
+    assert!(error.contains("table keys has several rows with the key 2"), "{error}");
+    assert_eq!(rows_of(probing(ProbeKind::Semi).unwrap().0), [[Value::Integer(2)]]);
+}
+
+#[test]
+fn tables_that_the_pipeline_was_not_made_for_are_refused() {
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    let table = table(&[1]).unwrap();
+    let mut shape = table.shape().clone();
+    shape.payload.clear();
+    builder.probe(&shape, slots[0], ProbeKind::Semi, &[]).unwrap();
+    let pipeline = builder.materialise(slots).unwrap();
+    let source = pages(vec![vec![longs([1])]]);
+    let error = |tables: &[Arc<BuiltTable>]| {
+        run_with(&pipeline, &source, tables, 1, InstructionSet::detect()).unwrap_err().to_string()
+    };
+    assert!(error(&[]).contains("found none"), "{}", error(&[]));
+    assert!(error(&[table]).contains("expects table keys of 0 payload columns; found table keys of 1"));
+}
+
+/// The sum of products of two decimal columns.
+fn decimal_products(left: [i128; 2], right: [i128; 2]) -> Result<Vec<Vec<Value>>, PipelineError> {
+    let column = |values: [i128; 2]| -> ArrayRef {
+        Arc::new(Decimal128Array::from(values.to_vec()).with_precision_and_scale(38, 0).unwrap())
+    };
+    let source = pages(vec![vec![column(left), column(right)]]);
+    let mut builder = PipelineBuilder::new();
+    let of = ValueType::Decimal { precision: 38, scale: 0 };
+    let slots = [0, 1].map(|number| builder.scan(format!("d{number}"), number, of, false).unwrap());
+    let product = Expression::binary(Operator::Multiply, Expression::Slot(slots[0]), Expression::Slot(slots[1]));
+    let product = builder.compute("product", product).unwrap();
+    let pipeline = builder.aggregate(vec![], vec![Aggregate::Sum(product)]).unwrap();
+    run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).map(|(outcome, _)| rows_of(outcome))
+}
+
+#[test]
+fn decimals_go_on_in_128_bits_and_overflow_only_there() {
+    let long = i128::from(i64::MAX);
+    assert_eq!(decimal_products([long, 2], [long, 3]).unwrap(), [[Value::Integer(long * long + 6)]]);
+    let error = decimal_products([long * long, 2], [4, 3]).unwrap_err().to_string();
+    assert!(error.contains("overflow: 85070591730234615847396907784232501249 * 4"), "{error}");
+}
+
+#[test]
+fn integers_and_their_sums_wrap_around_as_the_engine_does() {
+    let source = pages(vec![vec![longs([i64::MAX, i64::MAX])]]);
+    let mut builder = PipelineBuilder::new();
+    let slot = scan_longs(&mut builder, 1)[0];
+    let twice = Expression::binary(Operator::Add, Expression::Slot(slot), Expression::Slot(slot));
+    let twice = builder.compute("twice", twice).unwrap();
+    let aggregates = vec![Aggregate::Sum(slot), Aggregate::WideSum(slot), Aggregate::Minimum(twice)];
+    let pipeline = builder.aggregate(vec![], aggregates).unwrap();
+    let (outcome, _) = run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).unwrap();
+    let wide = i128::from(i64::MAX) * 2;
+    assert_eq!(rows_of(outcome), [[-2, wide, -2].map(Value::Integer)]);
+}
+
+#[test]
+fn groups_without_rows_are_none_and_without_grouping_one() {
+    let source = pages(vec![vec![longs([1, 2])]]);
+    let rows = |grouped: bool| {
+        let mut builder = PipelineBuilder::new();
+        let slots = scan_longs(&mut builder, 1);
+        builder.filter(slots[0], equals(9)).unwrap();
+        let groups = if grouped { slots.clone() } else { Vec::new() };
+        let pipeline = builder.aggregate(groups, vec![Aggregate::CountRows, Aggregate::Sum(slots[0])]).unwrap();
+        rows_of(run_with(&pipeline, &source, &[], 2, InstructionSet::detect()).unwrap().0)
+    };
+    assert_eq!(rows(false), [[Value::Integer(0), Value::Null]]);
+    assert!(rows(true).is_empty());
+}
+
+fn materialise_all(columns: usize) -> Pipeline {
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, columns);
+    builder.materialise(slots).unwrap()
+}
+
+#[test]
+fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
+    let source = pages((0..4).map(|_| vec![longs(0..100_000)]).collect());
+    let pipeline = materialise_all(1);
+    let (clock, cancelled) = (ManualClock::new(0), AtomicBool::new(false));
+    for (limit_bytes, fits) in [(1 << 20, false), (64 << 20, true)] {
+        let account = account(limit_bytes);
+        let options = RunOptions {
+            thread_count: 2,
+            instructions: InstructionSet::detect(),
+            clock: &clock,
+            account: &account,
+            cancelled: &cancelled,
+        };
+        match run(&pipeline, &source, &[], &options) {
+            Ok((Outcome::Rows(rows), _)) if fits => assert_eq!(rows.row_count, 400_000),
+            Err(PipelineError::Memory(_)) if !fits => {}
+            other => panic!("{other:?} with {limit_bytes} bytes"),
+        }
+        assert_eq!(account.reserved_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_table_holds_its_memory_until_it_is_dropped() {
+    let source = pages(vec![vec![longs((0..50_000).map(|at| at * 1_000_003))]]);
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    let pipeline = builder.build("keys", slots[0], slots.clone()).unwrap();
+    let (clock, cancelled, account) = (ManualClock::new(0), AtomicBool::new(false), account(1 << 30));
+    let instructions = InstructionSet::detect();
+    let options = RunOptions { thread_count: 1, instructions, clock: &clock, account: &account, cancelled: &cancelled };
+    let table = table_of(run(&pipeline, &source, &[], &options).unwrap().0);
+    assert_eq!(account.reserved_bytes(), table.size_bytes());
+    assert!(table.size_bytes() > 50_000 * 12);
+    drop(table);
+    assert_eq!(account.reserved_bytes(), 0);
+}
+
+#[test]
+fn a_cancelled_run_ends_before_it_has_seen_all_row_groups() {
+    let source = pages((0..50).map(|_| vec![longs(0..1000)]).collect());
+    let pipeline = materialise_all(1);
+    let cancelled = AtomicBool::new(false);
+    let asked = AtomicU64::new(0);
+    let watched = Watched {
+        pages: &source,
+        asked: Mutex::default(),
+        at: &|_, _| {
+            if asked.fetch_add(1, Ordering::Relaxed) == 5 {
+                cancelled.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        },
+    };
+    let (clock, account) = (ManualClock::new(0), account(1 << 30));
+    let instructions = InstructionSet::detect();
+    let options = RunOptions { thread_count: 2, instructions, clock: &clock, account: &account, cancelled: &cancelled };
+    assert!(matches!(run(&pipeline, &watched, &[], &options), Err(PipelineError::Cancelled)));
+    assert!(asked.load(Ordering::Relaxed) < 10);
+}
+
+#[test]
+fn the_error_of_one_thread_ends_all_and_is_the_one_that_is_told() {
+    let source = pages((0..50).map(|_| vec![longs(0..1000)]).collect());
+    let fails = |row_group: usize, _| if row_group == 3 { Err("no such block".into()) } else { Ok(()) };
+    let watched = Watched { pages: &source, asked: Mutex::default(), at: &fails };
+    let error = run_with(&materialise_all(1), &watched, &[], 3, InstructionSet::detect()).unwrap_err();
+    assert_eq!(error.to_string(), "row group 3, column c0: no such block");
+}
+
+#[test]
+fn pages_that_are_not_what_the_pipeline_says_are_errors_that_name_them() {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let error = |source: &MemoryPages| {
+        run_with(&materialise_all(source.row_group_count()), source, &[], 1, InstructionSet::detect())
+            .unwrap_err()
+            .to_string()
+    };
+    let expected = "row group 0, column c0: the page has text, expected 64-bit integer";
+    assert_eq!(error(&pages(vec![vec![texts]])), expected);
+
+    let (mut bytes, summary) = {
+        let mut bytes = Vec::new();
+        let summary = encode_as(&Int64Array::from(vec![1, 2, 3]), Encoding::Plain, &mut bytes).unwrap();
+        (bytes, summary)
+    };
+    bytes.truncate(bytes.len() - 8);
+    let mut source = MemoryPages::new();
+    source.push(vec![(bytes, summary)]);
+    assert!(error(&source).starts_with("row group 0, column c0: "), "{}", error(&source));
+}

@@ -1,0 +1,224 @@
+//! Random sources and pipelines over them.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringArray, new_null_array};
+use arrow::compute::cast;
+use thermocline_column_store::{Encoding, IntegerEncoding, encode, encode_as};
+use thermocline_predicate::{Domain, Scalar};
+
+use crate::ir::{Aggregate, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
+use crate::random::Random;
+use crate::reference::arrow_type;
+use crate::{MemoryPages, Pipeline, TableShape};
+
+/// A column: its type and the values of each row group, `None` for NULL.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub(super) value_type: ValueType,
+    pub(super) nullable: bool,
+    pub(super) row_groups: Vec<Vec<Option<i128>>>,
+}
+
+pub(super) const TYPES: [ValueType; 11] = [
+    ValueType::Int8,
+    ValueType::Int16,
+    ValueType::Int32,
+    ValueType::Int64,
+    ValueType::UInt8,
+    ValueType::UInt16,
+    ValueType::UInt32,
+    ValueType::Date,
+    ValueType::Decimal { precision: 12, scale: 2 },
+    ValueType::Decimal { precision: 30, scale: 4 },
+    ValueType::Text,
+];
+
+/// The text that a number stands for: not in the numbers' order, one of them empty.
+pub(super) fn text(number: i128) -> String {
+    if number == 7 { String::new() } else { format!("{:x}-{}", (number * 37).rem_euclid(101), number) }
+}
+
+impl Column {
+    /// Values of some spread, in some order, some of them NULL.
+    pub(super) fn random(random: &mut Random, value_type: ValueType, row_counts: &[usize]) -> Self {
+        let (least, greatest) = value_type.range().unwrap_or((0, 60));
+        let spread = *random.pick(&[1, 3, 50, 300, 70_000, i128::from(u32::MAX) * 5, greatest - least]);
+        let spread = spread.clamp(1, greatest - least);
+        let start = match random.below(4) {
+            0 => greatest - spread,
+            1 => least,
+            _ => 0i128.clamp(least, greatest - spread),
+        };
+        let nullable = random.one_in(3);
+        let (runs, rising) = (random.one_in(4), random.one_in(4));
+        let mut last = start;
+        let mut row_groups: Vec<Vec<Option<i128>>> = Vec::new();
+        for count in row_counts {
+            let all_null = nullable && random.one_in(6);
+            let values = (0..*count).map(|at| {
+                if !runs || random.one_in(20) {
+                    let number = (i128::from(random.next_u64()) << 32 | i128::from(random.next_u64())) % (spread + 1);
+                    last = start + if rising { at as i128 * spread / *count as i128 } else { number };
+                }
+                let is_null = all_null || nullable && random.one_in(10);
+                (!is_null).then_some(last)
+            });
+            row_groups.push(values.collect());
+        }
+        Self { value_type, nullable, row_groups }
+    }
+
+    fn array(&self, row_group: usize) -> ArrayRef {
+        let values = &self.row_groups[row_group];
+        let data_type = arrow_type(self.value_type);
+        if values.iter().all(Option::is_none) {
+            return new_null_array(&data_type, values.len());
+        }
+        if self.value_type == ValueType::Text {
+            return Arc::new(values.iter().map(|value| value.map(text)).collect::<StringArray>());
+        }
+        if let ValueType::Decimal { precision, scale } = self.value_type {
+            let decimals: arrow::array::Decimal128Array = values.iter().copied().collect();
+            return Arc::new(decimals.with_precision_and_scale(precision, scale as i8).unwrap());
+        }
+        let numbers: arrow::array::Int64Array = values.iter().map(|value| value.map(|value| value as i64)).collect();
+        let whole: ArrayRef = Arc::new(numbers);
+        match self.value_type {
+            ValueType::Date => cast(&cast(&whole, &arrow::datatypes::DataType::Int32).unwrap(), &data_type).unwrap(),
+            _ => cast(&whole, &data_type).unwrap(),
+        }
+    }
+}
+
+/// The columns as pages, each in some encoding that its values can have.
+pub(super) fn pages(random: &mut Random, columns: &[Column]) -> MemoryPages {
+    let integers = [IntegerEncoding::FrameOfReference, IntegerEncoding::Delta, IntegerEncoding::RunLength];
+    let mut encodings = vec![Encoding::Plain, Encoding::Symbols];
+    encodings.extend(integers.map(Encoding::Integers));
+    encodings.extend(integers.map(Encoding::Dictionary));
+    let mut source = MemoryPages::new();
+    for row_group in 0..columns[0].row_groups.len() {
+        let page = |column: &Column| {
+            let array = column.array(row_group);
+            let mut bytes = Vec::new();
+            let summary = match encode_as(&array, *random.pick(&encodings), &mut bytes) {
+                Ok(summary) => summary,
+                Err(_) => encode(&array, &mut bytes).unwrap(),
+            };
+            (bytes, summary)
+        };
+        source.push(columns.iter().map(page).collect());
+    }
+    source
+}
+
+/// A set of values, some of them the column's.
+pub(super) fn domain(random: &mut Random, column: &Column) -> Domain {
+    let values: Vec<i128> = column.row_groups.iter().flatten().filter_map(|value| *value).collect();
+    let is_text = column.value_type == ValueType::Text;
+    let scalar = |random: &mut Random| {
+        let value = if values.is_empty() { 0 } else { *random.pick(&values) };
+        let value = value + random.below(3) as i128 - 1;
+        if is_text { Scalar::from(text(value).as_str()) } else { Scalar::Int(value) }
+    };
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let mut chosen = match random.below(7) {
+        0 => Domain::point(scalar(random)),
+        1 => Domain::points((0..random.below(60)).map(|_| scalar(random)).collect::<Vec<_>>()),
+        2 => Domain::interval(Included(scalar(random)), Unbounded),
+        3 => Domain::interval(Unbounded, Excluded(scalar(random))),
+        4 => {
+            let (one, other) = (scalar(random), scalar(random));
+            Domain::interval(Included(one.clone().min(other.clone())), Included(one.max(other)))
+        }
+        5 => Domain::points((0..3).map(|_| scalar(random)).collect::<Vec<_>>()).complement(),
+        _ => Domain::not_null(),
+    };
+    if random.one_in(4) {
+        chosen = chosen.union(&Domain::null());
+    }
+    chosen
+}
+
+/// A pipeline over these columns that probes these tables.
+pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableShape]) -> Pipeline {
+    let mut builder = PipelineBuilder::new();
+    let mut slots: Vec<(Slot, ValueType)> = Vec::new();
+    for (number, column) in columns.iter().enumerate() {
+        let slot = builder.scan(format!("c{number}"), number, column.value_type, column.nullable).unwrap();
+        slots.push((slot, column.value_type));
+    }
+    for table in tables {
+        let keys: Vec<Slot> =
+            (0..columns.len()).map(Slot::at).filter(|slot| slots[slot.index()].1 == table.key_type).collect();
+        if keys.is_empty() || random.one_in(5) {
+            continue;
+        }
+        let key = *random.pick(&keys);
+        if random.one_in(3) {
+            builder.probe(table, key, ProbeKind::Semi, &[]).unwrap();
+            continue;
+        }
+        let payload: Vec<usize> = (0..table.payload.len()).filter(|_| !random.one_in(4)).collect();
+        let added = builder.probe(table, key, ProbeKind::Inner, &payload).unwrap();
+        for (slot, number) in added.into_iter().zip(payload) {
+            slots.push((slot, table.payload[number].value_type));
+            if random.one_in(4) {
+                let like = Column {
+                    value_type: table.payload[number].value_type,
+                    nullable: true,
+                    row_groups: vec![(0..50).map(Some).collect()],
+                };
+                builder.filter(slot, domain(random, &like)).unwrap();
+            }
+        }
+    }
+    for (number, column) in columns.iter().enumerate() {
+        if random.one_in(2) {
+            builder.filter(Slot::at(number), domain(random, column)).unwrap();
+        }
+    }
+    for number in 0..random.below(3) {
+        let (left, right) = (*random.pick(&slots), *random.pick(&slots));
+        let operator = *random.pick(&[Operator::Add, Operator::Subtract, Operator::Multiply]);
+        let expression = Expression::binary(operator, Expression::Slot(left.0), Expression::Slot(right.0));
+        // Products of wide decimals overflow, and are an error that depends on what is computed.
+        let is_wide = |value_type| matches!(value_type, ValueType::Decimal { precision: 13.., .. });
+        if operator == Operator::Multiply && (is_wide(left.1) || is_wide(right.1)) {
+            continue;
+        }
+        let widened = matches!(left.1, ValueType::Int32) && random.one_in(2);
+        let expression = if widened { Expression::Slot(left.0).widen(ValueType::Int64) } else { expression };
+        let Ok(slot) = builder.compute(format!("x{number}"), expression) else { continue };
+        slots.push((slot, builder.clone().materialise(vec![slot]).unwrap().output()[0].value_type));
+        if random.one_in(3) {
+            let bound = std::ops::Bound::Included(Scalar::Int(random.below(2000) as i128 - 500));
+            builder.filter(slot, Domain::interval(bound, std::ops::Bound::Unbounded)).unwrap();
+        }
+    }
+    let any: Vec<Slot> = (0..random.below(4)).map(|_| random.pick(&slots).0).collect();
+    match random.below(3) {
+        0 => builder.materialise(any).unwrap(),
+        _ => {
+            let groups =
+                any.into_iter().filter(|slot| builder.clone().aggregate(vec![*slot], Vec::new()).is_ok()).collect();
+            let mut aggregates = Vec::new();
+            for _ in 0..random.below(6) {
+                let of = random.pick(&slots).0;
+                let aggregate = *random.pick(&[
+                    Aggregate::CountRows,
+                    Aggregate::Count(of),
+                    Aggregate::Sum(of),
+                    Aggregate::WideSum(of),
+                    Aggregate::Minimum(of),
+                    Aggregate::Maximum(of),
+                ]);
+                if builder.clone().aggregate(Vec::new(), vec![aggregate]).is_ok() {
+                    aggregates.push(aggregate);
+                }
+            }
+            builder.aggregate(groups, aggregates).unwrap()
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! One thread's part of a run: row group after row group, mini-block after mini-block, through all stages into the sink.
+//!
+//! **Concurrency**: workers share the queue, the interners and two flags.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use thermocline_budget::Account;
+use thermocline_column_store::MINI_BLOCK_VALUES;
+
+use super::groups::{Dimension, Groups};
+use super::keyed::Interners;
+use super::memory::Memory;
+use super::order::Order;
+use super::queue::RowGroupQueue;
+use super::rows::Rows;
+use super::selection::Selection;
+use super::stage::{Stage, stages};
+use super::view::{Pins, RunContext, View};
+use super::{RunOptions, RunReport};
+use crate::ir::Sink;
+use crate::{PipelineError, Result};
+
+/// Mini-blocks between two looks at the flags: some tens of microseconds.
+const BLOCKS_PER_CHECK: usize = 16;
+/// What a thread takes for a scanned column: the words of a mini-block in each size.
+const SCRATCH_BYTES: usize = MINI_BLOCK_VALUES * 16;
+
+/// Where a thread's rows go.
+pub(super) enum Collected<'r> {
+    Groups(Box<Groups<'r>>),
+    Rows(Rows<'r>),
+}
+
+/// What all threads of a run are given.
+pub(super) struct Shared<'r> {
+    pub(super) context: RunContext<'r>,
+    pub(super) options: &'r RunOptions<'r>,
+    pub(super) queue: &'r RowGroupQueue,
+    pub(super) interners: &'r Interners,
+    pub(super) dimensions: &'r [Option<Dimension>],
+    /// Set by the first thread that fails, so that the others stop.
+    pub(super) failed: &'r AtomicBool,
+}
+
+/// Works through the queue as thread number `thread`.
+pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<'r>, RunReport)> {
+    let worked = Worker::new(shared).and_then(|mut worker| {
+        while let Some(row_group) = shared.queue.next(thread) {
+            worker.row_group(row_group as usize)?;
+        }
+        Ok((worker.collected, worker.report))
+    });
+    if worked.is_err() {
+        shared.failed.store(true, Ordering::Relaxed);
+    }
+    worked
+}
+
+struct Worker<'s, 'r> {
+    shared: &'s Shared<'r>,
+    stages: Vec<Stage<'r>>,
+    order: Order,
+    collected: Collected<'r>,
+    report: RunReport,
+    _scratch: Memory,
+}
+
+impl<'s, 'r> Worker<'s, 'r> {
+    fn new(shared: &'s Shared<'r>) -> Result<Self> {
+        let Shared { context, interners, dimensions, .. } = *shared;
+        let account: &Account = shared.options.account;
+        let scratch = Memory::new(account, context.pipeline.slots().len() * SCRATCH_BYTES)?;
+        let stages = stages(context);
+        let order = Order::new(&stages);
+        let collected = match context.pipeline.sink() {
+            Sink::Aggregate { groups, aggregates } => {
+                let groups = Groups::new(context, (groups, aggregates), dimensions, interners, account)?;
+                Collected::Groups(Box::new(groups))
+            }
+            Sink::Build { key, payload, .. } => {
+                let slots = [&[*key], payload.as_slice()].concat();
+                Collected::Rows(Rows::new(context, &slots, interners, account)?)
+            }
+            Sink::Materialise { columns } => Collected::Rows(Rows::new(context, columns, interners, account)?),
+        };
+        let report = RunReport::default();
+        Ok(Self { shared, stages, order, collected, report, _scratch: scratch })
+    }
+
+    fn row_group(&mut self, row_group: usize) -> Result<()> {
+        let context = self.shared.context;
+        self.check_flags()?;
+        if !self.stages.iter().all(|stage| stage.may_pass(context, row_group)) {
+            self.report.row_groups_skipped += 1;
+            return Ok(());
+        }
+        let pins: Pins = context.pipeline.slots().iter().map(|_| std::cell::OnceCell::new()).collect();
+        let mut view = View::new(context, row_group, &pins);
+        let row_count = context.source.row_count(row_group);
+        for block in 0..row_count.div_ceil(MINI_BLOCK_VALUES) {
+            if block % BLOCKS_PER_CHECK == 0 {
+                self.check_flags()?;
+            }
+            let block_rows = (row_count - block * MINI_BLOCK_VALUES).min(MINI_BLOCK_VALUES);
+            self.block(&mut view, block, block_rows)?;
+        }
+        self.report.row_groups_scanned += 1;
+        self.report.pages_read += view.pages_read();
+        Ok(())
+    }
+
+    fn block(&mut self, view: &mut View<'_>, block: usize, row_count: usize) -> Result<()> {
+        let context = self.shared.context;
+        let instructions = self.shared.options.instructions;
+        if Order::is_sample(block) {
+            self.sample(view, block, row_count)?;
+        }
+        let mut selection = Selection::all(row_count);
+        for stage in self.order.sequence() {
+            selection = self.stages[*stage].apply(view, context, block, &selection, instructions)?;
+            if selection.count() == 0 {
+                return Ok(());
+            }
+        }
+        let mut rows = [0; MINI_BLOCK_VALUES];
+        let rows = selection.rows(&mut rows);
+        self.report.rows_kept += rows.len() as u64;
+        match &mut self.collected {
+            Collected::Groups(groups) => groups.take(view, context, block, rows),
+            Collected::Rows(kept) => kept.take(view, block, rows),
+        }
+    }
+
+    /// Measures the stages on a whole mini-block: those that need no other, and whose pages are there anyway.
+    fn sample(&mut self, view: &mut View<'_>, block: usize, row_count: usize) -> Result<()> {
+        let context = self.shared.context;
+        let clock = self.shared.options.clock;
+        if self.stages.len() < 2 {
+            return Ok(());
+        }
+        let all = Selection::all(row_count);
+        for (number, stage) in self.stages.iter_mut().enumerate() {
+            if stage.needs.is_empty() && view.is_open(stage.slot) {
+                let start_ns = clock.monotonic_ns();
+                let kept = stage.apply(view, context, block, &all, self.shared.options.instructions)?;
+                let ns = clock.monotonic_ns().saturating_sub(start_ns);
+                self.order.measured(number, row_count, kept.count(), ns);
+            }
+        }
+        self.order.arrange(&self.stages);
+        Ok(())
+    }
+
+    fn check_flags(&self) -> Result<()> {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        if is_set(self.shared.options.cancelled) || is_set(self.shared.failed) {
+            return Err(PipelineError::Cancelled);
+        }
+        Ok(())
+    }
+}
