@@ -14,7 +14,7 @@
 //! **Concurrency**: pipelines and tables are immutable and shared freely; [`run`] brings threads of its own and returns when they
 //! are done.
 //!
-//! **Paper**: the unit that HetCache (CIDR 2025) routes and caches for, §5.
+//! **Paper**: the unit that HetCache (CIDR 2023) routes to devices and caches for, §5 and §6.
 //!
 //! # Example
 //!

@@ -17,7 +17,7 @@
 //! **Concurrency**: the calling thread works too. Threads share row groups by stealing (`queue`), nothing else in the loop but two
 //! flags, which each looks at every few mini-blocks: a run that is cancelled or has failed ends soon.
 //!
-//! **Paper**: pipelines are those of HetCache (CIDR 2025), §5, on one device; the loop over vectors that stay in the first-level cache is
+//! **Paper**: pipelines are HetCache's (CIDR 2023), §6, on one device; the loop over vectors that stay in the first-level cache is
 //! MonetDB/X100's (CIDR 2005).
 
 mod column;

@@ -62,9 +62,18 @@ impl Order {
             return;
         }
         let measure = &mut self.measures[stage];
-        let weight = if measure.is_measured { WEIGHT } else { 1.0 };
-        measure.selectivity += weight * (kept as f64 / row_count as f64 - measure.selectivity);
-        measure.ns_per_row += weight * (ns as f64 / row_count as f64 - measure.ns_per_row);
+        let ns_per_row = ns as f64 / row_count as f64;
+        if measure.is_measured {
+            measure.selectivity += WEIGHT * (kept as f64 / row_count as f64 - measure.selectivity);
+            // A thread that the system has put aside measures too much, never too little.
+            let rises = ns_per_row > measure.ns_per_row;
+            let (ns_per_row, weight) =
+                if rises { (ns_per_row.min(2.0 * measure.ns_per_row), WEIGHT) } else { (ns_per_row, 1.0 - WEIGHT) };
+            measure.ns_per_row += weight * (ns_per_row - measure.ns_per_row);
+        } else {
+            measure.selectivity = kept as f64 / row_count as f64;
+            measure.ns_per_row = ns_per_row;
+        }
         measure.is_measured = true;
     }
 

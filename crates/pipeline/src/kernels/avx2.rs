@@ -49,19 +49,30 @@ impl Avx2 {
         unsafe { in_range_u64(words, low, span) }
     }
 
-    pub(super) fn in_set_u32(self, words: &[u32; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
+    /// Words of 8 and 16 bits are widened first: there are no narrower gathers.
+    pub(super) fn in_set<W: scalar::Unsigned + Into<u32>>(
+        self,
+        words: &[W; MINI_BLOCK_VALUES],
+        shift: u64,
+        bits: &[u64],
+    ) -> Mask {
         // The words whose places are in the set: `low` to `high`. A shift that 64 bits hold is a signed one.
-        let shift = i128::from(shift as i64);
-        let low = (-shift).max(0);
-        let high = (bits.len() as i128 * 64 - 1 - shift).min(u32::MAX.into());
-        if low > high {
+        let signed_shift = i128::from(shift as i64);
+        let low = (-signed_shift).max(0);
+        let high = (bits.len() as i128 * 64 - 1 - signed_shift).min(u32::MAX.into());
+        if low > high || low > u32::MAX.into() {
             return [0; MASK_WORDS];
         }
         if bits.len() >= MAX_SET_WORDS {
-            return scalar::in_set(words, shift as u64, bits);
+            return scalar::in_set(words, shift, bits);
         }
-        // SAFETY: as above; by these bounds all places that are loaded are in `bits`.
-        unsafe { in_set_u32(words, low as u32, (high - low) as u32, shift as u32, bits) }
+        let mut wide = [0; MINI_BLOCK_VALUES];
+        // SAFETY: `self` exists only when the processor has these instructions; by these bounds all places that are loaded are
+        // in `bits`, and within reach of a gather.
+        unsafe {
+            widen(words, &mut wide);
+            in_set(&wide, low as u32, (high - low) as u32, shift as u32, bits)
+        }
     }
 }
 
@@ -141,9 +152,16 @@ fn in_range_u64(words: &[u64; MINI_BLOCK_VALUES], low: u64, span: u64) -> Mask {
     mask
 }
 
+#[target_feature(enable = "avx2")]
+fn widen<W: Copy + Into<u32>>(words: &[W; MINI_BLOCK_VALUES], wide: &mut [u32; MINI_BLOCK_VALUES]) {
+    for (wide, word) in wide.iter_mut().zip(words) {
+        *wide = (*word).into();
+    }
+}
+
 /// The words from `low` to `low + span`, and no others, are places of `bits` when `shift` is added modulo 2^32.
 #[target_feature(enable = "avx2")]
-unsafe fn in_set_u32(words: &[u32; MINI_BLOCK_VALUES], low: u32, span: u32, shift: u32, bits: &[u64]) -> Mask {
+unsafe fn in_set(words: &[u32; MINI_BLOCK_VALUES], low: u32, span: u32, shift: u32, bits: &[u64]) -> Mask {
     let (low, span) = (_mm256_set1_epi32(low as i32), _mm256_set1_epi32(span as i32));
     let shift = _mm256_set1_epi32(shift as i32);
     let within_word = _mm256_set1_epi32(31);

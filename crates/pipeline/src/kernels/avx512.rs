@@ -1,8 +1,7 @@
 //! The kernels with AVX-512: 64 bytes of words a comparison, which gives its bits directly.
 //!
 //! Owns: the instruction set's version of the comparisons; `scalar` is the safe reference that tests compare it with. What it
-//! gains shows in the bench `pipelines`, line `range`. Looking into sets stays with the reference: gathers bound it, not
-//! instructions.
+//! gains shows in the bench `pipelines`, line `range`. Sets are looked into by `avx2`: gathers bound that, not the registers' width.
 //!
 //! Concurrency: plain functions.
 #![allow(unsafe_code)]

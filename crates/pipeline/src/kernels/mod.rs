@@ -140,19 +140,32 @@ impl InstructionSet {
 
     /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set.
     pub(crate) fn in_set(self, words: Words<'_>, shift: u64, bits: &[u64]) -> Mask {
+        macro_rules! dispatch {
+            ($words:expr) => {{
+                #[cfg(target_arch = "x86_64")]
+                if let Some(proof) = self.gathers() {
+                    return proof.in_set($words, shift, bits);
+                }
+                scalar::in_set($words, shift, bits)
+            }};
+        }
         match words {
             Words::Zeros if scalar::is_set(bits, shift) => [u64::MAX; MASK_WORDS],
             Words::Zeros => [0; MASK_WORDS],
-            Words::U8(words) => scalar::in_set(words, shift, bits),
-            Words::U16(words) => scalar::in_set(words, shift, bits),
-            Words::U32(words) => {
-                #[cfg(target_arch = "x86_64")]
-                if let Choice::Avx2(proof) = self.0 {
-                    return proof.in_set_u32(words, shift, bits);
-                }
-                scalar::in_set(words, shift, bits)
-            }
+            Words::U8(words) => dispatch!(words),
+            Words::U16(words) => dispatch!(words),
+            Words::U32(words) => dispatch!(words),
             Words::U64(words) => scalar::in_set(words, shift, bits),
+        }
+    }
+
+    /// Whether to look into a set by AVX2's gathers, which processors with AVX-512 have too.
+    #[cfg(target_arch = "x86_64")]
+    fn gathers(self) -> Option<avx2::Avx2> {
+        match self.0 {
+            Choice::Scalar => None,
+            Choice::Avx2(proof) => Some(proof),
+            Choice::Avx512(_) => avx2::Avx2::detect(),
         }
     }
 }
