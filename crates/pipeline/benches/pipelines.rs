@@ -128,7 +128,7 @@ fn table(
     let pipeline = builder.build(name, key, vec![carried]).unwrap();
     match run(&pipeline, &pages, &[], options).unwrap().0 {
         Outcome::Table(table) => table,
-        Outcome::Rows(_) => unreachable!("the sink is a table"),
+        Outcome::Rows { .. } => unreachable!("the sink is a table"),
     }
 }
 
@@ -160,7 +160,7 @@ fn compare(
     bare: impl Fn(),
 ) {
     let (outcome, report) = run(pipeline, &data.pages, tables, options).unwrap();
-    let Outcome::Rows(groups) = outcome else { unreachable!("the sink is groups") };
+    let Outcome::Rows { rowset: groups, .. } = outcome else { unreachable!("the sink is groups") };
     let fused = best_ns(rows, || drop(black_box(run(pipeline, &data.pages, tables, options).unwrap())));
     let bare = best_ns(rows, bare);
     println!(

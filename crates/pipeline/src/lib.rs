@@ -91,10 +91,10 @@
 //! );
 //!
 //! let (outcome, _) = run(&q2_1, &lineorder, &[parts, suppliers, dates], &options)?;
-//! let Outcome::Rows(rows) = outcome else { unreachable!("the sink is groups") };
+//! let Outcome::Rows { rowset, .. } = outcome else { unreachable!("the sink is groups") };
 //! let number = Value::Integer;
 //! let text = |text: &str| Value::Text(text.into());
-//! assert_eq!(rows.sorted_rows(), [
+//! assert_eq!(rowset.sorted_rows(), [
 //!     vec![number(1992), text("MFGR#1201"), number(10)],
 //!     vec![number(1993), text("MFGR#1202"), number(50)],
 //! ]);

@@ -80,6 +80,23 @@ pub struct Rowset {
 }
 
 impl Rowset {
+    /// Memory that the values take, shared dictionaries included.
+    pub fn size_bytes(&self) -> u64 {
+        /// A reference and two counts.
+        const TEXT_BYTES: usize = 32;
+        let column = |column: &RowsetColumn| {
+            let values = match &column.values {
+                RowsetValues::Integers(values) => values.len() * 8,
+                RowsetValues::Wide(values) => values.len() * 16,
+                RowsetValues::Texts { codes, dictionary } => {
+                    codes.len() * 4 + dictionary.iter().map(|text| text.len() + TEXT_BYTES).sum::<usize>()
+                }
+            };
+            (values + column.valid.as_ref().map_or(0, Vec::len)) as u64
+        };
+        self.columns.iter().map(column).sum()
+    }
+
     /// The rows as values, sorted: what answers are compared by.
     pub fn sorted_rows(&self) -> Vec<Vec<Value>> {
         let mut rows: Vec<Vec<Value>> =

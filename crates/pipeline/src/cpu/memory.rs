@@ -26,4 +26,16 @@ impl Memory {
         }
         Ok(())
     }
+
+    /// Takes over what another thread has reserved, whose values are this one's now.
+    pub(super) fn absorb(&self, other: Self) {
+        let size_bytes = other.reservation.size_bytes();
+        drop(other);
+        self.reservation.grow_infallible(size_bytes);
+    }
+
+    /// The reservation, for who goes on holding what it is for.
+    pub(super) fn into_reservation(self) -> Reservation {
+        self.reservation
+    }
 }

@@ -10,7 +10,7 @@
 //!
 //! **Invariants**
 //! - The answer does not depend on the number of threads, the order of stages or the instruction set.
-//! - Memory for what grows with the data is reserved before it is allocated, and given back with what is returned or on failure.
+//! - Memory for what grows with the data is reserved before it is allocated; what is returned holds its reservation.
 //!   Not counted: codes of text pages without a dictionary, which exist while such a page is worked on.
 //! - An overflow is an error if a row that is left has it, and may be one if a row has it that another stage drops.
 //!
@@ -41,13 +41,14 @@ mod worker;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use thermocline_budget::Account;
+use thermocline_budget::{Account, Reservation};
 use thermocline_hardware::Clock;
 
 use crate::ir::{Pipeline, ProbeKind, Sink, Slot, Step};
 use crate::kernels::InstructionSet;
 use crate::{BuiltTable, PageSource, PipelineError, Result, Rowset};
 use keyed::Interners;
+use memory::Memory;
 use queue::RowGroupQueue;
 use view::RunContext;
 use worker::{Collected, Shared, work};
@@ -71,7 +72,12 @@ pub struct RunOptions<'a> {
 #[derive(Debug)]
 pub enum Outcome {
     /// Rows or groups.
-    Rows(Rowset),
+    Rows {
+        /// The rows.
+        rowset: Rowset,
+        /// Their memory: to be kept as long as they are.
+        reservation: Reservation,
+    },
     /// A table.
     Table(Arc<BuiltTable>),
 }
@@ -130,14 +136,18 @@ pub fn run(
         });
     }
     let texts = interners.texts();
-    let rowset = match collected {
-        Some(Collected::Groups(mut groups)) => groups.finish(context, &texts)?,
+    let (rowset, memory) = match collected {
+        Some(Collected::Groups(groups)) => groups.finish(context, &texts)?,
         Some(Collected::Rows(rows)) => rows.finish(context, &texts),
-        None => Rowset { columns: Vec::new(), row_count: 0 },
+        None => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
     };
+    let reservation = memory.into_reservation();
     let outcome = match pipeline.table_shape() {
         Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
-        None => Outcome::Rows(rowset),
+        None => {
+            reservation.resize(rowset.size_bytes())?;
+            Outcome::Rows { rowset, reservation }
+        }
     };
     Ok((outcome, report))
 }

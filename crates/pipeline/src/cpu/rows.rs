@@ -88,10 +88,11 @@ impl<'r> Rows<'r> {
             column.wide.append(&mut more.wide);
         }
         self.row_count += other.row_count;
+        self.memory.absorb(other.memory);
     }
 
-    /// The rows as a rowset.
-    pub(super) fn finish(self, context: RunContext<'_>, texts: &[(Slot, Arc<[Arc<str>]>)]) -> Rowset {
+    /// The rows as a rowset, and the memory they take.
+    pub(super) fn finish(self, context: RunContext<'_>, texts: &[(Slot, Arc<[Arc<str>]>)]) -> (Rowset, Memory) {
         let columns = self.columns.into_iter().zip(context.pipeline.output()).map(|(column, shape)| {
             let slot = column.keyed.slot();
             let interned = texts.iter().find(|(of, _)| *of == slot).map(|(_, texts)| texts);
@@ -112,6 +113,6 @@ impl<'r> Rows<'r> {
             let valid = (!column.valid.is_empty()).then_some(column.valid);
             RowsetColumn { shape: shape.clone(), values, valid }
         });
-        Rowset { columns: columns.collect(), row_count: self.row_count }
+        (Rowset { columns: columns.collect(), row_count: self.row_count }, self.memory)
     }
 }

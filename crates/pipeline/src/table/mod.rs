@@ -114,8 +114,8 @@ impl BuiltTable {
         if u32::try_from(rows.row_count).is_err() {
             return Err(PipelineError::TooMany { what: format!("rows of table {}", shape.name) });
         }
-        // The order, the sorted keys and one column's codes while it is made.
-        let reservation = account.try_reserve((rows.row_count * (4 + 8 + 4)) as u64)?;
+        // Of each row its place in the order, its key, and for each column that it carries a code and a distinct value.
+        let reservation = account.try_reserve((rows.row_count * (4 + 8 + payload.len() * (4 + 8))) as u64)?;
         let mut order: Vec<u32> = (0..rows.row_count as u32)
             .filter(|row| key_column.valid.as_ref().is_none_or(|valid| valid[*row as usize]))
             .collect();

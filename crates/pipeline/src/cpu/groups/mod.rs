@@ -136,16 +136,19 @@ impl<'r> Groups<'r> {
 
     /// Takes in the groups of another thread.
     pub(super) fn merge(&mut self, other: &Self) -> Result<()> {
-        let mut pairs = Vec::new();
+        let cells = other.seen_cells();
+        let columns: Vec<_> = (0..self.keys.len())
+            .map(|column| {
+                let values = || cells.iter().map(|cell| other.cells.value(*cell, column));
+                let valid = values().map(|value| value.is_some()).collect();
+                (values().map(|value| value.unwrap_or(0)).collect(), Some(valid))
+            })
+            .collect();
+        self.resize(cells.len())?;
         let mut found = Vec::new();
-        for cell in other.seen_cells() {
-            let values = other.cells.values(cell);
-            let columns: Vec<_> =
-                values.iter().map(|value| (vec![value.unwrap_or(0)], Some(vec![value.is_some()]))).collect();
-            self.cells.find(&columns, 1, &mut found);
-            pairs.push((cell, found[0]));
-        }
+        self.cells.find(&columns, cells.len(), &mut found);
         self.resize(0)?;
+        let pairs: Vec<(u32, u32)> = cells.into_iter().zip(found).collect();
         for (_, to) in &pairs {
             self.seen[*to as usize] = true;
         }
@@ -159,20 +162,23 @@ impl<'r> Groups<'r> {
         (0..self.seen.len() as u32).filter(|cell| self.seen[*cell as usize]).collect()
     }
 
-    /// The groups as rows.
-    pub(super) fn finish(&mut self, context: RunContext<'_>, texts: &[(Slot, Arc<[Arc<str>]>)]) -> Result<Rowset> {
+    /// The groups as rows, and the memory they take.
+    pub(super) fn finish(
+        mut self,
+        context: RunContext<'_>,
+        texts: &[(Slot, Arc<[Arc<str>]>)],
+    ) -> Result<(Rowset, Memory)> {
         if self.keys.is_empty() {
             self.cells.find(&[], 1, &mut self.found);
             self.resize(0)?;
             self.seen[0] = true;
         }
         let cells = self.seen_cells();
-        let keys: Vec<Vec<Option<i64>>> = cells.iter().map(|cell| self.cells.values(*cell)).collect();
         let output = context.pipeline.output();
         let mut columns = Vec::with_capacity(output.len());
         for (at, key) in self.keys.iter().enumerate() {
             let shape = output[at].clone();
-            let codes = || keys.iter().map(|values| values[at]);
+            let codes = || cells.iter().map(|cell| self.cells.value(*cell, at));
             let valid: Vec<bool> = codes().map(|code| code.is_some()).collect();
             let number = |code: Option<i64>| match (key.distinct(), code) {
                 (Some(Distinct::Numbers(numbers)), Some(code)) => numbers.get(code as usize).copied().unwrap_or(0),
@@ -194,6 +200,6 @@ impl<'r> Groups<'r> {
         for (accumulator, shape) in self.accumulators.iter().zip(&output[self.keys.len()..]) {
             columns.push(accumulator.finish(shape, &cells));
         }
-        Ok(Rowset { columns, row_count: cells.len() })
+        Ok((Rowset { columns, row_count: cells.len() }, self.memory))
     }
 }

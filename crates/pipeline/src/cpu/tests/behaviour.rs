@@ -222,7 +222,10 @@ fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
             cancelled: &cancelled,
         };
         match run(&pipeline, &source, &[], &options) {
-            Ok((Outcome::Rows(rows), _)) if fits => assert_eq!(rows.row_count, 400_000),
+            Ok((Outcome::Rows { rowset, reservation }, _)) if fits => {
+                assert_eq!(rowset.row_count, 400_000);
+                assert_eq!((reservation.size_bytes(), account.reserved_bytes()), (3_200_000, 3_200_000));
+            }
             Err(PipelineError::Memory(_)) if !fits => {}
             other => panic!("{other:?} with {limit_bytes} bytes"),
         }

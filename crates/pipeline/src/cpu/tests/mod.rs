@@ -48,7 +48,7 @@ fn run_with(
 
 fn rows_of(outcome: Outcome) -> Vec<Vec<Value>> {
     match outcome {
-        Outcome::Rows(rowset) => rowset.sorted_rows(),
+        Outcome::Rows { rowset, .. } => rowset.sorted_rows(),
         Outcome::Table(table) => panic!("a table: {table:?}"),
     }
 }
@@ -56,6 +56,6 @@ fn rows_of(outcome: Outcome) -> Vec<Vec<Value>> {
 fn table_of(outcome: Outcome) -> Arc<BuiltTable> {
     match outcome {
         Outcome::Table(table) => table,
-        Outcome::Rows(rowset) => panic!("rows: {rowset:?}"),
+        Outcome::Rows { rowset, .. } => panic!("rows: {rowset:?}"),
     }
 }
