@@ -50,29 +50,31 @@ impl Avx2 {
     }
 
     /// Words of 8 and 16 bits are widened first: there are no narrower gathers.
-    pub(super) fn in_set<W: scalar::Unsigned + Into<u32>>(
+    pub(super) fn in_set_narrow<W: Copy + Into<u32>>(
         self,
         words: &[W; MINI_BLOCK_VALUES],
         shift: u64,
         bits: &[u64],
     ) -> Mask {
+        let mut wide = [0; MINI_BLOCK_VALUES];
+        // SAFETY: `self` exists only when the processor has these instructions.
+        unsafe { widen(words, &mut wide) };
+        self.in_set_u32(&wide, shift, bits)
+    }
+
+    pub(super) fn in_set_u32(self, words: &[u32; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
+        if bits.len() >= MAX_SET_WORDS {
+            return scalar::in_set(words, shift, bits);
+        }
         // The words whose places are in the set: `low` to `high`. A shift that 64 bits hold is a signed one.
         let signed_shift = i128::from(shift as i64);
         let low = (-signed_shift).max(0);
         let high = (bits.len() as i128 * 64 - 1 - signed_shift).min(u32::MAX.into());
-        if low > high || low > u32::MAX.into() {
+        if low > high {
             return [0; MASK_WORDS];
         }
-        if bits.len() >= MAX_SET_WORDS {
-            return scalar::in_set(words, shift, bits);
-        }
-        let mut wide = [0; MINI_BLOCK_VALUES];
-        // SAFETY: `self` exists only when the processor has these instructions; by these bounds all places that are loaded are
-        // in `bits`, and within reach of a gather.
-        unsafe {
-            widen(words, &mut wide);
-            in_set(&wide, low as u32, (high - low) as u32, shift as u32, bits)
-        }
+        // SAFETY: as above; by these bounds all places that are loaded are in `bits`, and within reach of a gather.
+        unsafe { in_set(words, low as u32, (high - low) as u32, shift as u32, bits) }
     }
 }
 
@@ -82,10 +84,10 @@ const MAX_SET_WORDS: usize = 1 << 24;
 /// 32 bytes of `words` from word `at` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load<W>(words: &[W; MINI_BLOCK_VALUES], at: usize) -> __m256i {
-    debug_assert!((at * size_of::<W>()) + 32 <= size_of_val(words));
-    // SAFETY: the callers' loops end with the array; the load needs no alignment.
-    unsafe { _mm256_loadu_si256(words.as_ptr().add(at).cast::<__m256i>()) }
+fn load<W: Copy + Into<u64>>(words: &[W; MINI_BLOCK_VALUES], at: usize) -> __m256i {
+    let loaded = &words[at..at + 32 / size_of::<W>()];
+    // SAFETY: these are 32 bytes of integers; the load needs no alignment.
+    unsafe { _mm256_loadu_si256(loaded.as_ptr().cast::<__m256i>()) }
 }
 
 #[target_feature(enable = "avx2")]

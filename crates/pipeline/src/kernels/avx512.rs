@@ -30,10 +30,10 @@ impl Avx512 {
 /// 64 bytes of `words` from word `at` on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn load<W>(words: &[W; MINI_BLOCK_VALUES], at: usize) -> __m512i {
-    debug_assert!((at * size_of::<W>()) + 64 <= size_of_val(words));
-    // SAFETY: the callers' loops end with the array; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(words.as_ptr().add(at).cast::<__m512i>()) }
+fn load<W: Copy + Into<u64>>(words: &[W; MINI_BLOCK_VALUES], at: usize) -> __m512i {
+    let loaded = &words[at..at + 64 / size_of::<W>()];
+    // SAFETY: these are 64 bytes of integers; the load needs no alignment.
+    unsafe { _mm512_loadu_si512(loaded.as_ptr().cast::<__m512i>()) }
 }
 
 macro_rules! in_range {

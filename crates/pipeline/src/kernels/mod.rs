@@ -141,10 +141,10 @@ impl InstructionSet {
     /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set.
     pub(crate) fn in_set(self, words: Words<'_>, shift: u64, bits: &[u64]) -> Mask {
         macro_rules! dispatch {
-            ($words:expr) => {{
+            ($words:expr, $name:ident) => {{
                 #[cfg(target_arch = "x86_64")]
                 if let Some(proof) = self.gathers() {
-                    return proof.in_set($words, shift, bits);
+                    return proof.$name($words, shift, bits);
                 }
                 scalar::in_set($words, shift, bits)
             }};
@@ -152,9 +152,9 @@ impl InstructionSet {
         match words {
             Words::Zeros if scalar::is_set(bits, shift) => [u64::MAX; MASK_WORDS],
             Words::Zeros => [0; MASK_WORDS],
-            Words::U8(words) => dispatch!(words),
-            Words::U16(words) => dispatch!(words),
-            Words::U32(words) => dispatch!(words),
+            Words::U8(words) => dispatch!(words, in_set_narrow),
+            Words::U16(words) => dispatch!(words, in_set_narrow),
+            Words::U32(words) => dispatch!(words, in_set_u32),
             Words::U64(words) => scalar::in_set(words, shift, bits),
         }
     }
