@@ -164,7 +164,7 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
         let added = builder.probe(table, key, ProbeKind::Inner, &payload).unwrap();
         for (slot, number) in added.into_iter().zip(payload) {
             slots.push((slot, table.payload[number].value_type));
-            if random.one_in(4) {
+            if random.one_in(6) {
                 let like = Column {
                     value_type: table.payload[number].value_type,
                     nullable: true,
@@ -175,7 +175,7 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
         }
     }
     for (number, column) in columns.iter().enumerate() {
-        if random.one_in(2) {
+        if random.one_in(4) {
             builder.filter(Slot::at(number), domain(random, column)).unwrap();
         }
     }
