@@ -55,6 +55,8 @@ pub(super) struct Stage<'r> {
     pub(super) implied: bool,
     /// The share of rows that it is guessed to keep, before anything is measured.
     pub(super) guessed_selectivity: f64,
+    /// Whether it takes payload or computed values, which cost arithmetic or a look into a table.
+    pub(super) takes_derived: bool,
 }
 
 /// The stages of a run's pipeline.
@@ -69,7 +71,16 @@ pub(super) fn stages<'r>(context: RunContext<'r>) -> Vec<Stage<'r>> {
                 let needs = needs(context, *slot, &stage_of_step);
                 let guessed_selectivity = guess(context, *slot, &test);
                 let admits_null = domain.admits_null();
-                stages.push(Stage { slot: *slot, test, admits_null, needs, implied: false, guessed_selectivity });
+                let takes_derived = takes_derived(context, *slot);
+                stages.push(Stage {
+                    slot: *slot,
+                    test,
+                    admits_null,
+                    needs,
+                    implied: false,
+                    guessed_selectivity,
+                    takes_derived,
+                });
             }
             Step::Probe { table, key, .. } => {
                 let table = &context.tables[*table];
@@ -77,7 +88,10 @@ pub(super) fn stages<'r>(context: RunContext<'r>) -> Vec<Stage<'r>> {
                 let test = Test::Keys { keys: table.keys(), range: table.key_range() };
                 let stage = |test: Test<'r>, implied| {
                     let guessed_selectivity = guess(context, *key, &test);
-                    Stage { slot: *key, test, admits_null: false, needs: needs.clone(), implied, guessed_selectivity }
+                    let takes_derived = takes_derived(context, *key);
+                    let needs = needs.clone();
+                    let slot = *key;
+                    Stage { slot, test, admits_null: false, needs, implied, guessed_selectivity, takes_derived }
                 };
                 stages.push(stage(test, false));
                 // The table's keys lie in a range, which is tested on packed values; worth it if it is narrow.
@@ -111,6 +125,10 @@ fn filter_test<'r>(context: RunContext<'r>, slot: Slot, domain: &Domain) -> Test
         _ => Membership::of_numbers(domain),
     };
     Test::Numbers { membership, domain: domain.clone() }
+}
+
+fn takes_derived(context: RunContext<'_>, slot: Slot) -> bool {
+    !matches!(context.pipeline.slot(slot).origin, Origin::Column(_))
 }
 
 /// The stages of the probes that a slot's value comes from.
