@@ -1,5 +1,5 @@
 //! The built command, as scripts and people use it: answers, formats, errors, exit codes, Ctrl-C, the demo, the shell.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod database;
 mod demo;

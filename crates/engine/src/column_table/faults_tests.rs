@@ -229,7 +229,7 @@ async fn a_read_that_fails_in_the_middle_of_a_scan_is_an_error_and_never_fewer_r
             match rows(&session, question).await {
                 // A read ahead that fails is made again by who needs its pages.
                 Ok(found) => {
-                    assert_eq!(found, [expected.clone()], "{setting}, read {index}");
+                    assert_eq!(found, std::slice::from_ref(&expected), "{setting}, read {index}");
                     if database.medium.read_count() <= failing {
                         break;
                     }

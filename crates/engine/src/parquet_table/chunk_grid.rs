@@ -171,7 +171,7 @@ mod tests {
         let (size_bytes, footer) = file();
         let grid = ChunkGrid::new(&footer, size_bytes).unwrap();
         let mut end_bytes = 0;
-        let mut bytes_of_column = vec![0; 4];
+        let mut bytes_of_column = [0; 4];
         for page in 0..page_count(&grid) {
             let (range, column) = grid.place(page);
             assert_eq!(range.start, end_bytes);

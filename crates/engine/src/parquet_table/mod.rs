@@ -169,7 +169,7 @@ impl TableProvider for ParquetTable {
             .with_parquet_file_reader_factory(Arc::new(OpenFileReaders))
             .with_pushdown_filters(true);
         // Bytes come from the open files; the store is only what DataFusion wants to have looked up.
-        let source = ScanSource::new(Arc::new(source), scan.map(Arc::new));
+        let source = Arc::new(ScanSource::new(Arc::new(source), scan.map(Arc::new)));
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
             .with_file_groups(FileGroup::new(files).split_files(session.config().target_partitions()))
             .with_statistics(of_table)

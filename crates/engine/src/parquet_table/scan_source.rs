@@ -49,8 +49,9 @@ pub(crate) struct ScanSource {
 }
 
 impl ScanSource {
-    pub(super) fn new(inner: Arc<dyn FileSource>, scan: Option<Arc<ParquetScan>>) -> Arc<dyn FileSource> {
-        Arc::new(Self { inner, scan })
+    /// `inner`, measured for `scan` if there is one.
+    pub(super) fn new(inner: Arc<dyn FileSource>, scan: Option<Arc<ParquetScan>>) -> Self {
+        Self { inner, scan }
     }
 
     /// The scan, if it goes through the pool.
@@ -71,7 +72,7 @@ impl ScanSource {
     }
 
     fn around(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
-        Self::new(inner, self.scan.clone())
+        Arc::new(Self::new(inner, self.scan.clone()))
     }
 }
 
