@@ -3,9 +3,10 @@
 //! **Owns**: the rule by which many small inserts do not leave as many small segments. **Does not own**: rows, files, commits.
 //!
 //! The logarithmic method of Bentley and Saxe (Decomposable searching problems I, J. Algorithms 1980), as log-structured merges
-//! use it: rows that are added take those of the last segments with them as long as these are not more than what is on its way
-//! already. So the small segments at a table's end are each larger than all behind it together: there are at most as many as
-//! the binary logarithm of a full one's rows, and a row is written again at most as often. Only neighbours at the end are merged,
+//! use it: rows that are added take those of the last segments with them as long as these are fewer than twice what is on its way
+//! already. So the small segments at a table's end are each at least twice as large as the one behind it: there are at most as
+//! many as the binary logarithm of a full one's rows, and one. A row that is written again is in a segment half as large again
+//! afterwards, so that this happens at most as often as the logarithm to 1.5 says. Only neighbours at the end are merged,
 //! which keeps the order of rows. Segments that are full stay as they are, and so does the end of a table that gets a full one.
 
 /// How many of a table's last segments, whose rows are `row_counts`, are to be written anew together with `added_rows`.
@@ -13,7 +14,8 @@
 pub fn merged_segment_count(row_counts: &[u64], added_rows: u64, full_rows: u64) -> usize {
     let mut together_rows = added_rows;
     let is_taken = |row_count: &&u64| {
-        let is_taken = **row_count <= together_rows && together_rows < full_rows && **row_count < full_rows;
+        let is_taken =
+            **row_count < together_rows.saturating_mul(2) && together_rows < full_rows && **row_count < full_rows;
         together_rows = together_rows.saturating_add(**row_count);
         is_taken
     };
@@ -52,6 +54,7 @@ mod tests {
     #[test]
     fn few_small_segments_are_left_and_no_row_is_written_often() {
         for (seed, most_rows) in [(1_u64, 1), (2, 3), (3, 50), (4, 900), (5, 3000)] {
+            // Of 1024 rows: log2 and one; log1.5.
             let (mut segments, mut random) = (Vec::new(), seed);
             let (mut added, mut again) = (0, 0);
             for _ in 0..20_000 {
@@ -62,7 +65,7 @@ mod tests {
                 let small = segments.iter().rev().take_while(|&&rows| rows < FULL).count();
                 assert!(small <= 11, "at most {most_rows} rows: {small} small segments");
             }
-            assert!(again <= 10 * added, "at most {most_rows} rows: {added} were written {again} times again");
+            assert!(again <= 17 * added, "at most {most_rows} rows: {added} were written {again} times again");
             assert_eq!(segments.iter().sum::<u64>(), added);
             // Two full ones are never merged, nor one with what would make it another row group.
             assert!(segments.iter().all(|&rows| rows < 2 * FULL + most_rows));
@@ -71,7 +74,8 @@ mod tests {
 
     #[test]
     fn what_is_full_and_what_is_larger_stays() {
-        assert_eq!(merged_segment_count(&[5, 4], 3, FULL), 0);
+        assert_eq!(merged_segment_count(&[12, 6], 3, FULL), 0);
+        assert_eq!(merged_segment_count(&[5, 4], 3, FULL), 2);
         assert_eq!(merged_segment_count(&[FULL, 4], 4, FULL), 1);
         assert_eq!(merged_segment_count(&[4], FULL, FULL), 0);
         assert_eq!(merged_segment_count(&[FULL - 1, FULL - 1], FULL - 1, FULL), 1);
