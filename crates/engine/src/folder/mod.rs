@@ -36,6 +36,8 @@ use maps::MapFiles;
 
 /// What the folder is and the version of its format.
 const FORMAT_FILE: &str = "thermocline.format";
+/// The same until it is whole.
+const NEW_FORMAT_FILE: &str = "lock.new";
 const FORMAT_NAME: &str = "thermocline database, format ";
 /// Version 1 had no tables.
 const FORMAT_VERSION: u32 = 2;
@@ -146,8 +148,10 @@ fn found_format(path: &Path) -> Result<Option<u32>> {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut entries = fs::read_dir(path).map_err(|error| failure(path, "the folder cannot be read", &error))?;
-            // One that was killed before it wrote its format has its lock already.
-            let is_foreign = entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != LOCK_FILE));
+            // Who was killed before the format was there, or is about to write it, has made these already.
+            let begun = [LOCK_FILE, NEW_FORMAT_FILE];
+            let is_foreign =
+                entries.any(|entry| entry.is_ok_and(|entry| begun.iter().all(|name| entry.file_name() != *name)));
             return match is_foreign {
                 true => refused(
                     "the folder holds other files and is no database: expected a database, an empty folder or none"
@@ -174,7 +178,7 @@ fn write_format(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     // Under its name it is whole.
-    let new = path.join(LOCK_FILE).with_extension("new");
+    let new = path.join(NEW_FORMAT_FILE);
     let mut written = File::create(&new)?;
     written.write_all(text.as_bytes())?;
     written.sync_all()?;
@@ -216,6 +220,17 @@ mod tests {
         assert!(message.contains("in process 1: close it there"), "{message}");
         drop(first);
         Folder::open(parent.path()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_whose_making_was_cut_short_is_made_anew() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join(LOCK_FILE), "1\n").unwrap();
+        fs::write(parent.path().join(NEW_FORMAT_FILE), "thermo").unwrap();
+        assert!(found_format(parent.path()).unwrap().is_none());
+        Folder::open(parent.path()).unwrap();
+        assert_eq!(found_format(parent.path()).unwrap(), Some(FORMAT_VERSION));
+        assert!(!parent.path().join(NEW_FORMAT_FILE).exists());
     }
 
     #[test]
