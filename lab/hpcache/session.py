@@ -50,6 +50,9 @@ def bring_in(size_bytes: int) -> None:
     """Has the machine back so much memory, and frees it. Memory that nobody has used for a while is slow to come on virtual machines:
     what comes first would pay for it, whichever policy that is."""
     with mmap.mmap(-1, max(size_bytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            # As the pool's pages are.
+            memory.madvise(mmap.MADV_HUGEPAGE)
         start = ctypes.c_char.from_buffer(memory)
         ctypes.memset(ctypes.addressof(start), 1, len(memory))
         del start
