@@ -396,9 +396,11 @@ impl PagePolicy for Proportional {
             Some(slot) => slot,
             None => {
                 let slot = self.kept_victim(incoming, can_go)?;
-                // All that are leaving are in use.
-                let needed_bytes = self.leaving.size_bytes() + self.pages.page_bytes(slot);
-                self.passing_bytes = self.passing_bytes.max(needed_bytes);
+                // All that are leaving are in use, if this is for a newcomer. Memory that shrinks may want others for its own reasons.
+                if incoming.is_some() {
+                    let needed_bytes = self.leaving.size_bytes() + self.pages.page_bytes(slot);
+                    self.passing_bytes = self.passing_bytes.max(needed_bytes);
+                }
                 slot
             }
         };

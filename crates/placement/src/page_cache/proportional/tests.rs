@@ -230,7 +230,9 @@ impl PagePolicy for Slow {
         let victim = lists
             .into_iter()
             .find_map(|list| weakest_first(self.of(list)).into_iter().find(|page| can_go(page.key)))?;
-        self.passing_bytes = self.passing_bytes.max(bytes(&self.leaving) + victim.size_bytes);
+        if incoming.is_some() {
+            self.passing_bytes = self.passing_bytes.max(bytes(&self.leaving) + victim.size_bytes);
+        }
         self.named = Some(victim.key);
         self.named
     }
@@ -281,6 +283,22 @@ fn pages_go_as_the_rules_say() {
     for seed in 0..300 {
         same_answers(seed, &mut Proportional::default(), &mut Slow::default());
     }
+}
+
+#[test]
+fn pages_that_pass_get_room_when_newcomers_need_it_and_not_when_memory_shrinks() {
+    let mut policy = Proportional::default();
+    policy.set_quotas(&[(ListKey(0), 40)]);
+    (0..50).for_each(|page| policy.admit(PageKey { source: 0, page }, ListKey(0), 1));
+    let is_kept =
+        |page: &PageKey| policy.pages.find(*page).is_some_and(|slot| policy.pages.value(slot).place == Place::Kept);
+    let kept: Vec<PageKey> = (0..50).map(|page| PageKey { source: 0, page }).filter(is_kept).collect();
+    // The others cannot go.
+    assert_eq!(kept.len(), 40);
+    assert!(policy.victim(None, &mut |page| kept.contains(&page)).is_some());
+    assert_eq!(policy.passing_bytes, 0);
+    assert!(policy.victim(Some(ListKey(0)), &mut |page| kept.contains(&page)).is_some());
+    assert!(policy.passing_bytes > 0);
 }
 
 #[test]
