@@ -1,6 +1,7 @@
 //! File systems that are full, that can only be read, or that let files grow so far: real ones, where the system lets a test
 //! make them.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -118,21 +119,18 @@ fn commands_read_a_folder_side_by_side_and_one_that_would_change_it_is_told_who_
     let create = "CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 1000)";
     run(path, ["--db", "kept.db", "-c", create]).ok();
     let sum = ["--db", "kept.db", "--read-only", "--format", "csv", "-c", "SELECT sum(i) AS s FROM t"];
-    // Each opens the folder, then waits for SQL.
+    // Each answers a question, by which the folder is open to it, then waits for SQL that does not come.
+    let arguments = ["--db", "kept.db", "--read-only", "-c", "SELECT 1", "-f", "-"];
     let mut readers =
-        [(); 2].map(|()| command(path).args(["--db", "kept.db", "--read-only"]).stdin(Stdio::piped()).spawn().unwrap());
-    let message = loop {
-        let finished = run(path, ["--db", "kept.db", "-c", "SELECT 1"]);
-        // Both are there, or one of them is not yet.
-        if finished.stderr.contains("in processes")
-            || (finished.code == Some(1) && !finished.stderr.contains("process "))
-        {
-            break finished.failed(1);
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    };
+        [(); 2].map(|()| command(path).args(arguments).stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap());
+    for reader in &mut readers {
+        let mut first_byte = [0];
+        reader.stdout.as_mut().unwrap().read_exact(&mut first_byte).unwrap();
+    }
+    let message = run(path, ["--db", "kept.db", "-c", "SELECT 1"]).failed(1);
     assert!(message.contains("is open for reading in ") && message.contains("close it there first"), "{message}");
-    if message.contains("in processes") {
+    // Who they are is told where the system tells of locks.
+    if !message.contains("in another process:") {
         assert!(readers.iter().all(|reader| message.contains(&reader.id().to_string())), "{message}");
     }
     assert_eq!(run(path, sum).ok(), "s\n500500\n");
