@@ -3,7 +3,7 @@
 //! A table is opened when a statement first names it, and again when its segments have changed; segments that are in both
 //! stay as they are, with what the pool holds of them. Footers of open segments are counted as query memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub(crate) struct OpenTable {
     /// What holds their pages, and is told of every scan.
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) tuner: Arc<Tuner>,
+    /// Columns that were seen to have a value in more than one row.
+    repeating: Mutex<BTreeSet<usize>>,
 }
 
 /// One segment, known to the pool.
@@ -83,6 +85,20 @@ impl OpenTable {
     pub(crate) fn column_bytes(&self, column: usize) -> u64 {
         let row_groups = self.segments.iter().flat_map(|open| open.segment.row_groups());
         row_groups.map(|group| group.pages()[column].stored_bytes() as u64).sum()
+    }
+
+    pub(crate) fn row_count(&self) -> u64 {
+        self.segments.iter().flat_map(|open| open.segment.row_groups()).map(|group| group.row_count() as u64).sum()
+    }
+
+    /// Whether a column is known to have a value in more than one row.
+    pub(crate) fn repeats(&self, column: usize) -> bool {
+        self.repeating.lock().contains(&column)
+    }
+
+    /// A column was seen to have a value in more than one row.
+    pub(crate) fn note_repeating(&self, column: usize) {
+        self.repeating.lock().insert(column);
     }
 
     pub(crate) fn row_group_count(&self) -> usize {
@@ -256,7 +272,9 @@ impl ColumnTables {
         }
         let schema = Arc::clone(schema);
         let (pool, tuner) = (Arc::clone(self.pages.pool()), Arc::clone(self.pages.tuner()));
-        let opened = Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner });
+        let repeating = Mutex::default();
+        let opened =
+            Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner, repeating });
         self.open.lock().insert(name.clone(), Arc::clone(&opened));
         Ok(opened)
     }
