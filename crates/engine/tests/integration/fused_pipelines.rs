@@ -223,7 +223,7 @@ async fn explain_says_what_runs_as_pipelines_and_why_the_rest_does_not() {
     let sql = "SELECT c.region, sum(v) FROM f, a, c WHERE f.a = a.k AND a.c = c.k AND a.grp = 2 GROUP BY c.region";
     let explained = physical_plan(&session, sql).await;
     for part in [
-        "public.c (row_groups=1 of 1): scan k: int64 #0, region: text #1, build c by k with region; ",
+        "public.c (row_groups=1 of 1): scan k: int64? #0, region: text? #1, build c by k with region; ",
         "probe c with c for region",
         "probe a with a for region",
         "aggregate sum(v) by region",

@@ -4,8 +4,9 @@ use crate::hash::mix;
 
 /// Bits of a bitmap that one row may cost: then it takes the bytes that hashing would.
 const DENSE_BITS_PER_ROW: i128 = 64;
-/// Bits that are cheap whatever the number of rows: a bitmap that the second-level cache holds.
-const DENSE_BITS: i128 = 1 << 19;
+/// Bits that are cheap whatever the number of rows: a bitmap of a megabyte, near what second-level caches hold. A bit that has to
+/// come from further away still takes no longer than a bucket of keys does.
+const DENSE_BITS: i128 = 1 << 23;
 /// Keys of a bucket: with their rows and their number they fill a cache line.
 const BUCKET_KEYS: usize = 5;
 /// Keys for each bucket on average: most buckets are not full, so that most searches end where they start.
