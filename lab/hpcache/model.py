@@ -1,7 +1,8 @@
 """Equation 1 of HPCache (DaMoN 2022, §4.1), and three readings of how a pipeline's columns go together.
 
-Owns the equations as printed, to hold the engine's choice between them against what was measured; what the engine adds to them
-(the cost of reading) is in its own predictions. Sizes are bytes, rates bytes a second of all threads.
+Owns the equations as printed, to hold the engine's choice between them against what was measured. What the engine adds to them
+is left out: a byte that is read costs a pipeline some time beside the device's, measured while it runs, which nothing that is
+recorded here tells. It is in the engine's own predictions. Sizes are bytes, rates bytes a second of all threads.
 """
 
 from __future__ import annotations
