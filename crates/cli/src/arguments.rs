@@ -67,10 +67,11 @@ pub(crate) struct Arguments {
 /// How the database is opened.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DatabaseArguments {
-    /// Keep tables, views and what spares work the next time in this folder; one command at a time may have it open
+    /// Keep tables, views and what spares work the next time in this folder; one command at a time may have it
+    /// open, unless all of them open it with --read-only
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
-    /// Change nothing in the folder of --db, which must be there; any number of commands may read one at a time
+    /// Change nothing in the folder of --db, which must be there; any number of commands may read it at once
     #[arg(long, alias = "readonly", requires = "db")]
     pub(crate) read_only: bool,
     /// Memory for caches and queries together, such as 4GB, 512MiB or 25%; half of what the machine has by default
