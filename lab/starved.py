@@ -4,10 +4,11 @@
     lab generate nested --scale 0.25 --out orders.ndjson
     .venv/bin/python lab/starved.py orders.ndjson [--memory 256MB] [--selections 200] [--json OUT]
 
-Each selection sums two of the lineitems' numeric fields over a range of the orders' total price; no selection's range holds
-another one's over the same fields. They are asked in order, then once more from the last to the first, each with the cache
-off and on right after each other (which goes first alternates). Answers must be equal. Sampled every 5 ms: the process's
-private memory. Reported: times with and without the cache by pass, hits and their speed-up, what stayed cached.
+Each selection sums two of the lineitems' numeric fields over a range of the orders' total price; no selection's range
+holds another one's over the same fields. They are asked in order, then once more from the last to the first, each with
+the cache off and on right after each other (which goes first alternates). Answers must be equal. Sampled every 5 ms:
+the process's private memory. Reported: times with and without the cache by pass, hits and their speed-up, what stayed
+cached.
 """
 import argparse, itertools, json, pathlib, statistics, sys, threading, time
 

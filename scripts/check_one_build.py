@@ -4,16 +4,17 @@
     scripts/check_one_build.py [--self-test]
 
 Cargo unites features over the packages and kinds of dependency that one invocation selects. Where two selections give a
-crate different features, that crate and all that stands on it is built again: minutes for DataFusion. So every third-party
-crate must get the same features in each selection below. A finding is mended by naming the missing feature in
-[workspace.dependencies] for a crate that every selection contains.
+crate different features, that crate and all that stands on it is built again: minutes for DataFusion. So every
+third-party crate must get the same features in each selection below. A finding is mended by naming the missing feature
+in [workspace.dependencies] for a crate that every selection contains.
 """
 import re
 import sys
 
 from workspace_manifest import cargo
 
-# What the Makefile builds in the release profile. Host-side crates (macros, build scripts) are compiled in seconds: left out.
+# What the Makefile builds in the release profile. Host-side crates (macros, build scripts) are compiled in seconds:
+# left out.
 EVERYTHING = ("--workspace", "-e", "normal,no-proc-macro")
 SELECTIONS = {
     "the tests": ("--workspace", "-e", "normal,dev,no-proc-macro"),

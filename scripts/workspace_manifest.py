@@ -48,7 +48,8 @@ def members() -> list[Member]:
 
 
 def cargo(*arguments: str) -> str:
-    """Standard output of a cargo command in the root. Ends the check where cargo fails, whose own words are on the terminal."""
+    """Standard output of a cargo command in the root. Ends the check where cargo fails, whose own words are on the
+    terminal."""
     done = subprocess.run(["cargo", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"cargo {' '.join(arguments)} failed")

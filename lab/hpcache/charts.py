@@ -1,7 +1,7 @@
 """One drawing for each figure of the HPCache paper (DaMoN 2022), from results.
 
-Owns what is on the axes. A chart whose runs are missing is None; nothing is drawn that was not measured, but for the thin lines
-of equation 1. Simulated media say so in their titles or names.
+Owns what is on the axes. A chart whose runs are missing is None; nothing is drawn that was not measured, but for the
+thin lines of equation 1. Simulated media say so in their titles or names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Policies beside each other: medians, who is ahead, and with how much less memory.
 
-Policies of one configuration were measured right after each other, so that ratios are taken within a repetition, and their
-median counts: what slows the machine down for a minute slows down both.
+Policies of one configuration were measured right after each other, so that ratios are taken within a repetition, and
+their median counts: what slows the machine down for a minute slows down both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from measured import Measured
 
 OURS = "proportional"
 UNBOUNDED = "os"
-"""What the system caches knows no budget: on a disk it holds everything, of simulated storage nothing. No rival at equal memory."""
+"""What the system caches knows no budget: on a disk it holds everything, of simulated storage nothing. No rival at
+equal memory."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ class Comparison:
         return [compared for compared in map(self.best_other, self.places) if compared]
 
     def spread(self) -> float | None:
-        """From the fastest to the slowest repetition, by the median: the middle one of all configurations. Who is that close
-        to another one is not told apart from it."""
+        """From the fastest to the slowest repetition, by the median: the middle one of all configurations. Who is that
+        close to another one is not told apart from it."""
         repeated = [list(times_s.values()) for times_s in self.times_s.values() if len(times_s) > 1]
         spreads = [(max(times_s) - min(times_s)) / median(times_s) for times_s in repeated]
         return median(spreads) if spreads else None

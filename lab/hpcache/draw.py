@@ -4,7 +4,8 @@
     pip install -r lab/requirements.txt
     lab/hpcache/draw.py results --out docs/results
 
-Reads every `FIGURE.jsonl` in the folder that `run.py` wrote, finished or not. What was not measured says so on the page.
+Reads every `FIGURE.jsonl` in the folder that `run.py` wrote, finished or not. What was not measured says so on the
+page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which configurations are measured for each figure of the HPCache paper (DaMoN 2022), and in which order.
 
-Owns the choice; measures nothing. Figure 4 is drawn from the runs of 5, as the line of one drive. Those of 8 and 9 compare all
-policies at all budgets, so that they also make the tables.
+Owns the choice; measures nothing. Figure 4 is drawn from the runs of 5, as the line of one drive. Those of 8 and 9
+compare all policies at all budgets, so that they also make the tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ BUDGETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 AMPLE = 1.5
 """A budget in which everything finds room, whatever pages take beyond their bytes."""
 HOLDER = "mru"
-"""Of a query that is asked again and again it holds as much as there is room for, wanted or not: what figures 3 to 5 need."""
+"""Of a query that is asked again and again it holds as much as there is room for, wanted or not: what figures 3 to 5
+need."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def quick(experiment: Experiment) -> Experiment:
 
 
 def configurations(experiment: Experiment, repetitions: int, has_disk: bool) -> Iterator[Configuration]:
-    """All of them, in the order of the runs: all once, then all again, so that hours of a busier machine are everybody's.
-    Policies take turns in who goes first, and are measured right after each other."""
+    """All of them, in the order of the runs: all once, then all again, so that hours of a busier machine are
+    everybody's. Policies take turns in who goes first, and are measured right after each other."""
     count = len(experiment.policies)
     for repetition in range(repetitions):
         turn = repetition

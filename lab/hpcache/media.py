@@ -1,7 +1,7 @@
 """What is read from: memory slowed down to a bandwidth, which stands for drives, or a disk as it is.
 
-Bandwidths are multiples of P, the pace of a workload with all its pages in memory, so that storage stands to the engine as
-it did in the paper, whatever the machine.
+Bandwidths are multiples of P, the pace of a workload with all its pages in memory, so that storage stands to the engine
+as it did in the paper, whatever the machine.
 """
 
 from __future__ import annotations

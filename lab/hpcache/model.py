@@ -1,8 +1,9 @@
 """Equation 1 of HPCache (DaMoN 2022, §4.1), and three readings of how a pipeline's columns go together.
 
-Owns the equations as printed, to hold the engine's choice between them against what was measured. What the engine adds to them
-is left out: a byte that is read costs a pipeline some time beside the device's, measured while it runs, which nothing that is
-recorded here tells. It is in the engine's own predictions. Sizes are bytes, rates bytes a second of all threads.
+Owns the equations as printed, to hold the engine's choice between them against what was measured. What the engine adds
+to them is left out: a byte that is read costs a pipeline some time beside the device's, measured while it runs, which
+nothing that is recorded here tells. It is in the engine's own predictions. Sizes are bytes, rates bytes a second of all
+threads.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def max_over_columns(columns: Iterable[Column], storage_bytes_per_s: float, pace
 
 
 def slowest_column(columns: Iterable[Column], storage_bytes_per_s: float, pace: float) -> float:
-    """Equation 3 with whole times: the pipeline goes at the pace it would have if all its columns were held as little as the
-    least held one."""
+    """Equation 3 with whole times: the pipeline goes at the pace it would have if all its columns were held as little
+    as the least held one."""
     columns = [column for column in columns if column.size_bytes]
     size_bytes = sum(column.size_bytes for column in columns)
     least = min((column.share_held for column in columns), default=1.0)

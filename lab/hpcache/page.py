@@ -1,7 +1,7 @@
 """The page beside the figures: for each, what the paper claims, what was measured here, where and how.
 
-Owns the texts between markers; the rest of the page is written by hand and left as it is. Every number of ours is computed from
-results, every number of the paper's is its text's, with its section. Without results a part says so.
+Owns the texts between markers; the rest of the page is written by hand and left as it is. Every number of ours is
+computed from results, every number of the paper's is its text's, with its section. Without results a part says so.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Predicted times of pipelines beside what they took.
 
 Owns which predictions are compared: those of each question's largest pipeline, by the engine when it began, and by the
-readings of the equations (`model.py`), fed with the P that the same query's pipeline had in the round before, with what was in
-memory of its columns, and with the bandwidth. That of a disk is not known: taken is what its fastest pipelines read, a
-high percentile of them.
+readings of the equations (`model.py`), fed with the P that the same query's pipeline had in the round before, with what
+was in memory of its columns, and with the bandwidth. That of a disk is not known: taken is what its fastest pipelines
+read, a high percentile of them.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 
     lab/hpcache/queries.py [--round 0] > queries.sql
 
-After P. O'Neil, E. O'Neil, X. Chen: Star Schema Benchmark, revision 3 (2009), section 3. Tables are named as `lab generate ssb`
-names its files; tables are joined by conditions, as there. Round 0 has the specification's constants. Every other round draws
-others of the same kind (another year, region, nation, category) from its number, so that whole answers kept from one round
-serve no other. Orders are total, so that answers of two engines can be compared row by row; for that, flight 3 also orders by
-its two places where revenues are equal.
+After P. O'Neil, E. O'Neil, X. Chen: Star Schema Benchmark, revision 3 (2009), section 3. Tables are named as
+`lab generate ssb` names its files; tables are joined by conditions, as there. Round 0 has the specification's
+constants. Every other round draws others of the same kind (another year, region, nation, category) from its number, so
+that whole answers kept from one round serve no other. Orders are total, so that answers of two engines can be compared
+row by row; for that, flight 3 also orders by its two places where revenues are equal.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The results of one figure: a file of JSON lines that grows by one line with each finished run.
 
 Owns the file. Its first line says what was measured on what (`kind` is `header`); every other line is a record of the
-`kind` `pace` (a workload with all pages in memory) or `run`. A line that was cut off when the process ended is dropped, so
-that a later process goes on where an earlier one stopped; it must measure the same on the same.
+`kind` `pace` (a workload with all pages in memory) or `run`. A line that was cut off when the process ended is dropped,
+so that a later process goes on where an earlier one stopped; it must measure the same on the same.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Measures figures of the HPCache paper (DaMoN 2022): each configuration in a fresh process from a cold pool, answers compared.
+"""Measures figures of the HPCache paper (DaMoN 2022): each configuration in a fresh process from a cold pool, answers
+compared.
 
     cargo build --release -p thermocline-lab
     .venv/bin/python lab/hpcache/run.py all --data DATA --scale 10 --db /dev/shm/ssb.db --disk ssb.db --out results
     lab/hpcache/draw.py results --out docs/results
 
-Makes DATA (the Star Schema Benchmark's files) and the two databases if they are not there. `--db` should be a folder whose
-medium is memory: reads of it are slowed down to simulated bandwidths. `--disk` is read as it is, where that is given. Each
-figure has a file, `OUT/FIGURE.jsonl`, to which every finished run is added; a later process goes on where an earlier one
-stopped. `--quick` measures fewer configurations, to try things out. Figure 4 comes with 5, the comparison of all policies with
-8 and 9.
+Makes DATA (the Star Schema Benchmark's files) and the two databases if they are not there. `--db` should be a folder
+whose medium is memory: reads of it are slowed down to simulated bandwidths. `--disk` is read as it is, where that is
+given. Each figure has a file, `OUT/FIGURE.jsonl`, to which every finished run is added; a later process goes on where
+an earlier one stopped. `--quick` measures fewer configurations, to try things out. Figure 4 comes with 5, the
+comparison of all policies with 8 and 9.
 """
 
 from __future__ import annotations
@@ -148,8 +149,8 @@ class Lab:
 
 
 def forget_pages(folder: Path) -> None:
-    """Has the system drop what it caches of the folder's files, so that the policy `os` begins cold as the others do. Files whose
-    medium is memory stay there."""
+    """Has the system drop what it caches of the folder's files, so that the policy `os` begins cold as the others do.
+    Files whose medium is memory stay there."""
     for path in folder.rglob("*"):
         if path.is_file():
             file = os.open(path, os.O_RDONLY)

@@ -11,8 +11,8 @@ PAUSE_S = 0.003
 
 
 class Watch(threading.Thread):
-    """Samples from its start until `samples` is asked for. Has a connection of its own, since a connection runs one query at a
-    time."""
+    """Samples from its start until `samples` is asked for. Has a connection of its own, since a connection runs one
+    query at a time."""
 
     def __init__(self, connection: Any) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,5 @@
-"""The numbers that figures 3 to 7 are drawn from and that the page tells of them. Draws nothing; needs no matplotlib."""
+"""The numbers that figures 3 to 7 are drawn from and that the page tells of them. Draws nothing; needs no
+matplotlib."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def expected(measured: Measured, workload: str, medium: Medium, shares: Sequence
 
 @dataclass(frozen=True)
 class Moments:
-    """Figures 6 and 7: what was predicted of a pipeline while it ran, and what it took; `at_s` is how long it had run."""
+    """Figures 6 and 7: what was predicted of a pipeline while it ran, and what it took; `at_s` is how long it had
+    run."""
 
     at_s: list[float]
     predicted_s: list[float]

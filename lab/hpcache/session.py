@@ -2,10 +2,11 @@
 """Runs one plan in this process: a plan as JSON on standard input, what was measured as JSON on standard output.
 `run.py` starts one for each configuration, so that each begins with a cold pool.
 
-A plan names how much memory to bring in, the database's folder, Parquet files of tables that it must have, settings, questions to warm up with, and
-questions to measure. Of each of these it is told: seconds of wall time from its text to its last row in Python, a digest of its
-answer, and its largest pipeline (of the Star Schema Benchmark's queries the one that reads the lines) with what was in memory
-of its columns before. Reading the system tables in between is in none of the times.
+A plan names how much memory to bring in, the database's folder, Parquet files of tables that it must have, settings,
+questions to warm up with, and questions to measure. Of each of these it is told: seconds of wall time from its text to
+its last row in Python, a digest of its answer, and its largest pipeline (of the Star Schema Benchmark's queries the one
+that reads the lines) with what was in memory of its columns before. Reading the system tables in between is in none of
+the times.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ Rows = list[tuple[Any, ...]]
 
 
 def new_pipelines(before: list[Pipeline], after: list[Pipeline]) -> list[Pipeline]:
-    """What came to a table that forgets its oldest rows: what follows the longest end of `before` that `after` begins with."""
+    """What came to a table that forgets its oldest rows: what follows the longest end of `before` that `after` begins
+    with."""
     for count in range(min(len(before), len(after)), 0, -1):
         if before[len(before) - count :] == after[:count]:
             return after[count:]
@@ -47,8 +49,8 @@ def digest(rows: Rows) -> str:
 
 
 def bring_in(size_bytes: int) -> None:
-    """Has the machine back so much memory, and frees it. Memory that nobody has used for a while is slow to come on virtual machines:
-    what comes first would pay for it, whichever policy that is."""
+    """Has the machine back so much memory, and frees it. Memory that nobody has used for a while is slow to come on
+    virtual machines: what comes first would pay for it, whichever policy that is."""
     with mmap.mmap(-1, max(size_bytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             # As the pool's pages are.

@@ -1,8 +1,8 @@
 """What is asked, in which order: questions with their names.
 
-Owns the workloads. `ssb`: the thirteen queries of the Star Schema Benchmark in order, in three rounds; its first round from a
-cold cache is the paper's figure 9. `two`: the paper's figure 8, two queries with disjoint columns in turn, each three times;
-which ones they were the paper does not say. A query's name: that query alone.
+Owns the workloads. `ssb`: the thirteen queries of the Star Schema Benchmark in order, in three rounds; its first round
+from a cold cache is the paper's figure 9. `two`: the paper's figure 8, two queries with disjoint columns in turn, each
+three times; which ones they were the paper does not say. A query's name: that query alone.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ def policies_run(recorded, **seconds):
 
 
 def test_ratios_are_taken_within_a_repetition(recorded):
-    # The machine was three times as slow in the second repetition, for both; by medians of each the ratio would be 0.96.
+    # The machine was three times as slow in the second repetition, for both; by medians of each the ratio would be
+    # 0.96.
     records = [
         *policies_run(recorded, proportional=1.2, mru=1.0)(0),
         *policies_run(recorded, proportional=3.0, mru=3.75)(1),

@@ -1,4 +1,5 @@
-"""The thirteen queries: the specification's in round 0, others of the same kind and the same for everybody in every other."""
+"""The thirteen queries: the specification's in round 0, others of the same kind and the same for everybody in every
+other."""
 
 import re
 

@@ -1,6 +1,7 @@
 """One drawing for each figure of the ReCache paper (PVLDB 2017), from results.
 
-Owns what is on the axes, colours and names. A chart whose runs are missing is None; nothing is drawn that was not measured.
+Owns what is on the axes, colours and names. A chart whose runs are missing is None; nothing is drawn that was not
+measured.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Figure 7: the cost model of ReCache (PVLDB 2017, §4.2, equations 1 to 5) and our own, held against what was measured.
 
-Owns the estimates of the equations; those of the own model are in the table of decisions, as they were before the query was
-measured. Needs, for each query, the scan of the cached item in either layout: time to get at the data (`data_ns`, the
-paper's D), time to compute (`compute_ns`, C), rows and columns read (`rows_read`, `columns_read`) and the rows that the item
-has when flattened (`row_count`, R), as the table of decisions tells them.
+Owns the estimates of the equations; those of the own model are in the table of decisions, as they were before the query
+was measured. Needs, for each query, the scan of the cached item in either layout: time to get at the data (`data_ns`,
+the paper's D), time to compute (`compute_ns`, C), rows and columns read (`rows_read`, `columns_read`) and the rows that
+the item has when flattened (`row_count`, R), as the table of decisions tells them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def own_errors_percent(striped: Run, flat: Run) -> dict[str, list[float]]:
 
 
 def predicted_errors(read: Run, layout: str, measured: Run) -> list[float]:
-    """Errors of what was predicted for a layout in one run, beside the other run, which had the items in that layout."""
+    """Errors of what was predicted for a layout in one run, beside the other run, which had the items in that
+    layout."""
     errors = []
     for decisions, found in zip(read.fields.get("scans", []), scans(measured), strict=True):
         predicted_ns = decisions[0].get(f"{layout}_ns") if len(decisions) == 1 else None

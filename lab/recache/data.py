@@ -3,8 +3,8 @@
 
     lab/recache/data.py --data DIR [--lab target/release/lab] [--scale 1] [--seed 1]
 
-At scale 100 spam, Yelp's data and TPC-H are as large as in the paper (3 million mails, 1 million users, scale factor 10); at
-scale 5 the nested orders are (TPC-H scale factor 1).
+At scale 100 spam, Yelp's data and TPC-H are as large as in the paper (3 million mails, 1 million users, scale factor
+10); at scale 5 the nested orders are (TPC-H scale factor 1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What queries can ask of a file: its numeric attributes and lists, found in a sample of its records.
 
-Owns the sample and the ranges drawn from it. Works on any NDJSON or CSV file, so that the real data sets can stand in for the
-generated ones. The sample is drawn at even steps through the file, so that it is the same each time.
+Owns the sample and the ranges drawn from it. Works on any NDJSON or CSV file, so that the real data sets can stand in
+for the generated ones. The sample is drawn at even steps through the file, so that it is the same each time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which configurations run which queries for each figure of the ReCache paper (PVLDB 2017).
 
 Owns the configurations and the order of the runs. Names of configurations: `striped` is the paper's Parquet, `flat` its
-relational columnar layout, `recache` its rule for choosing between the two as printed; `auto` is Thermocline's own choice,
-`nested` Arrow's nested arrays. Figure 1 is drawn from the runs of figure 9.
+relational columnar layout, `recache` its rule for choosing between the two as printed; `auto` is Thermocline's own
+choice, `nested` Arrow's nested arrays. Figure 1 is drawn from the runs of figure 9.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Lab(Protocol):
         alone: bool = False,
         x: float | None = None,
     ) -> None:
-        """Measures configurations in turn, each several times, and keeps medians; `alone`: every query in a database of its
-        own."""
+        """Measures configurations in turn, each several times, and keeps medians; `alone`: every query in a database of
+        its own."""
         ...
 
     def trace(self) -> str:
@@ -124,8 +124,8 @@ def figure_6(lab: Lab) -> None:
 
 
 def figure_7(lab: Lab) -> None:
-    """The first workload of figure 9 with fewer queries, each measured in five processes: an error of ten per cent is less
-    than what two runs of a query differ by."""
+    """The first workload of figure 9 with fewer queries, each measured in five processes: an error of ten per cent is
+    less than what two runs of a query differ by."""
     data = lab.discover("order_lineitems", "order_lineitems.ndjson")
     tables = {"order_lineitems": lab.file("order_lineitems.ndjson")}
     queries = workloads.alternating(data, lab.seed, "a", lab.count(200))

@@ -1,7 +1,7 @@
 """One measurement made of several of the same: each query stands for its middle one.
 
-Owns which of them that is. A query takes up to a sixth more or less in another process, or while the machine's neighbours are
-busy; what it takes in the middle one of five processes comes out again within some per cent.
+Owns which of them that is. A query takes up to a sixth more or less in another process, or while the machine's
+neighbours are busy; what it takes in the middle one of five processes comes out again within some per cent.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 
 def middle(rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """The first round, with each query's median time, and the scans of the round in which reading the cache took its median:
-    all numbers of a scan are of one and the same round, and what was predicted was predicted there."""
+    """The first round, with each query's median time, and the scans of the round in which reading the cache took its
+    median: all numbers of a scan are of one and the same round, and what was predicted was predicted there."""
     times_s = zip(*(one["times_s"] for one in rounds), strict=True)
     merged = {**rounds[0], "times_s": [statistics.median(times) for times in times_s], "rounds": len(rounds)}
     if all(one.get("scans") for one in rounds):

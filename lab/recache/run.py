@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures a figure of the ReCache paper (PVLDB 2017): each configuration in a fresh process, answers compared between them.
+"""Measures a figure of the ReCache paper (PVLDB 2017): each configuration in a fresh process, answers compared between
+them.
 
     lab/recache/data.py --data DIR
     .venv/bin/python lab/recache/run.py 9 --data DIR --out results/9.json
     .venv/bin/python lab/recache/run.py all --data DIR --out results
     lab/recache/draw.py results --out docs/results
 
-Needs a Python with `thermocline`. `--peer` adds DuckDB, from the same files, by another Python that has it: a check of the
-answers, and a line to compare with. `--queries-share 0.1` asks a tenth of the queries. Figure 1 comes with 9.
+Needs a Python with `thermocline`. `--peer` adds DuckDB, from the same files, by another Python that has it: a check of
+the answers, and a line to compare with. `--queries-share 0.1` asks a tenth of the queries. Figure 1 comes with 9.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ DUCKDB = Configuration("duckdb", engine="duckdb")
 
 
 class Runs:
-    """The runs of one figure. Keeps what was measured, and the first answers of every part to hold the others against."""
+    """The runs of one figure. Keeps what was measured, and the first answers of every part to hold the others
+    against."""
 
     def __init__(self, arguments: argparse.Namespace, trace_path: Path) -> None:
         self.arguments = arguments
@@ -91,8 +93,9 @@ class Runs:
         alone: bool = False,
         x: float | None = None,
     ) -> None:
-        """Measures configurations in turn, several times, and keeps each query's median: they are compared to the percent,
-        and the machine must not have been busier with one than with another. `alone`: every query in a database of its own."""
+        """Measures configurations in turn, several times, and keeps each query's median: they are compared to the
+        percent, and the machine must not have been busier with one than with another. `alone`: every query in a
+        database of its own."""
         measured: list[list[dict[str, Any]]] = [[] for _ in configurations]
         for _ in range(rounds):
             for of_one, configuration in zip(measured, configurations, strict=True):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs one plan, a sequence of queries under one configuration, in this process: a plan as JSON on standard input, what was
-measured as JSON on standard output. `run.py` starts one for each configuration, so that none meets another's caches.
+"""Runs one plan, a sequence of queries under one configuration, in this process: a plan as JSON on standard input, what
+was measured as JSON on standard output. `run.py` starts one for each configuration, so that none meets another's
+caches.
 
-Times are seconds of wall time from the text of a query to its last row in Python. Before them, and in none of them: opening the
-database, inferring the schemas, and the plan's `warm` queries.
+Times are seconds of wall time from the text of a query to its last row in Python. Before them, and in none of them:
+opening the database, inferring the schemas, and the plan's `warm` queries.
 """
 
 from __future__ import annotations

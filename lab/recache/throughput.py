@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Many sessions on one database at once: is every answer right, and how many more queries are answered than by one session?
+"""Many sessions on one database at once: is every answer right, and how many more queries are answered than by one
+session?
 
     .venv/bin/python lab/recache/throughput.py --data DIR [--sessions 32] [--queries 640] [--out results/throughput.json]
 
-The same queries, drawn from all data sets that `data.py` wrote, are shared out to one session and then to many, each time in a
-fresh database with an empty cache. Sessions are cursors, each in a thread of its own. Every answer is held against the one that
-a session without a cache gave before.
+The same queries, drawn from all data sets that `data.py` wrote, are shared out to one session and then to many, each
+time in a fresh database with an empty cache. Sessions are cursors, each in a thread of its own. Every answer is held
+against the one that a session without a cache gave before.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def opened(files: dict[str, Path], memory: str | None) -> thermocline.Connection
 
 
 def measure(connection: thermocline.Connection, queries: list[Query], session_count: int) -> tuple[list[Session], float]:
-    """Shares the queries out in turn and waits for all sessions; the seconds run from the first start to the last end."""
+    """Shares the queries out in turn and waits for all sessions; the seconds run from the first start to the last
+    end."""
     start_line = threading.Barrier(session_count + 1)
     sessions = [Session(connection.cursor(), queries[at::session_count], start_line) for at in range(session_count)]
     for session in sessions:

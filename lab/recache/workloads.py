@@ -1,12 +1,14 @@
 """The sequences of queries that ReCache was measured with (PVLDB 2017, §4.1 and §6), drawn from a seed.
 
-Owns which attributes are drawn how often. The paper leaves open: how many attributes a query aggregates (here one to three,
-each under sum, avg, min, max or count), how many ranges it has (one or two), and how often what is joined is nested. A query of
-"all attributes" draws from the record's and from those of one list; with several lists, one is drawn for each query. On Yelp's
-data the fields, the kinds of predicates and their shares follow the description that the paper's footnote 1 refers to, but
-for two things: one list is unnested where it unnests up to three, and what it selects is aggregated.
+Owns which attributes are drawn how often. The paper leaves open: how many attributes a query aggregates (here one to
+three, each under sum, avg, min, max or count), how many ranges it has (one or two), and how often what is joined is
+nested. A query of "all attributes" draws from the record's and from those of one list; with several lists, one is drawn
+for each query. On Yelp's data the fields, the kinds of predicates and their shares follow the description that the
+paper's footnote 1 refers to, but for two things: one list is unnested where it unnests up to three, and what it selects
+is aggregated.
 
-Texts are in Thermocline's dialect; `Query.duckdb` gives DuckDB's, which differs in how the elements of a list are named.
+Texts are in Thermocline's dialect; `Query.duckdb` gives DuckDB's, which differs in how the elements of a list are
+named.
 """
 
 from __future__ import annotations
@@ -99,8 +101,8 @@ def everything(data: DataSet) -> str:
 
 
 def alternating(data: DataSet, seed: int, pattern: str, count: int = 600) -> list[Query]:
-    """Figures 1, 7 and 9. `pattern` a: all attributes, from the middle on non-nested ones only; b: the same in turn, six
-    times; c: half of the queries, drawn at random, of non-nested attributes."""
+    """Figures 1, 7 and 9. `pattern` a: all attributes, from the middle on non-nested ones only; b: the same in turn,
+    six times; c: half of the queries, drawn at random, of non-nested attributes."""
     draw = random.Random(seed)
     of_all: dict[str, Callable[[int], bool]] = {
         "a": lambda index: index < count // 2,
@@ -143,8 +145,9 @@ def spam(
     join_percent: float = 0,
     nested_from: float = 0,
 ) -> list[Query]:
-    """Figures 11a, 11c and 15a. `join_percent` of the queries join both files, `json_percent` of the others ask the mails;
-    of those that ask mails, from the share `nested_from` of the sequence on, `nested_percent` ask for nested attributes."""
+    """Figures 11a, 11c and 15a. `join_percent` of the queries join both files, `json_percent` of the others ask the
+    mails; of those that ask mails, from the share `nested_from` of the sequence on, `nested_percent` ask for nested
+    attributes."""
     draw = random.Random(seed)
     queries = []
     for index in range(count):
@@ -196,8 +199,8 @@ def yelp_query(draw: random.Random, table: str, nested: bool) -> Query:
 
 
 def yelp(seed: int, count: int, nested_percent: float) -> list[Query]:
-    """Figures 11b and 15b: each of the three files a third of the queries, while so many can be nested; then the two with
-    lists a half each."""
+    """Figures 11b and 15b: each of the three files a third of the queries, while so many can be nested; then the two
+    with lists a half each."""
     draw = random.Random(seed)
     tables = ["business", "user", "review"] if nested_percent <= 200 / 3 else ["business", "user"]
     nested_of_two = min(100, nested_percent * len(tables) / 2)

@@ -1,7 +1,7 @@
 //! Tables of others through the Arrow PyCapsule interface.
 //!
-//! The interface trusts its producers: pointers and lengths are taken as they are. Types, the end of the stream and errors
-//! are checked; arrow's own reader is not used because it takes a missing error text for impossible.
+//! The interface trusts its producers: pointers and lengths are taken as they are. Types, the end of the stream and
+//! errors are checked; arrow's own reader is not used because it takes a missing error text for impossible.
 
 #![allow(unsafe_code)]
 
@@ -26,8 +26,8 @@ type Table = (SchemaRef, Vec<RecordBatch>);
 /// Reads a table from an object that offers one.
 ///
 /// # Errors
-/// `InputError` when the object is no table, `ResourceError` as soon as its rows take more than `limit_bytes`, whatever the
-/// object raises itself, and signals.
+/// `InputError` when the object is no table, `ResourceError` as soon as its rows take more than `limit_bytes`, whatever
+/// the object raises itself, and signals.
 pub(crate) fn read(object: &Bound<'_, PyAny>, limit_bytes: u64) -> PyResult<Table> {
     let py = object.py();
     if is_pandas(object)? {

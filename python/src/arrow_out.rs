@@ -1,7 +1,7 @@
 //! Results for others through the Arrow PyCapsule interface.
 //!
-//! A consumer may call the stream from any thread, with or without the interpreter lock. So each call attaches (which does
-//! nothing for a thread that holds the lock), and waits without it, as everywhere.
+//! A consumer may call the stream from any thread, with or without the interpreter lock. So each call attaches (which
+//! does nothing for a thread that holds the lock), and waits without it, as everywhere.
 
 #![allow(unsafe_code)]
 
@@ -67,8 +67,9 @@ impl RecordBatchReader for QueryReader {
 /// An exception for a consumer that takes only a number and a text.
 fn foreign_error(py: Python<'_>, error: &PyErr) -> ArrowError {
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        // SAFETY: this thread is attached; the call only sets the flag that a signal's arrival sets. The consumer turns our
-        // answer into an error of its own; with the flag set again, Python raises KeyboardInterrupt as soon as it gets control.
+        // SAFETY: this thread is attached; the call only sets the flag that a signal's arrival sets. The consumer turns
+        // our answer into an error of its own; with the flag set again, Python raises KeyboardInterrupt as soon as it
+        // gets control.
         unsafe { pyo3::ffi::PyErr_SetInterrupt() };
         return ArrowError::IoError("interrupted".to_owned(), std::io::ErrorKind::Interrupted.into());
     }
@@ -81,7 +82,8 @@ fn foreign_error(py: Python<'_>, error: &PyErr) -> ArrowError {
     }
 }
 
-/// The batches with views of strings and bytes, at any depth, as plain columns: pandas' converter does not know them all.
+/// The batches with views of strings and bytes, at any depth, as plain columns: pandas' converter does not know them
+/// all.
 pub(crate) fn without_views(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<ArrowStream, ArrowError> {
     let fields: Fields = schema.fields().iter().map(plain_field).collect();
     if fields == *schema.fields() {

@@ -35,13 +35,13 @@ impl Amount {
 
 /// Opens a database in this process and returns a connection to it.
 ///
-/// `memory` is the one number to think about: what caches and running queries may use together, such as "4GB", "512MiB",
-/// "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches alone. `threads`
-/// is how many parts a query runs in, one per core when absent. `eviction` names the policy by which cached results make
-/// room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb". `database`
-/// is the folder in which it keeps tables, views and what spares work the next time, made if its parent is there, and open
-/// in one process at a time, unless all of them open it with `read_only`: then it must be there, and nothing in it is
-/// changed. Nothing is kept on disk where `database` is None or ":memory:".
+/// `memory` is the one number to think about: what caches and running queries may use together, such as "4GB",
+/// "512MiB", "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches
+/// alone. `threads` is how many parts a query runs in, one per core when absent. `eviction` names the policy by which
+/// cached results make room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or
+/// "monetdb". `database` is the folder in which it keeps tables, views and what spares work the next time, made if its
+/// parent is there, and open in one process at a time, unless all of them open it with `read_only`: then it must be
+/// there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
 ///
 /// >>> import thermocline
 /// >>> db = thermocline.connect(memory="1GB")
@@ -92,8 +92,8 @@ pub(crate) fn connect(
 
 /// One user's conversation with a database: `thermocline.connect()` makes the first, `cursor()` further ones.
 ///
-/// Connections of one database share its tables, caches and memory budget; each has its own settings. A connection may be
-/// used from several threads. It is a context manager that closes itself at the end of the block.
+/// Connections of one database share its tables, caches and memory budget; each has its own settings. A connection may
+/// be used from several threads. It is a context manager that closes itself at the end of the block.
 #[pyclass(frozen, name = "Connection", module = "thermocline")]
 pub(crate) struct Connection {
     open: Arc<OpenSession>,
@@ -103,9 +103,9 @@ pub(crate) struct Connection {
 impl Connection {
     /// Runs SQL.
     ///
-    /// A query is not run yet: the `Result` that is returned runs it when its rows are asked for. Any other statement is
-    /// done when this returns; the return value is None unless the statement returns rows (`INSERT` and `COPY` count them).
-    /// Of several statements, divided by semicolons, all but the last run at once.
+    /// A query is not run yet: the `Result` that is returned runs it when its rows are asked for. Any other statement
+    /// is done when this returns; the return value is None unless the statement returns rows (`INSERT` and `COPY` count
+    /// them). Of several statements, divided by semicolons, all but the last run at once.
     ///
     /// >>> db.sql("CREATE TABLE t AS SELECT 1 AS a")
     /// >>> db.sql("SELECT a FROM t").fetchall()
@@ -129,13 +129,13 @@ impl Connection {
         self.sql(py, text)
     }
 
-    /// Makes a table of `object` under `name`, for all connections of this database, until `unregister` or `DROP TABLE`.
-    /// A table that has the name already is replaced.
+    /// Makes a table of `object` under `name`, for all connections of this database, until `unregister` or
+    /// `DROP TABLE`. A table that has the name already is replaced.
     ///
-    /// `object` is anything with `__arrow_c_stream__` or `__arrow_c_array__` (tables, batches and readers of pyarrow and
-    /// polars, a `Result` of this package), or a pandas DataFrame, whose index is left out. The rows are counted in the
-    /// memory budget and are not copied where the layout allows: don't change their arrays in place. SQL reads a name
-    /// without quotes in lower case.
+    /// `object` is anything with `__arrow_c_stream__` or `__arrow_c_array__` (tables, batches and readers of pyarrow
+    /// and polars, a `Result` of this package), or a pandas DataFrame, whose index is left out. The rows are counted in
+    /// the memory budget and are not copied where the layout allows: don't change their arrays in place. SQL reads a
+    /// name without quotes in lower case.
     ///
     /// >>> db.register("people", pyarrow.table({"name": ["Ada", "Bo"]}))
     /// >>> db.sql("SELECT count(*) FROM people").fetchall()
@@ -175,7 +175,8 @@ impl Connection {
         self.cursor()
     }
 
-    /// Closes this connection; its results can't be asked any more. The database goes when its last connection is closed.
+    /// Closes this connection; its results can't be asked any more. The database goes when its last connection is
+    /// closed.
     fn close(&self, py: Python<'_>) {
         self.open.close(py);
     }

@@ -9,10 +9,12 @@
 //! (`running`); the thread that asked waits for the channel without the interpreter lock and looks for signals every
 //! 50 ms (`wait`), so that Ctrl-C is answered whatever the workers do.
 //!
-//! **Concurrency**: every class may be used by several threads. A lock of ours is only waited for without the interpreter
-//! lock, and no worker thread ever asks for the interpreter lock while somebody waits for it with that lock held.
+//! **Concurrency**: every class may be used by several threads. A lock of ours is only waited for without the
+//! interpreter lock, and no worker thread ever asks for the interpreter lock while somebody waits for it with that lock
+//! held.
 //!
-//! **Fork**: what belongs to one process is wrapped in `of_process::OfProcess`, which refuses in a child and leaks there.
+//! **Fork**: what belongs to one process is wrapped in `of_process::OfProcess`, which refuses in a child and leaks
+//! there.
 
 mod allocator;
 mod arrow_in;

@@ -22,9 +22,9 @@ const REPR_ROWS: usize = 20;
 
 /// The answer of a query, computed when it is asked for.
 ///
-/// Each of `fetchall`, `df`, `pl`, `arrow`, `arrow_reader`, `show` and iteration runs the query (anew, if it ran before),
-/// so the answer is that of the files as they are then. Only `fetchone` and `fetchmany` go on where the one before them
-/// ended; `fetchall` after them returns the rows that are left.
+/// Each of `fetchall`, `df`, `pl`, `arrow`, `arrow_reader`, `show` and iteration runs the query (anew, if it ran
+/// before), so the answer is that of the files as they are then. Only `fetchone` and `fetchmany` go on where the one
+/// before them ended; `fetchall` after them returns the rows that are left.
 ///
 /// Libraries that know the Arrow PyCapsule interface take a `Result` as it is: `pyarrow.table(result)`,
 /// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile.
@@ -219,8 +219,8 @@ impl LazyResult {
         self.text(py, REPR_ROWS)
     }
 
-    /// The Arrow PyCapsule interface: a stream of the answer's batches, computed while they are read. `requested_schema`
-    /// is not followed, as the interface allows.
+    /// The Arrow PyCapsule interface: a stream of the answer's batches, computed while they are read.
+    /// `requested_schema` is not followed, as the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -233,8 +233,8 @@ impl LazyResult {
 }
 
 impl LazyResult {
-    /// Calls `take` with the cursor of `fetchone` and `fetchmany`, which starts if there is none and ends if `take` says so
-    /// or fails.
+    /// Calls `take` with the cursor of `fetchone` and `fetchmany`, which starts if there is none and ends if `take`
+    /// says so or fails.
     fn at_cursor<'py, T>(
         &self,
         py: Python<'py>,

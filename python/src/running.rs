@@ -101,7 +101,8 @@ impl RunningQuery {
     /// # Errors
     /// What went wrong while computing it, and signals. The run is over then.
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        // Batches that are always there in time are never waited for, and a caller in Rust runs no Python code in between.
+        // Batches that are always there in time are never waited for, and a caller in Rust runs no Python code in
+        // between.
         py.check_signals()?;
         match &mut self.source {
             Source::Kept(batches) => Ok(batches.next()),

@@ -1,7 +1,7 @@
 //! Waiting for a future without the interpreter lock, with an eye on signals.
 //!
-//! The waiting thread is parked by itself, not by the runtime's timer: when all workers are busy with a long computation
-//! nobody would drive that timer, and Ctrl-C would have to wait for them.
+//! The waiting thread is parked by itself, not by the runtime's timer: when all workers are busy with a long
+//! computation nobody would drive that timer, and Ctrl-C would have to wait for them.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;

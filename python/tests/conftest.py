@@ -26,7 +26,8 @@ def db():
 
 @pytest.fixture
 def in_process():
-    """Runs Python source in a process of its own and returns what it printed; fails with its output if it does not end well."""
+    """Runs Python source in a process of its own and returns what it printed; fails with its output if it does not end
+    well."""
 
     def run(source, *arguments, timeout_s=60):
         outcome = subprocess.run(

@@ -3,13 +3,13 @@
 //! **Owns**: how long freed memory is kept, on which pages fresh memory lies, and the count of what is allocated.
 //! **Does not own**: the budget that is judged by that count.
 //!
-//! mimalloc keeps freed pages for a second before it gives them back, and only while the process allocates. That spares the
-//! system clearing them again and again, a tenth of all processor time in joins. But a budget is judged by what the
-//! kernel counts: with items of 10 MB that come and go under a budget of 64 MB the process held up to 201 MB, and 146 MB with
-//! a delay of 10 ms. So memory is kept only while at most half of the budget is in use.
+//! mimalloc keeps freed pages for a second before it gives them back, and only while the process allocates. That spares
+//! the system clearing them again and again, a tenth of all processor time in joins. But a budget is judged by what the
+//! kernel counts: with items of 10 MB that come and go under a budget of 64 MB the process held up to 201 MB, and 146
+//! MB with a delay of 10 ms. So memory is kept only while at most half of the budget is in use.
 //!
-//! Fresh memory lies on huge pages where the system offers them on request, which spares look-ups of addresses, unless touching
-//! them first is much dearer than touching small ones ([`choose_pages`]).
+//! Fresh memory lies on huge pages where the system offers them on request, which spares look-ups of addresses, unless
+//! touching them first is much dearer than touching small ones ([`choose_pages`]).
 //!
 //! **Concurrency**: everything may be called on any thread.
 
@@ -35,8 +35,8 @@ const PLENTY_MS: c_long = 1000;
 /// Long enough for a buffer that is freed and allocated again for each batch, short beside a query.
 const SCARCE_MS: c_long = 10;
 
-/// A huge page that takes more than so many times as long as small ones of its size is not made up for by what it spares:
-/// that is some hundredths of the time of a scan.
+/// A huge page that takes more than so many times as long as small ones of its size is not made up for by what it
+/// spares: that is some hundredths of the time of a scan.
 const TOLERATED_RATIO: f64 = 2.0;
 
 /// Databases that are short of memory.
@@ -88,10 +88,10 @@ pub fn allocated_bytes() -> u64 {
     CountingAllocator::<MiMalloc>::allocated_bytes()
 }
 
-/// Lets fresh memory lie on small pages where huge ones are much slower to touch first. (Virtual machines that give unused
-/// memory back to their host have it brought in again by whole huge pages: there a scan that keeps its rows took a sixth longer.)
-/// Takes less than a millisecond, or ten where huge pages are slow. Nothing else in the process is changed; the environment
-/// variable `MIMALLOC_ALLOW_THP` has the last word.
+/// Lets fresh memory lie on small pages where huge ones are much slower to touch first. (Virtual machines that give
+/// unused memory back to their host have it brought in again by whole huge pages: there a scan that keeps its rows took
+/// a sixth longer.) Takes less than a millisecond, or ten where huge pages are slow. Nothing else in the process is
+/// changed; the environment variable `MIMALLOC_ALLOW_THP` has the last word.
 pub extern "C" fn choose_pages() {
     // SAFETY: the name ends in a NUL. Nobody else runs yet who could change the environment meanwhile.
     let is_told = unsafe { !libc::getenv(c"MIMALLOC_ALLOW_THP".as_ptr()).is_null() };
@@ -105,9 +105,9 @@ pub extern "C" fn choose_pages() {
 
 /// From now on what mimalloc asks of the system is not asked for as huge pages.
 fn use_small_pages() {
-    // SAFETY: initialising happens once, whoever asks for it; until it has, the option would be taken as a wish for the whole
-    // process. The option is a number that is read whenever memory is asked of the system. It is the one that is meant: of
-    // mimalloc 3, and switched on.
+    // SAFETY: initialising happens once, whoever asks for it; until it has, the option would be taken as a wish for the
+    // whole process. The option is a number that is read whenever memory is asked of the system. It is the one that is
+    // meant: of mimalloc 3, and switched on.
     unsafe {
         mi_process_init();
         if libmimalloc_sys::mi_version() / 10_000 == 3 && libmimalloc_sys::mi_option_get(ALLOW_HUGE_PAGES) == 1 {

@@ -77,8 +77,8 @@ impl Account {
     /// Reserves `bytes`, before they are allocated.
     ///
     /// For a query that finds no room the caches are asked to shrink, the least useful bytes first, on this thread:
-    /// hold no lock of a cache here. For a cache only free room under both limits is given; the cache makes room itself, by
-    /// its policy, and asks again.
+    /// hold no lock of a cache here. For a cache only free room under both limits is given; the cache makes room
+    /// itself, by its policy, and asks again.
     ///
     /// # Errors
     /// [`BudgetError::QueryMemory`](crate::BudgetError::QueryMemory) and

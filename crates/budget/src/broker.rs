@@ -30,7 +30,8 @@ pub trait ReclaimableCache: Send + Sync {
     fn held_bytes(&self) -> u64;
     /// Query time lost per byte, in seconds, if `bytes` were taken away.
     fn marginal_benefit(&self, bytes: u64) -> f64;
-    /// Gives back at least `bytes` if it can, the least useful items first; returns how many, 0 if it has nothing to give.
+    /// Gives back at least `bytes` if it can, the least useful items first; returns how many, 0 if it has nothing to
+    /// give.
     fn release(&self, bytes: u64) -> u64;
 }
 
@@ -107,9 +108,9 @@ impl Budget {
         self.state.caches.lock().push(cache);
     }
 
-    /// Lets the cache `asking` have room at the cost of another one whose bytes save clearly less, if hardly any is free; returns
-    /// how many bytes were given up. What is free is then whoever's who reserves it first. To be called with no lock of a
-    /// cache held, before work that would fill the cache.
+    /// Lets the cache `asking` have room at the cost of another one whose bytes save clearly less, if hardly any is
+    /// free; returns how many bytes were given up. What is free is then whoever's who reserves it first. To be called
+    /// with no lock of a cache held, before work that would fill the cache.
     pub fn make_room_for(&self, asking: &dyn ReclaimableCache) -> u64 {
         let others: Vec<_> =
             self.state.live_caches().into_iter().filter(|cache| cache.name() != asking.name()).collect();
@@ -146,15 +147,15 @@ impl Budget {
         self.state.ledger.observe_allocated(probe);
     }
 
-    /// Counts memory that the allocator which [`observe_allocated`](Self::observe_allocated) asks knows nothing of, such as
-    /// maps of the process's own. The first probe that is set stays.
+    /// Counts memory that the allocator which [`observe_allocated`](Self::observe_allocated) asks knows nothing of,
+    /// such as maps of the process's own. The first probe that is set stays.
     pub fn observe_mapped(&self, probe: fn() -> u64) {
         self.state.ledger.observe_mapped(probe);
     }
 
-    /// Tells `hook` when more than half of the limit is used (`true`), and when that is over. Below a half, an allocator may
-    /// keep what is freed for the next batch, since all that was in use lately fits beside what is in use now; above it,
-    /// freed memory should go back to the system at once. The first hook that is set stays.
+    /// Tells `hook` when more than half of the limit is used (`true`), and when that is over. Below a half, an
+    /// allocator may keep what is freed for the next batch, since all that was in use lately fits beside what is in use
+    /// now; above it, freed memory should go back to the system at once. The first hook that is set stays.
     pub fn observe_scarcity(&self, hook: fn(bool)) {
         self.state.ledger.observe_scarcity(hook);
     }

@@ -1,7 +1,8 @@
 //! Amounts of memory as users write and read them.
 //!
-//! `KB`, `MB`, `GB`, `TB` (also `K`, `M`, `G`, `T`) are powers of 1000; `KiB`, `MiB`, `GiB`, `TiB` are powers of 1024; letters in
-//! any case. A fraction is allowed and cut down to whole bytes; `%` is a part of what the caller says is all.
+//! `KB`, `MB`, `GB`, `TB` (also `K`, `M`, `G`, `T`) are powers of 1000; `KiB`, `MiB`, `GiB`, `TiB` are powers of 1024;
+//! letters in any case. A fraction is allowed and cut down to whole bytes; `%` is a part of what the caller says is
+//! all.
 
 use crate::{BudgetError, Result};
 
@@ -82,8 +83,8 @@ fn parse_number(text: &str) -> Option<(u64, u64)> {
     Some((whole.parse().ok()?, padded[..FRACTION_DIGIT_COUNT].parse().ok()?))
 }
 
-/// Prints an amount for people: `256 MB` when it is a whole number of a decimal unit, otherwise `1.5 GiB`, rounded to one
-/// digit after the point.
+/// Prints an amount for people: `256 MB` when it is a whole number of a decimal unit, otherwise `1.5 GiB`, rounded to
+/// one digit after the point.
 ///
 /// ```
 /// use thermocline_budget::format_bytes;

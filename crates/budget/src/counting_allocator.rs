@@ -1,8 +1,8 @@
 //! Counts the bytes that the process has allocated, around any allocator.
 //!
-//! Reservations are promises; this is the truth they are compared with. Each thread gathers its own balance and moves it
-//! to the shared counter when it passes [`FLUSH_BYTES`] either way, so that most calls touch only thread-local memory; the
-//! count is off by at most that much per running thread. What a thread has left is moved when it ends.
+//! Reservations are promises; this is the truth they are compared with. Each thread gathers its own balance and moves
+//! it to the shared counter when it passes [`FLUSH_BYTES`] either way, so that most calls touch only thread-local
+//! memory; the count is off by at most that much per running thread. What a thread has left is moved when it ends.
 //!
 //! Counted are the sizes asked for, not what the allocator rounds them up to, nor pages it keeps for itself.
 
@@ -12,12 +12,12 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Balance at which a thread tells the others: 16 threads are then off by at most 1 MiB, and even buffers of 8 KiB touch
-/// the shared counter once in eight calls.
+/// Balance at which a thread tells the others: 16 threads are then off by at most 1 MiB, and even buffers of 8 KiB
+/// touch the shared counter once in eight calls.
 const FLUSH_BYTES: i64 = 64 << 10;
 
-/// Shared by all instances, since a process has one global allocator. Signed: a balance may arrive before the allocation
-/// it pays back, from another thread.
+/// Shared by all instances, since a process has one global allocator. Signed: a balance may arrive before the
+/// allocation it pays back, from another thread.
 static ALLOCATED_BYTES: AtomicI64 = AtomicI64::new(0);
 
 struct Balance {
@@ -89,8 +89,8 @@ fn signed(bytes: usize) -> i64 {
     bytes as i64
 }
 
-// SAFETY: every call is forwarded unchanged to `A`, which upholds the contract; counting neither allocates, nor unwinds,
-// nor touches the memory.
+// SAFETY: every call is forwarded unchanged to `A`, which upholds the contract; counting neither allocates, nor
+// unwinds, nor touches the memory.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

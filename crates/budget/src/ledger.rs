@@ -14,7 +14,8 @@ pub(crate) struct Ledger {
     cache_limit_bytes: AtomicU64,
     /// Of queries and caches together.
     reserved_bytes: AtomicU64,
-    /// Of caches; part of `reserved_bytes`. Raised before and lowered after that, so it may be ahead of it for a moment.
+    /// Of caches; part of `reserved_bytes`. Raised before and lowered after that, so it may be ahead of it for a
+    /// moment.
     cache_reserved_bytes: AtomicU64,
     /// What queries that are short of room ask for just now: not free for caches, or they would take what was released.
     wanted_bytes: AtomicU64,

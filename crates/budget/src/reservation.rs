@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::Result;
 use crate::account::AccountState;
 
-/// A part of the budget that is held until it is shrunk or dropped. Shared by reference, all operations are safe from any
-/// thread; several at once act as if one after the other.
+/// A part of the budget that is held until it is shrunk or dropped. Shared by reference, all operations are safe from
+/// any thread; several at once act as if one after the other.
 #[must_use = "a reservation that is dropped gives its bytes back"]
 pub struct Reservation {
     account: Arc<AccountState>,

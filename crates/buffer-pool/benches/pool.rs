@@ -1,8 +1,8 @@
 //! How fast pages come through the pool: from disk beside the bare queue of the medium, and from memory.
 //!
-//! `cargo bench -p thermocline-buffer-pool --bench pool -- [FOLDER [ROUNDS]]` makes a file of a gibibyte in the folder (a
-//! temporary one unless told), reads it in order past the page cache, one way after the other in each round (5), and tells the
-//! median of MB/s; then asks for pages that are all in memory. To compare:
+//! `cargo bench -p thermocline-buffer-pool --bench pool -- [FOLDER [ROUNDS]]` makes a file of a gibibyte in the folder
+//! (a temporary one unless told), reads it in order past the page cache, one way after the other in each round (5), and
+//! tells the median of MB/s; then asks for pages that are all in memory. To compare:
 //! `fio --name=r --filename=FILE --rw=read --bs=2M --iodepth=8 --ioengine=io_uring --direct=1`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

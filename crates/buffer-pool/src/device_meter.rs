@@ -1,8 +1,8 @@
 //! How fast the device is while it has something to do for the pool.
 //!
-//! **Invariants**: time counts while at least one read is under way, whoever asked for it, and once however many there are; what a read
-//! brought counts when it is over. So bytes over time are at most what the device can do, and less only while it is asked for
-//! little at once.
+//! **Invariants**: time counts while at least one read is under way, whoever asked for it, and once however many there
+//! are; what a read brought counts when it is over. So bytes over time are at most what the device can do, and less
+//! only while it is asked for little at once.
 //!
 //! **Concurrency**: one short lock for each end of a read.
 

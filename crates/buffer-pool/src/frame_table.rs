@@ -2,8 +2,8 @@
 //!
 //! **Invariants**: a frame is found by its page if and only if it is found by where it lies.
 //!
-//! **Concurrency**: under the pool's lock. A frame whose only owner is the table can get another one only by a look-up, so that
-//! under the lock a count of one owner can be trusted.
+//! **Concurrency**: under the pool's lock. A frame whose only owner is the table can get another one only by a look-up,
+//! so that under the lock a count of one owner can be trusted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,11 +1,11 @@
 //! Which parts of a range of addresses are free.
 //!
-//! **Owns**: free extents by place and by size. **Does not own**: the memory, what is taken, alignment: every number that
-//! goes in is a multiple of the caller's unit, and so is every one that comes out.
+//! **Owns**: free extents by place and by size. **Does not own**: the memory, what is taken, alignment: every number
+//! that goes in is a multiple of the caller's unit, and so is every one that comes out.
 //!
-//! **Invariants**: extents are not empty, don't overlap and don't touch: neighbours become one. Best fit: the smallest extent
-//! that suffices, of equal ones the one at the lowest address, so that the same memory is used again and the rest stays whole.
-//! All calls are O(log n).
+//! **Invariants**: extents are not empty, don't overlap and don't touch: neighbours become one. Best fit: the smallest
+//! extent that suffices, of equal ones the one at the lowest address, so that the same memory is used again and the
+//! rest stays whole. All calls are O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
 

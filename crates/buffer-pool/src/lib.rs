@@ -1,23 +1,24 @@
 //! The buffer pool: pages of anything in memory, read ahead, pinned while they are used, kept while they are worth it.
 //!
-//! **Owns**: frames by page id ([`RegisteredSource`]); reads of many pages ahead of a consumer ([`PageReader`]) and of one
-//! ([`Pinning`]); pins ([`PinnedPage`]); the memory of all that, as the budget gives it ([`BufferPool`]). **Does not own**: where
-//! pages lie and whether they are what they should be ([`PageSource`]), bytes on their way (`medium`), which pages are worth
-//! their memory (`placement::page_cache`). It never looks into a page.
+//! **Owns**: frames by page id ([`RegisteredSource`]); reads of many pages ahead of a consumer ([`PageReader`]) and of
+//! one ([`Pinning`]); pins ([`PinnedPage`]); the memory of all that, as the budget gives it ([`BufferPool`]). **Does
+//! not own**: where pages lie and whether they are what they should be ([`PageSource`]), bytes on their way (`medium`),
+//! which pages are worth their memory (`placement::page_cache`). It never looks into a page.
 //!
 //! **Invariants**
 //! - A page that is asked for by many is read once, and checked once, by one of those who ask.
 //! - A pinned page neither moves nor changes. What nobody has pinned may go at any moment.
-//! - Memory is reserved before it is used, as a cache's. A page that no room can be made for comes into memory of the query
-//!   that asks, so that reading fails for lack of memory only where a query gets none.
-//! - A page that cannot be read or is damaged is an error for all who wait for it, is not kept, and is read again when it is
-//!   next asked for.
+//! - Memory is reserved before it is used, as a cache's. A page that no room can be made for comes into memory of the
+//!   query that asks, so that reading fails for lack of memory only where a query gets none.
+//! - A page that cannot be read or is damaged is an error for all who wait for it, is not kept, and is read again when
+//!   it is next asked for.
 //!
-//! **Concurrency**: everything may be used from any thread. There is one lock for look-ups and decisions; none is held during
-//! reads and checks. Pins are counted without it.
+//! **Concurrency**: everything may be used from any thread. There is one lock for look-ups and decisions; none is held
+//! during reads and checks. Pins are counted without it.
 //!
-//! **Paper**: HPCache (DaMoN 2022), §4.3. Deviations: pages are of any size rather than of 2 MiB, and accounted in bytes; the
-//! pool takes memory chunk by chunk and gives it back to queries; quotas and free list are a policy's among others.
+//! **Paper**: HPCache (DaMoN 2022), §4.3. Deviations: pages are of any size rather than of 2 MiB, and accounted in
+//! bytes; the pool takes memory chunk by chunk and gives it back to queries; quotas and free list are a policy's among
+//! others.
 //!
 //! ```
 //! use std::error::Error;

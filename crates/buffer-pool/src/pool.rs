@@ -23,8 +23,8 @@ const NAME: &str = "buffer pool";
 /// The name of the account of pages that the pool has no room for.
 const PASSING_NAME: &str = "pages outside of the buffer pool";
 
-/// What a hit is taken to save for each byte until somebody who measured tells: a second for a gibibyte, about what one NVMe
-/// disk takes.
+/// What a hit is taken to save for each byte until somebody who measured tells: a second for a gibibyte, about what one
+/// NVMe disk takes.
 const SECONDS_PER_BYTE: f64 = 1.0 / (1_u64 << 30) as f64;
 
 /// Seconds that queries lose for each byte, if so many bytes were taken from the pool.
@@ -33,8 +33,8 @@ pub type MarginalBenefit = Box<dyn Fn(u64) -> f64 + Send + Sync>;
 /// Settings of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// What is reserved from the budget and given back at once. Huge pages are asked for only if it is a multiple of 2 MiB; in
-    /// a budget of a few megabytes smaller chunks keep more.
+    /// What is reserved from the budget and given back at once. Huge pages are asked for only if it is a multiple of 2
+    /// MiB; in a budget of a few megabytes smaller chunks keep more.
     pub chunk_bytes: u64,
     /// Most bytes of neighbouring pages that are read by one I/O. A page that is larger is read by one too.
     pub read_most_bytes: u64,
@@ -114,13 +114,14 @@ impl BufferPool {
         self.residents.lock().add_list()
     }
 
-    /// Gives a list of [`new_list`](Self::new_list) to something else: what was asked of it so far is not counted any more. Pages
-    /// that it still has, of sources that are going, are.
+    /// Gives a list of [`new_list`](Self::new_list) to something else: what was asked of it so far is not counted any
+    /// more. Pages that it still has, of sources that are going, are.
     pub fn reuse_list(&self, list: ListKey) {
         self.residents.lock().reuse_list(list);
     }
 
-    /// Lets another policy decide from now on. It learns of the pages in memory, not of how they were used, and of the quotas.
+    /// Lets another policy decide from now on. It learns of the pages in memory, not of how they were used, and of the
+    /// quotas.
     pub fn set_policy(&self, policy: Box<dyn PagePolicy>) {
         self.residents.lock().set_policy(policy);
     }
@@ -171,8 +172,8 @@ impl BufferPool {
         Shares::new(columns.iter().map(of_list))
     }
 
-    /// What one of the readers that there are now should have pinned ahead at most: half of what the pool has or could get is
-    /// left to what is in use and kept.
+    /// What one of the readers that there are now should have pinned ahead at most: half of what the pool has or could
+    /// get is left to what is in use and kept.
     pub(crate) fn reader_share_bytes(&self) -> u64 {
         let most_bytes = self.arena.backed_bytes().saturating_add(self.budget.cache_room_bytes());
         most_bytes / 2 / self.reader_count.load(Ordering::Relaxed).max(1) as u64

@@ -1,15 +1,15 @@
 //! Pages one after the other, read ahead of who uses them.
 //!
-//! **Owns**: how far ahead, and what was waited for. **Does not own**: which pages and in which order; how they get into memory
-//! (`asking`).
+//! **Owns**: how far ahead, and what was waited for. **Does not own**: which pages and in which order; how they get
+//! into memory (`asking`).
 //!
-//! **Invariants**: pages come in the order in which they were asked for, each once or with its error. What is ahead is pinned,
-//! so that it is not given up for what lies further ahead. What is ahead and had to be read stays within
-//! `read_ahead_bytes`, with what was there already it stays within twice that, and both within the reader's share of the pool;
-//! but for one page, without which nothing would ever come.
+//! **Invariants**: pages come in the order in which they were asked for, each once or with its error. What is ahead is
+//! pinned, so that it is not given up for what lies further ahead. What is ahead and had to be read stays within
+//! `read_ahead_bytes`, with what was there already it stays within twice that, and both within the reader's share of
+//! the pool; but for one page, without which nothing would ever come.
 //!
-//! **Concurrency**: a reader has one consumer. It may be dropped at any time: what is under way then comes into memory and is
-//! kept as any other page.
+//! **Concurrency**: a reader has one consumer. It may be dropped at any time: what is under way then comes into memory
+//! and is kept as any other page.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -77,8 +77,8 @@ impl PageReader {
         self.ahead.len() + self.wanted.len() + self.pages.len()
     }
 
-    /// Has the first pages read without waiting for any, as far as there is room: for who knows that it will want them, and not
-    /// yet.
+    /// Has the first pages read without waiting for any, as far as there is room: for who knows that it will want them,
+    /// and not yet.
     pub fn start(&mut self) {
         if self.may_ask() {
             self.ask_ahead();
@@ -119,7 +119,8 @@ impl PageReader {
         parking::wait(|context| self.poll_next(context))
     }
 
-    /// Asks for more if enough of what was ahead is used up for a whole read; for one page in any case, if nothing is ahead.
+    /// Asks for more if enough of what was ahead is used up for a whole read; for one page in any case, if nothing is
+    /// ahead.
     fn read_ahead(&mut self) -> Result<()> {
         if !self.may_ask() {
             return Ok(());

@@ -18,7 +18,8 @@ pub struct PagePlace {
     pub file: MediumFile,
     /// Where the page begins there, best a multiple of 4096.
     pub offset_bytes: u64,
-    /// What is read, best a multiple of 4096; the file must have it. Pages lie so far apart that one I/O can read together.
+    /// What is read, best a multiple of 4096; the file must have it. Pages lie so far apart that one I/O can read
+    /// together.
     pub read_bytes: u32,
     /// What of it is the page; no more than `read_bytes`.
     pub size_bytes: u32,
@@ -53,18 +54,19 @@ pub trait PageSource: Send + Sync {
     /// Where a page lies. Called for each page that is asked for: no I/O, no search.
     fn place(&self, page: u32) -> PagePlace;
 
-    /// Whether these bytes, as many as the page has, are the page. Called once after each read, on the thread that asks for the
-    /// page and with no lock held.
+    /// Whether these bytes, as many as the page has, are the page. Called once after each read, on the thread that asks
+    /// for the page and with no lock held.
     ///
     /// # Errors
-    /// What is wrong; every reader that waits for the page gets it, and the page is read again when it is next asked for.
+    /// What is wrong; every reader that waits for the page gets it, and the page is read again when it is next asked
+    /// for.
     fn check(&self, page: u32, bytes: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// The page in errors: table, row group, column.
     fn describe(&self, page: u32) -> String;
 
-    /// Whether its reads show how fast the database's storage is. Not those of other devices, nor those that the system's page
-    /// cache may serve.
+    /// Whether its reads show how fast the database's storage is. Not those of other devices, nor those that the
+    /// system's page cache may serve.
     fn shows_storage_rate(&self) -> bool {
         true
     }
@@ -76,8 +78,8 @@ pub(crate) struct SourceEntry {
     pub(crate) source: Arc<dyn PageSource>,
 }
 
-/// A source whose pages the pool keeps, until this is dropped: then those that nobody has pinned are gone at once, and the others
-/// when they are unpinned. Readers that are still at it go on; what they read is not kept.
+/// A source whose pages the pool keeps, until this is dropped: then those that nobody has pinned are gone at once, and
+/// the others when they are unpinned. Readers that are still at it go on; what they read is not kept.
 pub struct RegisteredSource {
     pool: Arc<BufferPool>,
     entry: Arc<SourceEntry>,
@@ -93,9 +95,9 @@ impl RegisteredSource {
         self.entry.id
     }
 
-    /// A reader of these pages, in this order. Nothing is read before it is first polled. Who wants several columns side by
-    /// side asks one reader for all their pages in the order of use, rather than a reader for each: they share what may be
-    /// read ahead.
+    /// A reader of these pages, in this order. Nothing is read before it is first polled. Who wants several columns
+    /// side by side asks one reader for all their pages in the order of use, rather than a reader for each: they share
+    /// what may be read ahead.
     pub fn reader(&self, pages: impl IntoIterator<Item = u32>, options: ReadOptions) -> PageReader {
         PageReader::new(Arc::clone(&self.pool), Arc::clone(&self.entry), pages.into_iter().collect(), options)
     }

@@ -8,8 +8,9 @@ use std::sync::mpsc;
 
 use tokio::sync::watch;
 
-/// SIGXFSZ, on every Linux but that of MIPS, and on macOS. Unless it is taken over, a file that reaches the limit on the size of
-/// files (`ulimit -f`) ends the process; once it is, the write that would go beyond fails, and the statement with it.
+/// SIGXFSZ, on every Linux but that of MIPS, and on macOS. Unless it is taken over, a file that reaches the limit on
+/// the size of files (`ulimit -f`) ends the process; once it is, the write that would go beyond fails, and the
+/// statement with it.
 const FILE_TOO_LARGE: i32 = 25;
 
 /// Tells of each SIGINT since it was last asked. Clones count for themselves.

@@ -1,10 +1,10 @@
 //! The `thermocline` command: one-shot SQL, an interactive shell, the demo and the hardware report.
 //!
-//! Owns what a user sees of a run: arguments, text of results, progress, errors, exit codes. Does not own SQL: everything
-//! is asked of `thermocline-engine`.
+//! Owns what a user sees of a run: arguments, text of results, progress, errors, exit codes. Does not own SQL:
+//! everything is asked of `thermocline-engine`.
 //!
-//! Concurrency: queries run on the worker threads of one tokio runtime. The main thread waits for them, for Ctrl-C and for
-//! the clock on a runtime of its own: timers of the first stand still while all its workers compute.
+//! Concurrency: queries run on the worker threads of one tokio runtime. The main thread waits for them, for Ctrl-C and
+//! for the clock on a runtime of its own: timers of the first stand still while all its workers compute.
 
 mod allocator;
 mod arguments;

@@ -1,9 +1,9 @@
 //! Running statements: rows to standard output, a bar while it takes long, Ctrl-C at any time.
 //!
-//! Each statement runs as a task of the workers and prints its rows itself; the caller's thread, on a runtime of its own,
-//! only waits for it, for Ctrl-C and for the next time the bar is due. So a query that computes without pause, or a reader
-//! that does not read, cannot keep Ctrl-C from being seen. On Ctrl-C the task is dropped with all that the query started, and given
-//! [`CANCEL_GRACE`] to end; whatever it is still doing then ends at its next pause, unseen.
+//! Each statement runs as a task of the workers and prints its rows itself; the caller's thread, on a runtime of its
+//! own, only waits for it, for Ctrl-C and for the next time the bar is due. So a query that computes without pause, or
+//! a reader that does not read, cannot keep Ctrl-C from being seen. On Ctrl-C the task is dropped with all that the
+//! query started, and given [`CANCEL_GRACE`] to end; whatever it is still doing then ends at its next pause, unseen.
 
 use std::future::Future;
 use std::io::{self, Write};

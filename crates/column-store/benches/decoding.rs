@@ -1,7 +1,7 @@
 //! What decoding a value takes: unpacking for each width, and pages of each encoding to Arrow arrays.
 //!
-//! `cargo bench -p thermocline-column-store --bench decoding`. A page of 65,536 values in the second-level cache, one thread,
-//! each line the best of several rounds. `placement`'s `column_encoding` takes its unit costs from here.
+//! `cargo bench -p thermocline-column-store --bench decoding`. A page of 65,536 values in the second-level cache, one
+//! thread, each line the best of several rounds. `placement`'s `column_encoding` takes its unit costs from here.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::hint::black_box;

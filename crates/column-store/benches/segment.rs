@@ -1,8 +1,8 @@
-//! What loading a column table takes: row groups of columns as those of the Star Schema Benchmark's `lineorder`, encoded from
-//! batches of 8,192 rows and written to a segment in memory.
+//! What loading a column table takes: row groups of columns as those of the Star Schema Benchmark's `lineorder`,
+//! encoded from batches of 8,192 rows and written to a segment in memory.
 //!
-//! `cargo bench -p thermocline-column-store --bench segment [-- part of a column's name]`. One thread, each line the best of
-//! several rounds.
+//! `cargo bench -p thermocline-column-store --bench segment [-- part of a column's name]`. One thread, each line the
+//! best of several rounds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::hint::black_box;

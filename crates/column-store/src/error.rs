@@ -5,8 +5,8 @@ use std::ops::Range;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-/// Errors of column pages. A page knows neither its file nor its column: whoever read it adds these, and the page's offset.
-/// Offsets in messages count from the page's first byte.
+/// Errors of column pages. A page knows neither its file nor its column: whoever read it adds these, and the page's
+/// offset. Offsets in messages count from the page's first byte.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {

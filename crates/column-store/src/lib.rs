@@ -1,25 +1,26 @@
-//! Column pages: runs of values of one column as bytes, and those bytes as values again, decoded or not; segments, the files
-//! that the pages of a table lie in; and the catalog of the tables that are kept so.
+//! Column pages: runs of values of one column as bytes, and those bytes as values again, decoded or not; segments, the
+//! files that the pages of a table lie in; and the catalog of the tables that are kept so.
 //!
-//! **Owns**: what the bytes of a page are (`docs/formats/column-pages.md`): header, checksum, zone map, NULLs, encodings; the
-//! way from Arrow arrays to pages and back, wholly or by mini-blocks of 1,024 values; views for who works on values without
-//! decoding them; segments (`docs/formats/column-segments.md`): writing one, opening one, checking its pages; the catalog of
-//! a database's tables and views and its manifest (`docs/formats/manifest.md`, [`Catalog`]). **Does not own**: how files are
-//! read and written (`medium`), memory for pages (`buffer-pool`), which encoding is worth its decoding (`placement`).
+//! **Owns**: what the bytes of a page are (`docs/formats/column-pages.md`): header, checksum, zone map, NULLs,
+//! encodings; the way from Arrow arrays to pages and back, wholly or by mini-blocks of 1,024 values; views for who
+//! works on values without decoding them; segments (`docs/formats/column-segments.md`): writing one, opening one,
+//! checking its pages; the catalog of a database's tables and views and its manifest (`docs/formats/manifest.md`,
+//! [`Catalog`]). **Does not own**: how files are read and written (`medium`), memory for pages (`buffer-pool`), which
+//! encoding is worth its decoding (`placement`).
 //!
 //! **Invariants**
 //! - A page decodes to the values and NULLs it was made of, floating-point numbers bit by bit; so does any range of its
 //!   mini-blocks alone.
-//! - Bytes that are not a page as it was written are an error, whatever they are, never a panic; nothing is allocated for more
-//!   than [`MAX_PAGE_VALUES`] values and the texts that the page has for them.
+//! - Bytes that are not a page as it was written are an error, whatever they are, never a panic; nothing is allocated
+//!   for more than [`MAX_PAGE_VALUES`] values and the texts that the page has for them.
 //! - A change of the catalog that was acknowledged survives every crash.
 //!
-//! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can share, and
-//! so are an open [`Segment`] and a [`Catalog`].
+//! **Concurrency**: pages are written by one thread each; a [`Page`] is a view of bytes that any number of threads can
+//! share, and so are an open [`Segment`] and a [`Catalog`].
 //!
-//! **Papers**: the pages are those that HPCache (DaMoN 2022) caches. The layout of packed values is FastLanes' (PVLDB 2023)
-//! with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST (PVLDB 2020,
-//! `texts/symbols`).
+//! **Papers**: the pages are those that HPCache (DaMoN 2022) caches. The layout of packed values is FastLanes'
+//! (PVLDB 2023) with deviations (`bit_packing`), decimal floats are ALP's (SIGMOD 2024, `floats`), symbols are FSST
+//! (PVLDB 2020, `texts/symbols`).
 //!
 //! ```
 //! use arrow::array::{Array, Int64Array};

@@ -1,15 +1,16 @@
 //! The least and greatest value of a page, and whether a range of values can be in it.
 //!
-//! **Owns**: the values' order, their 24 bytes each in the header, the test. **Does not own**: predicates; what becomes a
-//! range.
+//! **Owns**: the values' order, their 24 bytes each in the header, the test. **Does not own**: predicates; what becomes
+//! a range.
 //!
-//! **Invariants**: [`ZoneMap::may_contain`] is false only if no value of the page is in the range, whether floating-point
-//! numbers are compared by IEEE 754's ordinary rules (both zeros equal, NaN outside all ranges) or by its total order.
+//! **Invariants**: [`ZoneMap::may_contain`] is false only if no value of the page is in the range, whether
+//! floating-point numbers are compared by IEEE 754's ordinary rules (both zeros equal, NaN outside all ranges) or by
+//! its total order.
 //!
 //! **Concurrency**: plain values.
 //!
-//! Texts and binaries keep at most 23 bytes: of the greatest value too only the beginning is kept, and whatever starts with it
-//! counts as not greater.
+//! Texts and binaries keep at most 23 bytes: of the greatest value too only the beginning is kept, and whatever starts
+//! with it counts as not greater.
 
 use std::ops::Bound;
 
@@ -91,8 +92,8 @@ impl ZoneMap {
         }
     }
 
-    /// Whether a value between `lower` and `upper` can be in the page. NULLs are in no range. With bounds of another kind than
-    /// the page's values the answer is true.
+    /// Whether a value between `lower` and `upper` can be in the page. NULLs are in no range. With bounds of another
+    /// kind than the page's values the answer is true.
     pub fn may_contain(&self, lower: Bound<&ZoneValue>, upper: Bound<&ZoneValue>) -> bool {
         // In the total order NaNs stand outside everything else: only an open end or a NaN reaches them.
         let reaches_nan = |bound: Bound<&ZoneValue>| match bound {

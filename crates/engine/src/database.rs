@@ -1,7 +1,7 @@
 //! What one process shares: the budget, the caches, the clock, the schemas seen. Sessions are light and come from here.
 //!
-//! A child process made by `fork` has copies of the parent's locks in whatever state they were; using them could hang or
-//! count memory twice, so every entry point checks the process id and refuses.
+//! A child process made by `fork` has copies of the parent's locks in whatever state they were; using them could hang
+//! or count memory twice, so every entry point checks the process id and refuses.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub(crate) const DEFAULT_SCHEMA: &str = "public";
 pub struct DatabaseOptions {
     /// Where the database keeps what outlives the process; nowhere when absent. Made if its parent is there.
     pub folder: Option<PathBuf>,
-    /// Whether the folder is only read, by any number of processes at once: it is there, nothing in it is changed, and statements
-    /// that would change it are refused.
+    /// Whether the folder is only read, by any number of processes at once: it is there, nothing in it is changed, and
+    /// statements that would change it are refused.
     pub read_only: bool,
     /// Memory for caches and queries together; half of the smaller of RAM and the control group's limit when absent.
     pub memory_bytes: Option<u64>,
@@ -93,8 +93,8 @@ impl Database {
     /// Opens a database.
     ///
     /// # Errors
-    /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or cannot
-    /// be written; to be read alone, when there is none, or another process has it open that may change it.
+    /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or
+    /// cannot be written; to be read alone, when there is none, or another process has it open that may change it.
     pub fn open(options: DatabaseOptions) -> Result<Arc<Self>> {
         Self::open_on(options, None)
     }
@@ -261,8 +261,8 @@ impl Database {
         &self.idle_work
     }
 
-    /// Blocks until what is done between queries is done, or for so long; whether nothing is left to do. Queries need not wait
-    /// for it.
+    /// Blocks until what is done between queries is done, or for so long; whether nothing is left to do. Queries need
+    /// not wait for it.
     pub fn rest(&self, at_most: Duration) -> bool {
         self.idle_work.rest(at_most)
     }

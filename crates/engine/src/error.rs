@@ -1,7 +1,7 @@
 //! What can go wrong, sorted by what the caller should do about it.
 //!
-//! Everything below the engine reports through `DataFusionError` (it is the error type of the traits we implement), with
-//! our own errors kept as its source; [`Error`] adds the [`ErrorKind`] and keeps the chain.
+//! Everything below the engine reports through `DataFusionError` (it is the error type of the traits we implement),
+//! with our own errors kept as its source; [`Error`] adds the [`ErrorKind`] and keeps the chain.
 
 use std::sync::Arc;
 
@@ -89,7 +89,8 @@ impl From<DataFusionError> for Error {
             }
             _ => ErrorKind::Input,
         };
-        // The root says what happened; DataFusion's prefixes around it ("Execution error: External error: …") do not help.
+        // The root says what happened; DataFusion's prefixes around it ("Execution error: External error: …") do not
+        // help.
         let message = match root {
             DataFusionError::External(source) => source.to_string(),
             DataFusionError::SQL(error, detail) => syntax_error::sentence(error, detail.as_deref()),
@@ -118,8 +119,9 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     causes(error).any(|error| matches!(medium_error(error), Some(MediumError::OutOfSpace { .. })))
 }
 
-/// The medium's error that this one is, shares with others who waited for the same read, or stands for: those of tables and
-/// catalog that say the same are not told from it by their chain of causes, which goes on with what caused the medium's.
+/// The medium's error that this one is, shares with others who waited for the same read, or stands for: those of tables
+/// and catalog that say the same are not told from it by their chain of causes, which goes on with what caused the
+/// medium's.
 fn medium_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a MediumError> {
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(CatalogError::Medium(source)), _) | (_, Some(SegmentError::Medium(source))) => Some(source),

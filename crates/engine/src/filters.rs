@@ -2,8 +2,8 @@
 //!
 //! A filter is taken over by the scan only when it says something about one field and can be said exactly as a
 //! [`Domain`]; everything else stays a `Filter` above the scan. Three-valued logic is kept by translating every
-//! expression twice: the values for which it is *true* and those for which it is *false*; NULL belongs to neither unless
-//! the expression says so (`IS NULL`). `NOT` swaps the two.
+//! expression twice: the values for which it is *true* and those for which it is *false*; NULL belongs to neither
+//! unless the expression says so (`IS NULL`). `NOT` swaps the two.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -206,8 +206,8 @@ fn binary_truth(fields: &Fields<'_>, binary: &BinaryExpr) -> Option<Truth> {
     Some(Truth::of_values(path, data_type, domain))
 }
 
-/// The strings that a LIKE pattern matches, if it has no wildcard but `%` at its end. `starts_with` arrives as such a pattern
-/// too, its argument escaped. A backslash stands for the character behind it, and for itself at the end.
+/// The strings that a LIKE pattern matches, if it has no wildcard but `%` at its end. `starts_with` arrives as such a
+/// pattern too, its argument escaped. A backslash stands for the character behind it, and for itself at the end.
 fn pattern_domain(pattern: &str) -> Option<Domain> {
     let mut text = String::with_capacity(pattern.len());
     let mut letters = pattern.chars();
@@ -222,8 +222,8 @@ fn pattern_domain(pattern: &str) -> Option<Domain> {
     Some(Domain::point(Scalar::from(text.as_str())))
 }
 
-/// The values that compare equal to `value`. A domain orders floats totally, SQL holds both zeros to be equal: a bound at
-/// zero is moved to the zero on its far side.
+/// The values that compare equal to `value`. A domain orders floats totally, SQL holds both zeros to be equal: a bound
+/// at zero is moved to the zero on its far side.
 fn equal_to(value: Scalar) -> Domain {
     at_least(value.clone()).intersect(&at_most(value))
 }

@@ -4,8 +4,8 @@
 //! **Does not own**: the work itself ([`crate::raw_table`]'s).
 //!
 //! **Rules**
-//! - Work begins when no scan has run for [`QUIET`], and asks again ([`IdleWork::go_on`]) before each of its steps, which take
-//!   milliseconds: whoever asks a query meanwhile waits for one step at most.
+//! - Work begins when no scan has run for [`QUIET`], and asks again ([`IdleWork::go_on`]) before each of its steps,
+//!   which take milliseconds: whoever asks a query meanwhile waits for one step at most.
 //! - With the last session goes all work that is left: a database that nobody can ask has nothing to prepare for.
 //! - There is a thread while there is work, and none else.
 //!
@@ -104,8 +104,8 @@ impl IdleWork {
         let work = Arc::clone(self);
         let thread = std::thread::Builder::new().name("thermocline-idle".to_string()).spawn(move || work.run());
         if thread.is_err() {
-            // Without a thread it is not done; the next job tries again. Jobs are dropped without the lock, for what goes with
-            // them may want it.
+            // Without a thread it is not done; the next job tries again. Jobs are dropped without the lock, for what
+            // goes with them may want it.
             let _left = {
                 let mut state = self.state.lock();
                 state.has_thread = false;

@@ -1,17 +1,17 @@
 //! Thermocline's engine: SQL over raw files, answered from memory where that is cheaper.
 //!
-//! **Owns**: sessions, the catalog, the rules and operators that put Thermocline's parts into DataFusion. It is the only
-//! crate that names DataFusion's plan types.
+//! **Owns**: sessions, the catalog, the rules and operators that put Thermocline's parts into DataFusion. It is the
+//! only crate that names DataFusion's plan types.
 //!
-//! **Does not own**: parsing files (`raw`), what is kept of them (`operator-cache`), what is worth keeping (`placement`),
-//! how much memory there is (`budget`).
+//! **Does not own**: parsing files (`raw`), what is kept of them (`operator-cache`), what is worth keeping
+//! (`placement`), how much memory there is (`budget`).
 //!
-//! **How a query runs**: [`Session::execute`] parses, lets DataFusion plan, and gives the plan a `QueryContext` in which
-//! every file is opened once. Tables over files are `RawTable`s; their scans become `RawScanExec` nodes, which ask the
-//! operator cache for an item that covers the request, or take part in a shared scan of the file.
+//! **How a query runs**: [`Session::execute`] parses, lets DataFusion plan, and gives the plan a `QueryContext` in
+//! which every file is opened once. Tables over files are `RawTable`s; their scans become `RawScanExec` nodes, which
+//! ask the operator cache for an item that covers the request, or take part in a shared scan of the file.
 //!
-//! **Concurrency**: a [`Database`] is shared by threads and sessions; a [`Session`] is cheap to clone. Nothing waits for
-//! another session's consumer.
+//! **Concurrency**: a [`Database`] is shared by threads and sessions; a [`Session`] is cheap to clone. Nothing waits
+//! for another session's consumer.
 
 mod catalog;
 mod column_table;

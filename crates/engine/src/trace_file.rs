@@ -1,7 +1,7 @@
 //! The file in which the requests of the operator cache are recorded (setting `thermocline.trace`).
 //!
-//! Owns opening, appending and giving up; the format is `docs/formats/cache-trace.md`, the text `placement`'s. Whether a
-//! path may be written is checked by who sets it.
+//! Owns opening, appending and giving up; the format is `docs/formats/cache-trace.md`, the text `placement`'s. Whether
+//! a path may be written is checked by who sets it.
 //!
 //! **Concurrency**: one lock around the file; a line is one write, so that what several processes append does not mix.
 //! A file that can't be written any more is given up: no query fails for the sake of a trace, and the setting says why.

@@ -31,9 +31,9 @@ impl FirstTouch {
     }
 }
 
-/// Touches as many bytes as a huge page has on small pages, then a huge page, once a process: later calls return what was
-/// found then. Takes less than a millisecond as a rule, a tenth of a second where the system has to move memory to make a
-/// huge page, and allocates nothing. None where there are no huge pages to ask for, or no memory.
+/// Touches as many bytes as a huge page has on small pages, then a huge page, once a process: later calls return what
+/// was found then. Takes less than a millisecond as a rule, a tenth of a second where the system has to move memory to
+/// make a huge page, and allocates nothing. None where there are no huge pages to ask for, or no memory.
 pub fn first_touch() -> Option<FirstTouch> {
     static MEASURED: OnceLock<Option<FirstTouch>> = OnceLock::new();
     *MEASURED.get_or_init(measure)

@@ -1,8 +1,9 @@
 //! What this machine is, and what time it is.
 //!
 //! **Owns:** detection of processors, caches, memory and the control group's limit ([`Machine`]); the measurement of
-//! memory bandwidth and latency ([`calibrate`]), and of bringing in fresh pages ([`first_touch`]); the process's own memory by kind ([`process_memory`]); the [`Clock`]
-//! that every other crate is given instead of reading the time itself.
+//! memory bandwidth and latency ([`calibrate`]), and of bringing in fresh pages ([`first_touch`]); the process's own
+//! memory by kind ([`process_memory`]); the [`Clock`] that every other crate is given instead of reading the time
+//! itself.
 //!
 //! **Does not own:** the budget that is derived from these figures (`budget`), or any decision made with them.
 //!

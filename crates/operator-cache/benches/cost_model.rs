@@ -1,9 +1,9 @@
-//! How far the costs that the layouts' model predicts are from those measured (Figure 7 of ReCache, PVLDB 2017, §4.2: within
-//! 10 % for 90 % of queries, within 30 % for 98 %).
+//! How far the costs that the layouts' model predicts are from those measured (Figure 7 of ReCache, PVLDB 2017, §4.2:
+//! within 10 % for 90 % of queries, within 30 % for 98 %).
 //!
-//! Nested orders in each layout are asked the same queries; what the cache predicted of each for every layout, before it had
-//! measured it, is held against what it took there. Rows are the layouts that readings were learned from. The last line is the
-//! floor: a second pass against the first.
+//! Nested orders in each layout are asked the same queries; what the cache predicted of each for every layout, before
+//! it had measured it, is held against what it took there. Rows are the layouts that readings were learned from. The
+//! last line is the floor: a second pass against the first.
 //!
 //! `cargo bench -p thermocline-operator-cache --bench cost_model [-- RECORDS [QUERIES]]`
 #![allow(clippy::print_stdout, clippy::expect_used)]

@@ -71,8 +71,8 @@ fn text(number: i128) -> Scalar {
     Scalar::Utf8(format!("{number:016}").into())
 }
 
-/// The predicate of item `ordinal` of `item_count`, or a narrow one as queries ask. Items widen with their number, so that
-/// none is covered by those before it.
+/// The predicate of item `ordinal` of `item_count`, or a narrow one as queries ask. Items widen with their number, so
+/// that none is covered by those before it.
 fn predicate(workload: &str, random: &mut Random, ordinal: Option<(i128, i128)>) -> Conjunction {
     let share = ordinal.map_or(0, |(number, item_count)| DOMAIN / 4 * number / item_count);
     let width = (1 << 20) + share;

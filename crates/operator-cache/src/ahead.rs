@@ -1,8 +1,8 @@
 //! Scans for queries to come, made when no query wants anything.
 //!
-//! **Owns**: whether such a scan is of use now, and starting it. **Does not own**: when nothing else is to be done, nor whether
-//! it is worth anybody's while ([`WideningRule`](thermocline_placement::operator_cache::widening::WideningRule); the caller
-//! asks it).
+//! **Owns**: whether such a scan is of use now, and starting it. **Does not own**: when nothing else is to be done, nor
+//! whether it is worth anybody's while
+//! ([`WideningRule`](thermocline_placement::operator_cache::widening::WideningRule); the caller asks it).
 //!
 //! The scan is like any other: queries that come while it runs take part in it, what it keeps is judged and bounded by
 //! memory, and it counts as a bet that is lost until some query makes use of it.
@@ -21,8 +21,8 @@ use crate::source::SourceFactory;
 
 impl OperatorCache {
     /// Begins a scan of what `request` asks for, so that it is kept for those who ask next. Nothing happens before the
-    /// participant's streams are read, and all of it is undone when they are dropped before their end. None when there is
-    /// nothing to be done: rows that answer the request are kept, or a scan computes them.
+    /// participant's streams are read, and all of it is undone when they are dropped before their end. None when there
+    /// is nothing to be done: rows that answer the request are kept, or a scan computes them.
     pub fn scan_ahead(
         self: &Arc<Self>,
         request: &SelectRequest,

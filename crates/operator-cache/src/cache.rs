@@ -47,7 +47,8 @@ pub struct CacheOptions {
     pub decision_count: usize,
     /// Is told what the cache is asked for.
     pub recorder: Option<Arc<dyn Recorder>>,
-    /// Nanoseconds that the system takes to bring in a byte of fresh memory: what is kept is not used again for the next rows.
+    /// Nanoseconds that the system takes to bring in a byte of fresh memory: what is kept is not used again for the
+    /// next rows.
     pub fresh_ns_per_byte: f64,
     /// Keeps positional maps for later processes.
     pub map_store: Option<Arc<dyn MapStore>>,
@@ -95,8 +96,8 @@ pub enum Start {
         /// Whether the item's predicate is the request's.
         kind: MatchKind,
     },
-    /// By several items that cover the request together, perhaps with a scan of what they lack. Every row comes once. Each
-    /// item is read as for a hit.
+    /// By several items that cover the request together, perhaps with a scan of what they lack. Every row comes once.
+    /// Each item is read as for a hit.
     Combine {
         /// The items, each with the filter on its rows.
         parts: Vec<CombinedPart>,
@@ -235,9 +236,9 @@ impl OperatorCache {
         Ok(PinnedSource { version, generation, hashes, is_young, record: Some(record) })
     }
 
-    /// Answers a request: by an item, by a scan that runs, by extending an item, by several items together, or by a new scan
-    /// of the file whose rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when the scan is
-    /// first read.
+    /// Answers a request: by an item, by a scan that runs, by extending an item, by several items together, or by a new
+    /// scan of the file whose rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when
+    /// the scan is first read.
     pub fn begin(
         self: &Arc<Self>,
         request: &SelectRequest,
@@ -464,8 +465,8 @@ impl OperatorCache {
         }
     }
 
-    /// `columns`, and those that others asked of `source` whose results are kept: whoever keeps all rows spares their next
-    /// scan too.
+    /// `columns`, and those that others asked of `source` whose results are kept: whoever keeps all rows spares their
+    /// next scan too.
     pub fn columns_asked(
         &self,
         source: &SourceKey,

@@ -198,7 +198,8 @@ impl Catalog {
         superseded.map(|item| item.measurements().use_count).sum()
     }
 
-    /// `columns`, and those that other selects of the same source asked for: whoever keeps all rows spares their next scan too.
+    /// `columns`, and those that other selects of the same source asked for: whoever keeps all rows spares their next
+    /// scan too.
     pub(crate) fn with_columns_asked(
         &self,
         columns: &Arc<[ColumnSpec]>,
@@ -363,7 +364,8 @@ impl Catalog {
         self.sources.values().flat_map(|source| &source.scans)
     }
 
-    /// Items of a file, however it is read; its map, which is of use to those who ask for something new, is none of them.
+    /// Items of a file, however it is read; its map, which is of use to those who ask for something new, is none of
+    /// them.
     pub(crate) fn kept_item_count(&self, path: &str) -> u64 {
         let keys = self.keys_by_path.get(path).into_iter().flatten();
         let items = keys.filter_map(|key| self.sources.get(key)).flat_map(Source::all);

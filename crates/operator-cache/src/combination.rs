@@ -1,13 +1,14 @@
 //! Several items that answer a request together, with a scan of what none of them has.
 //!
-//! **Owns**: turning candidates ([`matching`](crate::matching)) into numbers for the choice, and the chosen pieces back into
-//! filters. **Does not own**: the choice (`placement`'s `partial_cover`), nor the scan of the remainder, which is one like
-//! any other: others can join it, and its item is kept.
+//! **Owns**: turning candidates ([`matching`](crate::matching)) into numbers for the choice, and the chosen pieces back
+//! into filters. **Does not own**: the choice (`placement`'s `partial_cover`), nor the scan of the remainder, which is
+//! one like any other: others can join it, and its item is kept.
 //!
-//! **Invariants**: all items of a combination differ from the request in the same one field, and are of one generation and
-//! end, which are the request's. In that field the parts and the remainder have no value in common and together have all
-//! of the request's, so that each row comes once. That what is scanned is of the same content as what was kept is compared
-//! when the scan ends, as where columns are laid beside kept ones. Items are held from the plan on: eviction passes them by.
+//! **Invariants**: all items of a combination differ from the request in the same one field, and are of one generation
+//! and end, which are the request's. In that field the parts and the remainder have no value in common and together
+//! have all of the request's, so that each row comes once. That what is scanned is of the same content as what was kept
+//! is compared when the scan ends, as where columns are laid beside kept ones. Items are held from the plan on:
+//! eviction passes them by.
 //!
 //! Where bad records are left out, which of them are depends on the columns that were read: nothing is combined then.
 //!
@@ -59,9 +60,9 @@ pub(crate) struct Combination {
 }
 
 impl Combination {
-    /// The cheapest combination of `candidates` if it is cheaper than a scan of the file. Whether what is scanned is of the
-    /// content that was kept must be found out when the scan ends: where that can't be (`can_compare_content`), and where the
-    /// scan would keep more than the request anyway, there is no remainder.
+    /// The cheapest combination of `candidates` if it is cheaper than a scan of the file. Whether what is scanned is of
+    /// the content that was kept must be found out when the scan ends: where that can't be (`can_compare_content`), and
+    /// where the scan would keep more than the request anyway, there is no remainder.
     pub(crate) fn of(request: &SelectRequest, candidates: Vec<Partial<'_>>, can_compare_content: bool) -> Option<Self> {
         let may_scan = can_compare_content && request.retain_predicate == request.predicate;
         let mut by_field: BTreeMap<&FieldPath, Vec<Arc<Item>>> = BTreeMap::new();

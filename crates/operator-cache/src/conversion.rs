@@ -1,11 +1,12 @@
 //! Giving items another layout: the mover of what `placement` decides.
 //!
-//! **Owns**: telling the layout rule how an item was read, and converting an item when the rule says so. The converted item
-//! takes the place of the old one at once; whoever reads that one goes on to.
+//! **Owns**: telling the layout rule how an item was read, and converting an item when the rule says so. The converted
+//! item takes the place of the old one at once; whoever reads that one goes on to.
 //! **Does not own**: the rules, what a layout is (`layout`).
 //!
-//! **Memory**: both forms are there while the item is converted, chunk by chunk, each reserved from free room alone: where
-//! there is none the item stays as it is. **Concurrency**: one conversion an item; it runs on whichever thread it is given.
+//! **Memory**: both forms are there while the item is converted, chunk by chunk, each reserved from free room alone:
+//! where there is none the item stays as it is. **Concurrency**: one conversion an item; it runs on whichever thread it
+//! is given.
 //!
 //! **Paper**: ReCache (PVLDB 2017) §4.2. Deviation: there the query after which the layout is switched waits for it.
 
@@ -41,8 +42,8 @@ impl OperatorCache {
         *self.layout_rule.lock() = rule;
     }
 
-    /// Told by a reader that was answered from all of `item` what that took and did, in the sum of its threads. A conversion is
-    /// due if one is given.
+    /// Told by a reader that was answered from all of `item` what that took and did, in the sum of its threads. A
+    /// conversion is due if one is given.
     pub fn finish_reading(&self, item: &Arc<Item>, cut: &Cut, reading: &Reading) -> Option<Conversion> {
         let Reading { times, counts } = *reading;
         item.record_reuse(times.data_ns.saturating_add(times.compute_ns));
@@ -180,8 +181,8 @@ fn switch_reason(to: Layout) -> &'static str {
     }
 }
 
-/// What the layout rules are told of an item that is made of these chunks, and bytes of a value of each column. The chunks
-/// are as scans deliver them, or all of one layout.
+/// What the layout rules are told of an item that is made of these chunks, and bytes of a value of each column. The
+/// chunks are as scans deliver them, or all of one layout.
 pub(crate) fn shape_of(chunks: &[Arc<Chunk>], is_element: &[bool], base: Option<&Item>) -> (ItemShape, Arc<[u32]>) {
     let mut record_count = base.map_or(0, |base| base.shape.record_count);
     let mut flat_row_count = base.map_or(0, |base| base.shape.flat_row_count);

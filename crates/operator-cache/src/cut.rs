@@ -1,14 +1,15 @@
 //! How the rows that a query wants are cut out of rows that hold more.
 //!
-//! **Owns**: filtering by what kept or scanned rows do not imply (the residual predicate), and taking the asked-for columns
-//! out of them; the two ways to look at rows that are elements of lists ([`View`]); counting what was done with the rows of an
-//! item, in numbers that don't depend on its layout.
+//! **Owns**: filtering by what kept or scanned rows do not imply (the residual predicate), and taking the asked-for
+//! columns out of them; the two ways to look at rows that are elements of lists ([`View`]); counting what was done with
+//! the rows of an item, in numbers that don't depend on its layout.
 //! **Does not own**: which rows are read, and when.
 //!
 //! Columns of records are held once for each record. Where rows are elements, they are repeated as late as can be: a
 //! record that fails costs nothing for its elements, and only rows that pass are given its values.
 //!
-//! **Paper**: ReCache (PVLDB 2017) §3.3, the operator above a subsuming cache; §4, where `unnest` is an operator of the plan.
+//! **Paper**: ReCache (PVLDB 2017) §3.3, the operator above a subsuming cache; §4, where `unnest` is an operator of the
+//! plan.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -65,8 +66,8 @@ pub struct CutRows {
 }
 
 impl Cut {
-    /// A cut of the columns at `outputs` out of rows of `columns`, of those that pass `residual`. `list` is the one that is
-    /// unnested, if any. None when an output is not among the columns, or is none of the view.
+    /// A cut of the columns at `outputs` out of rows of `columns`, of those that pass `residual`. `list` is the one
+    /// that is unnested, if any. None when an output is not among the columns, or is none of the view.
     pub fn new(
         columns: &Arc<[ColumnSpec]>,
         list: Option<&FieldPath>,

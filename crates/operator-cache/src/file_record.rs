@@ -91,8 +91,8 @@ impl PinnedSource {
         self.record.as_ref().is_some_and(|record| record.is_current(self.generation))
     }
 
-    /// Whether a scan of it can tell that it reads the very content that an item was made of: by the hashes of all of it,
-    /// or because each read of an object is of one version.
+    /// Whether a scan of it can tell that it reads the very content that an item was made of: by the hashes of all of
+    /// it, or because each read of an object is of one version.
     pub(crate) fn can_compare_content(&self) -> bool {
         match self.version.stamp {
             Stamp::Object { .. } => true,
@@ -100,8 +100,8 @@ impl PinnedSource {
         }
     }
 
-    /// How this file was asked so far, its list `unnest` flattened. Each list is asked for in its own way, so each has its
-    /// own counts.
+    /// How this file was asked so far, its list `unnest` flattened. Each list is asked for in its own way, so each has
+    /// its own counts.
     pub fn earlier(&self, unnest: Option<&FieldPath>) -> Earlier {
         self.record.as_ref().map_or(Earlier::default(), |record| record.with_earlier(unnest, |earlier| *earlier))
     }

@@ -1,5 +1,5 @@
-//! Items: the kept rows of one select over one file, the positions of their records, or a positional map of the whole file;
-//! and their meters.
+//! Items: the kept rows of one select over one file, the positions of their records, or a positional map of the whole
+//! file; and their meters.
 //!
 //! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. Both go with
 //! the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
@@ -295,7 +295,8 @@ impl Item {
         self.size_bytes
     }
 
-    /// How the columns at `outputs` are cut out of its chunks' rows, of those that pass `residual`. None when it lacks one.
+    /// How the columns at `outputs` are cut out of its chunks' rows, of those that pass `residual`. None when it lacks
+    /// one.
     pub fn cut(&self, view: View, residual: &Conjunction, outputs: &[FieldPath]) -> Option<Cut> {
         Cut::new(&self.columns, self.source.unnest.as_ref(), view, residual, outputs)
     }
@@ -360,8 +361,8 @@ pub struct ItemSummary {
     pub row_count: u64,
     /// Whether it holds the positions of its records instead of rows.
     pub is_lazy: bool,
-    /// Whether it holds a positional map of the file instead of rows; its columns are then the fields that the map knows,
-    /// without their types.
+    /// Whether it holds a positional map of the file instead of rows; its columns are then the fields that the map
+    /// knows, without their types.
     pub is_map: bool,
     /// How its rows lie in memory.
     pub layout: Layout,

@@ -1,16 +1,18 @@
 //! Lazy items: where the records of a select lie in the file, instead of their rows.
 //!
-//! **Owns**: the choice between rows and positions while a scan runs, room for positions, making a lazy item of a scan, and how
-//! a lazy item answers a request: its records are read again, their rows kept, and these take its place.
-//! **Does not own**: the rule ([`AdmissionRule`](thermocline_placement::operator_cache::admission_rule::AdmissionRule)), the
-//! positions of a running scan (`scan::gathering`), reading records by position (the source).
+//! **Owns**: the choice between rows and positions while a scan runs, room for positions, making a lazy item of a scan,
+//! and how a lazy item answers a request: its records are read again, their rows kept, and these take its place.
+//! **Does not own**: the rule
+//! ([`AdmissionRule`](thermocline_placement::operator_cache::admission_rule::AdmissionRule)), the positions of a
+//! running scan (`scan::gathering`), reading records by position (the source).
 //!
-//! **Invariants**: a lazy item's positions are those of all records that give rows under its predicate (or, where it keeps
-//! empty records, of all that satisfy it) in the first `end_bytes` bytes of its generation. Columns don't matter, so long as
-//! no record is bad for one column and good for another: where bad records are left out, none are made or used.
+//! **Invariants**: a lazy item's positions are those of all records that give rows under its predicate (or, where it
+//! keeps empty records, of all that satisfy it) in the first `end_bytes` bytes of its generation. Columns don't matter,
+//! so long as no record is bad for one column and good for another: where bad records are left out, none are made or
+//! used.
 //!
-//! **Paper**: ReCache (PVLDB 2017) §5.2. Deviations: a scan whose rows find no room keeps positions too, if these do; once it
-//! goes lazy nobody can join it; a narrower request promotes an item as an equal one does.
+//! **Paper**: ReCache (PVLDB 2017) §5.2. Deviations: a scan whose rows find no room keeps positions too, if these do;
+//! once it goes lazy nobody can join it; a narrower request promotes an item as an equal one does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,8 +109,8 @@ impl OperatorCache {
         }
     }
 
-    /// Has a scan drop its rows and keep positions alone, if it may, gathers any, and they find room. False when it kept no
-    /// rows, or no positions: then nothing changed.
+    /// Has a scan drop its rows and keep positions alone, if it may, gathers any, and they find room. False when it
+    /// kept no rows, or no positions: then nothing changed.
     pub(crate) fn turn_lazy(
         &self,
         scan: &Arc<SharedScan>,

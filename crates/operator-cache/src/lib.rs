@@ -1,10 +1,10 @@
 //! The operator cache: results of select operators over single raw files, in memory, for later and other queries.
 //!
-//! **Owns**: items (the kept rows of one select over one file, or where their records lie; positional maps of files), the
-//! layouts they have and the index that finds them; the shared scan that computes a miss once for all who want it; the record
-//! of each file's version and content that tells whether an item still holds; the decisions taken, with their numbers. **Does
-//! not own**: parsing (a [`MorselSource`] does it), the models and policies (`placement`, pure functions), the memory
-//! (`budget`), plans and expressions (the engine translates those it can into a
+//! **Owns**: items (the kept rows of one select over one file, or where their records lie; positional maps of files),
+//! the layouts they have and the index that finds them; the shared scan that computes a miss once for all who want it;
+//! the record of each file's version and content that tells whether an item still holds; the decisions taken, with
+//! their numbers. **Does not own**: parsing (a [`MorselSource`] does it), the models and policies (`placement`, pure
+//! functions), the memory (`budget`), plans and expressions (the engine translates those it can into a
 //! [`Conjunction`](thermocline_predicate::Conjunction)).
 //!
 //! A query pins each file once ([`OperatorCache::pin`]), asks ([`OperatorCache::begin`]) and either reads an item,
@@ -25,9 +25,9 @@
 //! none of them is held while rows are decoded, memory is reserved by evicting, large buffers are freed or streams are
 //! woken.
 //!
-//! **Paper**: ReCache (PVLDB 2017), §3.2 (building and matching), §3.3 (subsumption), §4 (layouts), §5 (eviction, admission).
-//! Deviations: the materialiser is the scan itself, so that several queries can fill one item; a scan that outgrows
-//! its memory goes on without keeping; items grow with their files; matching goes beyond ranges of numbers.
+//! **Paper**: ReCache (PVLDB 2017), §3.2 (building and matching), §3.3 (subsumption), §4 (layouts), §5 (eviction,
+//! admission). Deviations: the materialiser is the scan itself, so that several queries can fill one item; a scan that
+//! outgrows its memory goes on without keeping; items grow with their files; matching goes beyond ranges of numbers.
 
 mod admission;
 mod ahead;

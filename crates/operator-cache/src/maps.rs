@@ -1,24 +1,25 @@
 //! Positional maps: where a file's records and fields lie, so that scans find them without looking.
 //!
-//! **Owns**: which scans go by a map and which make one, the items that maps are, taking maps over from earlier processes and
-//! handing them on ([`MapStore`](crate::MapStore)).
+//! **Owns**: which scans go by a map and which make one, the items that maps are, taking maps over from earlier
+//! processes and handing them on ([`MapStore`](crate::MapStore)).
 //! **Does not own**: the map and how it is read (`raw`), the rule that makes one
 //! ([`map_making`](thermocline_placement::operator_cache::map_making)), the pieces of a running scan (`scan::mapping`).
 //!
-//! A map is an item without rows, one for each file and its options whatever list is flattened: weighed like any other, by what
-//! scans by it are foretold to save; displaced like others where all maps together take more than a share of the cache. It
-//! serves misses, remainders of combinations, whole columns, and columns laid beside kept ones where those are of all records.
+//! A map is an item without rows, one for each file and its options whatever list is flattened: weighed like any other,
+//! by what scans by it are foretold to save; displaced like others where all maps together take more than a share of
+//! the cache. It serves misses, remainders of combinations, whole columns, and columns laid beside kept ones where
+//! those are of all records.
 //!
 //! **Invariants**
-//! - A map serves queries of its generation and end alone. The scan's content is compared with what the map was made of as
-//!   where records are read by position: by hashes of an earlier scan, or, where there are none, by metadata old enough to be
-//!   trusted; then the scan records hashes.
-//! - Morsels of a scan by a map are not those of other scans. What it keeps is aligned by the positions of its records, never
-//!   by morsels; so is what it is laid beside.
+//! - A map serves queries of its generation and end alone. The scan's content is compared with what the map was made of
+//!   as where records are read by position: by hashes of an earlier scan, or, where there are none, by metadata old
+//!   enough to be trusted; then the scan records hashes.
+//! - Morsels of a scan by a map are not those of other scans. What it keeps is aligned by the positions of its records,
+//!   never by morsels; so is what it is laid beside.
 //! - Only the pieces of all morsels of one scan make a map, and only one that ended well.
 //!
-//! **Paper**: ReCache (PVLDB 2017) §3.1: the first query on a file makes a positional map of it. Deviations: the map competes
-//! for memory, and may outlive the process.
+//! **Paper**: ReCache (PVLDB 2017) §3.1: the first query on a file makes a positional map of it. Deviations: the map
+//! competes for memory, and may outlive the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +87,8 @@ impl OperatorCache {
         covers(&map, &spec.columns, &spec.predicate, request.source.unnest.as_ref()).then_some((item, map))
     }
 
-    /// The map by which columns are read that an item of all records lacks; the top-up is then aligned by its positions.
+    /// The map by which columns are read that an item of all records lacks; the top-up is then aligned by its
+    /// positions.
     pub(crate) fn map_for_top_up(
         &self,
         catalog: &Catalog,
@@ -346,8 +348,8 @@ impl OperatorCache {
         self.map_store().is_some() && is_usable && is_sought() == Some(false)
     }
 
-    /// Takes over the map of a file that an earlier process made, if there is one and room for it. Blocks on the store's I/O,
-    /// once a process for each file and its options; a query that asks meanwhile goes without.
+    /// Takes over the map of a file that an earlier process made, if there is one and room for it. Blocks on the
+    /// store's I/O, once a process for each file and its options; a query that asks meanwhile goes without.
     pub fn load_map(&self, request: &SelectRequest, pinned: &PinnedSource) {
         let Some(store) = self.map_store().filter(|_| self.may_load_map(request, pinned)) else { return };
         let options = &request.source.options;

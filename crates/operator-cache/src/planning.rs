@@ -1,8 +1,8 @@
 //! How a request is answered, where that depends on memory.
 //!
-//! **Owns**: what of a request is not even tried because it would find no room. **Does not own**: which items there are and
-//! what they answer ([`Catalog::plan`]), what is worth keeping ([`admit`](admit())), whether an item is completed or made anew
-//! ([`CompletionRule`]).
+//! **Owns**: what of a request is not even tried because it would find no room. **Does not own**: which items there are
+//! and what they answer ([`Catalog::plan`]), what is worth keeping ([`admit`](admit())), whether an item is completed
+//! or made anew ([`CompletionRule`]).
 //!
 //! Expectations are compared with the items' measurements as they are now; nothing is reserved, evicted or remembered.
 
@@ -25,8 +25,8 @@ pub(crate) const REBUILD_REASON: &str =
     "an item lacks columns, and there is no room for it and the completed one together";
 
 impl OperatorCache {
-    /// How a request is answered: as the catalog has it, but that an item of whole columns that lacks some is made anew where
-    /// there is no room for both it and the completed one.
+    /// How a request is answered: as the catalog has it, but that an item of whole columns that lacks some is made anew
+    /// where there is no room for both it and the completed one.
     pub(crate) fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
         match catalog.plan(request, pinned) {
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
@@ -47,8 +47,8 @@ impl OperatorCache {
         }
     }
 
-    /// The request, with no more to be kept than is asked for where rows are not to be kept at all, or where the item of more
-    /// can't be expected to be admitted: a scan whose rows are refused once it runs keeps none.
+    /// The request, with no more to be kept than is asked for where rows are not to be kept at all, or where the item
+    /// of more can't be expected to be admitted: a scan whose rows are refused once it runs keeps none.
     pub(crate) fn placed_bet<'a>(
         &self,
         catalog: &Catalog,

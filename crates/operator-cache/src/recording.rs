@@ -3,9 +3,9 @@
 //! Owns what a request looks like from outside: its figures and fingerprints. Does not own the trace's text
 //! (`placement`) nor where it goes (the [`Recorder`]).
 //!
-//! An answer from an item is recorded when it is given, one from several as one from each; its figures are the item's so far. A scan is recorded when it ends
-//! well, once for each query that took part. Scans that end before their file does, and requests that may not use the
-//! cache, are not recorded.
+//! An answer from an item is recorded when it is given, one from several as one from each; its figures are the item's
+//! so far. A scan is recorded when it ends well, once for each query that took part. Scans that end before their file
+//! does, and requests that may not use the cache, are not recorded.
 
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};

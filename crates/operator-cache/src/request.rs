@@ -41,13 +41,15 @@ pub struct SelectRequest {
     pub retain_predicate: Arc<Conjunction>,
     /// The columns to keep along with `retain_predicate`, where that is wider: `columns`, and perhaps others.
     pub retain_columns: Arc<[ColumnSpec]>,
-    /// Of an item of those rows and columns. What is expected to be worth less than what it would displace is not begun.
+    /// Of an item of those rows and columns. What is expected to be worth less than what it would displace is not
+    /// begun.
     pub retain_expectation: Expectation,
     /// Whether bad records are left out: which ones are bad then depends on the columns that are read.
     pub may_skip: bool,
     /// Whether single records of the file can be read by their position: it is not compressed.
     pub can_seek: bool,
-    /// Whether records and their fields can be found by a positional map, so that what lies between them is neither looked at
-    /// nor checked: the file is not compressed, a bad record ends the scan, and bytes that nobody asks for may be bad.
+    /// Whether records and their fields can be found by a positional map, so that what lies between them is neither
+    /// looked at nor checked: the file is not compressed, a bad record ends the scan, and bytes that nobody asks for
+    /// may be bad.
     pub can_map: bool,
 }

@@ -15,12 +15,12 @@ use crate::request::ColumnSpec;
 
 /// Rows of one file in file order. Cheap to clone: the arrays are shared.
 ///
-/// Where a list is unnested, its elements are the rows, and what stands beside the list in a record is held once for each
-/// record: such rows are sliced, and aligned with others, by record.
+/// Where a list is unnested, its elements are the rows, and what stands beside the list in a record is held once for
+/// each record: such rows are sliced, and aligned with others, by record.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// One array per column of the scan, each of `row_count` values, but for columns of records where there are elements:
-    /// those have [`entry_count`](Self::entry_count) values.
+    /// One array per column of the scan, each of `row_count` values, but for columns of records where there are
+    /// elements: those have [`entry_count`](Self::entry_count) values.
     pub columns: Vec<ArrayRef>,
     /// Which rows belong to which record, where a list is unnested.
     pub elements: Option<Elements>,
@@ -33,7 +33,8 @@ pub struct Rows {
     /// Where the records begin that gave rows, or are kept without: for a whole morsel, if the scan
     /// [notes them](crate::ScanSpec::notes_positions). The scan takes them; who reads its rows finds none.
     pub positions: Option<RecordPositions>,
-    /// What a whole morsel adds to a map of the file, if the scan [makes one](crate::ScanSpec::makes_map). The scan takes it.
+    /// What a whole morsel adds to a map of the file, if the scan [makes one](crate::ScanSpec::makes_map). The scan
+    /// takes it.
     pub map_piece: Option<MapPiece>,
 }
 
@@ -77,7 +78,8 @@ pub fn element_columns(columns: &[ColumnSpec], list: &FieldPath) -> Arc<[bool]> 
 }
 
 impl Rows {
-    /// What is sliced and counted alike in all that is laid beside these rows: records where there are elements, else rows.
+    /// What is sliced and counted alike in all that is laid beside these rows: records where there are elements, else
+    /// rows.
     pub fn entry_count(&self) -> usize {
         self.elements.as_ref().map_or(self.row_count, Elements::record_count)
     }

@@ -1,8 +1,8 @@
 //! Where rows come from: the seam between a shared scan and the scanner of a raw file.
 //!
 //! A source cuts one file into *morsels*, numbered densely from 0 in file order, and decodes them. The numbering
-//! depends on the file, the range and the positions or the map to read by alone (not on columns, predicate or timing), so that
-//! a second source over the same range can take up where a first one was left.
+//! depends on the file, the range and the positions or the map to read by alone (not on columns, predicate or timing),
+//! so that a second source over the same range can take up where a first one was left.
 
 use std::any::Any;
 use std::fmt;
@@ -42,21 +42,22 @@ pub struct ScanSpec {
     pub columns: Arc<[ColumnSpec]>,
     /// Only rows that satisfy it are delivered, and all of those.
     pub predicate: Arc<Conjunction>,
-    /// Where a list is unnested: whether records without elements are delivered too, as records without rows. The predicate
-    /// is then about records alone.
+    /// Where a list is unnested: whether records without elements are delivered too, as records without rows. The
+    /// predicate is then about records alone.
     pub keeps_empty: bool,
-    /// Hashes of the content `[0, hashes.size_bytes())` when the file was scanned before: a recorder may start from them.
+    /// Hashes of the content `[0, hashes.size_bytes())` when the file was scanned before: a recorder may start from
+    /// them.
     pub hashes: Option<Arc<BlockHashes>>,
     /// Whether each morsel's rows come with the positions of their records ([`Rows::positions`]).
     pub notes_positions: bool,
-    /// Only the records at these positions are read, which hold all rows that pass. `hashes`, if there, are of the content
-    /// that they are positions in, up to `end_bytes`: a source that finds other content fails.
+    /// Only the records at these positions are read, which hold all rows that pass. `hashes`, if there, are of the
+    /// content that they are positions in, up to `end_bytes`: a source that finds other content fails.
     pub positions: Option<Arc<RecordPositions>>,
-    /// Records and fields are found by this map of the whole file, which knows all that is read. `hashes`, if there, are of
-    /// the content that it is a map of: a source that finds other content fails.
+    /// Records and fields are found by this map of the whole file, which knows all that is read. `hashes`, if there,
+    /// are of the content that it is a map of: a source that finds other content fails.
     pub map: Option<Arc<PositionalMap>>,
-    /// Whether each morsel's rows come with what it adds to a map of the file ([`Rows::map_piece`]). The whole file is read
-    /// then.
+    /// Whether each morsel's rows come with what it adds to a map of the file ([`Rows::map_piece`]). The whole file is
+    /// read then.
     pub makes_map: bool,
 }
 

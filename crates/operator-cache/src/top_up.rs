@@ -1,17 +1,17 @@
 //! Columns for an item that lacks them: only these are parsed, and the kept ones are laid beside them.
 //!
-//! **Owns**: which items can be topped up for a request, and the source that joins kept and fresh columns. The scan that
-//! runs over this source is like any other: shared, bounded by memory, and its result is an item that makes the old one
-//! superfluous.
+//! **Owns**: which items can be topped up for a request, and the source that joins kept and fresh columns. The scan
+//! that runs over this source is like any other: shared, bounded by memory, and its result is an item that makes the
+//! old one superfluous.
 //!
 //! **Which records are read**: where it is known where the item's records lie, those; else all, to find them again.
 //!
-//! **Invariants**: morsels are numbered by file and range alone ([`MorselSource`]), and which rows of one pass depends on
-//! the predicate alone; of a scan by positions, each position is that of one entry. So morsel `i` of the fresh columns has
-//! exactly the rows of morsel `i` of the kept ones, in the same records; a source that says otherwise read another content,
-//! which is an error; so are hashes of the content that are not those of the scan that made the item, compared when the scan
-//! ends. That is not so where bad records are left out, since a record may be bad for one column and good for another: requests
-//! say whether they leave any out ([`SelectRequest::may_skip`]).
+//! **Invariants**: morsels are numbered by file and range alone ([`MorselSource`]), and which rows of one pass depends
+//! on the predicate alone; of a scan by positions, each position is that of one entry. So morsel `i` of the fresh
+//! columns has exactly the rows of morsel `i` of the kept ones, in the same records; a source that says otherwise read
+//! another content, which is an error; so are hashes of the content that are not those of the scan that made the item,
+//! compared when the scan ends. That is not so where bad records are left out, since a record may be bad for one column
+//! and good for another: requests say whether they leave any out ([`SelectRequest::may_skip`]).
 //!
 //! **Paper**: beyond ReCache, which fetches the tuples that an item lacks anew from the raw file.
 

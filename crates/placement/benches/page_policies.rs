@@ -1,7 +1,7 @@
 //! What a page policy takes for each page that is asked for.
 //!
-//! `cargo bench -p thermocline-placement --bench page_policies`. One thread; ten scans of 100,000 pages in 50 lists, with
-//! memory for all (hits) and for 40,000 (each miss names a victim, takes it away and admits the page).
+//! `cargo bench -p thermocline-placement --bench page_policies`. One thread; ten scans of 100,000 pages in 50 lists,
+//! with memory for all (hits) and for 40,000 (each miss names a victim, takes it away and admits the page).
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::collections::HashSet;

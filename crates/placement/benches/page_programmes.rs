@@ -1,7 +1,8 @@
 //! What the programmes of the page cache take, by columns and pipelines.
 //!
-//! `cargo bench -p thermocline-placement --bench page_programmes`. One thread, the best of some rounds. Once with tables of 20
-//! columns, each pipeline reading up to 8 of one table, as queries do; once with any columns together, the solver's worst case.
+//! `cargo bench -p thermocline-placement --bench page_programmes`. One thread, the best of some rounds. Once with
+//! tables of 20 columns, each pipeline reading up to 8 of one table, as queries do; once with any columns together, the
+//! solver's worst case.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::time::Instant;

@@ -5,13 +5,13 @@
 //!
 //! **Invariants**: every function is pure. There is no clock, no thread, no I/O and no randomness here, and nothing
 //! is depended on but numbers and a solver of linear programmes, so that any decision can be repeated from its recorded
-//! inputs and any policy replayed against a recorded trace. Ties are broken by recency, then by id: the order of the inputs
-//! never matters.
+//! inputs and any policy replayed against a recorded trace. Ties are broken by recency, then by id: the order of the
+//! inputs never matters.
 //!
 //! **Concurrency**: state goes in and comes out by value; callers decide under which lock.
 //!
-//! **Units**: sizes in bytes (`u64`), measured times in nanoseconds (`u64`), worths in seconds (`f64`), predicted times in
-//! nanoseconds where they are compared with measured ones, and else in seconds (`f64`).
+//! **Units**: sizes in bytes (`u64`), measured times in nanoseconds (`u64`), worths in seconds (`f64`), predicted times
+//! in nanoseconds where they are compared with measured ones, and else in seconds (`f64`).
 
 pub mod broker;
 pub mod column_encoding;

@@ -1,13 +1,15 @@
 //! Which segments of a table are written anew together with rows that are added to it.
 //!
-//! **Owns**: the rule by which many small inserts do not leave as many small segments. **Does not own**: rows, files, commits.
+//! **Owns**: the rule by which many small inserts do not leave as many small segments. **Does not own**: rows, files,
+//! commits.
 //!
-//! The logarithmic method of Bentley and Saxe (Decomposable searching problems I, J. Algorithms 1980), as log-structured merges
-//! use it: rows that are added take those of the last segments with them as long as these are fewer than twice what is on its way
-//! already. So the small segments at a table's end are each at least twice as large as the one behind it: there are at most as
-//! many as the binary logarithm of a full one's rows, and one. A row that is written again is in a segment half as large again
-//! afterwards, so that this happens at most as often as the logarithm to 1.5 says. Only neighbours at the end are merged,
-//! which keeps the order of rows. Segments that are full stay as they are, and so does the end of a table that gets a full one.
+//! The logarithmic method of Bentley and Saxe (Decomposable searching problems I, J. Algorithms 1980), as
+//! log-structured merges use it: rows that are added take those of the last segments with them as long as these are
+//! fewer than twice what is on its way already. So the small segments at a table's end are each at least twice as large
+//! as the one behind it: there are at most as many as the binary logarithm of a full one's rows, and one. A row that is
+//! written again is in a segment half as large again afterwards, so that this happens at most as often as the logarithm
+//! to 1.5 says. Only neighbours at the end are merged, which keeps the order of rows. Segments that are full stay as
+//! they are, and so does the end of a table that gets a full one.
 
 /// How many of a table's last segments, whose rows are `row_counts`, are to be written anew together with `added_rows`.
 /// Segments of `full_rows` and more are left alone.

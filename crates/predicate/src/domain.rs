@@ -107,8 +107,9 @@ impl Domain {
         if prefix.is_empty() {
             return Self::not_null();
         }
-        // Strings are in the order of their code points. The least one behind all that begin with the prefix is the prefix
-        // with its last code point raised, cut short where that is the last there is; `char` steps over the surrogates.
+        // Strings are in the order of their code points. The least one behind all that begin with the prefix is the
+        // prefix with its last code point raised, cut short where that is the last there is; `char` steps over the
+        // surrogates.
         let raised = prefix
             .char_indices()
             .rev()

@@ -1,8 +1,8 @@
 //! Random domains beside the explicit sets they stand for, for the property tests.
 //!
 //! The oracle knows nothing of intervals: a set is the list of which *probes* are in it. Probes are chosen so that two
-//! sets built from a universe's bounds differ if and only if they differ on some probe: every bound, and the value right
-//! behind it, and the least value of all.
+//! sets built from a universe's bounds differ if and only if they differ on some probe: every bound, and the value
+//! right behind it, and the least value of all.
 
 use std::ops::Bound;
 

@@ -1,7 +1,8 @@
 //! The ends of several domains of one field in order, and the domains as spans between them.
 //!
-//! **Owns**: the exact way from sets of values to whole numbers and back, for algorithms that only need to know how ends lie
-//! to each other. **Does not own**: any choice between the domains. No end is ever rounded: a span's number is its rank.
+//! **Owns**: the exact way from sets of values to whole numbers and back, for algorithms that only need to know how
+//! ends lie to each other. **Does not own**: any choice between the domains. No end is ever rounded: a span's number is
+//! its rank.
 //!
 //! NULL has a span of its own, right behind the greatest value.
 
@@ -11,8 +12,8 @@ use crate::cut::{Cut, Range as ValueRange};
 use crate::domain::coalesce;
 use crate::{Domain, ScalarKind};
 
-/// Where some domains begin and end. Between two neighbouring marks none of them does, so that each has all of the values
-/// there or none.
+/// Where some domains begin and end. Between two neighbouring marks none of them does, so that each has all of the
+/// values there or none.
 ///
 /// ```
 /// use std::ops::Bound::{Excluded, Included};
@@ -54,8 +55,8 @@ impl<'a> Ruler<'a> {
         self.marks.len().saturating_sub(1)
     }
 
-    /// The spans of one of the domains that the ruler is of, in ascending order; spans of values and of NULL that touch are
-    /// not joined.
+    /// The spans of one of the domains that the ruler is of, in ascending order; spans of values and of NULL that touch
+    /// are not joined.
     pub fn spans(&self, domain: &Domain) -> Vec<Range<usize>> {
         let place = |cut: Cut<'_>| self.marks.partition_point(|mark| *mark < cut);
         let mut spans: Vec<Range<usize>> =
@@ -86,10 +87,10 @@ impl<'a> Ruler<'a> {
         Domain::from_ranges(admits_null, &coalesce(ranges))
     }
 
-    /// Where the marks lie, and last the end of NULL's span: **estimates**, for guessing what share of the values is in a span.
-    /// Numbers lie where they are, about; an open end as far out as all other marks lie apart; NULL is as wide as a span of
-    /// values is on average. Where marks are no finite numbers all spans are equally wide. Ascending; one more than there
-    /// are spans.
+    /// Where the marks lie, and last the end of NULL's span: **estimates**, for guessing what share of the values is in
+    /// a span. Numbers lie where they are, about; an open end as far out as all other marks lie apart; NULL is as wide
+    /// as a span of values is on average. Where marks are no finite numbers all spans are equally wide. Ascending; one
+    /// more than there are spans.
     pub fn positions(&self) -> Vec<f64> {
         let is_end = |mark: &Cut<'_>| matches!(mark, Cut::Min | Cut::Max);
         let inner = self.marks.iter().filter(|mark| !is_end(mark));

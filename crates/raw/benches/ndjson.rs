@@ -1,7 +1,7 @@
 //! GB/s of the NDJSON scanner on TPC-H-like orders with their lineitems: one thread, content in memory.
 //!
-//! `cargo bench -p thermocline-raw --bench ndjson`. Each line is the best of several rounds. An argument that is a file is
-//! scanned through `FileScan` instead, with as many threads as there are cores; any other selects plans by name.
+//! `cargo bench -p thermocline-raw --bench ndjson`. Each line is the best of several rounds. An argument that is a file
+//! is scanned through `FileScan` instead, with as many threads as there are cores; any other selects plans by name.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::fmt::Write;

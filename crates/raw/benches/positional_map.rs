@@ -1,7 +1,8 @@
-//! Fields of nested orders as NDJSON and of lineitems as CSV: an ordinary scan, one that also makes a map, and one by the map.
+//! Fields of nested orders as NDJSON and of lineitems as CSV: an ordinary scan, one that also makes a map, and one by
+//! the map.
 //!
-//! `cargo bench -p thermocline-raw --bench positional_map`. Files of 60 to 200 MB in the page cache, one thread, each line
-//! the best of several rounds in MB of the file a second.
+//! `cargo bench -p thermocline-raw --bench positional_map`. Files of 60 to 200 MB in the page cache, one thread, each
+//! line the best of several rounds in MB of the file a second.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::hint::black_box;

@@ -17,8 +17,8 @@ use thermocline_predicate::FieldPath;
 /// What a decoder made of the records it was given.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// One array for each column of the plan, each of `row_count` values; exactly sized, owning their buffers. Where a list
-    /// is unnested, columns of the record have a value for each record that is kept instead.
+    /// One array for each column of the plan, each of `row_count` values; exactly sized, owning their buffers. Where a
+    /// list is unnested, columns of the record have a value for each record that is kept instead.
     pub columns: Vec<ArrayRef>,
     /// Where a list is unnested: the rows of record `i` are those from number `i` up to number `i + 1`.
     pub element_offsets: Option<OffsetBuffer<i32>>,
@@ -49,8 +49,8 @@ pub trait Decoder: Send {
     /// Paths of the fields it looks for in a record, in an order of its own; of an unnested list the list's.
     fn map_paths(&self) -> &[FieldPath];
 
-    /// Like [`decode`](Self::decode) for `mapped`, records whose fields' places are known, all of them in `content`, which
-    /// begins at `file_offset` in the file. Gives the rows that `decode` gives.
+    /// Like [`decode`](Self::decode) for `mapped`, records whose fields' places are known, all of them in `content`,
+    /// which begins at `file_offset` in the file. Gives the rows that `decode` gives.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).

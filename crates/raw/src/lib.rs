@@ -1,7 +1,7 @@
 //! Raw NDJSON and CSV files to Arrow columns, in place: no load step, only what is asked for is parsed.
 //!
-//! **Owns**: positional maps; schema inference from a sample, the decoders that turn records into columns under a [`ScanPlan`]
-//! (projection, predicate, unnesting), and the splitting of files into pieces that many threads decode.
+//! **Owns**: positional maps; schema inference from a sample, the decoders that turn records into columns under a
+//! [`ScanPlan`] (projection, predicate, unnesting), and the splitting of files into pieces that many threads decode.
 //!
 //! **Does not own**: which files there are and in which version (`medium`), predicates (`predicate`), plans and SQL
 //! (`engine`), what is kept of the result (`operator-cache`).

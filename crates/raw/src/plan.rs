@@ -38,8 +38,8 @@ pub enum OnError {
 pub struct Unnest {
     /// Path of the list, through structs only.
     pub path: FieldPath,
-    /// Whether records without an element that passes are part of the answer, as records: they have values in the columns
-    /// of the record and no row.
+    /// Whether records without an element that passes are part of the answer, as records: they have values in the
+    /// columns of the record and no row.
     pub keeps_empty: bool,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! **Owns**: [`RecordPositions`], ascending byte offsets packed by blocks.
 //!
-//! **Does not own**: which records (the decoders say), reading them again ([`FileScan::at_positions`](crate::FileScan)).
+//! **Does not own**: which records (the decoders say), reading them again
+//! ([`FileScan::at_positions`](crate::FileScan)).
 //!
 //! **Invariants**
 //! - A full block holds [`BLOCK_COUNT`] offsets: the first as it is, of each further one the step from the one before,
@@ -109,8 +110,8 @@ impl RecordPositions {
         self.tail.shrink_to_fit();
     }
 
-    /// Of each full block the first offset, the least step and the width of the steps; the words; the offsets behind the
-    /// blocks.
+    /// Of each full block the first offset, the least step and the width of the steps; the words; the offsets behind
+    /// the blocks.
     pub(crate) fn parts(&self) -> (impl Iterator<Item = (u64, u64, u8)> + '_, &[u64], &[u64]) {
         let head = |block: &Block| (block.first, block.least_step, block.width() as u8);
         (self.blocks.iter().map(head), &self.words, &self.tail)

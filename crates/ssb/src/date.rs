@@ -1,8 +1,8 @@
 //! The days: 2,556 of the seven years, so that 1998-12-31 is missing, as in dbgen.
 //!
-//! Deviations from dbgen, whose table says other things of a day than the specification: days of the week are those of the
-//! calendar (dbgen is a day ahead), the flag of a month's last day is set on that day (dbgen's on all others), months are
-//! spelled right, and a year's first week has seven days (dbgen's six).
+//! Deviations from dbgen, whose table says other things of a day than the specification: days of the week are those of
+//! the calendar (dbgen is a day ahead), the flag of a month's last day is set on that day (dbgen's on all others),
+//! months are spelled right, and a year's first week has seven days (dbgen's six).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Random draws that a seed, a table and a row's number settle: the same ones on every machine and thread.
 //!
-//! Owns the generator. Not for cryptography. A stream starts anywhere at the cost of two mixes, which is what lets parts of a
-//! table be produced apart; dbgen skips ahead in one stream for each column instead.
+//! Owns the generator. Not for cryptography. A stream starts anywhere at the cost of two mixes, which is what lets
+//! parts of a table be produced apart; dbgen skips ahead in one stream for each column instead.
 
 /// Draws for one row, or one order with its lines.
 #[derive(Debug, Clone)]

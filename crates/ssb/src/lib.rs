@@ -1,18 +1,19 @@
 //! Deterministic tables of the Star Schema Benchmark as Arrow batches.
 //!
-//! Owns the five tables: their columns, row counts, distributions, and how parts of one are produced apart. Does not own
-//! files, threads or queries.
+//! Owns the five tables: their columns, row counts, distributions, and how parts of one are produced apart. Does not
+//! own files, threads or queries.
 //!
-//! Invariants: a row depends on scale factor, seed and its number (a line: its order's number) only, so the rows of a table
-//! are the same in however many parts and batches they are asked for; nothing is NULL; every key that a line refers to is
-//! there, once.
+//! Invariants: a row depends on scale factor, seed and its number (a line: its order's number) only, so the rows of a
+//! table are the same in however many parts and batches they are asked for; nothing is NULL; every key that a line
+//! refers to is there, once.
 //!
 //! Concurrency: a [`DataSet`] is a few numbers to copy; any thread may produce any part.
 //!
 //! After P. O'Neil, E. O'Neil, X. Chen: Star Schema Benchmark, revision 3 (2009), sections 2 and 3; where it leaves a
-//! distribution open, after the authors' dbgen, which takes it from TPC-H. Deviations: the generator of random numbers is
-//! another, so rows differ from dbgen's; its errors in the date table are left out (`date`); lines refer to all parts, not to
-//! those of a table that grows by the natural logarithm; scale factors may be fractions, and below 1 parts shrink with them.
+//! distribution open, after the authors' dbgen, which takes it from TPC-H. Deviations: the generator of random numbers
+//! is another, so rows differ from dbgen's; its errors in the date table are left out (`date`); lines refer to all
+//! parts, not to those of a table that grows by the natural logarithm; scale factors may be fractions, and below 1
+//! parts shrink with them.
 //!
 //! ```
 //! use thermocline_ssb::{DataSet, Table};
@@ -89,8 +90,8 @@ impl Table {
         }
     }
 
-    /// The columns, none of them nullable: keys, days (as YYYYMMDD), counts, percents, flags (0 and 1) and money (in hundredths)
-    /// are `Int32`, the order's key `Int64`, all else `Utf8`.
+    /// The columns, none of them nullable: keys, days (as YYYYMMDD), counts, percents, flags (0 and 1) and money (in
+    /// hundredths) are `Int32`, the order's key `Int64`, all else `Utf8`.
     pub fn schema(self) -> SchemaRef {
         let fields = match self {
             Self::Lineorder => lineorder::fields(),
@@ -142,9 +143,10 @@ impl DataSet {
         }
     }
 
-    /// The rows of part `part` of `part_count` equal parts, in batches of `batch_rows` rows, the last one shorter. The parts one
-    /// after the other are the table. Orders are not divided: batches of lines may hold up to six more, and parts of them are
-    /// equal in orders. There is no part beyond `part_count` - 1, and of 0 parts none: these are empty.
+    /// The rows of part `part` of `part_count` equal parts, in batches of `batch_rows` rows, the last one shorter. The
+    /// parts one after the other are the table. Orders are not divided: batches of lines may hold up to six more, and
+    /// parts of them are equal in orders. There is no part beyond `part_count` - 1, and of 0 parts none: these are
+    /// empty.
     pub fn batches(self, table: Table, part: usize, part_count: usize, batch_rows: usize) -> Batches {
         let unit_count = self.unit_count(table);
         let bound = |part: usize| {

@@ -1,7 +1,7 @@
 //! The facts: orders of one to seven lines.
 //!
-//! Invariants: a line depends on seed, scale and its order's number. An order's first draw is its number of lines, so that
-//! lines can be counted without producing them.
+//! Invariants: a line depends on seed, scale and its order's number. An order's first draw is its number of lines, so
+//! that lines can be counted without producing them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,8 +77,8 @@ impl Orders {
         }
     }
 
-    /// The lines of the orders from `first` on, all lines of each, until there are `row_count` or the orders end before `end`.
-    /// Also returns the order after the last one.
+    /// The lines of the orders from `first` on, all lines of each, until there are `row_count` or the orders end before
+    /// `end`. Also returns the order after the last one.
     pub(crate) fn columns(self, keys: &DateKeys, first: u64, end: u64, row_count: usize) -> (Vec<ArrayRef>, u64) {
         let most_lines = (end - first).saturating_mul(MOST_LINES as u64);
         let mut lines = Lines::with_capacity(most_lines.min(row_count as u64 + MOST_LINES as u64) as usize);

@@ -202,7 +202,8 @@ fn money_follows_from_the_part_and_the_order() {
         let mut total = 0;
         for row in order.clone() {
             let key = i64::from(of("lo_partkey")[row]);
-            // TPC-H 4.2.3: P_RETAILPRICE = (90000 + ((P_PARTKEY / 10) modulo 20001) + 100 × (P_PARTKEY modulo 1000)) / 100.
+            // TPC-H 4.2.3: P_RETAILPRICE = (90000 + ((P_PARTKEY / 10) modulo 20001) + 100 × (P_PARTKEY modulo 1000))
+            // / 100.
             let price = 90_000 + (key / 10) % 20_001 + 100 * (key % 1_000);
             let number = |name| i64::from(of(name)[row]);
             assert_eq!(number("lo_extendedprice"), price * number("lo_quantity"));

@@ -1,13 +1,13 @@
 //! An S3-compatible store in memory, behind real HTTP on a port of this machine, for tests.
 //!
-//! **Owns:** [`StoreServer`]: GET and HEAD of objects with `Range`, `If-Match` and `If-None-Match`, ListObjectsV2, and on
-//! request faults ([`Fault`]) and servers of fewer manners ([`Manners`]).
+//! **Owns:** [`StoreServer`]: GET and HEAD of objects with `Range`, `If-Match` and `If-None-Match`, ListObjectsV2, and
+//! on request faults ([`Fault`]) and servers of fewer manners ([`Manners`]).
 //!
 //! **Does not own:** verifying signatures (only which key and region signed is looked at), uploads over HTTP: tests
 //! put objects by a call.
 //!
-//! **Invariants:** each put gives a new ETag and a later modification time, by a counter: no clock is read. A connection
-//! serves one request.
+//! **Invariants:** each put gives a new ETag and a later modification time, by a counter: no clock is read. A
+//! connection serves one request.
 //!
 //! **Concurrency:** a thread for each connection; all state is under one lock, never held while bytes are sent.
 

@@ -18,15 +18,16 @@ impl SessionBuilder {
         Self::default()
     }
 
-    /// The folder where the database keeps what outlives the process: made if its parent is there, and open in one process at
-    /// a time, unless all open it [`read_only`](Self::read_only). Without one nothing is kept on disk.
+    /// The folder where the database keeps what outlives the process: made if its parent is there, and open in one
+    /// process at a time, unless all open it [`read_only`](Self::read_only). Without one nothing is kept on disk.
     #[must_use]
     pub fn database(mut self, folder: impl Into<PathBuf>) -> Self {
         self.options.folder = Some(folder.into());
         self
     }
 
-    /// Opens the folder to read it alone, beside any number of others who do: it must be there, and nothing in it is changed.
+    /// Opens the folder to read it alone, beside any number of others who do: it must be there, and nothing in it is
+    /// changed.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.options.read_only = read_only;
@@ -72,16 +73,16 @@ impl SessionBuilder {
         self
     }
 
-    /// The figure of a [`CountingAllocator`](crate::memory::CountingAllocator), so that the budget knows of memory that no
-    /// operator announces.
+    /// The figure of a [`CountingAllocator`](crate::memory::CountingAllocator), so that the budget knows of memory that
+    /// no operator announces.
     #[must_use]
     pub fn allocated_bytes(mut self, probe: fn() -> u64) -> Self {
         self.options.allocated_bytes = Some(probe);
         self
     }
 
-    /// A function that is told (`true`) when more than half of the budget is in use, and (`false`) when that is over: above a
-    /// half, the process's allocator should give freed memory back to the system at once rather than keep it.
+    /// A function that is told (`true`) when more than half of the budget is in use, and (`false`) when that is over:
+    /// above a half, the process's allocator should give freed memory back to the system at once rather than keep it.
     #[must_use]
     pub fn on_scarcity(mut self, hook: fn(bool)) -> Self {
         self.options.on_scarcity = Some(hook);
@@ -91,8 +92,8 @@ impl SessionBuilder {
     /// Opens the database and a session; further sessions come from [`Database::session`].
     ///
     /// # Errors
-    /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or cannot
-    /// be written; to be read alone, when there is none, or another process has it open that may change it.
+    /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or
+    /// cannot be written; to be read alone, when there is none, or another process has it open that may change it.
     pub fn build(self) -> Result<Session> {
         Ok(Database::open(self.options)?.session())
     }

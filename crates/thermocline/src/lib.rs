@@ -1,8 +1,8 @@
 //! Thermocline: ask many questions of files larger than memory.
 //!
-//! Point it at NDJSON, CSV or Parquet and ask in SQL. The first answer comes straight from the file; the following ones,
-//! merely similar ones too, come from memory, within the budget you set. Nothing is declared, nothing is loaded, nothing is
-//! ever stale.
+//! Point it at NDJSON, CSV or Parquet and ask in SQL. The first answer comes straight from the file; the following
+//! ones, merely similar ones too, come from memory, within the budget you set. Nothing is declared, nothing is loaded,
+//! nothing is ever stale.
 //!
 //! ```no_run
 //! # async fn example() -> thermocline::Result<()> {

@@ -1,7 +1,8 @@
-//! Deterministic data sets as text files: the eight TPC-H tables as CSV or NDJSON, and orders with their lineitems nested.
+//! Deterministic data sets as text files: the eight TPC-H tables as CSV or NDJSON, and orders with their lineitems
+//! nested.
 //!
-//! Owns how a row becomes text and how parts are produced in parallel, both of which the lab's other data sets use too. The
-//! rows themselves come from `tpchgen`.
+//! Owns how a row becomes text and how parts are produced in parallel, both of which the lab's other data sets use too.
+//! The rows themselves come from `tpchgen`.
 //! Does not own files: every writer takes an `io::Write` and reports how many bytes it wrote.
 //!
 //! Invariants: the bytes depend on table, format, scale and text pool only, never on the number of threads; every line

@@ -1,7 +1,8 @@
-//! Orders with their lineitems, one JSON object a line: the nested data set of ReCache's evaluation (§6, "orderLineitems").
+//! Orders with their lineitems, one JSON object a line: the nested data set of ReCache's evaluation (§6,
+//! "orderLineitems").
 //!
-//! `{"o_orderkey":1, … all nine order fields …, "lineitems":[{"l_orderkey":1, … all sixteen …}, …]}`, without the spaces.
-//! Every order has one to seven lineitems. At scale 1: 1,500,000 lines, about 2.58 GB.
+//! `{"o_orderkey":1, … all nine order fields …, "lineitems":[{"l_orderkey":1, … all sixteen …}, …]}`, without the
+//! spaces. Every order has one to seven lineitems. At scale 1: 1,500,000 lines, about 2.58 GB.
 
 use std::io::{self, Write};
 

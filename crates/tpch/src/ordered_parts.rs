@@ -3,8 +3,9 @@
 //! Owns the threads of one write, and the buffers of a text. Does not know what a part holds.
 //!
 //! Concurrency: thread t produces parts t, t + n, t + 2n …, and hands each over through a channel of its own that holds
-//! one part; the calling thread takes them round robin. So at most three parts a thread are alive (in work, in the channel,
-//! being taken), the order needs no reordering, and a failed write or a panic closes channels instead of leaving a waiter.
+//! one part; the calling thread takes them round robin. So at most three parts a thread are alive (in work, in the
+//! channel, being taken), the order needs no reordering, and a failed write or a panic closes channels instead of
+//! leaving a waiter.
 
 use std::io::{self, Write};
 use std::sync::mpsc::sync_channel;
@@ -40,8 +41,8 @@ pub fn write_parts(
     Ok(written_bytes)
 }
 
-/// Gives parts 0 to `part_count` - 1 to `take`, in order and on the calling thread. `producer` is called once a thread, and
-/// what it returns once for each of the thread's parts.
+/// Gives parts 0 to `part_count` - 1 to `take`, in order and on the calling thread. `producer` is called once a thread,
+/// and what it returns once for each of the thread's parts.
 ///
 /// # Errors
 /// The first error of `take`, which is not called again.

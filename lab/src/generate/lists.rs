@@ -1,7 +1,7 @@
 //! Orders with lists of one length, their numbers uniform: the data of ReCache's figures 5 and 6 (PVLDB 2017, §4.1).
 //!
-//! The fields are those of TPC-H orders with their lineitems, in the format of `lab generate nested`, free text and words left
-//! out: they are not read by any of the queries, and the paper says that its data types are numeric (§6).
+//! The fields are those of TPC-H orders with their lineitems, in the format of `lab generate nested`, free text and
+//! words left out: they are not read by any of the queries, and the paper says that its data types are numeric (§6).
 
 use super::draws::Draws;
 use super::json::object;

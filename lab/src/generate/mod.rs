@@ -1,10 +1,10 @@
 //! `lab generate`: data sets as files.
 //!
-//! Owns the command, and how numbered records become a file. Each data set has a file beside this one that writes one record;
-//! TPC-H's come from `thermocline-tpch`, the Star Schema Benchmark's from `thermocline-ssb`.
+//! Owns the command, and how numbered records become a file. Each data set has a file beside this one that writes one
+//! record; TPC-H's come from `thermocline-tpch`, the Star Schema Benchmark's from `thermocline-ssb`.
 //!
-//! Invariants: a record depends on the seed, its number and its data set's options, never on threads or on how many records
-//! are written; memory stays at some parts a thread, however large the file.
+//! Invariants: a record depends on the seed, its number and its data set's options, never on threads or on how many
+//! records are written; memory stays at some parts a thread, however large the file.
 
 mod draws;
 mod json;

@@ -2,8 +2,8 @@
 //!
 //! Owns encodings and compression. Does not own what the rows are, nor how many make a row group.
 //!
-//! Invariants: the bytes depend on the row groups alone, never on the number of threads; at most three encoded row groups a
-//! thread are in memory.
+//! Invariants: the bytes depend on the row groups alone, never on the number of threads; at most three encoded row
+//! groups a thread are in memory.
 
 use std::io::Write;
 
@@ -16,8 +16,8 @@ use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
 use thermocline_tpch::take_parts;
 
-/// Writes row groups 0 to `group_count` - 1, each of the batches that `batches` gives for it. Columns in `plain_columns` get no
-/// dictionaries: their values are too many to share. Returns the file's size in bytes.
+/// Writes row groups 0 to `group_count` - 1, each of the batches that `batches` gives for it. Columns in
+/// `plain_columns` get no dictionaries: their values are too many to share. Returns the file's size in bytes.
 ///
 /// # Errors
 /// What `out` or the encoder reports first; what was written before it stays, without a footer.

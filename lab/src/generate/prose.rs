@@ -115,8 +115,8 @@ const DOMAINS: [&str; 8] = ["com", "net", "ru", "info", "biz", "cn", "org", "co.
 /// The letters of identifiers, 64 of them, so that six bits of a draw give one.
 const IDENTIFIER_LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Appends words, without quotes around them, until at least `size_bytes` are written. With `paragraphs`, some words stand in
-/// (escaped) quotes and some sentences end a line.
+/// Appends words, without quotes around them, until at least `size_bytes` are written. With `paragraphs`, some words
+/// stand in (escaped) quotes and some sentences end a line.
 pub(super) fn push_prose(out: &mut Vec<u8>, draws: &mut Draws, size_bytes: usize, paragraphs: bool) {
     let end = out.len() + size_bytes;
     let mut sentence_words = 0;

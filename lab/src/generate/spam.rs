@@ -1,9 +1,10 @@
-//! Spam e-mails as NDJSON and what was found out about them as CSV: the shape of ReCache's Symantec data (PVLDB 2017, §6).
+//! Spam e-mails as NDJSON and what was found out about them as CSV: the shape of ReCache's Symantec data (PVLDB 2017,
+//! §6).
 //!
-//! The paper's data is not public. Its text gives: numeric and variable-length fields; flat and nested entries of various
-//! depths; fields that only some objects have; the mail's body and language, its content type, its origin (IP address,
-//! country); 3 million objects in 3.4 GB, so 1.1 KB each; as CSV an identifier of each e-mail, summaries and classes, 40 million
-//! records in 2.2 GB, so 55 bytes each. Names, distributions and everything else are made up here.
+//! The paper's data is not public. Its text gives: numeric and variable-length fields; flat and nested entries of
+//! various depths; fields that only some objects have; the mail's body and language, its content type, its origin (IP
+//! address, country); 3 million objects in 3.4 GB, so 1.1 KB each; as CSV an identifier of each e-mail, summaries and
+//! classes, 40 million records in 2.2 GB, so 55 bytes each. Names, distributions and everything else are made up here.
 //!
 //! Invariants: mails are numbered from 0; a CSV line's `mail_id` is the number of one of the mails it was made for.
 
@@ -145,7 +146,8 @@ fn push_attachment(file: &mut Object<'_>, draws: &mut Draws) {
 /// The names of the CSV's columns, as its first line.
 pub(super) const CSV_HEADER: &[u8] = b"mail_id,engine,class,score,campaign,cluster_size,token_count,digest,seen_h\n";
 
-/// One line of CSV, its end included: what one of the engines made of one of `mail_count` mails. There is at least one mail.
+/// One line of CSV, its end included: what one of the engines made of one of `mail_count` mails. There is at least one
+/// mail.
 pub(super) fn push_verdict(out: &mut Vec<u8>, draws: &mut Draws, mail_count: u64) {
     push_integer(out, draws.below(mail_count) as i64);
     for number in [draws.between(1, 40), draws.between(0, 24)] {

@@ -1,8 +1,10 @@
-//! Businesses, users and reviews as NDJSON: the shapes of Yelp's open data set, which ReCache was measured on (PVLDB 2017, §6).
+//! Businesses, users and reviews as NDJSON: the shapes of Yelp's open data set, which ReCache was measured on (PVLDB
+//! 2017, §6).
 //!
-//! The names of fields are the data set's; the values are made up. What the measurements live on is kept: users have a long
-//! list of friends (some twenty in the middle, thousands at most), businesses have short lists and optional attributes, reviews
-//! are flat with a long text. A business has its check-ins as a list in itself, which Yelp gives as a file of their own.
+//! The names of fields are the data set's; the values are made up. What the measurements live on is kept: users have a
+//! long list of friends (some twenty in the middle, thousands at most), businesses have short lists and optional
+//! attributes, reviews are flat with a long text. A business has its check-ins as a list in itself, which Yelp gives as
+//! a file of their own.
 
 use super::draws::Draws;
 use super::json::{Object, object};

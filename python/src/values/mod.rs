@@ -1,8 +1,8 @@
 //! Arrow columns as Python values.
 //!
 //! A column is converted as a whole: one look at its type, then a loop; of nested columns the children first. NULL is
-//! `None`. What Python's types cannot hold is an error that names the column; only digits beyond microseconds are cut off
-//! from times, because `datetime` ends there and `now()` would fail otherwise.
+//! `None`. What Python's types cannot hold is an error that names the column; only digits beyond microseconds are cut
+//! off from times, because `datetime` ends there and `now()` would fail otherwise.
 
 mod nested;
 mod time;

@@ -95,8 +95,8 @@ fn clock(second: i64) -> (u8, u8, u8) {
     ((second / 3_600) as u8, (second / 60 % 60) as u8, (second % 60) as u8)
 }
 
-/// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar: counted in eras of 400 years that
-/// begin on the first of March, so that the leap day comes last.
+/// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar: counted in eras of 400 years
+/// that begin on the first of March, so that the leap day comes last.
 fn calendar(day: i64) -> PyResult<(i32, u8, u8)> {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -1,7 +1,7 @@
 //! The picture of the demo: time per question, three bars each, as one SVG without anything outside of it.
 //!
-//! Pure: the same figures give the same bytes. Colours are set by a style sheet inside, with a second set for readers who
-//! prefer dark; the axis is logarithmic, and says so.
+//! Pure: the same figures give the same bytes. Colours are set by a style sheet inside, with a second set for readers
+//! who prefer dark; the axis is logarithmic, and says so.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
 //! The demo's files: where they are, how they are made, when they are gone.
 //!
-//! TPC-H orders with their lineitems nested, one JSON object a line, and orders and lineitems as CSV. A temporary folder
-//! is removed when [`Folder`] is dropped, so on success, failure and Ctrl-C alike; one that the user named stays.
+//! TPC-H orders with their lineitems nested, one JSON object a line, and orders and lineitems as CSV. A temporary
+//! folder is removed when [`Folder`] is dropped, so on success, failure and Ctrl-C alike; one that the user named
+//! stays.
 
 use std::fs::File;
 use std::io::{self, Write};

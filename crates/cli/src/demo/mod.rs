@@ -1,8 +1,8 @@
 //! `thermocline demo`: a small data set, a few different questions, where their answers came from and what it cost.
 //!
 //! Owns the story and its honesty: every figure is measured in this run, every answer is compared with the one that the
-//! cache had no part in, and losses are shown. Does not know more than any user: reasons come from `EXPLAIN CACHE` and the
-//! tables of the schema `thermocline`.
+//! cache had no part in, and losses are shown. Does not know more than any user: reasons come from `EXPLAIN CACHE` and
+//! the tables of the schema `thermocline`.
 
 mod answer;
 mod chart;

@@ -1,7 +1,7 @@
 //! What the demo asks: a short story of questions, each of which differs from the others.
 //!
-//! The order matters. Some questions are new to the cache and have to be answered from the files; most are narrower than,
-//! or overlap with, what was asked before. The last names a new column on purpose: the cache cannot help there.
+//! The order matters. Some questions are new to the cache and have to be answered from the files; most are narrower
+//! than, or overlap with, what was asked before. The last names a new column on purpose: the cache cannot help there.
 
 /// One question.
 pub(super) struct Question {

@@ -1,7 +1,7 @@
 //! One value as text.
 //!
-//! Scalars as Arrow displays them (dates and timestamps in ISO 8601, binary in hexadecimal), strings as they are, nested
-//! values as JSON. Quoting belongs to the formats.
+//! Scalars as Arrow displays them (dates and timestamps in ISO 8601, binary in hexadecimal), strings as they are,
+//! nested values as JSON. Quoting belongs to the formats.
 
 use std::io::Write;
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
 //! One JSON object a line. Every object names every column, NULL ones too.
 //!
-//! Names that are there twice get a suffix (`x`, `x_1`), as an object with a name twice is read differently by every reader.
-//! Infinities and NaN, which JSON lacks, are `null`.
+//! Names that are there twice get a suffix (`x`, `x_1`), as an object with a name twice is read differently by every
+//! reader. Infinities and NaN, which JSON lacks, are `null`.
 
 use std::collections::BTreeSet;
 

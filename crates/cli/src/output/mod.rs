@@ -1,10 +1,11 @@
 //! Rows as text: the four formats and what they share.
 //!
-//! Owns the text of results. Does not own where it goes: a writer appends bytes to a buffer, whoever drives it writes them
-//! out. Values are rendered in one place (`cells`), so that a value looks the same in every format but for its quoting.
+//! Owns the text of results. Does not own where it goes: a writer appends bytes to a buffer, whoever drives it writes
+//! them out. Values are rendered in one place (`cells`), so that a value looks the same in every format but for its
+//! quoting.
 //!
-//! CSV, JSON and Markdown stream: nothing is kept of a batch once it is rendered. A table needs the widths of its columns
-//! first; see `table` for how it stays bounded.
+//! CSV, JSON and Markdown stream: nothing is kept of a batch once it is rendered. A table needs the widths of its
+//! columns first; see `table` for how it stays bounded.
 
 mod cells;
 mod csv;

@@ -1,7 +1,7 @@
 //! What Tab offers: keywords, tables, columns, and files inside single quotes.
 //!
-//! Columns are those of the tables in the catalog and of the files that the statement names. Their names are asked of the
-//! session; a name that takes longer than [`LOOKUP_TIMEOUT`] is not waited for.
+//! Columns are those of the tables in the catalog and of the files that the statement names. Their names are asked of
+//! the session; a name that takes longer than [`LOOKUP_TIMEOUT`] is not waited for.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 /// Lines kept.
 pub(super) const CAPACITY_LINES: usize = 10_000;
 
-/// The file, with its folder made; `None` where there is no home, or it cannot be written: then history lasts as long as
-/// the shell.
+/// The file, with its folder made; `None` where there is no home, or it cannot be written: then history lasts as long
+/// as the shell.
 pub(super) fn file() -> Option<PathBuf> {
     let path = path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))?;
     std::fs::create_dir_all(path.parent()?).ok()?;

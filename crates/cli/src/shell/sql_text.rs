@@ -1,7 +1,7 @@
 //! Where in SQL text one is: inside quotes or comments, at the end of a statement, within a word.
 //!
-//! As much of SQL's lexical grammar as a shell needs while somebody types. It never refuses anything: what the text means
-//! is the parser's business.
+//! As much of SQL's lexical grammar as a shell needs while somebody types. It never refuses anything: what the text
+//! means is the parser's business.
 
 /// What a piece of text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! File systems that are full, that can only be read, or that let files grow so far: real ones, where the system lets a test
-//! make them.
+//! File systems that are full, that can only be read, or that let files grow so far: real ones, where the system lets a
+//! test make them.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,8 +12,8 @@ const BIN: &str = env!("CARGO_BIN_EXE_thermocline");
 /// A table that takes megabytes, for its values have no order.
 const LARGE: &str = "SELECT random() AS r, value AS i FROM generate_series(1, 600000)";
 
-/// Runs a shell script in a namespace of its own, with a file system of two megabytes at `small`. `None` where that is not
-/// permitted.
+/// Runs a shell script in a namespace of its own, with a file system of two megabytes at `small`. `None` where that is
+/// not permitted.
 fn with_small_file_system(folder: &Path, script: &str) -> Option<Finished> {
     std::fs::create_dir(folder.join("small")).unwrap();
     let shell = |script: &str| {

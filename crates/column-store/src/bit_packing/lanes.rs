@@ -1,17 +1,19 @@
 //! Packing and unpacking of 1,024 values for one word size: the kernels.
 //!
-//! **Owns**: the order of bits within a packed mini-block (`docs/formats/column-pages.md`). Words of 8, 16, 32 or 64 bits lie
-//! in lanes, so that a register of any width takes neighbouring lanes and no value crosses from one lane to another: with
-//! words of `B` bits there are `1024 / B` lanes of `B` rows, value `i` is row `i / lanes` of lane `i % lanes`, and row `r` of a
-//! lane takes the lane's bits `r * width` on, lowest first. One word of every lane makes a group of 128 bytes.
+//! **Owns**: the order of bits within a packed mini-block (`docs/formats/column-pages.md`). Words of 8, 16, 32 or 64
+//! bits lie in lanes, so that a register of any width takes neighbouring lanes and no value crosses from one lane to
+//! another: with words of `B` bits there are `1024 / B` lanes of `B` rows, value `i` is row `i / lanes` of lane
+//! `i % lanes`, and row `r` of a lane takes the lane's bits `r * width` on, lowest first. One word of every lane makes
+//! a group of 128 bytes.
 //!
 //! **Invariants**: whatever the word, 1,024 values of `width` bits take `width` groups.
 //!
 //! **Concurrency**: plain functions.
 //!
-//! **Paper**: Afroozeh and Boncz, "The FastLanes Compression Layout" (PVLDB 2023), §2. Deviations: rows are in the order of the
-//! values (not transposed in tiles of 8 × 16), so that positions need no translation; the word follows from the width alone and
-//! not from the column's type, so that codes of up to 8 bits unpack to bytes whatever they stand for.
+//! **Paper**: Afroozeh and Boncz, "The FastLanes Compression Layout" (PVLDB 2023), §2. Deviations: rows are in the
+//! order of the values (not transposed in tiles of 8 × 16), so that positions need no translation; the word follows
+//! from the width alone and not from the column's type, so that codes of up to 8 bits unpack to bytes whatever they
+//! stand for.
 
 /// Bytes of one word of every lane.
 pub(super) const GROUP_BYTES: usize = 128;

@@ -4,12 +4,14 @@
 //!
 //! **Does not own**: what is subtracted first (`integers`), where mini-blocks lie in a page.
 //!
-//! **Invariants**: a mini-block of `width` bits takes `width * 128` bytes. The last one of a page is filled up with zeros.
+//! **Invariants**: a mini-block of `width` bits takes `width * 128` bytes. The last one of a page is filled up with
+//! zeros.
 //!
 //! **Concurrency**: plain functions and views.
 //!
-//! The kernels are in `lanes`; loops over neighbouring lanes with constant shifts, which the compiler turns into whatever
-//! vector instructions the target has. The reference that tests compare with takes one bit after another (`tests.rs`).
+//! The kernels are in `lanes`; loops over neighbouring lanes with constant shifts, which the compiler turns into
+//! whatever vector instructions the target has. The reference that tests compare with takes one bit after another
+//! (`tests.rs`).
 
 mod lanes;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A manifest as text (`docs/formats/manifest.md`).
 //!
-//! **Invariant**: one manifest has one text, which `decode` reads as the same manifest; what it could not read so is refused
-//! here.
+//! **Invariant**: one manifest has one text, which `decode` reads as the same manifest; what it could not read so is
+//! refused here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -19,8 +19,8 @@ pub(super) const MAGIC: &str = "thermocline-manifest ";
 /// The version of the format.
 pub(super) const VERSION: u64 = 1;
 
-/// More than a manifest should ever be, and little enough to be read at once: half a million segments. Each change writes
-/// all of it.
+/// More than a manifest should ever be, and little enough to be read at once: half a million segments. Each change
+/// writes all of it.
 pub(super) const LIMIT_BYTES: u64 = 64 << 20;
 
 /// More than a type of a column page takes. Bounds how deep types can be nested in one another when one is read.

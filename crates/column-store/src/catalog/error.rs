@@ -81,8 +81,8 @@ pub enum CatalogError {
         /// How many there are.
         segment_count: usize,
     },
-    /// There is a segment that this manifest cannot have been written before: the manifest is of another time or folder.
-    /// Nothing is removed.
+    /// There is a segment that this manifest cannot have been written before: the manifest is of another time or
+    /// folder. Nothing is removed.
     #[error(
         "manifest: segment {segment} is there, expected numbers below {next_file}: the manifest is older than the folder's \
          other files; put them all back from one copy"

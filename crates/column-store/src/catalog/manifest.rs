@@ -1,7 +1,7 @@
 //! The catalog at one moment: what each name stands for.
 //!
-//! **Owns**: the entries, and what can be said about them without files. **Does not own**: their form on disk (`encode`,
-//! `decode`), how they change (`Catalog`).
+//! **Owns**: the entries, and what can be said about them without files. **Does not own**: their form on disk
+//! (`encode`, `decode`), how they change (`Catalog`).
 //!
 //! **Concurrency**: plain values; a published one is never changed.
 

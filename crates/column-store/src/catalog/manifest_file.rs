@@ -1,6 +1,7 @@
 //! The file that the manifest is kept in, and how it is replaced.
 //!
-//! **Owns**: its name, and the order of writes, syncs and the rename. **Does not own**: what a failure means for the catalog.
+//! **Owns**: its name, and the order of writes, syncs and the rename. **Does not own**: what a failure means for the
+//! catalog.
 //!
 //! **Invariant**: under the name [`NAME`] there is never anything but a whole manifest whose bytes are safe.
 
@@ -28,8 +29,8 @@ pub(super) fn read(medium: &dyn Medium) -> Result<Option<Manifest>, CatalogError
     Manifest::from_bytes(&bytes).map(Some)
 }
 
-/// Writes the bytes beside the manifest, safe but for their name. On failure nothing of them stays, as far as the medium
-/// allows that.
+/// Writes the bytes beside the manifest, safe but for their name. On failure nothing of them stays, as far as the
+/// medium allows that.
 ///
 /// # Errors
 /// Those of the medium.

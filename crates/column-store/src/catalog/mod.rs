@@ -1,21 +1,21 @@
 //! The catalog of a database's own tables, and external tables and views, in a manifest that is replaced as a whole.
 //!
-//! **Owns**: which names there are and what they stand for ([`Manifest`]); the manifest's bytes (`docs/formats/manifest.md`);
-//! the names of segment files, and removing those that nothing names any more. **Does not own**: what is in segments
-//! (`segment`), what definitions mean, who may have the database open (one catalog that makes changes, or any number that read;
-//! its folder's lock is `engine`'s).
+//! **Owns**: which names there are and what they stand for ([`Manifest`]); the manifest's bytes
+//! (`docs/formats/manifest.md`); the names of segment files, and removing those that nothing names any more. **Does not
+//! own**: what is in segments (`segment`), what definitions mean, who may have the database open (one catalog that
+//! makes changes, or any number that read; its folder's lock is `engine`'s).
 //!
 //! **Invariants**
 //! - A change that was acknowledged survives every crash, one that was not is there whole or not at all, and there is
 //!   nothing in between two changes. The segments that a manifest names are safe before it is.
-//! - A change that fails leaves everything as it was. If the medium fails when the new manifest is put in place, it cannot be
-//!   known which of the two a crash would leave: the catalog goes on with the old one, keeps the files of both, and refuses
-//!   changes until it is opened again, which settles it.
+//! - A change that fails leaves everything as it was. If the medium fails when the new manifest is put in place, it
+//!   cannot be known which of the two a crash would leave: the catalog goes on with the old one, keeps the files of
+//!   both, and refuses changes until it is opened again, which settles it.
 //! - A damaged manifest is an error, and so is one that is missing beside segments; neither is ever an empty database.
 //! - A catalog that is opened to read alone changes nothing on its medium, not even what a crash has left.
 //!
-//! **Concurrency**: snapshots are taken at any time and never change. Changes are made one after the other. Dropping a table
-//! removes its files at once: who has opened them reads on, who has not finds them gone.
+//! **Concurrency**: snapshots are taken at any time and never change. Changes are made one after the other. Dropping a
+//! table removes its files at once: who has opened them reads on, who has not finds them gone.
 
 mod decode;
 mod encode;
@@ -72,13 +72,13 @@ impl Catalog {
     /// There may be one such catalog of a medium at a time, and none that reads beside it.
     ///
     /// # Errors
-    /// Failures of the medium; a manifest that is damaged, of a newer version, missing or not that of these segments. Then
-    /// nothing is changed.
+    /// Failures of the medium; a manifest that is damaged, of a newer version, missing or not that of these segments.
+    /// Then nothing is changed.
     pub fn open(medium: Arc<dyn Medium>) -> Result<Self, CatalogError> {
         let Found { names, manifest, is_new } = Found::on(medium.as_ref())?;
         if !is_new {
-            // Who put this manifest in place may have had no time to make that safe. Before it is, an older one may come
-            // back, which names other segments.
+            // Who put this manifest in place may have had no time to make that safe. Before it is, an older one may
+            // come back, which names other segments.
             medium.sync_namespace()?;
         }
         let named: BTreeSet<&str> = manifest.segments().map(|(_, segment)| segment.name.as_str()).collect();
@@ -92,8 +92,8 @@ impl Catalog {
         Ok(Self { shared: Arc::new(Shared::new(medium, manifest)) })
     }
 
-    /// Reads the manifest, if there is one, and touches nothing: what a crash has left stays for who opens the medium to
-    /// change it. Changes are refused.
+    /// Reads the manifest, if there is one, and touches nothing: what a crash has left stays for who opens the medium
+    /// to change it. Changes are refused.
     ///
     /// There may be any number of such catalogs of a medium, while there is none that makes changes. A change that was
     /// being acknowledged when the machine lost power may be read here and yet be lost in the next such loss.
@@ -110,8 +110,8 @@ impl Catalog {
         self.shared.published()
     }
 
-    /// A name for a new segment, which no other ever had or will have: not in this process, nor in another one, nor after a
-    /// crash. The first one of a process, and then one in about a thousand, has a manifest written.
+    /// A name for a new segment, which no other ever had or will have: not in this process, nor in another one, nor
+    /// after a crash. The first one of a process, and then one in about a thousand, has a manifest written.
     ///
     /// # Errors
     /// Those of [`commit`](Self::commit).
@@ -120,20 +120,20 @@ impl Catalog {
         Ok(PendingSegment::new(name, Arc::clone(&self.shared)))
     }
 
-    /// Makes a change: `edit` is given the entries as they are, and what it makes of them is written. When this returns,
-    /// the change survives crashes, snapshots have it, and the segments that nothing names any more are removed. If `edit`
-    /// fails or changes nothing, nothing is written.
+    /// Makes a change: `edit` is given the entries as they are, and what it makes of them is written. When this
+    /// returns, the change survives crashes, snapshots have it, and the segments that nothing names any more are
+    /// removed. If `edit` fails or changes nothing, nothing is written.
     ///
-    /// Segments that are named for the first time must be those of [`PendingSegment`]s that live, and their data must be
-    /// synced; their names need not be.
+    /// Segments that are named for the first time must be those of [`PendingSegment`]s that live, and their data must
+    /// be synced; their names need not be.
     ///
-    /// Other changes wait until this one is made, so `edit` should take no time, and may not call `commit`, which would wait
-    /// for itself.
+    /// Other changes wait until this one is made, so `edit` should take no time, and may not call `commit`, which would
+    /// wait for itself.
     ///
     /// # Errors
-    /// What `edit` says; an edit that cannot be kept; failures of the medium. All leave the catalog as it was, and it can be
-    /// tried again; but after [`CatalogError::InDoubt`] changes are [`Refused`](CatalogError::Refused) until the catalog is
-    /// opened again.
+    /// What `edit` says; an edit that cannot be kept; failures of the medium. All leave the catalog as it was, and it
+    /// can be tried again; but after [`CatalogError::InDoubt`] changes are [`Refused`](CatalogError::Refused) until the
+    /// catalog is opened again.
     pub fn commit<R, E: From<CatalogError>>(&self, edit: impl FnOnce(&mut Manifest) -> Result<R, E>) -> Result<R, E> {
         let _turn = self.shared.turn();
         self.shared.require_changeable()?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::shared::Shared;
 
-/// The right to write one segment under a name that is given once. No other change touches its file. When it is dropped, the
-/// file is removed, unless a change has been made that names it, or may have been made.
+/// The right to write one segment under a name that is given once. No other change touches its file. When it is
+/// dropped, the file is removed, unless a change has been made that names it, or may have been made.
 ///
 /// Keep it until the change is made: from the moment it is dropped no change may name it.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
-//! What a catalog and the segments in the making have in common: the published manifest, which files may not be removed, and
-//! the way from one manifest to the next.
+//! What a catalog and the segments in the making have in common: the published manifest, which files may not be
+//! removed, and the way from one manifest to the next.
 //!
 //! **Invariants**
 //! - A file that the manifest on disk may name is never removed; nor one that is being written.
-//! - A number is given as a name only after a manifest that counts it as taken is safe. So a segment without a manifest, or
-//!   with one that does not know its number, can only be the work of somebody who moved files.
-//! - What is published is safe. After a failure that leaves open which manifest is safe, nothing is written or removed any
-//!   more.
+//! - A number is given as a name only after a manifest that counts it as taken is safe. So a segment without a
+//!   manifest, or with one that does not know its number, can only be the work of somebody who moved files.
+//! - What is published is safe. After a failure that leaves open which manifest is safe, nothing is written or removed
+//!   any more.
 //!
-//! **Concurrency**: `turn` is held from reading the published manifest to publishing its successor, `files` while something is
-//! written; always in this order. `published` is held for moments, so that readers wait for no I/O.
+//! **Concurrency**: `turn` is held from reading the published manifest to publishing its successor, `files` while
+//! something is written; always in this order. `published` is held for moments, so that readers wait for no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -20,8 +20,8 @@ use super::segment_names::name_of;
 use super::{CatalogError, Manifest, manifest_file};
 use crate::SegmentInfo;
 
-/// How many numbers a manifest takes at once. The last ones that a process took are lost when it ends, which costs nothing;
-/// a manifest must be written for the first load of a process, and for every so many segments.
+/// How many numbers a manifest takes at once. The last ones that a process took are lost when it ends, which costs
+/// nothing; a manifest must be written for the first load of a process, and for every so many segments.
 const RESERVED_COUNT: u64 = 1024;
 
 #[derive(Debug)]
@@ -122,7 +122,8 @@ impl Shared {
         }
     }
 
-    /// Whether the file is there or not, nobody names it. What cannot be removed now is when the database is opened next.
+    /// Whether the file is there or not, nobody names it. What cannot be removed now is when the database is opened
+    /// next.
     fn remove(&self, name: &str) {
         let _ = self.medium.remove(name);
     }

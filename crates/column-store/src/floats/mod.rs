@@ -1,19 +1,20 @@
 //! Decimal floats: floating-point numbers that were decimals, as whole numbers over a power of ten.
 //!
-//! **Owns**: the choice of the power, scaling and its reverse, exceptions. **Does not own**: the whole numbers (`integers`).
+//! **Owns**: the choice of the power, scaling and its reverse, exceptions. **Does not own**: the whole numbers
+//! (`integers`).
 //!
-//! **Invariants**: a value is scaled only if the quotient gives back its very bits; zeros with a sign, NaNs, infinities and
-//! whatever has too many digits are exceptions. Powers up to 10^22 are exact in 64 bits.
+//! **Invariants**: a value is scaled only if the quotient gives back its very bits; zeros with a sign, NaNs, infinities
+//! and whatever has too many digits are exceptions. Powers up to 10^22 are exact in 64 bits.
 //!
 //! **Concurrency**: plain functions and views.
 //!
-//! Sections 4 and 5 beside the whole numbers: the index of the first exception of each mini-block and the number of exceptions
-//! (4 bytes each), then the exceptions' places in their mini-blocks (2 bytes each); the exceptions' bits.
+//! Sections 4 and 5 beside the whole numbers: the index of the first exception of each mini-block and the number of
+//! exceptions (4 bytes each), then the exceptions' places in their mini-blocks (2 bytes each); the exceptions' bits.
 //!
-//! **Paper**: Afroozeh, Kuffó and Boncz, "ALP: Adaptive Lossless floating-Point Compression" (SIGMOD 2024), §3.1. Deviations:
-//! the whole number is divided by the power, not multiplied by an inexact inverse, so that every decimal of up to 15 digits
-//! comes back, which needs no second exponent; one power for a page, from a sample; floats that are no decimals are left to the
-//! other encodings (no ALP_rd).
+//! **Paper**: Afroozeh, Kuffó and Boncz, "ALP: Adaptive Lossless floating-Point Compression" (SIGMOD 2024), §3.1.
+//! Deviations: the whole number is divided by the power, not multiplied by an inexact inverse, so that every decimal of
+//! up to 15 digits comes back, which needs no second exponent; one power for a page, from a sample; floats that are no
+//! decimals are left to the other encodings (no ALP_rd).
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
@@ -121,7 +122,8 @@ pub(crate) struct ScaledFloats {
     pub(crate) exceptions: Vec<u8>,
 }
 
-/// Scales floats given as bits (not empty); `None` if a sample has a greater share of exceptions than `most_exceptions`.
+/// Scales floats given as bits (not empty); `None` if a sample has a greater share of exceptions than
+/// `most_exceptions`.
 pub(crate) fn scale<F: Float>(patterns: &[u64], most_exceptions: f64) -> Option<ScaledFloats> {
     let exponent = best_exponent::<F>(patterns, most_exceptions)?;
     let power = POWERS[exponent];
@@ -246,7 +248,8 @@ impl<'a> DecimalFloats<'a> {
         POWERS[self.exponent]
     }
 
-    /// The exceptions of mini-block `index`: where each is in it, and its bits. A mini-block that is not there has none.
+    /// The exceptions of mini-block `index`: where each is in it, and its bits. A mini-block that is not there has
+    /// none.
     pub fn exceptions(&self, index: usize) -> impl Iterator<Item = (usize, u64)> {
         let bytes_each = self.exceptions.len().checked_div(self.places.len()).unwrap_or(0);
         self.of_block(index).map(move |exception| {

@@ -1,18 +1,19 @@
-//! Delta: of each mini-block the first value, the least step from one value to the next, and what each step is more, packed.
+//! Delta: of each mini-block the first value, the least step from one value to the next, and what each step is more,
+//! packed.
 //!
-//! Sections: the first values and the least steps (8 bytes each for each mini-block, in turn), then the offsets of packed
-//! mini-blocks; the packed mini-blocks, in which the first value of each is a zero; nothing.
+//! Sections: the first values and the least steps (8 bytes each for each mini-block, in turn), then the offsets of
+//! packed mini-blocks; the packed mini-blocks, in which the first value of each is a zero; nothing.
 //!
-//! The least step is subtracted rather than steps written zigzag, so that rising and falling values with steps of any size take
-//! the bits of the steps' spread alone: an arithmetic sequence takes none.
+//! The least step is subtracted rather than steps written zigzag, so that rising and falling values with steps of any
+//! size take the bits of the steps' spread alone: an arithmetic sequence takes none.
 
 use super::frame_of_reference::frame;
 use super::{INTEGER_SECTIONS, Native, PackedOffsets, Section, mini_block_count, push_offset};
 use crate::bit_packing::{WithUnpacked, pack, width_of};
 use crate::{MINI_BLOCK_VALUES, PackedBits, PageError, Word};
 
-/// The steps of a mini-block, in as many of `steps` as it has, and the least of them and their spread; both 0 if it has one
-/// value.
+/// The steps of a mini-block, in as many of `steps` as it has, and the least of them and their spread; both 0 if it has
+/// one value.
 pub(super) fn steps<'s>(block: &[u64], steps: &'s mut [u64; MINI_BLOCK_VALUES]) -> (&'s mut [u64], u64, u64) {
     let steps = &mut steps[..block.len().saturating_sub(1)];
     for (step, pair) in steps.iter_mut().zip(block.array_windows::<2>()) {
@@ -72,8 +73,8 @@ impl<'a> Deltas<'a> {
         Some(u64::from_le_bytes(*start))
     }
 
-    /// The least step and the steps' excesses of mini-block `index`: each value is its neighbour's plus the step plus the
-    /// excess, modulo 2^64. `None` if there is no such mini-block.
+    /// The least step and the steps' excesses of mini-block `index`: each value is its neighbour's plus the step plus
+    /// the excess, modulo 2^64. `None` if there is no such mini-block.
     pub fn steps(&self, index: usize) -> Option<(u64, PackedBits<'a>)> {
         let step = self.starts.get(index)?.last_chunk()?;
         Some((u64::from_le_bytes(*step), self.offsets.bits(self.packed, index)))

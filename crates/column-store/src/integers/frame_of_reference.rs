@@ -1,6 +1,7 @@
 //! Frame of reference: of each mini-block the least value, and the differences to it packed.
 //!
-//! Sections: the bases (8 bytes for each mini-block), then the offsets of packed mini-blocks; the packed mini-blocks; nothing.
+//! Sections: the bases (8 bytes for each mini-block), then the offsets of packed mini-blocks; the packed mini-blocks;
+//! nothing.
 
 use super::{INTEGER_SECTIONS, Native, PackedOffsets, Section, mini_block_count, push_offset, sign_flip};
 use crate::bit_packing::{WithUnpacked, pack, width_of};

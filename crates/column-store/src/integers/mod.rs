@@ -1,12 +1,14 @@
-//! Runs of whole numbers, in one of three encodings: a page's values, or what stands for them (codes, starts, scaled floats).
+//! Runs of whole numbers, in one of three encodings: a page's values, or what stands for them (codes, starts, scaled
+//! floats).
 //!
-//! **Owns**: the three sections of a run of integers, reading and writing them, the bytes that each encoding would take.
+//! **Owns**: the three sections of a run of integers, reading and writing them, the bytes that each encoding would
+//! take.
 //!
-//! **Does not own**: what the numbers mean. All are 64-bit patterns here, signed ones sign-extended, and arithmetic wraps: only
-//! the search for the least value must know the order.
+//! **Does not own**: what the numbers mean. All are 64-bit patterns here, signed ones sign-extended, and arithmetic
+//! wraps: only the search for the least value must know the order.
 //!
-//! **Invariants**: a view that could be opened decodes any of its mini-blocks without a further check and without an error;
-//! every mini-block decodes without the others.
+//! **Invariants**: a view that could be opened decodes any of its mini-blocks without a further check and without an
+//! error; every mini-block decodes without the others.
 //!
 //! **Concurrency**: plain functions and views.
 //!
@@ -87,9 +89,9 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// Decodes mini-block `index` into `values`, the low bits of each number where `N` is narrower. If `values` has room for
-    /// more than the mini-block's, the rest mean nothing; if for fewer, it gets the first ones. Without such a mini-block
-    /// nothing is written.
+    /// Decodes mini-block `index` into `values`, the low bits of each number where `N` is narrower. If `values` has
+    /// room for more than the mini-block's, the rest mean nothing; if for fewer, it gets the first ones. Without such a
+    /// mini-block nothing is written.
     pub fn decode<N: Native>(&self, index: usize, values: &mut [N]) {
         match self {
             Self::FrameOfReference(frames) => frames.decode(index, values),
@@ -122,8 +124,8 @@ fn sign_flip(signed: bool) -> u64 {
     if signed { 1 << 63 } else { 0 }
 }
 
-/// The offsets of packed mini-blocks in units of 128 bytes, one more than there are mini-blocks; the difference of two is the
-/// width of the mini-block between them.
+/// The offsets of packed mini-blocks in units of 128 bytes, one more than there are mini-blocks; the difference of two
+/// is the width of the mini-block between them.
 #[derive(Debug, Clone, Copy)]
 struct PackedOffsets<'a>(&'a [[u8; 4]]);
 

@@ -1,8 +1,8 @@
 //! Run-length: each run of equal values once, with its end. Runs end with their mini-block.
 //!
-//! Sections: the page's least value (8 bytes), then the index of the first run of each mini-block and the number of all runs (4
-//! bytes each); the runs' ends, counted from the start of their mini-block (2 bytes each); the runs' values less the page's
-//! least, in 1, 2, 4 or 8 bytes each, whichever holds all.
+//! Sections: the page's least value (8 bytes), then the index of the first run of each mini-block and the number of all
+//! runs (4 bytes each); the runs' ends, counted from the start of their mini-block (2 bytes each); the runs' values
+//! less the page's least, in 1, 2, 4 or 8 bytes each, whichever holds all.
 
 use std::ops::Range;
 
@@ -113,8 +113,8 @@ impl<'a> Runs<'a> {
         self.ends.len()
     }
 
-    /// The runs of mini-block `index`: where each ends, counted from the mini-block's start, and its value as a 64-bit pattern.
-    /// A mini-block that is not there has none.
+    /// The runs of mini-block `index`: where each ends, counted from the mini-block's start, and its value as a 64-bit
+    /// pattern. A mini-block that is not there has none.
     pub fn runs(&self, index: usize) -> impl Iterator<Item = (usize, u64)> {
         self.of_block(index).map(|run| {
             let end = usize::from(u16::from_le_bytes(self.ends[run]));

@@ -30,8 +30,8 @@ impl Page<'_> {
     /// The values of some mini-blocks as an array of `data_type`. It owns its buffers.
     ///
     /// # Errors
-    /// Mini-blocks that are not there, a type that is stored otherwise, texts of more than 2 GiB together, or damage that the
-    /// checksum cannot have seen (codes outside the dictionary, text that is not UTF-8).
+    /// Mini-blocks that are not there, a type that is stored otherwise, texts of more than 2 GiB together, or damage
+    /// that the checksum cannot have seen (codes outside the dictionary, text that is not UTF-8).
     pub fn decode_range(&self, mini_blocks: Range<usize>, data_type: &DataType) -> Result<ArrayRef, PageError> {
         if PhysicalType::of(data_type) != Some(self.physical_type()) {
             let page = self.physical_type().name();

@@ -44,11 +44,12 @@ pub(super) enum Values<'a> {
     Texts(TextValues<'a>),
 }
 
-/// Appends the values of `array` to `page` as one page, in the encoding that costs least (`placement`'s `column_encoding`).
+/// Appends the values of `array` to `page` as one page, in the encoding that costs least (`placement`'s
+/// `column_encoding`).
 ///
 /// # Errors
-/// A type that pages cannot hold, no values or more than [`MAX_PAGE_VALUES`], or a page of more than 4 GiB. `page` is as it
-/// was.
+/// A type that pages cannot hold, no values or more than [`MAX_PAGE_VALUES`], or a page of more than 4 GiB. `page` is
+/// as it was.
 pub fn encode(array: &dyn Array, page: &mut Vec<u8>) -> Result<PageSummary, PageError> {
     Source::of(array)?.write(None, page)
 }
@@ -56,7 +57,8 @@ pub fn encode(array: &dyn Array, page: &mut Vec<u8>) -> Result<PageSummary, Page
 /// Like [`encode`], in a given encoding: for comparisons, and for who knows more than the values say.
 ///
 /// # Errors
-/// As [`encode`]; [`PageError::NotApplicable`] if the values cannot be written so. Those that are all NULL are always constant.
+/// As [`encode`]; [`PageError::NotApplicable`] if the values cannot be written so. Those that are all NULL are always
+/// constant.
 pub fn encode_as(array: &dyn Array, encoding: Encoding, page: &mut Vec<u8>) -> Result<PageSummary, PageError> {
     Source::of(array)?.write(Some(encoding), page)
 }

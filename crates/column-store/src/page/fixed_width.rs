@@ -14,8 +14,8 @@ use crate::integers::{self, IntegerStatistics};
 pub(super) const INTEGER_ENCODINGS: [IntegerEncoding; 3] =
     [IntegerEncoding::FrameOfReference, IntegerEncoding::RunLength, IntegerEncoding::Delta];
 
-/// The values with each NULL replaced by the value before it (the leading ones by the first), so that NULLs cost no encoding
-/// anything. There is a value that is not NULL.
+/// The values with each NULL replaced by the value before it (the leading ones by the first), so that NULLs cost no
+/// encoding anything. There is a value that is not NULL.
 pub(super) fn filled<N: Copy, T: Copy>(values: &[N], nulls: Option<&NullBuffer>, to: impl Fn(N) -> T) -> Vec<T> {
     let Some(nulls) = nulls else { return values.iter().map(|value| to(*value)).collect() };
     let first = nulls.valid_indices().next().unwrap_or(0);

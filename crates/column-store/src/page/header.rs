@@ -4,8 +4,8 @@
 //!
 //! **Does not own**: what the sections hold (each encoding checks its own).
 //!
-//! **Invariants**: a header that was read describes sections that lie within the page's bytes, one behind the other. Every byte
-//! of a page is compared with what it must be (magic, version, header length) or is under the checksum.
+//! **Invariants**: a header that was read describes sections that lie within the page's bytes, one behind the other.
+//! Every byte of a page is compared with what it must be (magic, version, header length) or is under the checksum.
 //!
 //! **Concurrency**: plain values.
 

@@ -4,8 +4,9 @@
 //!
 //! **Does not own**: the parts of each encoding (`integers`, `floats`, `texts`).
 //!
-//! **Invariants**: a page that could be opened has well-formed sections: what is left to fail when it is decoded are codes
-//! outside its dictionary, texts whose starts fall, unknown symbols, and text that is not UTF-8; these are errors too.
+//! **Invariants**: a page that could be opened has well-formed sections: what is left to fail when it is decoded are
+//! codes outside its dictionary, texts whose starts fall, unknown symbols, and text that is not UTF-8; these are errors
+//! too.
 //!
 //! **Concurrency**: a [`Page`] is `Copy`-cheap, immutable and shared freely.
 
@@ -91,8 +92,8 @@ impl<'a> Page<'a> {
         Self::open_checked(bytes, true)
     }
 
-    /// Like [`Page::open`] for bytes whose checksum was found right before, by [`Page::open`], and which cannot have changed
-    /// since: it is not computed again. Everything else is checked as ever.
+    /// Like [`Page::open`] for bytes whose checksum was found right before, by [`Page::open`], and which cannot have
+    /// changed since: it is not computed again. Everything else is checked as ever.
     ///
     /// # Errors
     /// As [`Page::open`].

@@ -1,7 +1,7 @@
 //! How the values of a column are stored, whatever they mean: dates are integers, texts of all kinds are bytes.
 //!
-//! **Owns**: the mapping from Arrow's types, and the codes in the header. **Does not own**: the column's full type (unit, time
-//! zone, precision and scale), which the table's schema knows and which who decodes a page names.
+//! **Owns**: the mapping from Arrow's types, and the codes in the header. **Does not own**: the column's full type
+//! (unit, time zone, precision and scale), which the table's schema knows and which who decodes a page names.
 //!
 //! **Concurrency**: plain values.
 

@@ -81,8 +81,8 @@ impl<'a, 't> Plan<'a, 't> {
         self.bounds.0 == self.bounds.1
     }
 
-    /// Whether a table of symbols is worth the search: not for what is shorter than the table, and not where a dictionary
-    /// leaves little to gain.
+    /// Whether a table of symbols is worth the search: not for what is shorter than the table, and not where a
+    /// dictionary leaves little to gain.
     fn may_gain_by_symbols(&self) -> bool {
         let dictionary_bytes: usize =
             self.dictionary.iter().map(|dictionary| dictionary.size_bytes(IntegerEncoding::FrameOfReference)).sum();

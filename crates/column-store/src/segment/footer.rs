@@ -2,9 +2,9 @@
 //!
 //! **Owns**: `docs/formats/column-segments.md` from the footer on. **Does not own**: reading it from a file (`reader`).
 //!
-//! **Invariants**: every byte from the footer's start to the file's end is compared with what it must be or is under the
-//! checksum. What is read takes memory in proportion to the bytes that are there, whatever they say, and what was read describes
-//! pages that lie one behind the other from the file's start to the footer's.
+//! **Invariants**: every byte from the footer's start to the file's end is compared with what it must be or is under
+//! the checksum. What is read takes memory in proportion to the bytes that are there, whatever they say, and what was
+//! read describes pages that lie one behind the other from the file's start to the footer's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ const MAGIC_AT: usize = 60;
 const ENTRY_BYTES: usize = 72;
 /// The least that a column takes: flags and the lengths of name, type and metadata.
 const LEAST_COLUMN_BYTES: usize = 13;
-/// Longest spelling of a type, most of which a time zone can take. The parser of types calls itself for nested ones: this is
-/// the bound of that, too.
+/// Longest spelling of a type, most of which a time zone can take. The parser of types calls itself for nested ones:
+/// this is the bound of that, too.
 const MAX_TYPE_TEXT_BYTES: usize = 256;
 /// Longest name or piece of metadata.
 const MAX_TEXT_BYTES: usize = 16 << 20;

@@ -1,20 +1,20 @@
 //! Segments: the immutable files that a column table consists of.
 //!
-//! **Owns**: what the bytes of a segment are (`docs/formats/column-segments.md`): row groups one behind the other, of each one
-//! page for each column, and a footer that says where they lie and what is in them; writing a segment, opening one, and telling
-//! whether bytes that somebody read are the page that belongs there.
+//! **Owns**: what the bytes of a segment are (`docs/formats/column-segments.md`): row groups one behind the other, of
+//! each one page for each column, and a footer that says where they lie and what is in them; writing a segment, opening
+//! one, and telling whether bytes that somebody read are the page that belongs there.
 //!
-//! **Does not own**: reading pages (whoever has the memory for them does), which segments a table has and when one may be
-//! removed (its manifest's to say), the pages themselves (`page`).
+//! **Does not own**: reading pages (whoever has the memory for them does), which segments a table has and when one may
+//! be removed (its manifest's to say), the pages themselves (`page`).
 //!
 //! **Invariants**
-//! - Pages start at multiples of [`PAGE_ALIGNMENT_BYTES`], in the order of the columns, and so does the footer; the file's length
-//!   is such a multiple. Nothing is written twice, and nothing that was written is read back.
+//! - Pages start at multiples of [`PAGE_ALIGNMENT_BYTES`], in the order of the columns, and so does the footer; the
+//!   file's length is such a multiple. Nothing is written twice, and nothing that was written is read back.
 //! - A [`Segment`] that could be opened has the footer that was written with the [`SegmentInfo`] it was opened by.
 //! - A page that was checked is, bit by bit, the page that was written to its place: the footer keeps its checksum.
 //!
-//! **Concurrency**: a writer belongs to one thread at a time; an [`EncodedRowGroup`] is made in any thread. A [`Segment`] does
-//! not change and is shared freely.
+//! **Concurrency**: a writer belongs to one thread at a time; an [`EncodedRowGroup`] is made in any thread. A
+//! [`Segment`] does not change and is shared freely.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -65,8 +65,8 @@ pub use writer::SegmentWriter;
 
 use arrow::datatypes::Schema;
 
-/// Rows of a full row group: as many as make pages of the commonest columns (1 to 4 bytes a value) a read of a megabyte or
-/// less, and zone maps of some use. A quarter of [`MAX_PAGE_VALUES`](crate::MAX_PAGE_VALUES), which is the limit.
+/// Rows of a full row group: as many as make pages of the commonest columns (1 to 4 bytes a value) a read of a megabyte
+/// or less, and zone maps of some use. A quarter of [`MAX_PAGE_VALUES`](crate::MAX_PAGE_VALUES), which is the limit.
 pub const ROW_GROUP_ROWS: usize = 1 << 18;
 
 /// Pages start at multiples of this, so that they can be read past the operating system's page cache.

@@ -9,8 +9,8 @@ use super::footer::{CHECKSUM_AT, Footer, ROW_COUNT_AT, TRAILER_BYTES, Trailer, d
 use super::{PAGE_ALIGNMENT_BYTES, SegmentError, SegmentInfo, schema_text};
 use crate::{Page, PhysicalType};
 
-/// A segment whose footer is in memory. Its pages are read by whoever wants them, from [`Segment::file`] at the places that
-/// [`Segment::row_groups`] name.
+/// A segment whose footer is in memory. Its pages are read by whoever wants them, from [`Segment::file`] at the places
+/// that [`Segment::row_groups`] name.
 #[derive(Debug)]
 pub struct Segment {
     info: SegmentInfo,
@@ -20,12 +20,13 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Opens a segment and reads its footer. `info` is what [`SegmentWriter::finish`](super::SegmentWriter::finish) returned,
-    /// and `expected` the table's columns: names, types and whether they have NULLs must be the same, metadata need not.
+    /// Opens a segment and reads its footer. `info` is what [`SegmentWriter::finish`](super::SegmentWriter::finish)
+    /// returned, and `expected` the table's columns: names, types and whether they have NULLs must be the same,
+    /// metadata need not.
     ///
     /// # Errors
-    /// Failures of the medium; a file that is missing, of another length, damaged, no segment, another segment than the one that
-    /// `info` tells of, of a newer version, or with other columns.
+    /// Failures of the medium; a file that is missing, of another length, damaged, no segment, another segment than the
+    /// one that `info` tells of, of a newer version, or with other columns.
     pub fn open(medium: &dyn Medium, info: &SegmentInfo, expected: &SchemaRef) -> Result<Self, SegmentError> {
         let file = medium.open(&info.name)?;
         let file_bytes = medium.size_bytes(&file)?;
@@ -116,8 +117,8 @@ impl Segment {
         (row < self.row_count()).then(|| self.row_groups.partition_point(|row_group| row_group.first_row <= row) - 1)
     }
 
-    /// Opens the page of a column that `bytes` are, as they were read from its place; they may go on with the padding. Verifies
-    /// the checksum and that it is the page that was written there.
+    /// Opens the page of a column that `bytes` are, as they were read from its place; they may go on with the padding.
+    /// Verifies the checksum and that it is the page that was written there.
     ///
     /// # Errors
     /// The bytes are damaged or another page's; there is no such row group or column.
@@ -125,8 +126,8 @@ impl Segment {
         self.open_as(row_group, column, bytes, true)
     }
 
-    /// As [`Segment::check_page`] for bytes that it was called with before and that cannot have changed since: the checksum is not
-    /// computed again, but must still be the one in the footer.
+    /// As [`Segment::check_page`] for bytes that it was called with before and that cannot have changed since: the
+    /// checksum is not computed again, but must still be the one in the footer.
     ///
     /// # Errors
     /// As [`Segment::check_page`].

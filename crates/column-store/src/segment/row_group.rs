@@ -28,13 +28,13 @@ pub(super) struct EncodedPage {
 }
 
 impl EncodedRowGroup {
-    /// Lays the batches' rows together and encodes each column of them. The batches must have the columns of `schema` in its
-    /// order, by type; their own names are not looked at. Takes the decoded values of one column and the pages of all as
-    /// memory, besides the batches.
+    /// Lays the batches' rows together and encodes each column of them. The batches must have the columns of `schema`
+    /// in its order, by type; their own names are not looked at. Takes the decoded values of one column and the pages
+    /// of all as memory, besides the batches.
     ///
     /// # Errors
-    /// No columns, a type that cannot be stored, batches with other columns, NULLs where `schema` has none; no rows or more than
-    /// [`MAX_PAGE_VALUES`]; texts of more than 2 GiB in a column.
+    /// No columns, a type that cannot be stored, batches with other columns, NULLs where `schema` has none; no rows or
+    /// more than [`MAX_PAGE_VALUES`]; texts of more than 2 GiB in a column.
     pub fn encode(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, SegmentError> {
         require_columns(schema)?;
         for batch in batches {

@@ -7,8 +7,8 @@ use arrow::datatypes::{
 
 use super::ROW_GROUP_ROWS;
 
-/// Most bytes of texts and binaries in a row group of more than one row, so that a table of long texts takes no more memory than
-/// this at once and its pages stay far below what an array can hold (2 GiB).
+/// Most bytes of texts and binaries in a row group of more than one row, so that a table of long texts takes no more
+/// memory than this at once and its pages stay far below what an array can hold (2 GiB).
 pub const ROW_GROUP_TEXT_BYTES: usize = 256 << 20;
 
 /// Gathers batches until they make a row group. Cutting copies nothing.

@@ -13,8 +13,8 @@ use super::{PAGE_ALIGNMENT_BYTES, SegmentError, SegmentInfo, schema_text};
 /// Bytes of one write: long enough that a device's bandwidth and not its latency counts.
 const WRITE_BYTES: usize = 2 << 20;
 
-/// Writes one segment. Nothing of it is to be read before [`SegmentWriter::finish`]; a writer that is dropped before removes
-/// the file. Memory: one piece of 2 MiB, and 80 to 200 bytes a page for the footer.
+/// Writes one segment. Nothing of it is to be read before [`SegmentWriter::finish`]; a writer that is dropped before
+/// removes the file. Memory: one piece of 2 MiB, and 80 to 200 bytes a page for the footer.
 #[derive(Debug)]
 pub struct SegmentWriter {
     medium: Arc<dyn Medium>,
@@ -38,12 +38,12 @@ enum State {
 }
 
 impl SegmentWriter {
-    /// Makes a new file for a segment of a table with these columns. Names may be there more than once: columns are known by
-    /// their places.
+    /// Makes a new file for a segment of a table with these columns. Names may be there more than once: columns are
+    /// known by their places.
     ///
     /// # Errors
-    /// The name exists; there are no columns, or some that cannot be stored ([`supports`](super::supports)); failures of the
-    /// medium.
+    /// The name exists; there are no columns, or some that cannot be stored ([`supports`](super::supports)); failures
+    /// of the medium.
     pub fn create(medium: Arc<dyn Medium>, name: &str, schema: SchemaRef) -> Result<Self, SegmentError> {
         require_columns(&schema)?;
         require_spelling(&schema)?;

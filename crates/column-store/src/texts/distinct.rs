@@ -6,8 +6,8 @@ use super::Text;
 
 /// Values after which a column that hardly repeats is given up.
 const TRIAL_VALUES: usize = 4096;
-/// Slots looked at for each value, on average, after which texts whose hashes collide are given up: random ones need less than
-/// two.
+/// Slots looked at for each value, on average, after which texts whose hashes collide are given up: random ones need
+/// less than two.
 const MOST_STEPS: usize = 16;
 const EMPTY: u32 = u32::MAX;
 
@@ -87,8 +87,8 @@ impl Table {
 }
 
 impl<'t> DistinctTexts<'t> {
-    /// `None` if more than `limit` texts are distinct, or, without `persist`, if the first thousands hardly repeat or hashes
-    /// collide too often.
+    /// `None` if more than `limit` texts are distinct, or, without `persist`, if the first thousands hardly repeat or
+    /// hashes collide too often.
     pub(crate) fn of(texts: impl Iterator<Item = Text<'t>>, limit: usize, persist: bool) -> Option<Self> {
         let mut distinct = Self { texts: Vec::new(), places: Vec::with_capacity(texts.size_hint().0) };
         let mut table = Table::with_slots(1024);

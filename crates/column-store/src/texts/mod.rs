@@ -1,10 +1,10 @@
 //! Texts and binaries: plain, by a sorted dictionary, or in symbols.
 //!
-//! **Owns**: where texts start (a run of integers, delta-encoded, so that a start costs the bits of the texts' lengths), their
-//! bytes, dictionaries. **Does not own**: whether text is UTF-8, which the array made of it checks.
+//! **Owns**: where texts start (a run of integers, delta-encoded, so that a start costs the bits of the texts'
+//! lengths), their bytes, dictionaries. **Does not own**: whether text is UTF-8, which the array made of it checks.
 //!
-//! **Invariants**: texts lie one behind the other in the order of the values; a mini-block's texts end where the next one's
-//! start.
+//! **Invariants**: texts lie one behind the other in the order of the values; a mini-block's texts end where the next
+//! one's start.
 //!
 //! **Concurrency**: plain functions and views.
 

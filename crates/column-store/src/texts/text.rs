@@ -10,8 +10,8 @@ const HEAD_BYTES: usize = size_of::<u128>();
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'t> {
     bytes: &'t [u8],
-    /// The first 16 bytes, the first one lowest; zeros behind the end. Texts of up to 16 bytes are equal if their heads and
-    /// lengths are.
+    /// The first 16 bytes, the first one lowest; zeros behind the end. Texts of up to 16 bytes are equal if their heads
+    /// and lengths are.
     head: u128,
 }
 

@@ -75,8 +75,8 @@ impl<'t> TextValues<'t> {
         }
     }
 
-    /// The texts with each NULL replaced by the one before it, the leading ones by the first, so that NULLs cost no encoding
-    /// anything.
+    /// The texts with each NULL replaced by the one before it, the leading ones by the first, so that NULLs cost no
+    /// encoding anything.
     pub(crate) fn filled(&self) -> impl Iterator<Item = Text<'t>> {
         let first = self.nulls.and_then(|nulls| nulls.valid_indices().next()).unwrap_or(0);
         let mut last = self.text(first);

@@ -3,8 +3,8 @@
 use thermocline_column_store::Manifest;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Any bytes are an error or a manifest that is written as the same bytes; so are any bytes below a line 1 that fits them:
-/// returns whether these are a manifest.
+/// Any bytes are an error or a manifest that is written as the same bytes; so are any bytes below a line 1 that fits
+/// them: returns whether these are a manifest.
 pub fn run(input: &[u8]) -> bool {
     compare(input);
     let head = format!("thermocline-manifest 1 {} {:016x}\n", input.len(), xxh3_64(input));

@@ -23,8 +23,8 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-/// Any bytes with a right checksum of the footer are a segment that is consistent or an error; its pages are what the footer
-/// says or errors.
+/// Any bytes with a right checksum of the footer are a segment that is consistent or an error; its pages are what the
+/// footer says or errors.
 pub fn run(input: &[u8]) {
     let mut bytes = input.to_vec();
     bytes.truncate(bytes.len() / PAGE_ALIGNMENT_BYTES * PAGE_ALIGNMENT_BYTES);

@@ -1,8 +1,8 @@
 //! Tables as `information_schema` lists them: by what is known of them, whether or not they can be read now.
 //!
-//! One view whose table was dropped, or one file that is gone or damaged, would otherwise be an error of every question about
-//! tables. A column table has the columns that the manifest says; what can no longer be planned has none, and is listed all the
-//! same. Whoever reads it is told what is wrong.
+//! One view whose table was dropped, or one file that is gone or damaged, would otherwise be an error of every question
+//! about tables. A column table has the columns that the manifest says; what can no longer be planned has none, and is
+//! listed all the same. Whoever reads it is told what is wrong.
 
 use std::any::Any;
 use std::sync::Arc;

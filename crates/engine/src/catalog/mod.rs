@@ -1,8 +1,8 @@
 //! The catalog as SQL sees it: whatever catalogs there are, with files resolvable by path in every schema, raw tables
 //! renewed for each statement, the system schema `thermocline`, and `information_schema` (`listed`).
 //!
-//! The wrappers forward everything; DataFusion's own `DynamicFileCatalog` does not (`DROP SCHEMA` fails through it), and
-//! it hides why a path could not be read.
+//! The wrappers forward everything; DataFusion's own `DynamicFileCatalog` does not (`DROP SCHEMA` fails through it),
+//! and it hides why a path could not be read.
 
 pub(crate) mod definitions;
 mod files;
@@ -46,7 +46,8 @@ impl SessionHandle {
 
     /// The session as it is now; `None` while it is being built.
     fn state(&self) -> Option<SessionState> {
-        // Catalogs are asked under this lock too, where another reader must not wait for a writer that waits for the first.
+        // Catalogs are asked under this lock too, where another reader must not wait for a writer that waits for the
+        // first.
         self.0.get().and_then(Weak::upgrade).map(|state| state.read_recursive().clone())
     }
 

@@ -1,5 +1,5 @@
-//! System tables of what a database's folder holds, of the columns of its tables and of Parquet files and what of them is in
-//! memory, and of the pipelines that have read them.
+//! System tables of what a database's folder holds, of the columns of its tables and of Parquet files and what of them
+//! is in memory, and of the pipelines that have read them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -61,7 +61,8 @@ struct Column {
     why: String,
 }
 
-/// The columns of all column tables, and those of the Parquet files that were read lately. Opens tables that are not open.
+/// The columns of all column tables, and those of the Parquet files that were read lately. Opens tables that are not
+/// open.
 pub(super) async fn columns(database: &Arc<Database>) -> Result<RecordBatch> {
     let open = match database.column_tables() {
         Some(tables) => {

@@ -19,8 +19,8 @@ struct Simulated {
     medium: Arc<SimulatedMedium>,
 }
 
-/// A session of the database in `folder`, which may be open for a moment longer than its last session: tasks of a query that
-/// failed hold it too.
+/// A session of the database in `folder`, which may be open for a moment longer than its last session: tasks of a query
+/// that failed hold it too.
 fn open(folder: &Path, medium: &Arc<SimulatedMedium>) -> Result<Session> {
     for _ in 0..500 {
         // One thread, so that operations come in one order.
@@ -94,8 +94,8 @@ fn is_doubtful(error: &Error, story: &str, expected: ErrorKind) -> bool {
     message.starts_with("whether this change is saved is not known")
 }
 
-/// Runs a change with each of its operations failing in turn, until it comes to an end undisturbed. Returns how often it was
-/// in doubt, and how often it failed.
+/// Runs a change with each of its operations failing in turn, until it comes to an end undisturbed. Returns how often
+/// it was in doubt, and how often it failed.
 async fn fail_everywhere(change: &str, fault: Fault, after: &str, kind: ErrorKind) -> (usize, usize) {
     let (mut doubt_count, mut failure_count) = (0, 0);
     for index in 0.. {

@@ -1,5 +1,5 @@
-//! `INSERT INTO` a column table: a further segment, in the table once all rows are written; few rows take those of the last small
-//! segments with them (`merging`).
+//! `INSERT INTO` a column table: a further segment, in the table once all rows are written; few rows take those of the
+//! last small segments with them (`merging`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -110,7 +110,8 @@ impl ColumnSink {
         if !segments.is_empty() {
             let copies = gathered.iter().map(|(batch, _)| Ok(batch.clone())).collect::<Vec<_>>();
             let all = released(tail_rows).chain(stream::iter(copies));
-            // What is wrong with the rows is said when they are added alone; what is wrong with merging is no reason to fail.
+            // What is wrong with the rows is said when they are added alone; what is wrong with merging is no reason to
+            // fail.
             if let Ok(loaded) = self.load(self.stream(all)).await {
                 let merged = loaded.infos();
                 let tail = Tail { segments, rows: Vec::new() };

@@ -1,7 +1,7 @@
 //! Rows into segments: streams are cut into row groups, which are encoded in parallel and written in order.
 //!
-//! Each stream becomes one segment, so that rows that come in order stay in order and lie together. Batches that wait to be
-//! encoded are reserved as query memory; when there is none left, a row group is made of what there is.
+//! Each stream becomes one segment, so that rows that come in order stay in order and lie together. Batches that wait
+//! to be encoded are reserved as query memory; when there is none left, a row group is made of what there is.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -38,8 +38,8 @@ impl LoadedRows {
     }
 }
 
-/// Writes the rows of all streams, which have `schema`. With `threads` threads to use. When it fails, what was written is gone;
-/// dropped, it stops, and whoever is writing just then removes it.
+/// Writes the rows of all streams, which have `schema`. With `threads` threads to use. When it fails, what was written
+/// is gone; dropped, it stops, and whoever is writing just then removes it.
 ///
 /// # Errors
 /// A stream's own; a type that pages cannot hold, a NULL in a column that has none; a disk that is full or fails; not

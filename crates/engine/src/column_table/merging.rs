@@ -1,7 +1,8 @@
-//! Rows of small segments that are written anew together with an insert's, so that many small inserts leave few segments.
+//! Rows of small segments that are written anew together with an insert's, so that many small inserts leave few
+//! segments.
 //!
-//! Which ones is for `placement` to say (`segment_merging`). Merging only saves work later: where the rows find no memory, or
-//! cannot be read, the segments stay as they are, and who asks for them is told what is wrong.
+//! Which ones is for `placement` to say (`segment_merging`). Merging only saves work later: where the rows find no
+//! memory, or cannot be read, the segments stay as they are, and who asks for them is told what is wrong.
 
 use std::ops::Range;
 use std::sync::Arc;

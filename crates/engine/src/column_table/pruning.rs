@@ -1,6 +1,8 @@
-//! Which row groups of a column table can have a row that a query wants, by the least and greatest values of their pages.
+//! Which row groups of a column table can have a row that a query wants, by the least and greatest values of their
+//! pages.
 //!
-//! A row group that is left out is never read. What stays may still have no such row: the filter above the scan decides.
+//! A row group that is left out is never read. What stays may still have no such row: the filter above the scan
+//! decides.
 
 use std::ops::Bound;
 

@@ -1,7 +1,7 @@
 //! The leaf of a physical plan that reads a column table.
 //!
-//! Planning only describes; pages are asked for when the first partition is polled. All partitions of one scan draw row groups
-//! from one queue, so that a slow partition never holds back the others.
+//! Planning only describes; pages are asked for when the first partition is polled. All partitions of one scan draw row
+//! groups from one queue, so that a slow partition never holds back the others.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,9 +1,9 @@
-//! Running a scan of a column table: row groups are claimed by whichever partition polls next, their pages come from the
-//! buffer pool, and are decoded some mini-blocks at a time.
+//! Running a scan of a column table: row groups are claimed by whichever partition polls next, their pages come from
+//! the buffer pool, and are decoded some mini-blocks at a time.
 //!
-//! Pages of the row groups that come next are asked for before anyone claims them, so that the device is kept busy while
-//! what has arrived is worked on. The time that each batch's consumer takes, beside that of decoding, is what the pipeline
-//! would take if all pages were there: it is told to the pool's tuner, row group by row group.
+//! Pages of the row groups that come next are asked for before anyone claims them, so that the device is kept busy
+//! while what has arrived is worked on. The time that each batch's consumer takes, beside that of decoding, is what the
+//! pipeline would take if all pages were there: it is told to the pool's tuner, row group by row group.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, Range};
@@ -33,8 +33,8 @@ use crate::raw_table::listing::external;
 /// Bytes of pages asked for beyond the row groups that are being worked on: a few of the device's longest requests.
 const READ_AHEAD_BYTES: u64 = 8 << 20;
 
-/// Mini-blocks decoded at once: enough that opening a page again costs nothing, few enough that the values of some columns
-/// stay in a core's second cache until they are used.
+/// Mini-blocks decoded at once: enough that opening a page again costs nothing, few enough that the values of some
+/// columns stay in a core's second cache until they are used.
 const DECODED_MINI_BLOCKS: usize = 16;
 
 /// What a query reads of a column table.

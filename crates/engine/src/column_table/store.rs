@@ -1,7 +1,8 @@
-//! The tables that a database's folder holds: the manifest's entries, and the segments of those that were asked for, open.
+//! The tables that a database's folder holds: the manifest's entries, and the segments of those that were asked for,
+//! open.
 //!
-//! A table is opened when a statement first names it, and again when its segments have changed; segments that are in both
-//! stay as they are, with what the pool holds of them. Footers of open segments are counted as query memory.
+//! A table is opened when a statement first names it, and again when its segments have changed; segments that are in
+//! both stay as they are, with what the pool holds of them. Footers of open segments are counted as query memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -197,7 +198,8 @@ impl ColumnTables {
         schemas
     }
 
-    /// A name for a segment, whose file is removed again unless it becomes part of a table. May write: for a blocking thread.
+    /// A name for a segment, whose file is removed again unless it becomes part of a table. May write: for a blocking
+    /// thread.
     ///
     /// # Errors
     /// When the manifest cannot be written.
@@ -212,7 +214,8 @@ impl ColumnTables {
     pub(crate) fn commit<R>(&self, edit: impl FnOnce(&mut Manifest) -> Result<R>) -> Result<R> {
         let result = self.catalog.commit(edit)?;
         let manifest = self.catalog.snapshot();
-        // Closes what has no segment left that is named, so that its room on disk is free; queries that read it keep it.
+        // Closes what has no segment left that is named, so that its room on disk is free; queries that read it keep
+        // it.
         self.open.lock().retain(|name, open| match manifest.entries.get(name) {
             Some(Entry::ColumnTable(table)) => open.shares_with(&table.segments),
             _ => false,
@@ -220,7 +223,8 @@ impl ColumnTables {
         Ok(result)
     }
 
-    /// The column table of that name, with its segments open; `None` if there is none. Reads footers: for a blocking thread.
+    /// The column table of that name, with its segments open; `None` if there is none. Reads footers: for a blocking
+    /// thread.
     ///
     /// # Errors
     /// A segment that is damaged, missing, or cannot be read.

@@ -1,8 +1,9 @@
 //! The lock of a database's folder: for one process that may change it, or for any number that only read.
 //!
-//! It is the system's on a file (`flock`), so that it goes with its holder however that ends. Who may change the folder writes
-//! its number into the file, for the message of who comes next. Readers write nothing: they may lack the permission, and the
-//! file system may be mounted to be read. They are found among the locks that the system tells of, where it does.
+//! It is the system's on a file (`flock`), so that it goes with its holder however that ends. Who may change the folder
+//! writes its number into the file, for the message of who comes next. Readers write nothing: they may lack the
+//! permission, and the file system may be mounted to be read. They are found among the locks that the system tells of,
+//! where it does.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -37,8 +38,8 @@ pub(super) fn for_changes(folder: &Path) -> Result<File> {
     Ok(lock)
 }
 
-/// Locks a folder to read it. `None` where there is no file to lock, as in a copy that leaves it out: nobody has changed such
-/// a folder at this place, and who begins to do so takes files away but never puts others in their place.
+/// Locks a folder to read it. `None` where there is no file to lock, as in a copy that leaves it out: nobody has
+/// changed such a folder at this place, and who begins to do so takes files away but never puts others in their place.
 ///
 /// # Errors
 /// When a process has it open that may change it; when the lock's file cannot be read.
@@ -90,9 +91,9 @@ fn readers(lock: &File) -> String {
     }
 }
 
-/// The processes that hold a lock on a file, once for each, as Linux lists them: `1: FLOCK ADVISORY READ 4711 08:02:393218 0 EOF`,
-/// with the device in hexadecimal digits. Some file systems name another device there than in a file's metadata; then none is
-/// found.
+/// The processes that hold a lock on a file, once for each, as Linux lists them:
+/// `1: FLOCK ADVISORY READ 4711 08:02:393218 0 EOF`, with the device in hexadecimal digits. Some file systems name
+/// another device there than in a file's metadata; then none is found.
 fn holders(locks: &str, file: &Metadata) -> Vec<u32> {
     let device = file.dev();
     let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);

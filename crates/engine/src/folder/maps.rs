@@ -1,10 +1,11 @@
 //! Positional maps as files, one for each raw file and way of reading it.
 //!
-//! **Owns**: their names, how much room they take, and dropping the oldest; a map takes the place of one of another version of
-//! its file. **Does not own**: when one is saved or asked for.
+//! **Owns**: their names, how much room they take, and dropping the oldest; a map takes the place of one of another
+//! version of its file. **Does not own**: when one is saved or asked for.
 //!
-//! A map only saves time, so nothing here fails: what cannot be written is not kept, what cannot be read is not there. Files
-//! are put in place by renaming and are not forced to the disk: one that a power cut tears is refused by its checksum.
+//! A map only saves time, so nothing here fails: what cannot be written is not kept, what cannot be read is not there.
+//! Files are put in place by renaming and are not forced to the disk: one that a power cut tears is refused by its
+//! checksum.
 
 use std::fs::{self, DirEntry};
 use std::io;

@@ -12,9 +12,9 @@
 //!
 //! **Does not own**: what maps are good for (`operator-cache`), their bytes (`raw`); the tables (`column_table`).
 //!
-//! **Invariants**: there is one database, in one process, that may change the folder, or there are any number that read it; these
-//! change nothing, not even what a crash has left. A folder that holds something else is neither written to nor taken for a
-//! database. Maps may be deleted at any time but while it is open: they only save time.
+//! **Invariants**: there is one database, in one process, that may change the folder, or there are any number that read
+//! it; these change nothing, not even what a crash has left. A folder that holds something else is neither written to
+//! nor taken for a database. Maps may be deleted at any time but while it is open: they only save time.
 //!
 //! **Concurrency**: any number of threads.
 
@@ -83,8 +83,8 @@ impl Folder {
     /// Opens the folder to read it beside others who do. Nothing in it is written.
     ///
     /// # Errors
-    /// When there is none, or it holds something else than a database of this format whose making was finished; when it is
-    /// open for changes elsewhere, or can't be read.
+    /// When there is none, or it holds something else than a database of this format whose making was finished; when it
+    /// is open for changes elsewhere, or can't be read.
     pub(crate) fn open_read_only(path: &Path) -> Result<Self> {
         let path = path.canonicalize().map_err(|error| {
             failure(path, "the folder cannot be opened, and is not made where it is to be read alone", &error)
@@ -141,7 +141,8 @@ fn failure(path: &Path, what: &str, error: &io::Error) -> Error {
     Error::new(kind, format!("database '{}': {what}: {error}", path.display()))
 }
 
-/// The version of the database's format; `None` for an empty folder. Refuses what is no database, or one of another format.
+/// The version of the database's format; `None` for an empty folder. Refuses what is no database, or one of another
+/// format.
 fn found_format(path: &Path) -> Result<Option<u32>> {
     let refused = |what: String| Err(Error::input(format!("database '{}': {what}", path.display())));
     let text = match fs::read_to_string(path.join(FORMAT_FILE)) {

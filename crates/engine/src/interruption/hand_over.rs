@@ -17,8 +17,8 @@ thread_local! {
     static STRETCH: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// To be called every now and then by whoever may compute for long inside a poll. The first call of a stretch only starts
-/// to count; once it has lasted, the runtime's other tasks move to a thread of their own, if they have none.
+/// To be called every now and then by whoever may compute for long inside a poll. The first call of a stretch only
+/// starts to count; once it has lasted, the runtime's other tasks move to a thread of their own, if they have none.
 pub(super) fn hand_over_if_long(clock: &dyn Clock) {
     let now_ns = clock.monotonic_ns();
     let (last_ns, since_ns) = STRETCH.get();

@@ -1,17 +1,18 @@
 //! Lets a query with joins be stopped.
 //!
-//! A query is cancelled by dropping its stream: tasks end the next time they return to the runtime. Joins may not return
-//! for minutes. A cross join answers every poll with a batch that costs its scan nothing, so that an aggregate above it
-//! never runs out of the runtime's budget; a join whose condition nothing meets goes through all pairs of rows in one poll.
-//! [`interruptible`] changes the physical plan in two ways:
+//! A query is cancelled by dropping its stream: tasks end the next time they return to the runtime. Joins may not
+//! return for minutes. A cross join answers every poll with a batch that costs its scan nothing, so that an aggregate
+//! above it never runs out of the runtime's budget; a join whose condition nothing meets goes through all pairs of rows
+//! in one poll. [`interruptible`] changes the physical plan in two ways:
 //!
-//! - what a join puts out counts against the budget, and between batches that a join probes with the task returns to the
-//!   runtime ([`returning`]);
+//! - what a join puts out counts against the budget, and between batches that a join probes with the task returns to
+//!   the runtime ([`returning`]);
 //! - a condition that is asked about pairs of rows first asks whether anybody still wants the answer ([`stop_check`]),
 //!   which the root of the plan knows ([`run`]). If the pairs take it long, it also frees the runtime's worker: whoever
 //!   drops the stream may need one ([`hand_over`]).
 //!
-//! Sort-merge joins (off by default) are left as they are. Answers, order and partitions are those of the plan as it was.
+//! Sort-merge joins (off by default) are left as they are. Answers, order and partitions are those of the plan as it
+//! was.
 //!
 //! Concurrency: the only shared state is two atomics a query.
 

@@ -23,8 +23,8 @@ use futures::{Stream, StreamExt};
 pub(super) enum Place {
     /// Above a join: a batch costs a unit of the runtime's budget, as if it were read from outside.
     Output,
-    /// Below a join, where it probes: the task returns between any two batches. The runtime's budget is too coarse here,
-    /// for what a join makes of one batch may take it seconds.
+    /// Below a join, where it probes: the task returns between any two batches. The runtime's budget is too coarse
+    /// here, for what a join makes of one batch may take it seconds.
     ProbeSide,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct ReturningExec {
 }
 
 impl ReturningExec {
-    /// `properties` are the input's. If they are those of the node whose place this takes, to the pointer, then the nodes
-    /// above stay as they are, and so do the filters that they update while they run.
+    /// `properties` are the input's. If they are those of the node whose place this takes, to the pointer, then the
+    /// nodes above stay as they are, and so do the filters that they update while they run.
     pub(super) fn new(input: Arc<dyn ExecutionPlan>, place: Place, properties: Arc<PlanProperties>) -> Self {
         Self { input, place, properties }
     }

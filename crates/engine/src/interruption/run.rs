@@ -50,8 +50,8 @@ impl Drop for Reader {
     }
 }
 
-/// Hands on what its input puts out, which is computed in a task of its own: the reader never waits inside a poll, and can
-/// drop the stream while a join is at work.
+/// Hands on what its input puts out, which is computed in a task of its own: the reader never waits inside a poll, and
+/// can drop the stream while a join is at work.
 #[derive(Debug)]
 pub(super) struct RunExec {
     input: Arc<dyn ExecutionPlan>,

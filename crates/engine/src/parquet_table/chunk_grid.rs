@@ -1,13 +1,13 @@
 //! A Parquet file as pages of the buffer pool: pieces of its column chunks, numbered in the order of the file.
 //!
-//! Owns: which bytes are which page, and of which column. A chunk is cut into blocks of [`BLOCK_BYTES`] from its first byte on,
-//! the last one shorter; so is what lies between chunks (bloom filters, indexes, the footer), which is of no column. So any
-//! range that a reader asks for, a whole chunk or the few data pages that a page index leaves of it, is that of some blocks, and
-//! what is read beyond it is less than two of them. Data pages would fit exactly, but are not known without a page index, and there
-//! are writers that make them a few bytes or many megabytes long.
+//! Owns: which bytes are which page, and of which column. A chunk is cut into blocks of [`BLOCK_BYTES`] from its first
+//! byte on, the last one shorter; so is what lies between chunks (bloom filters, indexes, the footer), which is of no
+//! column. So any range that a reader asks for, a whole chunk or the few data pages that a page index leaves of it, is
+//! that of some blocks, and what is read beyond it is less than two of them. Data pages would fit exactly, but are not
+//! known without a page index, and there are writers that make them a few bytes or many megabytes long.
 //!
-//! Invariants: every byte of the file is in one page, and pages of one column hold nothing of another. Neighbouring full blocks
-//! are neighbours in the pool's memory too, so that they are read together.
+//! Invariants: every byte of the file is in one page, and pages of one column hold nothing of another. Neighbouring
+//! full blocks are neighbours in the pool's memory too, so that they are read together.
 //!
 //! Pure. Finding the pages of a range is a binary search, the place of a page a look-up.
 
@@ -15,9 +15,9 @@ use std::ops::Range;
 
 use datafusion::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
-/// Of a page that is not the last of its chunk: a multiple of what the pool's memory is divided by. What a page index selects of a
-/// chunk is a few hundred kilobytes, so larger ones would waste memory and reads; a page's notes and its look-up are as
-/// nothing beside decoding so much.
+/// Of a page that is not the last of its chunk: a multiple of what the pool's memory is divided by. What a page index
+/// selects of a chunk is a few hundred kilobytes, so larger ones would waste memory and reads; a page's notes and its
+/// look-up are as nothing beside decoding so much.
 pub(super) const BLOCK_BYTES: u64 = 256 << 10;
 
 /// Which bytes are which page; see the module.
@@ -40,8 +40,8 @@ struct Region {
 }
 
 impl ChunkGrid {
-    /// The grid of a file of `size_bytes` with this footer. `None` if the footer has chunks that lie outside of the file or over
-    /// each other: whoever reads such a file is to find out what it is worth.
+    /// The grid of a file of `size_bytes` with this footer. `None` if the footer has chunks that lie outside of the
+    /// file or over each other: whoever reads such a file is to find out what it is worth.
     pub(super) fn new(footer: &ParquetMetaData, size_bytes: u64) -> Option<Self> {
         let schema = footer.file_metadata().schema_descr();
         let no_column = schema.root_schema().get_fields().len();

@@ -108,8 +108,9 @@ fn read_local(file: &PinnedFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, Me
     Ok(read)
 }
 
-/// Refuses a file that was written since it was opened. Unlike raw files, a Parquet file is not read up to a size: growth
-/// means that it was rewritten. A moved change time alone is no write: renaming another file over this one does that, too.
+/// Refuses a file that was written since it was opened. Unlike raw files, a Parquet file is not read up to a size:
+/// growth means that it was rewritten. A moved change time alone is no write: renaming another file over this one does
+/// that, too.
 pub(super) fn require_unwritten(file: &PinnedFile) -> Result<(), MediumError> {
     let opened = file.version();
     let now = file.current_version()?;

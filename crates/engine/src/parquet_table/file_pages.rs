@@ -1,18 +1,20 @@
-//! One version of a Parquet file as a source of pages: what of it is in the buffer pool, and ranges of it read through there.
+//! One version of a Parquet file as a source of pages: what of it is in the buffer pool, and ranges of it read through
+//! there.
 //!
-//! Owns: the pages of a version ([`FilePages`]), and how ranges are put together from them. Does not own: which bytes are which
-//! page (`chunk_grid`), how they are read (`open_files`), which versions are known (`page_store`).
+//! Owns: the pages of a version ([`FilePages`]), and how ranges are put together from them. Does not own: which bytes
+//! are which page (`chunk_grid`), how they are read (`open_files`), which versions are known (`page_store`).
 //!
-//! What is kept are the file's bytes, as they are stored: encoded and compressed. Ranges are copied out of the pages, so that these
-//! are pinned for that moment only: what is decoded from uncompressed text refers to the bytes that it was decoded from, for
-//! as long as a query keeps its rows, and the pool could not yield that memory to queries meanwhile.
+//! What is kept are the file's bytes, as they are stored: encoded and compressed. Ranges are copied out of the pages,
+//! so that these are pinned for that moment only: what is decoded from uncompressed text refers to the bytes that it
+//! was decoded from, for as long as a query keeps its rows, and the pool could not yield that memory to queries
+//! meanwhile.
 //!
-//! There is nothing to check a block by: checksums of Parquet are of data pages, which begin and end anywhere, and optional; the
-//! decoder, which knows where they are, is built without verifying them. Bytes that are damaged are found, if they are, by
-//! the decoder, whose error names the file.
+//! There is nothing to check a block by: checksums of Parquet are of data pages, which begin and end anywhere, and
+//! optional; the decoder, which knows where they are, is built without verifying them. Bytes that are damaged are
+//! found, if they are, by the decoder, whose error names the file.
 //!
-//! Invariants: pages are only of this version, read while the file was unwritten. A page that neither the pool nor the query has
-//! memory for is read past the pool.
+//! Invariants: pages are only of this version, read while the file was unwritten. A page that neither the pool nor the
+//! query has memory for is read past the pool.
 
 use std::error::Error;
 use std::ops::Range;
@@ -34,8 +36,8 @@ use super::file::ParquetFile;
 use super::open_files::{OpenFiles, OpenHandles};
 use crate::raw_table::listing::external;
 
-/// A pool that can have no more than this has blocks enough for a few readers at a time only: reading past it, in pieces as
-/// large as the scan likes, is faster than what so little saves.
+/// A pool that can have no more than this has blocks enough for a few readers at a time only: reading past it, in
+/// pieces as large as the scan likes, is faster than what so little saves.
 const LEAST_POOL_BYTES: u64 = 16 * BLOCK_BYTES;
 
 /// A top-level column of a file, as the pool knows it.
@@ -86,8 +88,8 @@ impl PageCounts {
 }
 
 impl FilePages {
-    /// The pages of `version`, registered with `pool`. The last of `lists`, one more than there are columns, is for what is of no
-    /// column.
+    /// The pages of `version`, registered with `pool`. The last of `lists`, one more than there are columns, is for
+    /// what is of no column.
     pub(super) fn new(
         version: FileVersion,
         pool: &Arc<BufferPool>,

@@ -1,8 +1,8 @@
 //! Footers by file version.
 //!
-//! A footer is parsed once per version of its file, in I/O and decoding worth milliseconds for a wide file, and is small.
-//! So all are kept, least recently used ones dropped, within [`CAPACITY_BYTES`] and what the budget's caches may have; when
-//! a query needs memory the budget asks for it back like from any cache.
+//! A footer is parsed once per version of its file, in I/O and decoding worth milliseconds for a wide file, and is
+//! small. So all are kept, least recently used ones dropped, within [`CAPACITY_BYTES`] and what the budget's caches may
+//! have; when a query needs memory the budget asks for it back like from any cache.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,8 +18,8 @@ use thermocline_medium::FileVersion;
 use super::file::ParquetFile;
 use super::footer;
 
-/// What footers may take at most. A footer has about 1 KiB per column of a row group, so this is room for a thousand files
-/// of 64 columns; beyond that, what is gained per byte falls below that of cached rows.
+/// What footers may take at most. A footer has about 1 KiB per column of a row group, so this is room for a thousand
+/// files of 64 columns; beyond that, what is gained per byte falls below that of cached rows.
 const CAPACITY_BYTES: u64 = 64 << 20;
 
 const NAME: &str = "parquet_footers";

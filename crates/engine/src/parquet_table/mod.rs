@@ -1,18 +1,19 @@
 //! Parquet files as tables, read through pinned files.
 //!
-//! Owns: reading and remembering footers ([`FooterCache`]), one schema for several files ([`schema`]), files as pages of the
-//! buffer pool ([`ParquetPages`], `file_pages`, `chunk_grid`, `open_files`), and the reader that DataFusion's Parquet scan gets its
-//! bytes from ([`reader`]). Does not own: decoding, pruning by statistics, page index and bloom filter, late materialisation and
-//! parallelism by byte range, which are DataFusion's `ParquetSource`; nor listing and opening files (`raw_table`), nor which
-//! pages stay in memory (`buffer-pool`, `placement`).
+//! Owns: reading and remembering footers ([`FooterCache`]), one schema for several files ([`schema`]), files as pages
+//! of the buffer pool ([`ParquetPages`], `file_pages`, `chunk_grid`, `open_files`), and the reader that DataFusion's
+//! Parquet scan gets its bytes from ([`reader`]). Does not own: decoding, pruning by statistics, page index and bloom
+//! filter, late materialisation and parallelism by byte range, which are DataFusion's `ParquetSource`; nor listing and
+//! opening files (`raw_table`), nor which pages stay in memory (`buffer-pool`, `placement`).
 //!
-//! Invariants. A [`ParquetTable`] is made for one query from files that are already open, and answers from these: another
-//! file under the same name is not noticed, a change of the open file itself is an error. A footer is kept under the version
-//! of its file and never if that version was young when it was read; so are pages. Every error names its file.
+//! Invariants. A [`ParquetTable`] is made for one query from files that are already open, and answers from these:
+//! another file under the same name is not noticed, a change of the open file itself is an error. A footer is kept
+//! under the version of its file and never if that version was young when it was read; so are pages. Every error names
+//! its file.
 //!
 //! Concurrency: a table is shared by all partitions of its scan. Footers are parsed once per version, also when several
-//! queries ask at the same time, and pages are read once. Local reads run on the runtime's blocking threads, as DataFusion's
-//! own do.
+//! queries ask at the same time, and pages are read once. Local reads run on the runtime's blocking threads, as
+//! DataFusion's own do.
 //!
 //! Paper: HPCache (DaMoN 2022), whose pages are of column tables; here a column chunk's bytes are, as they are stored.
 
@@ -71,11 +72,12 @@ pub(crate) struct ParquetTable {
 }
 
 impl ParquetTable {
-    /// The table over `files`, with their merged schema unless one is declared. Reads the footers that `footers` does not
-    /// have.
+    /// The table over `files`, with their merged schema unless one is declared. Reads the footers that `footers` does
+    /// not have.
     ///
     /// # Errors
-    /// No file; a file that is not Parquet; one column with types that do not go together, or not into the declared one.
+    /// No file; a file that is not Parquet; one column with types that do not go together, or not into the declared
+    /// one.
     pub(crate) async fn try_new(
         files: Vec<ParquetFile>,
         declared_schema: Option<SchemaRef>,

@@ -1,12 +1,12 @@
 //! Parquet files as the buffer pool reads them: through the open files of the queries that ask.
 //!
-//! Owns: which open file a read goes to ([`OpenHandles`]), and the way there ([`OpenFiles`]): local files are read on the runtime's
-//! blocking threads, objects by requests on the runtime, neighbouring reads together. Does not own: what is asked for (the
-//! pool), or whether a file is still the one that was opened, which it says itself.
+//! Owns: which open file a read goes to ([`OpenHandles`]), and the way there ([`OpenFiles`]): local files are read on
+//! the runtime's blocking threads, objects by requests on the runtime, neighbouring reads together. Does not own: what
+//! is asked for (the pool), or whether a file is still the one that was opened, which it says itself.
 //!
-//! Invariants. The pool keeps no file open: it reads on behalf of queries, which do. Of several that have a version open any one
-//! serves. A read that finds the file changed fails. Every read that was handed over is completed, or dropped with the
-//! runtime, which the pool's readers hear of too.
+//! Invariants. The pool keeps no file open: it reads on behalf of queries, which do. Of several that have a version
+//! open any one serves. A read that finds the file changed fails. Every read that was handed over is completed, or
+//! dropped with the runtime, which the pool's readers hear of too.
 //!
 //! Reads need no alignment, since they go through the system's page cache, or over the network.
 
@@ -31,11 +31,12 @@ struct Joining {
     most_bytes: u64,
 }
 
-/// A blocking thread's task costs as much as some kilobytes; two megabytes keep a disk busy, and several tasks all of it.
+/// A blocking thread's task costs as much as some kilobytes; two megabytes keep a disk busy, and several tasks all of
+/// it.
 const LOCAL: Joining = Joining { gap_bytes: 64 << 10, most_bytes: 2 << 20 };
 
-/// A request costs as much as some megabytes. What lies between two reads is fetched in vain: as much as `object_store`'s own
-/// joining allows. Stores answer several requests of some megabytes faster than one of many.
+/// A request costs as much as some megabytes. What lies between two reads is fetched in vain: as much as
+/// `object_store`'s own joining allows. Stores answer several requests of some megabytes faster than one of many.
 const REMOTE: Joining = Joining { gap_bytes: object_store::OBJECT_STORE_COALESCE_DEFAULT, most_bytes: 8 << 20 };
 
 /// One version of a file, as open as the queries that read it have it.
@@ -222,7 +223,8 @@ fn submit_remote(file: &Arc<RemoteFile>, reads: Vec<ReadAt>) {
     }
 }
 
-/// One request for all of `range`, of which `reads` want parts. If it fails, each asks alone, so that each has an error of its own.
+/// One request for all of `range`, of which `reads` want parts. If it fails, each asks alone, so that each has an error
+/// of its own.
 async fn read_remote(file: &RemoteFile, range: Range<u64>, reads: Vec<ReadAt>) {
     let is_joined = reads.len() > 1;
     let found = file.read_range(range.clone()).await;
@@ -266,7 +268,8 @@ fn copy_part(
     }
 }
 
-/// The reads in the order of the file, those together that lie close to each other, each group with the range that it covers.
+/// The reads in the order of the file, those together that lie close to each other, each group with the range that it
+/// covers.
 fn joined(mut reads: Vec<ReadAt>, joining: Joining) -> Vec<(Range<u64>, Vec<ReadAt>)> {
     reads.sort_by_key(|read| read.offset_bytes);
     let mut groups: Vec<(Range<u64>, Vec<ReadAt>)> = Vec::new();

@@ -1,13 +1,13 @@
 //! The Parquet files whose pages the buffer pool may hold, by path: one version of each.
 //!
-//! Owns: which versions are known, and which list of the pool each of a file's columns has. A list stays with the column of a path
-//! when another version comes, so that what is known of the queries that read it stays of use; pages never do, for they are
-//! numbered within a version's own source.
+//! Owns: which versions are known, and which list of the pool each of a file's columns has. A list stays with the
+//! column of a path when another version comes, so that what is known of the queries that read it stays of use; pages
+//! never do, for they are numbered within a version's own source.
 //!
-//! Invariants. Pages are of the version that they were read from, and that was not young then: a later write would have shown.
-//! When another version of a path is asked for, the pages of the one before go, at the latest with the last query that reads
-//! it. At most [`FILES_MOST`] files are known; the one not asked for longest makes way, and its pages go too. What is known of a
-//! file is counted in the budget.
+//! Invariants. Pages are of the version that they were read from, and that was not young then: a later write would have
+//! shown. When another version of a path is asked for, the pages of the one before go, at the latest with the last
+//! query that reads it. At most [`FILES_MOST`] files are known; the one not asked for longest makes way, and its pages
+//! go too. What is known of a file is counted in the budget.
 //!
 //! Concurrency: one lock, for look-ups. Grids are made without it; of two made at once the first stays.
 
@@ -29,8 +29,8 @@ use super::file_pages::{FilePages, PageColumn};
 use super::schema;
 use crate::page_pool::PagePool;
 
-/// Files that are known at most: folders of thousands of files are, and what is known of each, some kilobytes, stays within some
-/// tens of megabytes.
+/// Files that are known at most: folders of thousands of files are, and what is known of each, some kilobytes, stays
+/// within some tens of megabytes.
 const FILES_MOST: usize = 8192;
 
 /// The Parquet files of a database as sources of pages.
@@ -82,8 +82,8 @@ impl ParquetPages {
         files
     }
 
-    /// The pages of `file`, read from it as long as somebody has it open. `None` if they can't be kept: its version is young, or
-    /// its footer makes no sense.
+    /// The pages of `file`, read from it as long as somebody has it open. `None` if they can't be kept: its version is
+    /// young, or its footer makes no sense.
     pub(super) fn of(&self, file: &ParquetFile, footer: &ParquetMetaData) -> Option<Arc<FilePages>> {
         if let Some(known) = self.state.lock().find(file) {
             known.read_from(file);
@@ -152,7 +152,8 @@ impl Known {
     }
 }
 
-/// Lists for the columns of a version: those that the columns of the version before had, then those that are spare, then new ones.
+/// Lists for the columns of a version: those that the columns of the version before had, then those that are spare,
+/// then new ones.
 struct Lists<'a> {
     /// By the column's name, or none.
     before: Vec<(Option<Arc<str>>, ListKey)>,

@@ -19,7 +19,8 @@ use super::file::ParquetFile;
 use super::file_pages::{FilePages, PageCounts};
 use super::scan_meter::FileMeter;
 
-/// What a scan needs of a file: travels with its [`PartitionedFile`], through every splitting of the file by byte ranges.
+/// What a scan needs of a file: travels with its [`PartitionedFile`], through every splitting of the file by byte
+/// ranges.
 #[derive(Debug, Clone)]
 pub(super) struct OpenFile {
     file: ParquetFile,

@@ -1,17 +1,18 @@
 //! What a scan of Parquet files tells the pool's tuner: how long its pipeline works on what it reads.
 //!
-//! Owns: measuring one execution of a scan ([`ScanRun`]) and one file of it ([`FileMeter`]). Does not own: what is made of that
-//! (`buffer-pool`, `placement`).
+//! Owns: measuring one execution of a scan ([`ScanRun`]) and one file of it ([`FileMeter`]). Does not own: what is made
+//! of that (`buffer-pool`, `placement`).
 //!
-//! What is measured. DataFusion decodes whenever a stream of record batches is polled, and waits for bytes by returning; its
-//! operators work on a batch between taking it and asking for the next. So the time in polls and that after each batch is what
-//! the pipeline would take with all its bytes in memory, as it is measured for column tables. It is told together with the bytes
-//! that were asked for meanwhile, whenever a stream asks for more of them and when it ends. Copying out of pages is part of it;
-//! reading footers and pruning is not.
+//! What is measured. DataFusion decodes whenever a stream of record batches is polled, and waits for bytes by
+//! returning; its operators work on a batch between taking it and asking for the next. So the time in polls and that
+//! after each batch is what the pipeline would take with all its bytes in memory, as it is measured for column tables.
+//! It is told together with the bytes that were asked for meanwhile, whenever a stream asks for more of them and when
+//! it ends. Copying out of pages is part of it; reading footers and pruning is not.
 //!
-//! What is estimated. When a scan begins it is not known which row groups statistics will leave out, so it counts with all chunks
-//! of its columns at first. How fast storage is, is not told, nor what waiting for it costs: the tuner knows one rate, and that is
-//! the one of the database's own files; a file that the system's page cache has, or an object store, would make it wrong for these.
+//! What is estimated. When a scan begins it is not known which row groups statistics will leave out, so it counts with
+//! all chunks of its columns at first. How fast storage is, is not told, nor what waiting for it costs: the tuner knows
+//! one rate, and that is the one of the database's own files; a file that the system's page cache has, or an object
+//! store, would make it wrong for these.
 //!
 //! Concurrency: a run is shared by all partitions, and ends when nobody has a stream of it any more.
 

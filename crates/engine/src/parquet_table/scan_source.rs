@@ -1,4 +1,5 @@
-//! DataFusion's Parquet source with what it lacks: errors that name their file, and a meter for the buffer pool's tuner.
+//! DataFusion's Parquet source with what it lacks: errors that name their file, and a meter for the buffer pool's
+//! tuner.
 //!
 //! DataFusion reports damaged pages as the decoder does, without saying in which of the table's files they are.
 //! [`ScanSource`] completes the errors of each file's stream, and measures it where the scan goes through the pool;
@@ -240,7 +241,8 @@ impl Morsel for ScanMorsel {
     }
 }
 
-/// The error with the file named, if it is the decoder's: reading names it already, and a failing filter is not its fault.
+/// The error with the file named, if it is the decoder's: reading names it already, and a failing filter is not its
+/// fault.
 fn named(error: DataFusionError, path: &Arc<str>) -> DataFusionError {
     let source = match error {
         DataFusionError::ParquetError(source) => *source,

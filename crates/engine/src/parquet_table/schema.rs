@@ -1,9 +1,9 @@
 //! One schema for several files.
 //!
-//! Columns are those of all files, in the order in which they are first met; a column that a file lacks is NULL there. Types
-//! of one column have to agree, with these allowances: strings (and binaries) of all layouts are read as views, the fastest
-//! for DataFusion; a dictionary agrees with its values; a column of nothing but NULLs with any; structs field by field.
-//! Metadata of fields is dropped: it differs between writers and means nothing to a query.
+//! Columns are those of all files, in the order in which they are first met; a column that a file lacks is NULL there.
+//! Types of one column have to agree, with these allowances: strings (and binaries) of all layouts are read as views,
+//! the fastest for DataFusion; a dictionary agrees with its values; a column of nothing but NULLs with any; structs
+//! field by field. Metadata of fields is dropped: it differs between writers and means nothing to a query.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! What footers tell the optimizer.
 //!
-//! Row counts are exact, so that `count(*)` needs no scan, and joins know their sides. Bounds of columns come from the row
-//! groups; they are exact only where the file's type is the table's, and never for floats: Parquet leaves NaN out of them,
-//! which SQL's `max` does not.
+//! Row counts are exact, so that `count(*)` needs no scan, and joins know their sides. Bounds of columns come from the
+//! row groups; they are exact only where the file's type is the table's, and never for floats: Parquet leaves NaN out
+//! of them, which SQL's `max` does not.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use super::file::ParquetFile;
 use super::schema;
 
-/// Column chunks whose bounds are looked at for one scan. At about a microsecond each, more would cost the planning of every
-/// query a tenth of a second; row counts then have to do.
+/// Column chunks whose bounds are looked at for one scan. At about a microsecond each, more would cost the planning of
+/// every query a tenth of a second; row counts then have to do.
 const CHUNKS_MOST: usize = 100_000;
 
 /// The statistics of each file, in terms of the table's columns.

@@ -3,7 +3,8 @@
 //! **Owns**: the scan that does it, step by step. **Does not own**: whether it is worth it ([`super::estimates`]), when
 //! ([`crate::idle_work`]), what becomes of its rows (the operator cache).
 //!
-//! Nobody waits for it, so nobody hears of its errors either: then nothing is kept, and the next query meets them itself.
+//! Nobody waits for it, so nobody hears of its errors either: then nothing is kept, and the next query meets them
+//! itself.
 
 use std::sync::Arc;
 

@@ -38,8 +38,8 @@ pub(crate) enum WholeColumns {
     Never,
 }
 
-/// When the cache should keep the columns of all rows, of a file that was asked before as `earlier` says, and what they are
-/// expected to come to.
+/// When the cache should keep the columns of all rows, of a file that was asked before as `earlier` says, and what they
+/// are expected to come to.
 pub(super) fn whole_columns(
     scan: &Scan,
     file: &QueryFile,

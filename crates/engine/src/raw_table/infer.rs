@@ -1,8 +1,8 @@
 //! The schema of a table over files: declared, remembered, or inferred from a sample.
 //!
-//! The sample is the first `sample_rows` records, drawn from up to [`SAMPLED_FILES`] files spread over the listing, so that
-//! a column only later files have is not missed. What was inferred is remembered under the versions of those files; a young
-//! version is not remembered.
+//! The sample is the first `sample_rows` records, drawn from up to [`SAMPLED_FILES`] files spread over the listing, so
+//! that a column only later files have is not missed. What was inferred is remembered under the versions of those
+//! files; a young version is not remembered.
 
 use std::sync::Arc;
 

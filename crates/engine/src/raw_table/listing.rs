@@ -1,7 +1,7 @@
 //! From what a user wrote as a location to the files one query reads.
 //!
-//! Folders and globs are listed anew for each query; each file is opened once per query, and stays open, so that a query
-//! sees one version of it even if another file takes its name meanwhile.
+//! Folders and globs are listed anew for each query; each file is opened once per query, and stays open, so that a
+//! query sees one version of it even if another file takes its name meanwhile.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -1,12 +1,12 @@
 //! Tables over files: NDJSON, CSV and Parquet, by path or declared.
 //!
-//! A [`RawTable`] holds a definition and a schema, no file: each query lists and opens its files when it is planned, and
-//! keeps them open, so that a table, a view or a prepared statement never answers from what a path used to mean. What was
-//! inferred is remembered by file version, so that naming a table costs a few system calls.
+//! A [`RawTable`] holds a definition and a schema, no file: each query lists and opens its files when it is planned,
+//! and keeps them open, so that a table, a view or a prepared statement never answers from what a path used to mean.
+//! What was inferred is remembered by file version, so that naming a table costs a few system calls.
 //!
 //! Rules. A declared schema is fixed. An inferred one follows the files: a registered table is renewed for every
-//! statement; a plan older than a change of schema (a view, a prepared statement, a provider held by the host) fails with
-//! an error that says so.
+//! statement; a plan older than a change of schema (a view, a prepared statement, a provider held by the host) fails
+//! with an error that says so.
 
 mod ahead;
 mod estimates;
@@ -94,8 +94,8 @@ impl RawTable {
         Self::open(Arc::clone(&self.database), Arc::clone(&self.definition), config).await
     }
 
-    /// The table with one row per element of the list at `path`, and the name of the column that holds the element; `None`
-    /// if the path is no list or the format cannot unnest while it scans.
+    /// The table with one row per element of the list at `path`, and the name of the column that holds the element;
+    /// `None` if the path is no list or the format cannot unnest while it scans.
     pub(crate) fn unnest(&self, path: &FieldPath) -> Option<(Arc<Self>, String)> {
         if self.format != FileFormat::Ndjson || self.element.is_some() {
             return None;

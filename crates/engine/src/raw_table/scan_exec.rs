@@ -1,7 +1,7 @@
 //! The leaf of a physical plan that reads a raw table, from its files or from the operator cache.
 //!
-//! Everything that costs anything happens in `execute`: planning, also under `EXPLAIN`, only describes. All partitions of
-//! one scan draw from one queue of work ([`ScanRun`]), so that a slow partition never holds back the others.
+//! Everything that costs anything happens in `execute`: planning, also under `EXPLAIN`, only describes. All partitions
+//! of one scan draw from one queue of work ([`ScanRun`]), so that a slow partition never holds back the others.
 //!
 //! A projection of columns and `get_field` chains is absorbed, so that of a nested column only the asked-for fields are
 //! parsed and cached.

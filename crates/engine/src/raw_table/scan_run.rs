@@ -1,12 +1,12 @@
 //! Running a scan of raw files: from the operator cache, or through shared scans.
 //!
-//! A [`Scan`] describes; a [`ScanRun`] is one execution of it. For each file in turn the run asks the cache: a hit is read
-//! from memory, piece by piece; a miss takes part in a shared scan; items that cover parts of what is wanted are read one after
-//! the other, and then the scan of what they lack. Whatever comes is filtered by what the item or scan
+//! A [`Scan`] describes; a [`ScanRun`] is one execution of it. For each file in turn the run asks the cache: a hit is
+//! read from memory, piece by piece; a miss takes part in a shared scan; items that cover parts of what is wanted are
+//! read one after the other, and then the scan of what they lack. Whatever comes is filtered by what the item or scan
 //! does not imply (the *residual*), and the asked-for columns are cut out.
 //!
-//! **Concurrency**: the partitions of a run share one cursor a file. A file's start (pinning its version may read the file
-//! to check it) happens once, on a blocking thread.
+//! **Concurrency**: the partitions of a run share one cursor a file. A file's start (pinning its version may read the
+//! file to check it) happens once, on a blocking thread.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -102,8 +102,8 @@ impl Scan {
         columns.into()
     }
 
-    /// What is asked of `file`, which the cache knows as `pinned` if it is to be used; and when the file's whole columns are to
-    /// be kept.
+    /// What is asked of `file`, which the cache knows as `pinned` if it is to be used; and when the file's whole
+    /// columns are to be kept.
     pub(crate) fn request(
         &self,
         file: &QueryFile,
@@ -336,12 +336,12 @@ const STEPS_ASIDE: usize = 8;
 /// How long whoever calls a task back waits until the task has left its worker thread.
 const CALL_BACK: Duration = Duration::from_micros(20);
 
-/// Leaves the worker thread for a moment, after having woken the partitions that waited for a file's start. The last one
-/// woken stands in this worker's slot for the next task, which no other worker takes from, and a scan hardly ever gives
-/// its worker up: without this, two partitions would run one after the other while a core stands idle.
+/// Leaves the worker thread for a moment, after having woken the partitions that waited for a file's start. The last
+/// one woken stands in this worker's slot for the next task, which no other worker takes from, and a scan hardly ever
+/// gives its worker up: without this, two partitions would run one after the other while a core stands idle.
 ///
-/// Woken from outside, this task goes to whichever worker is idle; but who is called back before having left goes on as if
-/// nothing had been, and is as likely to be called back too soon the next time.
+/// Woken from outside, this task goes to whichever worker is idle; but who is called back before having left goes on as
+/// if nothing had been, and is as likely to be called back too soon the next time.
 async fn step_aside() {
     for _ in 0..STEPS_ASIDE {
         let mut has_left = false;

@@ -59,7 +59,8 @@ impl RawSource {
         // Of single records, and of what a map knows, the hashes of who found them hold.
         let has_hashes = spec.hashes.as_ref().is_some_and(|hashes| hashes.size_bytes() == spec.end_bytes);
         let by_kept = spec.positions.is_some() || (spec.map.is_some() && has_hashes);
-        // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags instead.
+        // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags
+        // instead.
         let recorder = (matches!(file.source, Source::Local(_)) && !by_kept).then(|| {
             Arc::new(match &spec.hashes {
                 Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),

@@ -24,8 +24,8 @@ pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
     config.options_mut().execution.parquet.pushdown_filters = true;
     // Raw files are read as Utf8; a declared VARCHAR of another representation would only be cast back and forth.
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
-    // The optimizer finds more columns free of NULLs than the plan it starts from (`(k = 1) IS TRUE`), and takes that for its
-    // own fault: a query that is right would end with an internal error.
+    // The optimizer finds more columns free of NULLs than the plan it starts from (`(k = 1) IS TRUE`), and takes that
+    // for its own fault: a query that is right would end with an internal error.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     let state = SessionStateBuilder::new()
         .with_config(config)
@@ -80,7 +80,8 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     relation_planners.push(Arc::new(unnest::relation::UnnestRelationPlanner));
     let mut config = state.config().clone();
     config.options_mut().extensions.insert(database.default_config());
-    // The catalogs have one that lists what cannot be planned too. With this setting DataFusion's own would come before it.
+    // The catalogs have one that lists what cannot be planned too. With this setting DataFusion's own would come before
+    // it.
     config.options_mut().catalog.information_schema = false;
     let mut builder = SessionStateBuilder::new_from_existing(state)
         .with_config(config)

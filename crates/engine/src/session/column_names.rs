@@ -1,8 +1,8 @@
 //! What the columns of an answer are called.
 //!
-//! DataFusion calls an unnamed field of a struct by its whole path, `o.customer[city]`; other engines call it `city`. So do
-//! we in what leaves the session (rows, `CREATE TABLE … AS`, `COPY`), unless another column of the answer has that name.
-//! Inside a query the long name stays: it is the one by which DataFusion resolves columns.
+//! DataFusion calls an unnamed field of a struct by its whole path, `o.customer[city]`; other engines call it `city`.
+//! So do we in what leaves the session (rows, `CREATE TABLE … AS`, `COPY`), unless another column of the answer has
+//! that name. Inside a query the long name stays: it is the one by which DataFusion resolves columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -78,8 +78,8 @@ async fn create_stored(session: &Session, place: Place, input: &LogicalPlan, or_
     Ok(())
 }
 
-/// The columns as they are kept: names once each, types that pages can hold. What a query computes may be NULL, whatever it
-/// knows of the rows it has now.
+/// The columns as they are kept: names once each, types that pages can hold. What a query computes may be NULL,
+/// whatever it knows of the rows it has now.
 fn table_schema(schema: &Schema, is_declared: bool) -> Result<SchemaRef> {
     if schema.fields().is_empty() {
         return Err(Error::input("a table needs at least one column"));

@@ -1,9 +1,9 @@
 //! Tables in memory: those of a database without a folder, and Arrow data registered by the host.
 //!
-//! Until a table is dropped its bytes are held from the budget. Rows are kept batch by batch, each reserved before it is
-//! kept, so that a table that does not fit fails with a clear error instead of pushing the process over its budget; a
-//! failed statement leaves the table as it was. DataFusion's own `MemTable` is not counted, and its `DELETE` and `UPDATE`
-//! are unsafe.
+//! Until a table is dropped its bytes are held from the budget. Rows are kept batch by batch, each reserved before it
+//! is kept, so that a table that does not fit fails with a clear error instead of pushing the process over its budget;
+//! a failed statement leaves the table as it was. DataFusion's own `MemTable` is not counted, and its `DELETE` and
+//! `UPDATE` are unsafe.
 
 use std::fmt;
 use std::sync::Arc;

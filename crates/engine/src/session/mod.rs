@@ -1,9 +1,9 @@
 //! A session: statements in, rows out.
 //!
-//! The one entry point is text → [`crate::sql`] → plan → ours or DataFusion's. Statements that DataFusion would run in a
-//! way that breaks a contract are taken over or refused here: tables in memory are counted in the budget, `UPDATE` and
-//! `DELETE` on them are refused (the stock planner can turn `WHERE false` into every row), keys that nobody enforces are
-//! refused (the optimizer trusts them), and settings obey the lock.
+//! The one entry point is text → [`crate::sql`] → plan → ours or DataFusion's. Statements that DataFusion would run in
+//! a way that breaks a contract are taken over or refused here: tables in memory are counted in the budget, `UPDATE`
+//! and `DELETE` on them are refused (the stock planner can turn `WHERE false` into every row), keys that nobody
+//! enforces are refused (the optimizer trusts them), and settings obey the lock.
 
 mod build;
 mod column_names;
@@ -37,7 +37,8 @@ use crate::settings::ThermoclineConfig;
 use crate::sql::{self, SqlStatement, StatementKind};
 use crate::verify;
 
-/// One user's conversation with a [`Database`]. Cheap to make and to clone; clones share settings and prepared statements.
+/// One user's conversation with a [`Database`]. Cheap to make and to clone; clones share settings and prepared
+/// statements.
 #[derive(Clone)]
 pub struct Session {
     database: Arc<Database>,
@@ -121,7 +122,8 @@ impl Session {
     /// Makes Arrow data queryable under `name`. The batches are counted in the budget.
     ///
     /// # Errors
-    /// When the budget cannot hold them, the batches do not have `schema`, or the database's folder has a table of that name.
+    /// When the budget cannot hold them, the batches do not have `schema`, or the database's folder has a table of that
+    /// name.
     pub fn register_batches(&self, name: &str, schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<()> {
         let reference = TableReference::bare(name);
         self.check_unstored(&reference)?;

@@ -1,7 +1,7 @@
 //! Statements that change what a database's folder names: external tables, views, and dropping any of its entries.
 //!
-//! An external table is kept as the statement that makes it, its locations absolute; a view as its statement. Both are planned
-//! anew whenever a statement names them (`catalog::definitions`), so that they follow what they are made of.
+//! An external table is kept as the statement that makes it, its locations absolute; a view as its statement. Both are
+//! planned anew whenever a statement names them (`catalog::definitions`), so that they follow what they are made of.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ pub(super) struct Place {
     pub(super) name: EntryName,
 }
 
-/// Where the folder has, or would have, what `name` stands for; `None` if the name is of another catalog or the database has
-/// no folder.
+/// Where the folder has, or would have, what `name` stands for; `None` if the name is of another catalog or the
+/// database has no folder.
 ///
 /// # Errors
 /// There is no such schema, or it is not for tables.

@@ -12,7 +12,8 @@ use datafusion::logical_expr::{
 
 static APART: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Apart::default())));
 
-/// Immutable, so that equal calls count as equal and a call of a constant is that constant; no name that SQL could find.
+/// Immutable, so that equal calls count as equal and a call of a constant is that constant; no name that SQL could
+/// find.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Apart {
     signature: Signature,

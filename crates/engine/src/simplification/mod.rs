@@ -1,13 +1,13 @@
 //! Keeps DataFusion's expression simplifier from merging tests of one column in ways that change answers.
 //!
 //! The stock `simplify_expressions` intersects and subtracts lists: `k IN (1, 2) AND k IN (8, 9)` becomes `false`, and
-//! `k NOT IN (1, 2) OR k NOT IN (3, 4)` becomes `true`, although both are NULL where `k` is NULL. Elements are compared as
-//! text, so that `k IN (a, 1) AND k IN (b, 1)` loses the rows where `a` equals `b`, and NULL elements count as values. Only
-//! uniting lists (`k = 1 OR k IN (2, 3)`, `k <> 1 AND k NOT IN (2, 3)`) is right.
+//! `k NOT IN (1, 2) OR k NOT IN (3, 4)` becomes `true`, although both are NULL where `k` is NULL. Elements are compared
+//! as text, so that `k IN (a, 1) AND k IN (b, 1)` loses the rows where `a` equals `b`, and NULL elements count as
+//! values. Only uniting lists (`k = 1 OR k IN (2, 3)`, `k <> 1 AND k NOT IN (2, 3)`) is right.
 //!
 //! [`KeepTestsApart`] stands around the stock rule. Where an expression tests the same columns in several *units*
-//! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies inside
-//! but cannot look through, and takes the calls away afterwards. Everything else passes through untouched.
+//! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies
+//! inside but cannot look through, and takes the calls away afterwards. Everything else passes through untouched.
 //!
 //! Invariants: names, types and nullability of a plan's columns stay; no call of [`apart`] leaves the rule. Stateless,
 //! shared freely.

@@ -1,13 +1,13 @@
 //! Which parts of an expression the simplifier may see together.
 //!
-//! A *test* asks whether something is one of some values, or becomes such a question while it is simplified: `=` and `<>`
-//! with a constant, IN, LIKE without wildcards, patterns of alternatives. It is positive (true for these values) or
-//! negative (true for all others). A *unit* is as much of an expression as only ever has lists united: positive tests
-//! joined by OR, negative ones joined by AND, NOT turning the one into the other, all of the same columns. Whatever else two
-//! units meet in, their lists would be intersected or subtracted.
+//! A *test* asks whether something is one of some values, or becomes such a question while it is simplified: `=` and
+//! `<>` with a constant, IN, LIKE without wildcards, patterns of alternatives. It is positive (true for these values)
+//! or negative (true for all others). A *unit* is as much of an expression as only ever has lists united: positive
+//! tests joined by OR, negative ones joined by AND, NOT turning the one into the other, all of the same columns.
+//! Whatever else two units meet in, their lists would be intersected or subtracted.
 //!
-//! Units are told apart by the columns that are tested, not by the tested expression: two expressions over the same column
-//! (`k`, `CAST(k AS BIGINT)`) may turn out to be the same one. Being kept apart costs a unit next to nothing.
+//! Units are told apart by the columns that are tested, not by the tested expression: two expressions over the same
+//! column (`k`, `CAST(k AS BIGINT)`) may turn out to be the same one. Being kept apart costs a unit next to nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! From text to statements: DataFusion's grammar, and the few statements it does not have.
 //!
-//! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of settings
-//! that users of other engines know ([`settings_names`]).
+//! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of
+//! settings that users of other engines know ([`settings_names`]).
 
 pub(crate) mod settings_names;
 pub(crate) mod syntax_error;

@@ -1,10 +1,10 @@
 //! Keeps DataFusion from trusting a key after UNNEST has repeated it.
 //!
 //! DataFusion's `Unnest` node passes the functional dependencies of its input on. After `GROUP BY k` the column `k` is
-//! unique; after an unnest beside it `k` is not, nor does `k` determine the element. Yet `SELECT DISTINCT k` would lose its
-//! DISTINCT, and `GROUP BY k, element` its second key. [`ForgetUnnestDependencies`] empties the dependencies of every UNNEST,
-//! and has the nodes above derive theirs anew. Rules that rebuild an UNNEST bring them back, so it runs twice in each pass:
-//! first, and before columns are pruned, which is where dependencies are used.
+//! unique; after an unnest beside it `k` is not, nor does `k` determine the element. Yet `SELECT DISTINCT k` would lose
+//! its DISTINCT, and `GROUP BY k, element` its second key. [`ForgetUnnestDependencies`] empties the dependencies of
+//! every UNNEST, and has the nodes above derive theirs anew. Rules that rebuild an UNNEST bring them back, so it runs
+//! twice in each pass: first, and before columns are pruned, which is where dependencies are used.
 
 use std::sync::Arc;
 

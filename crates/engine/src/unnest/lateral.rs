@@ -1,9 +1,9 @@
 //! Runs `UNNEST` and derived tables that name columns of the FROM items before them.
 //!
-//! DataFusion plans `FROM t, UNNEST(t.items) AS i` as a join whose right side is a `Subquery` with outer references, and has
-//! no rule that could make such a join executable. [`DecorrelateUnnest`] rewrites it: the right side's plan is rebuilt with
-//! the left side in the place of its one-row leaf, so that each of its nodes carries the left side's columns along. What was
-//! a join for every left row becomes one unnest over all of them.
+//! DataFusion plans `FROM t, UNNEST(t.items) AS i` as a join whose right side is a `Subquery` with outer references,
+//! and has no rule that could make such a join executable. [`DecorrelateUnnest`] rewrites it: the right side's plan is
+//! rebuilt with the left side in the place of its one-row leaf, so that each of its nodes carries the left side's
+//! columns along. What was a join for every left row becomes one unnest over all of them.
 //!
 //! ```text
 //! Join                                        Projection: t.id, t.items, <element> AS i.i
@@ -15,11 +15,11 @@
 //!           EmptyRelation: one row
 //! ```
 //!
-//! Invariants: the output schema of a rewritten join is that of the join. Carried columns have names that no SQL can name
-//! and no other rewrite of the plan has used, so that they never shadow a column of the right side.
+//! Invariants: the output schema of a rewritten join is that of the join. Carried columns have names that no SQL can
+//! name and no other rewrite of the plan has used, so that they never shadow a column of the right side.
 //!
-//! LEFT JOIN keeps rows of the left side whose list is NULL or empty, if nothing but `ON true` decides about a match and
-//! nothing but the unnest about the right side's rows; any other condition is refused. So are correlated unnests in
+//! LEFT JOIN keeps rows of the left side whose list is NULL or empty, if nothing but `ON true` decides about a match
+//! and nothing but the unnest about the right side's rows; any other condition is refused. So are correlated unnests in
 //! expressions (`EXISTS (SELECT .. FROM UNNEST(t.items))`) and under aggregates, DISTINCT and LIMIT.
 
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Syn
     rules.insert(0, Arc::new(DecorrelateUnnest));
 }
 
-/// Adds the same to the optimizer, as its first rule: PREPARE optimizes plans that were never analyzed, and the stock rules
-/// would tear a correlated join apart.
+/// Adds the same to the optimizer, as its first rule: PREPARE optimizes plans that were never analyzed, and the stock
+/// rules would tear a correlated join apart.
 pub(crate) fn install_optimizer(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
     rules.insert(0, Arc::new(DecorrelateUnnest));
 }
@@ -121,7 +121,8 @@ fn decorrelate(node: LogicalPlan, fresh: &mut FreshNames) -> Result<Transformed<
     if find_correlated_unnest(&join.right)?.is_none() {
         return Ok(Transformed::no(node));
     }
-    // A reference that the left side cannot answer belongs to a FROM item further left: the join with that one is a parent.
+    // A reference that the left side cannot answer belongs to a FROM item further left: the join with that one is a
+    // parent.
     let left_schema = join.left.schema();
     if !join.right.all_out_ref_exprs().iter().all(|outer| match outer {
         Expr::OuterReferenceColumn(_, column) => left_schema.has_column(column),
@@ -135,8 +136,8 @@ fn decorrelate(node: LogicalPlan, fresh: &mut FreshNames) -> Result<Transformed<
     }
 }
 
-/// `join` with `left` in the place of its left side: the columns of `left`, then those of the right side, which may refer to
-/// columns of `left` and to `outer` ones. None if its shape is not understood.
+/// `join` with `left` in the place of its left side: the columns of `left`, then those of the right side, which may
+/// refer to columns of `left` and to `outer` ones. None if its shape is not understood.
 fn attach_join(
     left: LogicalPlan,
     outer: &OuterColumns,
@@ -277,8 +278,9 @@ fn attach(
     }
 }
 
-/// Projects. Renamings of a projection become one with it: beside being shorter, `i AS i.i` over `x AS i` trips DataFusion's
-/// `push_down_leaf_projections`, which passes `i.i` through the upper projection and then finds two columns called `i`.
+/// Projects. Renamings of a projection become one with it: beside being shorter, `i AS i.i` over `x AS i` trips
+/// DataFusion's `push_down_leaf_projections`, which passes `i.i` through the upper projection and then finds two
+/// columns called `i`.
 fn project(mut exprs: Vec<Expr>, input: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(inner) = &input else {
         return Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?));
@@ -314,8 +316,8 @@ fn join_condition(join: &Join) -> Option<Expr> {
     conjunction(keys.chain(join.filter.clone()))
 }
 
-/// `expr` with outer references replaced by the columns that hold them. None if one of them is not held, or if a subquery
-/// inside `expr` may need one of them.
+/// `expr` with outer references replaced by the columns that hold them. None if one of them is not held, or if a
+/// subquery inside `expr` may need one of them.
 fn resolved(expr: Expr, outer: &OuterColumns) -> Result<Option<Expr>> {
     let mut understood = true;
     let expr = expr.transform(|nested| match &nested {
@@ -354,8 +356,8 @@ fn is_independent(subquery: &Subquery, outer: &OuterColumns) -> bool {
     })
 }
 
-/// The right side of a LEFT JOIN, changed to give one row of NULLs where it would give none. None unless that is all there
-/// is to the join: it must hold for every pair of rows, and one unnest alone must decide how many rows there are.
+/// The right side of a LEFT JOIN, changed to give one row of NULLs where it would give none. None unless that is all
+/// there is to the join: it must hold for every pair of rows, and one unnest alone must decide how many rows there are.
 fn preserving(join: &Join) -> Result<Option<LogicalPlan>> {
     let always = matches!(
         (&join.filter, join.on.as_slice()),

@@ -1,8 +1,9 @@
 //! Lets a raw table unnest while it scans.
 //!
-//! Stock DataFusion keeps filters on unnested values, limits and `get_field` above its UNNEST operator. [`PushUnnestIntoScan`]
-//! replaces an UNNEST over a raw table by a scan of the same table with one row per list element, after which the stock
-//! rules push all of these into the scan, where the decoder skips what is not needed and the cache keeps flattened rows.
+//! Stock DataFusion keeps filters on unnested values, limits and `get_field` above its UNNEST operator.
+//! [`PushUnnestIntoScan`] replaces an UNNEST over a raw table by a scan of the same table with one row per list
+//! element, after which the stock rules push all of these into the scan, where the decoder skips what is not needed and
+//! the cache keeps flattened rows.
 //!
 //! ```text
 //! Unnest: t.items                                Projection: t.id, t.<element> AS <unnested>
@@ -11,14 +12,15 @@
 //! ```
 //!
 //! Matched: one list, unnested once, NULL and empty lists dropped, the list being a top-level column or reached through
-//! structs, and nothing else below or beside the UNNEST that reads the list (the scan does not produce it any more). A struct
-//! around the list, passed whole through the UNNEST, reads it; fields taken out of it below the UNNEST do not.
-//! Between UNNEST and scan may stand projections, aliases and filters; projections must not be volatile, since they would
-//! be computed once per element. A scan with a fetch is left alone: it counts records, not elements.
+//! structs, and nothing else below or beside the UNNEST that reads the list (the scan does not produce it any more). A
+//! struct around the list, passed whole through the UNNEST, reads it; fields taken out of it below the UNNEST do not.
+//! Between UNNEST and scan may stand projections, aliases and filters; projections must not be volatile, since they
+//! would be computed once per element. A scan with a fetch is left alone: it counts records, not elements.
 //!
-//! The rule must run before `push_down_limit` and `push_down_filter`, and in the first pass: later in a pass `get_field`
-//! calls move into projections of their own, through which DataFusion does not push filters. An UNNEST whose only obstacle
-//! is a column that nobody needs (`SELECT *` of a derived table) is therefore freed by pruning columns at once.
+//! The rule must run before `push_down_limit` and `push_down_filter`, and in the first pass: later in a pass
+//! `get_field` calls move into projections of their own, through which DataFusion does not push filters. An UNNEST
+//! whose only obstacle is a column that nobody needs (`SELECT *` of a derived table) is therefore freed by pruning
+//! columns at once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,8 +43,8 @@ use super::lateral;
 use crate::lineage::{is_same_schema, over_columns};
 use crate::raw_table::RawTable;
 
-/// Adds what UNNEST needs of the logical optimizer: the rule that moves it into raw tables' scans, before limits and filters
-/// are pushed down; [`ForgetUnnestDependencies`]; and first of all what makes correlated ones executable.
+/// Adds what UNNEST needs of the logical optimizer: the rule that moves it into raw tables' scans, before limits and
+/// filters are pushed down; [`ForgetUnnestDependencies`]; and first of all what makes correlated ones executable.
 pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
     PushUnnestIntoScan::new(unnest_raw_table).install_into(rules);
     ForgetUnnestDependencies::install_into(rules);
@@ -57,8 +59,8 @@ fn unnest_raw_table(table: &dyn TableProvider, list: &FieldPath) -> Option<(Arc<
 
 /// Asks a table for a scan of itself with one row per element of the list at the path.
 ///
-/// The answer's schema is the table's with one nullable column of the element's type appended, whose name is returned. Rows
-/// with a NULL or empty list are absent from it. None if the table cannot.
+/// The answer's schema is the table's with one nullable column of the element's type appended, whose name is returned.
+/// Rows with a NULL or empty list are absent from it. None if the table cannot.
 type Unnester = fn(&dyn TableProvider, &FieldPath) -> Option<(Arc<dyn TableProvider>, String)>;
 
 /// Moves an UNNEST over a raw table into its scan.

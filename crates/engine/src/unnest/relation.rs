@@ -1,11 +1,12 @@
 //! What `UNNEST(..)` in FROM is called, and which fields its argument may name.
 //!
 //! DataFusion resolves the table factor, but names its column after the expression (`UNNEST(outer_ref(t.items))`) and
-//! cannot follow a field of an outer column (`UNNEST(x.b)` where `x` is an earlier unnested struct). Both are repaired on
-//! the syntax tree, one table factor at a time, before DataFusion plans it:
+//! cannot follow a field of an outer column (`UNNEST(x.b)` where `x` is an earlier unnested struct). Both are repaired
+//! on the syntax tree, one table factor at a time, before DataFusion plans it:
 //!
-//! - `UNNEST(list) AS i` becomes `UNNEST(list) AS i(i)`, so that `i`, `i.field` and `i['field']` all resolve; without an
-//!   alias both names are `unnest`. An alias with a column list, or over several arguments or a struct, stays as written.
+//! - `UNNEST(list) AS i` becomes `UNNEST(list) AS i(i)`, so that `i`, `i.field` and `i['field']` all resolve; without
+//!   an alias both names are `unnest`. An alias with a column list, or over several arguments or a struct, stays as
+//!   written.
 //! - `a.b.c` inside the argument is tried as a column first, then as fields of the longest prefix that is a column.
 //! - `LATERAL UNNEST(..)` means `UNNEST(..)`.
 
@@ -19,7 +20,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
-/// Prepares `UNNEST` table factors for DataFusion's own planner. Register it in the session's list of relation planners.
+/// Prepares `UNNEST` table factors for DataFusion's own planner. Register it in the session's list of relation
+/// planners.
 #[derive(Debug, Default)]
 pub(crate) struct UnnestRelationPlanner;
 

@@ -1,5 +1,5 @@
-//! Tables in a database's folder: they hold what was written, in this process and the next, and change as a whole or not at
-//! all.
+//! Tables in a database's folder: they hold what was written, in this process and the next, and change as a whole or
+//! not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -93,7 +93,8 @@ async fn the_partitions_of_a_scan_run_side_by_side() {
         let sql = format!("SELECT sum(value), count(*) FROM '{}' WHERE value > {low}", path.display());
         let state = session.context().state();
         let mut busy_most = 0;
-        // On a busy machine the second thread may get no processor before the first is done; not hundreds of times in a row.
+        // On a busy machine the second thread may get no processor before the first is done; not hundreds of times in a
+        // row.
         for _ in 0..400 {
             if busy_most == 2 {
                 break;

@@ -117,8 +117,8 @@ impl Random {
     }
 }
 
-/// The first id that the generators below are usually asked for: from here on ids have five digits, and every record has
-/// the same size, so that files of one record count have one size.
+/// The first id that the generators below are usually asked for: from here on ids have five digits, and every record
+/// has the same size, so that files of one record count have one size.
 pub(crate) const FIRST: u64 = 10_000;
 
 /// NDJSON with `count` records `{"id":…, "value":…, "name":…, "items":[{"n":…}]}`.

@@ -1,4 +1,5 @@
-//! Scans by positional maps give what ordinary scans give, in this process and in the next, and never what a file was before.
+//! Scans by positional maps give what ordinary scans give, in this process and in the next, and never what a file was
+//! before.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Random conditions built of `=`, `<>`, IN and NOT IN, wherever a condition may stand, against three-valued logic by hand.
+//! Random conditions built of `=`, `<>`, IN and NOT IN, wherever a condition may stand, against three-valued logic by
+//! hand.
 
 use std::fmt;
 

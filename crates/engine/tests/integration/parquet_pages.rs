@@ -1,4 +1,5 @@
-//! Parquet files through the buffer pool: read once, answered the same at any size of it, and never from another version.
+//! Parquet files through the buffer pool: read once, answered the same at any size of it, and never from another
+//! version.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -19,8 +20,9 @@ const ROW_COUNT: u64 = 200_000;
 /// Of a page of the pool.
 const BLOCK_BYTES: i64 = 256 << 10;
 
-/// Rows `id` from `first` on, in order, beside a number and a text of no order, doubles with NULLs, and a struct. Two row groups of
-/// some megabytes, whose chunks are several blocks of the pool's, in pages of a thousand rows that an index finds.
+/// Rows `id` from `first` on, in order, beside a number and a text of no order, doubles with NULLs, and a struct. Two
+/// row groups of some megabytes, whose chunks are several blocks of the pool's, in pages of a thousand rows that an
+/// index finds.
 fn parquet(first: u64, compression: Compression) -> Vec<u8> {
     let mut random = Random::new(first);
     let ids = || (first..first + ROW_COUNT).map(|id| id as i64);

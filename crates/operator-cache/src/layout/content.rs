@@ -1,8 +1,8 @@
 //! The rows of a chunk in whichever layout they have.
 //!
 //! **Owns**: the way from rows as scans deliver them to each layout, and back; how a chunk is cut into pieces for its
-//! readers. **Does not own**: which layout an item should have (`placement`), when it is converted (the cache), what a query
-//! takes out of rows (`cut`).
+//! readers. **Does not own**: which layout an item should have (`placement`), when it is converted (the cache), what a
+//! query takes out of rows (`cut`).
 //!
 //! **Invariant**: whatever the layout, the rows and records that went in come out, in their order.
 

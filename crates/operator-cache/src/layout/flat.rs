@@ -1,11 +1,11 @@
 //! The flat layout: one row for each element of the list that is unnested, with the values of its record repeated.
 //!
-//! **Owns**: the step from rows that hold records once to flat ones, and back. A record without elements takes a row too,
-//! whose columns of elements are NULL and which is no element's: otherwise nothing could be asked of the records.
+//! **Owns**: the step from rows that hold records once to flat ones, and back. A record without elements takes a row
+//! too, whose columns of elements are NULL and which is no element's: otherwise nothing could be asked of the records.
 //!
-//! **Paper**: ReCache (PVLDB 2017) §4, the relational columnar layout. Deviations: flattened along the one list that queries
-//! unnest (lists inside of its elements stay lists); two bits a row tell where records begin and which rows are elements,
-//! so that nothing is lost and the way back is open.
+//! **Paper**: ReCache (PVLDB 2017) §4, the relational columnar layout. Deviations: flattened along the one list that
+//! queries unnest (lists inside of its elements stay lists); two bits a row tell where records begin and which rows are
+//! elements, so that nothing is lost and the way back is open.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The layouts that cached rows can lie in.
 //!
-//! **Owns**: rows as scans deliver them (Arrow's arrays, each record once), the flat layout ([`flat`]), the striped layout
-//! ([`striped`], nested records as leaf columns with levels) and the row layout ([`row_wise`], rows of a fixed stride); the
-//! ways between them ([`content`]).
+//! **Owns**: rows as scans deliver them (Arrow's arrays, each record once), the flat layout ([`flat`]), the striped
+//! layout ([`striped`], nested records as leaf columns with levels) and the row layout ([`row_wise`], rows of a fixed
+//! stride); the ways between them ([`content`]).
 //! **Does not own**: which layout an item gets (`placement` decides, from measured cost) and the memory they take.
 //!
 //! **Invariants**: a layout gives back the values it was made of; NULLs, NULL structs, NULL lists and empty lists

@@ -1,7 +1,7 @@
 //! Random types, random arrays of them, and what an array says value by value: the oracle of the layouts' tests.
 //!
-//! Arrays have NULLs at every level, also where a NULL struct or list hides what is below, lists that are empty, lists that
-//! are NULL but not empty, offsets that leave gaps, and they are slices of larger arrays.
+//! Arrays have NULLs at every level, also where a NULL struct or list hides what is below, lists that are empty, lists
+//! that are NULL but not empty, offsets that leave gaps, and they are slices of larger arrays.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;

@@ -48,7 +48,8 @@ impl FieldIndex {
         null_only.iter().rev().copied().chain(strict).chain(self.nullable.covering(keys, digest))
     }
 
-    /// Items whose hull overlaps `wanted`'s, and those of NULL alone where that is wanted: the most overlap of each kind first.
+    /// Items whose hull overlaps `wanted`'s, and those of NULL alone where that is wanted: the most overlap of each
+    /// kind first.
     pub(crate) fn overlapping(&self, wanted: &Domain) -> impl Iterator<Item = Place> + '_ {
         let keys = hull(wanted);
         let of = move |tree| keys.map(|keys| IntervalTree::overlapping(tree, keys)).into_iter().flatten();

@@ -60,8 +60,8 @@ impl IntervalTree {
         self.tree.size() == 0
     }
 
-    /// The items whose interval covers `[low, high]` and whose points may: all of them in order of tightness where few nodes must be opened
-    /// for that, else most of the tightest.
+    /// The items whose interval covers `[low, high]` and whose points may: all of them in order of tightness where few
+    /// nodes must be opened for that, else most of the tightest.
     pub(crate) fn covering(&self, (low, high): (i128, i128), digest: Digest) -> Covering<'_> {
         let mut covering = Covering {
             low,
@@ -78,8 +78,8 @@ impl IntervalTree {
         covering
     }
 
-    /// The items whose interval has a key in `[low, high]`: all of them in order of overlap where few nodes must be opened
-    /// for that, else most of those that overlap most.
+    /// The items whose interval has a key in `[low, high]`: all of them in order of overlap where few nodes must be
+    /// opened for that, else most of those that overlap most.
     pub(crate) fn overlapping(&self, (low, high): (i128, i128)) -> Overlapping<'_> {
         let mut overlapping = Overlapping { low, high, opened_count: 0, heap: BinaryHeap::new(), nodes: Vec::new() };
         if !self.is_empty() {
@@ -169,8 +169,8 @@ impl Iterator for Covering<'_> {
     }
 }
 
-/// Walk of the quadrant `low <= wanted.high, high >= wanted.low`, best first. Of nodes that may hold equally much, of which there
-/// are many where it is all that is wanted, the one opened last goes first: that leads down to items.
+/// Walk of the quadrant `low <= wanted.high, high >= wanted.low`, best first. Of nodes that may hold equally much, of
+/// which there are many where it is all that is wanted, the one opened last goes first: that leads down to items.
 pub(crate) struct Overlapping<'a> {
     low: i128,
     high: i128,

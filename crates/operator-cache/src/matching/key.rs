@@ -2,8 +2,8 @@
 //!
 //! What is found is decided by comparing exact keys, never by a float. Beside it a key carries its distance from the
 //! tree's origin as a float for the tree's own arithmetic (areas and perimeters, by which it decides where to put and
-//! split): products of 128-bit keys would overflow, and a tree built on saturated areas is no better than a list. It is a
-//! distance because keys of strings with a common beginning are large and close together.
+//! split): products of 128-bit keys would overflow, and a tree built on saturated areas is no better than a list. It is
+//! a distance because keys of strings with a common beginning are large and close together.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};

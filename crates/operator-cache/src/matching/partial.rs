@@ -1,11 +1,12 @@
 //! The items that have a part of what a request wants.
 //!
-//! An item is a candidate when its predicate covers the request's in all fields but one, has values of the request's in that
-//! one, supplies the requested columns, and has the fields that must be filtered on: always the one that it covers in part.
-//! A field that the request leaves open is never covered in part: only fields that the request constrains are looked at.
+//! An item is a candidate when its predicate covers the request's in all fields but one, has values of the request's in
+//! that one, supplies the requested columns, and has the fields that must be filtered on: always the one that it covers
+//! in part. A field that the request leaves open is never covered in part: only fields that the request constrains are
+//! looked at.
 //!
-//! At most [`EXAMINED`] items are looked at, those first whose hulls overlap the request's most. Their predicates are compared
-//! in full: what follows is a scan of the file or spares one, beside which that is nothing.
+//! At most [`EXAMINED`] items are looked at, those first whose hulls overlap the request's most. Their predicates are
+//! compared in full: what follows is a scan of the file or spares one, beside which that is nothing.
 
 use std::sync::Arc;
 
@@ -51,7 +52,8 @@ impl ItemIndex {
     }
 }
 
-/// The field that an item covers in part, if that is so of exactly one and it can be filtered on what is to be filtered on.
+/// The field that an item covers in part, if that is so of exactly one and it can be filtered on what is to be filtered
+/// on.
 fn part_field<'f, 'a>(candidate: &Indexed, fields: &'f [WantedField<'a>]) -> Option<&'f WantedField<'a>> {
     let kept = &candidate.item.predicate;
     let is_open = |path: &FieldPath| !fields.iter().any(|field| field.path == path);

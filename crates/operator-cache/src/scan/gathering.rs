@@ -1,7 +1,7 @@
 //! Where the records lie that a running scan found, morsel by morsel, until a lazy item is made of it.
 //!
-//! **Owns**: the positions and the memory that is reserved for them. **Does not own**: whether they are wanted (the scan's
-//! [`Sharing`](super::Sharing) says), what makes room for them (`lazy`).
+//! **Owns**: the positions and the memory that is reserved for them. **Does not own**: whether they are wanted (the
+//! scan's [`Sharing`](super::Sharing) says), what makes room for them (`lazy`).
 //!
 //! **Memory**: twice what is noted is reserved, in steps, since at the end all is laid together in one piece.
 //! **Concurrency**: behind a lock of its own, under which nothing is asked of others; morsels come in any order.

@@ -1,10 +1,11 @@
 //! The positional map that a running scan of a whole file makes, morsel by morsel.
 //!
-//! **Owns**: the pieces gathered so far and the memory that is reserved for them. **Does not own**: whether a map is wanted,
-//! what makes room for it, and what becomes of it ([`maps`](crate::maps)).
+//! **Owns**: the pieces gathered so far and the memory that is reserved for them. **Does not own**: whether a map is
+//! wanted, what makes room for it, and what becomes of it ([`maps`](crate::maps)).
 //!
-//! **Memory**: twice what was gathered is reserved, in steps: it grows by doubling, and at the end spare room is given back by
-//! copying. **Concurrency**: behind a lock of its own, under which nothing is asked of others; morsels come in any order.
+//! **Memory**: twice what was gathered is reserved, in steps: it grows by doubling, and at the end spare room is given
+//! back by copying. **Concurrency**: behind a lock of its own, under which nothing is asked of others; morsels come in
+//! any order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -92,8 +93,8 @@ impl SharedScan {
         mapping.as_ref().map(|mapping| (mapping.builder.size_bytes() as u64, mapping.reservation.size_bytes()))
     }
 
-    /// Frees what was gathered of the map, for want of memory or of a piece. The bytes that were reserved for it; None if
-    /// none is made.
+    /// Frees what was gathered of the map, for want of memory or of a piece. The bytes that were reserved for it; None
+    /// if none is made.
     pub(crate) fn give_up_map(&self, reason: &'static str) -> Option<u64> {
         let reserved_bytes = self.forget_map()?;
         self.cache.note_lost_map(self, reason);

@@ -655,10 +655,10 @@ impl SharedScan {
         guard.disarm();
     }
 
-    /// Columns that were laid beside kept ones must be of the same content, and so must rows that are read with kept ones. The
-    /// file may have been rewritten after it was pinned and before it was read, which its source takes for one consistent
-    /// content; so it is, but not the item's. (A source that hands out no hashes, having not read all of it, has seen the file
-    /// unchanged since it was pinned.)
+    /// Columns that were laid beside kept ones must be of the same content, and so must rows that are read with kept
+    /// ones. The file may have been rewritten after it was pinned and before it was read, which its source takes for
+    /// one consistent content; so it is, but not the item's. (A source that hands out no hashes, having not read all of
+    /// it, has seen the file unchanged since it was pinned.)
     fn check_completed(&self, end: SourceEnd) -> Result<SourceEnd, SourceError> {
         let is_other = self.compares_content
             && matches!((&self.pinned.hashes, &end.hashes), (Some(kept), Some(read)) if kept.as_ref() != read);

@@ -209,8 +209,8 @@ impl State {
             let lacks_any = seat.consumed.count() < self.slots.len() as u64;
             match self.phase {
                 Phase::Running if self.issued.count() != self.slots.len() as u64 => return Step::Gap,
-                // Only a reader that sits alone lacks anything here: what was dropped when sharing ended. Positions were
-                // noted of that too, so they are seen to first.
+                // Only a reader that sits alone lacks anything here: what was dropped when sharing ended. Positions
+                // were noted of that too, so they are seen to first.
                 Phase::Running if lacks_any && self.sharing != Sharing::Noted => return Step::Rescan,
                 Phase::Verified if lacks_any => return Step::Rescan,
                 Phase::Running => {

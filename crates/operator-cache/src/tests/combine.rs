@@ -24,7 +24,8 @@ fn scan_count(fake: &Fake) -> u64 {
     fake.open_count.load(Ordering::Relaxed)
 }
 
-/// Makes an item of a whole range, whatever is kept of it already: where bad records may be left out nothing is combined.
+/// Makes an item of a whole range, whatever is kept of it already: where bad records may be left out nothing is
+/// combined.
 fn keep(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, names: &[&str], predicate: &Arc<Conjunction>) {
     ask(cache, fake, &SelectRequest { may_skip: true, ..request(names, predicate) });
 }

@@ -1,6 +1,6 @@
 //! A file that exists in the test alone: row `i` has `b = i`, `a` a hash of it below 1000, and a struct `s` with a
-//! nullable child `z` (NULL where `a` is a multiple of 7; the struct itself is NULL where it is one of 11). Where its list `l`
-//! is unnested, record `i` has `i % 4` elements, whose `e` is ten times `i` plus their number.
+//! nullable child `z` (NULL where `a` is a multiple of 7; the struct itself is NULL where it is one of 11). Where its
+//! list `l` is unnested, record `i` has `i % 4` elements, whose `e` is ten times `i` plus their number.
 
 use std::collections::HashMap;
 use std::future::poll_fn;

@@ -433,7 +433,8 @@ fn columns_of_other_content_are_never_laid_beside_kept_ones() {
     session.write(0..5000);
     session.ask();
     let (file, pinned) = session.open();
-    // As if the file had been rewritten in place since then, its records of the same length, and passed for one content.
+    // As if the file had been rewritten in place since then, its records of the same length, and passed for one
+    // content.
     session.hashes = Hashes::Wrong;
     let Start::Scan(participant) = session.begin_columns(&file, &pinned, &between(0, 999), &["a", "b"]) else {
         panic!("expected a scan");

@@ -1,4 +1,5 @@
-//! Items of positions: made where rows cost too much or find no room, and given up for rows when they are asked for again.
+//! Items of positions: made where rows cost too much or find no room, and given up for rows when they are asked for
+//! again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -109,8 +110,8 @@ fn timed_with(options: CacheOptions, decode_ns: u64, cache_ns: u64, threshold: f
     (cache, fake)
 }
 
-/// A clock that moves when it is told to: after a script was given, the next reading is later by its first step, the one
-/// after by its second too.
+/// A clock that moves when it is told to: after a script was given, the next reading is later by its first step, the
+/// one after by its second too.
 #[derive(Debug)]
 struct SteppedClock {
     clock: ManualClock,

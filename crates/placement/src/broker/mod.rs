@@ -61,15 +61,15 @@ pub fn shrink_order(bytes_needed: u64, caches: &[(u64, f64)]) -> Vec<(usize, u64
 
 /// Parts of the memory that pass from one cache to another at a time.
 const STEP_PART: u64 = 16;
-/// A cache yields to another if its bytes save less than one in so many of the seconds that the other's do: measurements are not
-/// better than that, and what is given up must be made anew.
+/// A cache yields to another if its bytes save less than one in so many of the seconds that the other's do:
+/// measurements are not better than that, and what is given up must be made anew.
 const CLEARLY_LESS: f64 = 2.0;
 
 /// Which of the `others` yields room to a cache that wants some, and how many bytes, when caches may have `limit_bytes`
 /// together and `room_bytes` are free. One step of [`divide`] at a time, since curves change as caches do.
 ///
-/// `asking` and `others` are `(held_bytes, marginal benefit in seconds per byte)`. A cache that holds nothing has nothing to compare
-/// with: it gets its first step from whoever loses least.
+/// `asking` and `others` are `(held_bytes, marginal benefit in seconds per byte)`. A cache that holds nothing has
+/// nothing to compare with: it gets its first step from whoever loses least.
 pub fn yielding(room_bytes: u64, limit_bytes: u64, asking: (u64, f64), others: &[(u64, f64)]) -> Option<(usize, u64)> {
     let step_bytes = limit_bytes / STEP_PART;
     let wanted_bytes = step_bytes.checked_sub(room_bytes).filter(|&bytes| bytes > 0)?;

@@ -1,13 +1,14 @@
 //! How a page of a column is written: the encoding that costs least.
 //!
-//! **Owns**: the names of the encodings and the price of each. **Does not own** the encodings themselves or the counting of
-//! values: `column-store` says how many bytes each would take.
+//! **Owns**: the names of the encodings and the price of each. **Does not own** the encodings themselves or the
+//! counting of values: `column-store` says how many bytes each would take.
 //!
 //! **Invariants**: the order of the candidates decides only between equal costs, for the first.
 //!
-//! A page's cost is what its bytes cost plus what decoding them costs, in nanoseconds. Bytes are counted twice, once for
-//! reading them from a device and once for the memory that they take from other pages, which must then be read instead:
-//! [`BYTE_NS`]. That is what makes a slower encoding pay: it must save a nanosecond's byte for each nanosecond of decoding.
+//! A page's cost is what its bytes cost plus what decoding them costs, in nanoseconds. Bytes are counted twice, once
+//! for reading them from a device and once for the memory that they take from other pages, which must then be read
+//! instead: [`BYTE_NS`]. That is what makes a slower encoding pay: it must save a nanosecond's byte for each nanosecond
+//! of decoding.
 
 #[cfg(test)]
 mod tests;
@@ -62,8 +63,8 @@ impl Candidate {
         self.size_bytes as f64 * BYTE_NS + self.decode_ns(value_count)
     }
 
-    /// What decoding takes, by the unit costs that `column-store`'s bench `decoding` prints (rounded; one core, no vector
-    /// instructions beyond the target's base).
+    /// What decoding takes, by the unit costs that `column-store`'s bench `decoding` prints (rounded; one core, no
+    /// vector instructions beyond the target's base).
     fn decode_ns(&self, value_count: u64) -> f64 {
         let values = value_count as f64;
         let copied = self.decoded_bytes as f64 * 0.025;

@@ -1,7 +1,8 @@
-//! The rule that a user sets for what new items hold: rows, the positions of their records, or whichever is the better bet.
+//! The rule that a user sets for what new items hold: rows, the positions of their records, or whichever is the better
+//! bet.
 //!
-//! **Owns** the choice between choosing and being told. **Does not own** how it is chosen ([`super::eagerness`]), nor whether
-//! an item is worth its memory ([`super::admission`]). Pure.
+//! **Owns** the choice between choosing and being told. **Does not own** how it is chosen ([`super::eagerness`]), nor
+//! whether an item is worth its memory ([`super::admission`]). Pure.
 //!
 //! Paper: ReCache §6.2 compares the three.
 
@@ -94,7 +95,8 @@ impl AdmissionRule {
         self.mode != AdmissionMode::Eager
     }
 
-    /// What more than was asked for may cost the first scan of a file: as much as any later one, or no more than caching may.
+    /// What more than was asked for may cost the first scan of a file: as much as any later one, or no more than
+    /// caching may.
     pub fn widening(&self) -> WideningRule {
         let rule = WideningRule::default();
         let first_extra_work_share = match self.mode {

@@ -1,33 +1,33 @@
 //! Whether to keep rows, or only where their records lie in the file.
 //!
-//! An eager item holds parsed rows; a lazy one the offsets of the records that passed, which cost little to keep and leave all
-//! parsing to the next query. Owns that choice; not the sample, nor whether the item is kept at all (see
+//! An eager item holds parsed rows; a lazy one the offsets of the records that passed, which cost little to keep and
+//! leave all parsing to the next query. Owns that choice; not the sample, nor whether the item is kept at all (see
 //! [`super::admission`]). Pure.
 //!
 //! The rules, in order; the first that applies decides:
-//! 1. *Working set*: while any item of the file is kept, the file is still in use: eager. A lazy item that is asked for again
-//!    is itself such an item, so that it becomes eager.
-//! 2. *History*: an item that was kept before, and is worth more than what it would displace, is eager whatever caching it
-//!    costs, since that was worth its while.
+//! 1. *Working set*: while any item of the file is kept, the file is still in use: eager. A lazy item that is asked for
+//!    again is itself such an item, so that it becomes eager.
+//! 2. *History*: an item that was kept before, and is worth more than what it would displace, is eager whatever caching
+//!    it costs, since that was worth its while.
 //! 3. *Sample*: eager if the overhead, extrapolated to the end of the file, is at most a threshold; else lazy.
 //! 4. Without a sample there is no answer yet, and the scan goes on keeping both.
 //!
 //! **What the overhead is.** `t_o` is all the time the query has spent up to some moment, in whatever operator, caching
-//! included; `t_c` is the part of it spent on caching eagerly: parsing what only the cache wants, copying rows, and waiting for
-//! fresh memory where rows that stay leave none to the next ones. Keeping the offsets meanwhile is not caching in this sense,
-//! as a lazy item would cost it too. Both are taken at the beginning of the sample and at its end, and a file that is `N` times
-//! as large as the sample will take the query to `t_o1 + N · (t_o2 − t_o1)`, and caching to `t_c1 + N · (t_c2 − t_c1)`. The
-//! overhead is `t_c / t_o`: caching's share of the whole, from 0 to 1. A share of a tenth lengthens the query by a ninth. What
-//! was spent before the sample, such as the join of two other tables, so counts once and not `N` times: a caching operator
-//! behind an expensive join is not taken for cheap.
+//! included; `t_c` is the part of it spent on caching eagerly: parsing what only the cache wants, copying rows, and
+//! waiting for fresh memory where rows that stay leave none to the next ones. Keeping the offsets meanwhile is not
+//! caching in this sense, as a lazy item would cost it too. Both are taken at the beginning of the sample and at its
+//! end, and a file that is `N` times as large as the sample will take the query to `t_o1 + N · (t_o2 − t_o1)`, and
+//! caching to `t_c1 + N · (t_c2 − t_c1)`. The overhead is `t_c / t_o`: caching's share of the whole, from 0 to 1. A
+//! share of a tenth lengthens the query by a ninth. What was spent before the sample, such as the join of two other
+//! tables, so counts once and not `N` times: a caching operator behind an expensive join is not taken for cheap.
 //!
-//! Times may be those of one thread, or of all threads summed, if both `t_o` and `t_c` are. In a query that computes on several
-//! threads the elapsed time of one of them won't do for the one and the sum for the other.
+//! Times may be those of one thread, or of all threads summed, if both `t_o` and `t_c` are. In a query that computes on
+//! several threads the elapsed time of one of them won't do for the one and the sum for the other.
 //!
 //! Paper: ReCache §5.2 (rules 1, 3, 4), §5.1 (rule 2), Figure 12b (the threshold). Deviations:
 //! - "As long as all cached items from the same file are not evicted" is read as: not all of them are.
-//! - The print calls `t_c / t_o` the percentage that caching adds, for which it would have to be `t_c / (t_o − t_c)`; the
-//!   formula is kept. They differ by a tenth at the threshold.
+//! - The print calls `t_c / t_o` the percentage that caching adds, for which it would have to be `t_c / (t_o − t_c)`;
+//!   the formula is kept. They differ by a tenth at the threshold.
 //! - The print counts the file in multiples of the sample; here the fraction scanned is that of
 //!   [`Progress`], whose `scanned_bytes` are those of the sample.
 

@@ -27,8 +27,8 @@ impl Progress {
         if self.scanned_bytes >= self.total_bytes { 1.0 } else { self.scanned_bytes as f64 / self.total_bytes as f64 }
     }
 
-    /// Size of the whole item, when `item_bytes` came from the part that is scanned: those, plus as much for the rest in
-    /// proportion, plus `margin` of the latter. Exact when the scan is done; `None` before anything is scanned.
+    /// Size of the whole item, when `item_bytes` came from the part that is scanned: those, plus as much for the rest
+    /// in proportion, plus `margin` of the latter. Exact when the scan is done; `None` before anything is scanned.
     ///
     /// ```
     /// use thermocline_placement::operator_cache::extrapolate::Progress;

@@ -1,18 +1,23 @@
-//! Whether the scan of a whole file makes a positional map of it, so that later scans need not look for records and fields.
+//! Whether the scan of a whole file makes a positional map of it, so that later scans need not look for records and
+//! fields.
 //!
-//! Owns that choice; not whether the map is worth its memory (see [`super::admission`]), nor whether a file can have one. Pure.
+//! Owns that choice; not whether the map is worth its memory (see [`super::admission`]), nor whether a file can have
+//! one. Pure.
 //!
-//! The rule, derived: making a map adds a share `m` to the scan, and each later scan by the map is spared a share `g` of its
-//! time. How many scans are to come is unknown; as [admission](super::admission) takes a file that was scanned `n` times to be
-//! scanned `n` times more, so does this rule: it makes a map when `n · g ≥ m`. A map that outlives the process serves at least
-//! one scan more, that of the next process, for which nobody need have asked before: then the first scan makes one. Whoever
-//! keeps all rows of whole columns leaves few scans to come, so only a map that outlives the process is made beside them.
+//! The rule, derived: making a map adds a share `m` to the scan, and each later scan by the map is spared a share `g`
+//! of its time. How many scans are to come is unknown; as [admission](super::admission) takes a file that was scanned
+//! `n` times to be scanned `n` times more, so does this rule: it makes a map when `n · g ≥ m`. A map that outlives the
+//! process serves at least one scan more, that of the next process, for which nobody need have asked before: then the
+//! first scan makes one. Whoever keeps all rows of whole columns leaves few scans to come, so only a map that outlives
+//! the process is made beside them.
 //!
-//! A map that was not to be had after all (it found no memory, or no room for the fields) is a bet lost, and one that was made
-//! has not spared the scan that now comes, be it that it was evicted or lacks fields: either halves the scans that are expected
-//! to go by the next. So who asks for other fields each time makes as many maps as the logarithm of his scans.
+//! A map that was not to be had after all (it found no memory, or no room for the fields) is a bet lost, and one that
+//! was made has not spared the scan that now comes, be it that it was evicted or lacks fields: either halves the scans
+//! that are expected to go by the next. So who asks for other fields each time makes as many maps as the logarithm of
+//! his scans.
 //!
-//! Paper: ReCache (PVLDB 2017) §3.1 has the first query on a file make the map. Deviation: who asks once need not pay for it.
+//! Paper: ReCache (PVLDB 2017) §3.1 has the first query on a file make the map. Deviation: who asks once need not pay
+//! for it.
 
 use super::SourceKind;
 use super::widening::ScanCosts;
@@ -25,7 +30,8 @@ const MAKING_SHARE: f64 = 0.15;
 /// `DESIGN.md`).
 const SAVED_SHARE: f64 = 0.23;
 
-/// Of what caches may hold, the most that one map may take: what it saves is a share of a scan, where rows spare a whole one.
+/// Of what caches may hold, the most that one map may take: what it saves is a share of a scan, where rows spare a
+/// whole one.
 const LARGEST_SHARE: f64 = 0.25;
 
 /// The most bytes that one map may take where caches may hold `limit_bytes`.
@@ -48,13 +54,13 @@ pub struct MapInputs {
     pub keeps_whole_columns: bool,
 }
 
-/// Of what caches may hold, what maps may take together and be spared. A policy that compares items by what they save each, and
-/// sizes by their logarithm alone, as ReCache's does, lets maps go first, since they save but a share of a scan; for each of
-/// their bytes, of which there are few, they save more than rows do.
+/// Of what caches may hold, what maps may take together and be spared. A policy that compares items by what they save
+/// each, and sizes by their logarithm alone, as ReCache's does, lets maps go first, since they save but a share of a
+/// scan; for each of their bytes, of which there are few, they save more than rows do.
 const SPARED_SHARE: f64 = 0.125;
 
-/// Whether maps of so many bytes together give way to no newcomer, where caches may hold `limit_bytes`. Queries that need the
-/// memory have it all the same.
+/// Whether maps of so many bytes together give way to no newcomer, where caches may hold `limit_bytes`. Queries that
+/// need the memory have it all the same.
 pub fn are_spared(maps_bytes: u64, limit_bytes: u64) -> bool {
     maps_bytes as f64 <= limit_bytes as f64 * SPARED_SHARE
 }
@@ -75,8 +81,8 @@ pub fn scan_by_map_ns(scan_ns: u64) -> u64 {
     (scan_ns as f64 * (1.0 - SAVED_SHARE)) as u64
 }
 
-/// What an ordinary scan of so many bytes takes, nanoseconds of one core, where none was measured: of a map that another
-/// process made.
+/// What an ordinary scan of so many bytes takes, nanoseconds of one core, where none was measured: of a map that
+/// another process made.
 pub fn typical_scan_ns(kind: SourceKind, text_bytes: u64) -> u64 {
     let costs = match kind {
         SourceKind::Json => ScanCosts::NDJSON,

@@ -2,9 +2,9 @@
 //!
 //! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
 //! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`], [`top_up`],
-//! [`choose_item`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`map_making`], [`partial_cover`], and the
-//! models they need: [`extrapolate`], [`marginal_benefit`]. What a policy would have done with a recorded [`trace`] is found by
-//! [`replay`], beside what could have been done by who had known the future ([`offline`]).
+//! [`choose_item`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`map_making`], [`partial_cover`], and
+//! the models they need: [`extrapolate`], [`marginal_benefit`]. What a policy would have done with a recorded [`trace`]
+//! is found by [`replay`], beside what could have been done by who had known the future ([`offline`]).
 //!
 //! Paper: ReCache (PVLDB 2017) §4 and §5; each module lists its deviations.
 

@@ -1,15 +1,16 @@
 //! Whether to complete an item of all rows with the columns that a query misses in it, or to scan for the query alone.
 //!
-//! Completing keeps the missing columns of every row, also of those that the query rejects; the kept columns cost nothing.
-//! Where the whole of the query's columns would be worth [widening](super::widening), its missing ones are too. Where not,
-//! because earlier bets were lost or values are costly beside the scan, completing is still the smaller work if at most half
-//! of the columns are missing: what is parsed in vain is then no more than what is not parsed again.
+//! Completing keeps the missing columns of every row, also of those that the query rejects; the kept columns cost
+//! nothing. Where the whole of the query's columns would be worth [widening](super::widening), its missing ones are
+//! too. Where not, because earlier bets were lost or values are costly beside the scan, completing is still the smaller
+//! work if at most half of the columns are missing: what is parsed in vain is then no more than what is not parsed
+//! again.
 //!
-//! And how: the missing columns can be read alone and laid beside the kept ones. That is the least work, but until it is done
-//! both the item and the completed one are held. Or all columns are read anew, and the item goes when the new one needs its
-//! room: more work, once, and no memory twice. So the columns are read alone while both can be made to fit, be it by displacing
-//! all others. If they can't, all are read anew, provided that the result will fit when it stands alone; else the missing ones
-//! alone all the same: the query is spared the others, and nothing is kept.
+//! And how: the missing columns can be read alone and laid beside the kept ones. That is the least work, but until it
+//! is done both the item and the completed one are held. Or all columns are read anew, and the item goes when the new
+//! one needs its room: more work, once, and no memory twice. So the columns are read alone while both can be made to
+//! fit, be it by displacing all others. If they can't, all are read anew, provided that the result will fit when it
+//! stands alone; else the missing ones alone all the same: the query is spared the others, and nothing is kept.
 //!
 //! Owns these two choices; not whether the result is worth its place ([`super::admission`] says so, of either). Pure.
 //!
@@ -46,8 +47,8 @@ pub enum Completion {
 /// The threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompletionRule {
-    /// Of the limit, what an item in the place of another may be estimated to take: estimates are off by some percent, and what
-    /// is refused in the end was read for nothing.
+    /// Of the limit, what an item in the place of another may be estimated to take: estimates are off by some percent,
+    /// and what is refused in the end was read for nothing.
     pub limit_share: f64,
 }
 

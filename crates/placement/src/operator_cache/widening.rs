@@ -4,27 +4,28 @@
 //! later range over them, and the raw scan passes over those bytes anyway: it has only to parse the columns of rows it
 //! would reject, and to keep them. Owns that choice; not the estimates behind it. Pure.
 //!
-//! The rule, derived: let a whole scan take `T`, and keeping the rejected rows too take `e` more. Each later query that asks
-//! for another range is spared a raw scan, next to which scanning the item is nothing: `n` of them gain `n · T`, for `e` paid
-//! now. `n` is unknown. As with buying or renting skis, paying up to the price of one more rent (`e ≤ T`) at most doubles
-//! the cost of the one query after which nobody asks again, and gains without bound where somebody does.
+//! The rule, derived: let a whole scan take `T`, and keeping the rejected rows too take `e` more. Each later query that
+//! asks for another range is spared a raw scan, next to which scanning the item is nothing: `n` of them gain `n · T`,
+//! for `e` paid now. `n` is unknown. As with buying or renting skis, paying up to the price of one more rent (`e ≤ T`)
+//! at most doubles the cost of the one query after which nobody asks again, and gains without bound where somebody
+//! does.
 //!
-//! Bets that are lost one after the other must not add up. After each one that no later query made use of, the next on the
-//! same file (with the same list flattened) may cost half as much: a file that is always asked for something new loses two
-//! scans in all, however often it is asked. A bet that pays off restores the credit.
+//! Bets that are lost one after the other must not add up. After each one that no later query made use of, the next on
+//! the same file (with the same list flattened) may cost half as much: a file that is always asked for something new
+//! loses two scans in all, however often it is asked. A bet that pays off restores the credit.
 //!
-//! Nor need anybody pay who asks only once. Where users want it so, the first scan of a file may take no more extra work than
-//! [admission](super::admission_rule) allows caching to add to a query: nothing says yet that it will be asked again. Whoever
-//! asks a second time has shown that there is more to come.
+//! Nor need anybody pay who asks only once. Where users want it so, the first scan of a file may take no more extra
+//! work than [admission](super::admission_rule) allows caching to add to a query: nothing says yet that it will be
+//! asked again. Whoever asks a second time has shown that there is more to come.
 //!
 //! Memory is the other price. A widened item is a bet without history, so it must not displace anything: it is weighed
 //! against free space alone, and may take half of that at most, so that a second table, or the same one with other
-//! columns, can be cached beside it. But scans that were made in vain are a history: each of them would have been spared. From
-//! the second on it may displace what is worth less, which is for [admission](super::admission) to say, to whom it is an item
-//! that was asked for as often; it leaves a quarter of the cache to others.
+//! columns, can be cached beside it. But scans that were made in vain are a history: each of them would have been
+//! spared. From the second on it may displace what is worth less, which is for [admission](super::admission) to say, to
+//! whom it is an item that was asked for as often; it leaves a quarter of the cache to others.
 //!
-//! Paper: beyond ReCache, which always caches the operator as asked; its §5.2 bounds the cost of eager caching alike, by a
-//! share of the scan.
+//! Paper: beyond ReCache, which always caches the operator as asked; its §5.2 bounds the cost of eager caching alike,
+//! by a share of the scan.
 
 use super::eagerness::DEFAULT_THRESHOLD;
 
@@ -141,8 +142,8 @@ pub struct WideningRule {
 }
 
 impl Default for WideningRule {
-    /// Half of the free space, or three quarters of all from the third scan on; as much work again as the scan, but for the
-    /// first one a tenth: see the module.
+    /// Half of the free space, or three quarters of all from the third scan on; as much work again as the scan, but for
+    /// the first one a tenth: see the module.
     fn default() -> Self {
         Self {
             free_share: 0.5,
@@ -191,8 +192,9 @@ pub enum KeepNarrow {
 }
 
 impl WideningRule {
-    /// Whether whole columns that cost this query too much are worth reading after it, while nothing else is to be done: if a
-    /// second query would be made to keep them. What that takes is paid by nobody's waiting, and as any bet it may be lost.
+    /// Whether whole columns that cost this query too much are worth reading after it, while nothing else is to be
+    /// done: if a second query would be made to keep them. What that takes is paid by nobody's waiting, and as any bet
+    /// it may be lost.
     pub fn is_worth_idle_time(&self, inputs: &WideningInputs) -> bool {
         let keeps = |scan_count| {
             let inputs = WideningInputs { scan_count, ..*inputs };

@@ -3,11 +3,12 @@
 //! **Owns**: the policies of the buffer pool, one folder each, behind [`PagePolicy`] and chosen by [`PagePolicyName`].
 //! **Does not own** pages, pins or reads: the buffer pool does, and asks here.
 //!
-//! **Invariants**: a policy names only pages that it was told of and that may go; its answers follow from the calls alone,
-//! never from the order in which a hash table yields. Pages of sources that are gone are removed by who told of them.
+//! **Invariants**: a policy names only pages that it was told of and that may go; its answers follow from the calls
+//! alone, never from the order in which a hash table yields. Pages of sources that are gone are removed by who told of
+//! them.
 //!
-//! **Concurrency**: none here. The pool calls a policy under one short lock, once for each page (not row), so every call is
-//! O(1) or O(log n) beside the pinned pages that it has to pass over.
+//! **Concurrency**: none here. The pool calls a policy under one short lock, once for each page (not row), so every
+//! call is O(1) or O(log n) beside the pinned pages that it has to pass over.
 //!
 //! Paper: HPCache (DaMoN 2022) §3 and §4; each module lists its deviations.
 

@@ -1,28 +1,31 @@
 //! How long pipelines take when shares of their columns are in memory.
 //!
-//! A pipeline reads its columns once, at the pace of the slowest of three: storage for what is not in memory, memory for what
-//! is, and its own work (HPCache §4.1, equation 1). How the columns of one pipeline go together is a [`Combination`]:
+//! A pipeline reads its columns once, at the pace of the slowest of three: storage for what is not in memory, memory
+//! for what is, and its own work (HPCache §4.1, equation 1). How the columns of one pipeline go together is
+//! a [`Combination`]:
 //!
-//! - [`Combination::SumOverDevice`], the default. All columns come over the same device, so the bytes that are left to read add
-//!   up, and it does not matter of which column they are: `max(Σ(1-x)B/S, ΣxB/M, B/P)`. With equal shares this is equation 1.
-//! - [`Combination::MaxOverColumns`], equations 2 and 3 as printed. Each column has the time of equation 1 for its own bytes
-//!   (§4.1: the pipeline's time is split "across the columns based on their relative sizes"), and the pipeline takes as long
-//!   as the longest. With k equal columns this predicts a k-th of equation 1, which the paper measured to be right, and it
-//!   undervalues pipelines of many columns by as much. §4.2 speaks of a sum over columns, "valid because the accredited
-//!   per-column times already split the execution time", but prints a maximum, for the slowest column sets the pace. That
-//!   reason holds for the order of columns' progress, not for the time: a column that is read while others wait has the whole
-//!   device. What the maximum gets right is that a pipeline's columns should have equal shares, if its reads are not balanced
-//!   between columns. Ours are: whoever reads ahead reads all columns of the next rows. Kept as a baseline.
+//! - [`Combination::SumOverDevice`], the default. All columns come over the same device, so the bytes that are left to
+//!   read add up, and it does not matter of which column they are: `max(Σ(1-x)B/S, ΣxB/M, B/P)`. With equal shares this
+//!   is equation 1.
+//! - [`Combination::MaxOverColumns`], equations 2 and 3 as printed. Each column has the time of equation 1 for its own
+//!   bytes (§4.1: the pipeline's time is split "across the columns based on their relative sizes"), and the pipeline
+//!   takes as long as the longest. With k equal columns this predicts a k-th of equation 1, which the paper measured to
+//!   be right, and it undervalues pipelines of many columns by as much. §4.2 speaks of a sum over columns, "valid
+//!   because the accredited per-column times already split the execution time", but prints a maximum, for the slowest
+//!   column sets the pace. That reason holds for the order of columns' progress, not for the time: a column that is
+//!   read while others wait has the whole device. What the maximum gets right is that a pipeline's columns should have
+//!   equal shares, if its reads are not balanced between columns. Ours are: whoever reads ahead reads all columns of
+//!   the next rows. Kept as a baseline.
 //!
-//! **Reading costs more than the device's time.** The paper has storage and work overlap for nothing. But bytes that come from
-//! storage are copied or checked by processors that the pipeline would use, and whoever works on them now and then waits for
-//! them: so [`Combination::SumOverDevice`] takes the work to be `B/P + c·Σ(1-x)B`, with a `c` that is measured
-//! ([`Rates::reading_s_per_byte`]). Without it a placement that leaves to storage what storage can just deliver in time looks as good as
-//! all in memory, which it is not.
+//! **Reading costs more than the device's time.** The paper has storage and work overlap for nothing. But bytes that
+//! come from storage are copied or checked by processors that the pipeline would use, and whoever works on them now and
+//! then waits for them: so [`Combination::SumOverDevice`] takes the work to be `B/P + c·Σ(1-x)B`, with a `c` that is
+//! measured ([`Rates::reading_s_per_byte`]). Without it a placement that leaves to storage what storage can just
+//! deliver in time looks as good as all in memory, which it is not.
 //!
-//! Deviations: pipelines read parts of columns (zone maps), so bytes are per pipeline and column; a list counts with the most
-//! bytes that any pipeline reads of it, since the rest wants no memory. A share of a list is taken to be a share of every
-//! pipeline's reads of it.
+//! Deviations: pipelines read parts of columns (zone maps), so bytes are per pipeline and column; a list counts with
+//! the most bytes that any pipeline reads of it, since the rest wants no memory. A share of a list is taken to be a
+//! share of every pipeline's reads of it.
 //!
 //! Pure; O(columns of all pipelines).
 
@@ -35,7 +38,8 @@ use super::ListKey;
 pub struct Pipeline {
     /// Bytes that it reads of each list, whether from memory or from storage. A list may be named twice.
     pub columns: Vec<(ListKey, u64)>,
-    /// P: its pace with all pages in memory, in bytes of all its columns, by all its threads. Infinite if nothing is known.
+    /// P: its pace with all pages in memory, in bytes of all its columns, by all its threads. Infinite if nothing is
+    /// known.
     pub throughput_bytes_per_s: f64,
     /// How often it runs.
     pub weight: f64,

@@ -1,10 +1,10 @@
 //! Pages by key, in chains from the newest to the oldest.
 //!
-//! **Owns**: a slab of pages, the key of each, and the links of doubly linked chains through it, so that moving a page in an
-//! order costs no allocation. **Does not own** what an order means: policies do.
+//! **Owns**: a slab of pages, the key of each, and the links of doubly linked chains through it, so that moving a page
+//! in an order costs no allocation. **Does not own** what an order means: policies do.
 //!
-//! **Invariants**: a page is in one chain at most; a chain's bytes are the sum of its pages'; `list_bytes` has no entry for
-//! a list whose last page with bytes has gone.
+//! **Invariants**: a page is in one chain at most; a chain's bytes are the sum of its pages'; `list_bytes` has no entry
+//! for a list whose last page with bytes has gone.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -30,7 +30,8 @@ pub struct HeldBytes {
 
 /// Says which pages go when room is needed. Told of every page that comes, is used, and goes.
 pub trait PagePolicy: Send + Debug {
-    /// The page is being read into memory, on behalf of a scan of its list. One that is there already counts as touched.
+    /// The page is being read into memory, on behalf of a scan of its list. One that is there already counts as
+    /// touched.
     fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64);
 
     /// The page was there when it was asked for. Pages that are not there are ignored.
@@ -39,13 +40,13 @@ pub trait PagePolicy: Send + Debug {
     /// The page is gone, for whatever reason, its being named by [`Self::victim`] among them.
     fn remove(&mut self, page: PageKey);
 
-    /// The page to give up next, for a page of the list `incoming`, or for memory alone. Asked again until enough is free;
-    /// what it names stays until [`Self::remove`] is called for it. `can_go` is false for pinned pages; `None` if no page can
-    /// go. Cost: that of one call, and `can_go` once for each pinned page that is passed over.
+    /// The page to give up next, for a page of the list `incoming`, or for memory alone. Asked again until enough is
+    /// free; what it names stays until [`Self::remove`] is called for it. `can_go` is false for pinned pages; `None` if
+    /// no page can go. Cost: that of one call, and `can_go` once for each pinned page that is passed over.
     fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey>;
 
-    /// Bytes that each list may keep, instead of all earlier ones; lists that are not named get none. Policies without quotas
-    /// ignore it.
+    /// Bytes that each list may keep, instead of all earlier ones; lists that are not named get none. Policies without
+    /// quotas ignore it.
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]);
 
     /// What is held of each list that has pages or a quota, in the order of their keys.

@@ -1,8 +1,8 @@
 //! Block masks with AVX2: 64 bytes against three marks in a dozen instructions.
 //!
 //! Owns: the instruction set's version of [`MaskSource`]; `marks::WordMasks` is the safe reference that tests compare
-//! it with on random blocks. What it gains shows in the bench `csv`, line `count only`: 2.4 times the reference's rate on
-//! plain rows and on quoted ones, most of a scan that reads a column or two.
+//! it with on random blocks. What it gains shows in the bench `csv`, line `count only`: 2.4 times the reference's rate
+//! on plain rows and on quoted ones, most of a scan that reads a column or two.
 //!
 //! Concurrency: plain values.
 #![allow(unsafe_code)]

@@ -4,10 +4,10 @@
 //! text spells which value (`leaf`), where records end in a file (`splitter`).
 //!
 //! Two ways through a window. The *quick* way presumes that nothing is wrong: every record has the right number of
-//! fields (a subtraction each), the predicate's columns are parsed and tested row by row, and each further column is then
-//! parsed in one go for the rows that passed, so that the branch on its type predicts well. When anything is wrong, the
-//! window's rows are taken back and the *careful* way goes record by record: it finds the first bad record in file order,
-//! skips blank lines, and leaves out bad records under [`OnError::Skip`].
+//! fields (a subtraction each), the predicate's columns are parsed and tested row by row, and each further column is
+//! then parsed in one go for the rows that passed, so that the branch on its type predicts well. When anything is
+//! wrong, the window's rows are taken back and the *careful* way goes record by record: it finds the first bad record
+//! in file order, skips blank lines, and leaves out bad records under [`OnError::Skip`].
 //!
 //! Invariants: between windows, builders of output columns hold `row_count` values and those of columns that only the
 //! predicate needs hold none. What a record means does not depend on the records around it, nor on where `decode` calls
@@ -379,7 +379,8 @@ impl CsvDecoder {
         Ok(())
     }
 
-    /// Reads the record in `content[record]` whose fields are where `codes` tell. `None` when it must be read carefully.
+    /// Reads the record in `content[record]` whose fields are where `codes` tell. `None` when it must be read
+    /// carefully.
     fn read_mapped(&mut self, content: &[u8], record: std::ops::Range<usize>, codes: &[u32]) -> Option<Outcome> {
         let source =
             Source { window: content, text: None, marks: self.marks, null_text: self.format.null_text.as_bytes() };

@@ -3,13 +3,14 @@
 //! Owns: [`CsvOptions`] (what the user said), [`CsvFormat`] (what holds for a file), and the guesses in between.
 //! Does not own: the types of the columns (`infer`).
 //!
-//! Rules. The **delimiter** is the one of comma, semicolon, tab and bar that gives every record of the sample's first 256 KiB the same number
-//! of fields, more than one; among several the one that gives the most fields, then the first in that order. If none
-//! does (a ragged sample), the one whose most frequent field count covers most records; if no candidate occurs at all,
-//! the comma. The **header** is the first record if one of its fields could not be a value of its column, judged by the
-//! records after it: text over a column of numbers, dates or booleans. When every column is text, it is a header if its
-//! fields are distinct, not empty, and text themselves. A lone first record is a header if all its fields are text.
-//! The quote is `"` unless told. Blank lines are not records, in a file of one column neither: write `""`.
+//! Rules. The **delimiter** is the one of comma, semicolon, tab and bar that gives every record of the sample's first
+//! 256 KiB the same number of fields, more than one; among several the one that gives the most fields, then the first
+//! in that order. If none does (a ragged sample), the one whose most frequent field count covers most records; if no
+//! candidate occurs at all, the comma. The **header** is the first record if one of its fields could not be a value of
+//! its column, judged by the records after it: text over a column of numbers, dates or booleans. When every column is
+//! text, it is a header if its fields are distinct, not empty, and text themselves. A lone first record is a header if
+//! all its fields are text. The quote is `"` unless told. Blank lines are not records, in a file of one column neither:
+//! write `""`.
 //!
 //! Concurrency: plain values.
 
@@ -158,8 +159,8 @@ fn field_counts(sample: &[u8], marks: Marks, is_whole: bool) -> Vec<usize> {
         .collect()
 }
 
-/// Guesses whether a first record with fields of these `kinds` names the columns; `rest` is the widened kind of each column
-/// over the records after it, `None` when there are none.
+/// Guesses whether a first record with fields of these `kinds` names the columns; `rest` is the widened kind of each
+/// column over the records after it, `None` when there are none.
 pub(crate) fn sniff_header(texts: &[OwnedText], kinds: &[ValueKind], rest: Option<&[ValueKind]>) -> bool {
     let all_text = kinds.iter().all(|kind| *kind == ValueKind::Text);
     let Some(rest) = rest else { return all_text };
@@ -171,8 +172,8 @@ pub(crate) fn sniff_header(texts: &[OwnedText], kinds: &[ValueKind], rest: Optio
     all_text && distinct.len() == texts.len()
 }
 
-/// The column names a record gives as a header. An empty name becomes `column_N`, N counting from 1; a second `a` becomes
-/// `a_1`, a third `a_2`, passing over names that other columns have.
+/// The column names a record gives as a header. An empty name becomes `column_N`, N counting from 1; a second `a`
+/// becomes `a_1`, a third `a_2`, passing over names that other columns have.
 ///
 /// # Errors
 /// The position of a field that is written wrongly, and how.

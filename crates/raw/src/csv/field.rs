@@ -31,8 +31,8 @@ pub(crate) fn read_field<'a>(raw: &'a [u8], marks: Marks, scratch: &'a mut Vec<u
     }
 }
 
-/// The raw bytes of the field that `rest`, cut at the end of its record, begins with: up to the delimiter or newline that
-/// ends it.
+/// The raw bytes of the field that `rest`, cut at the end of its record, begins with: up to the delimiter or newline
+/// that ends it.
 #[inline]
 pub(crate) fn raw_field(rest: &[u8], marks: Marks) -> &[u8] {
     let end = match (rest.first(), marks.quote) {

@@ -1,9 +1,9 @@
 //! Where each field of a window of records ends.
 //!
 //! Owns: [`RecordIndex`], two flat lists per window: the offset of the delimiter or newline that ends each field, and
-//! for each record the number of fields up to its end. A field of any record is then one look-up, and the field count of
-//! a record one subtraction, so that columns nobody asked for cost their bytes in the structural scan and nothing else.
-//! Does not own: quotes inside a field's bytes (`field`), what a field means (`decoder`).
+//! for each record the number of fields up to its end. A field of any record is then one look-up, and the field count
+//! of a record one subtraction, so that columns nobody asked for cost their bytes in the structural scan and nothing
+//! else. Does not own: quotes inside a field's bytes (`field`), what a field means (`decoder`).
 //!
 //! Invariants: offsets are below 2^32 (windows are; see [`WINDOW_LIMIT_BYTES`]); `records` is ascending and its last
 //! entry counts only whole records.

@@ -11,8 +11,8 @@
 //!
 //! The usual trick (simdjson, Langdale and Lemire 2019, §3.1.1) takes each quote as a toggle: a prefix XOR of the quote
 //! mask gives the bytes inside quotes. That is wrong for a lone quote in the middle of a field (`5" pipe`), so the
-//! outcome is checked: every opening toggle must stand at the start of a field or directly after a closing one (a doubled
-//! quote). Blocks that fail the check, and files with an escape byte, are walked bit by bit.
+//! outcome is checked: every opening toggle must stand at the start of a field or directly after a closing one (a
+//! doubled quote). Blocks that fail the check, and files with an escape byte, are walked bit by bit.
 
 /// The structural bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

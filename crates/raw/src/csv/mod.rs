@@ -1,8 +1,8 @@
 //! CSV files: dialect, inference, splitting into records, and decoding.
 //!
 //! Owns: everything that knows what a CSV file looks like. The grammar is RFC 4180 with the usual liberties: any ASCII
-//! delimiter; lines end with LF or CRLF; the last line may lack its end; blank lines are not records; a quote opens only
-//! as the first byte of a field and is data elsewhere; a byte order mark is skipped. A lone CR ends nothing.
+//! delimiter; lines end with LF or CRLF; the last line may lack its end; blank lines are not records; a quote opens
+//! only as the first byte of a field and is data elsewhere; a byte order mark is skipped. A lone CR ends nothing.
 //!
 //! | file | owns |
 //! |---|---|
@@ -20,8 +20,8 @@
 //!
 //! Concurrency: decoders belong to a thread; a splitter sees a file in order.
 //!
-//! ReCache §3.1: with a positional map (`positional_map`) fields are read where it says; without one, the structural index
-//! of a window is built at several GB/s.
+//! ReCache §3.1: with a positional map (`positional_map`) fields are read where it says; without one, the structural
+//! index of a window is built at several GB/s.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

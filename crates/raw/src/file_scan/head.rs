@@ -24,8 +24,8 @@ pub struct Head {
     pub is_whole: bool,
 }
 
-/// About what the head will take, from its first step: growing step by step would copy it, and fault its pages in, several
-/// times over. A guess, so never more than what is likely to be there.
+/// About what the head will take, from its first step: growing step by step would copy it, and fault its pages in,
+/// several times over. A guess, so never more than what is likely to be there.
 fn expected_bytes(
     step_bytes: usize,
     step_lines: usize,

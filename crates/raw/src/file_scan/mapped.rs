@@ -39,8 +39,8 @@ pub(super) struct MappedScan {
 
 impl FileScan {
     /// A scan of a whole file that is not compressed by its `map`, which must [cover](PositionalMap::covers) the plan.
-    /// Gives the rows that [`new`](Self::new) gives; what is wrong in the file between the wanted fields goes unnoticed.
-    /// A local file's blocks are hashed by `recorder`, unless the plan reads no field.
+    /// Gives the rows that [`new`](Self::new) gives; what is wrong in the file between the wanted fields goes
+    /// unnoticed. A local file's blocks are hashed by `recorder`, unless the plan reads no field.
     ///
     /// # Errors
     /// A plan the format cannot carry out, or that the map does not cover.

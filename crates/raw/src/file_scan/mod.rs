@@ -1,14 +1,16 @@
 //! One raw file as morsels that many threads decode.
 //!
-//! **Owns**: cutting a file into morsels at record boundaries, reading (and decompressing) them, handing whole records to
-//! a decoder, hashing what was read.
+//! **Owns**: cutting a file into morsels at record boundaries, reading (and decompressing) them, handing whole records
+//! to a decoder, hashing what was read.
 //!
-//! **Does not own**: the grammar of records (`ndjson`, `csv`), which file and version (`medium`), what becomes of the rows.
+//! **Does not own**: the grammar of records (`ndjson`, `csv`), which file and version (`medium`), what becomes of the
+//! rows.
 //!
-//! Three ways. A plain NDJSON file is cut by byte range ([`ranges`]): a newline always ends a record, so each morsel finds
-//! its own borders and nothing is shared. Where borders depend on what came before (quotes of CSV, compressed streams)
-//! morsels are cut in file order under a lock ([`local_stream`], [`remote_stream`]); decoding runs outside of it. Records
-//! whose [`positions`] are known are read alone, and fields whose places are known without looking for them ([`mapped`]).
+//! Three ways. A plain NDJSON file is cut by byte range ([`ranges`]): a newline always ends a record, so each morsel
+//! finds its own borders and nothing is shared. Where borders depend on what came before (quotes of CSV, compressed
+//! streams) morsels are cut in file order under a lock ([`local_stream`], [`remote_stream`]); decoding runs outside of
+//! it. Records whose [`positions`] are known are read alone, and fields whose places are known without looking for them
+//! ([`mapped`]).
 //!
 //! **Invariants**: every record that starts in `[start_bytes, end_bytes)` is decoded once, by the morsel it starts in.
 //! Morsels are numbered densely in file order. A local file's bytes are hashed block by block as they are read, so that
@@ -93,8 +95,8 @@ struct Grain {
     chunk_bytes: u64,
 }
 
-/// A morsel is at least a block, so that hashing sees whole blocks, and small enough that a cancelled query is gone soon:
-/// at 0.5 GB/s eight MiB take 16 ms.
+/// A morsel is at least a block, so that hashing sees whole blocks, and small enough that a cancelled query is gone
+/// soon: at 0.5 GB/s eight MiB take 16 ms.
 const MORSEL_MAX_BYTES: u64 = 8 << 20;
 
 /// Morsels a thread should have, so that all end at about the same time.
@@ -183,8 +185,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FileScan {
-    /// A scan of the records that start in `[start_bytes, end_bytes)`; `start_bytes` is 0 or a record's start. Compressed
-    /// files are always scanned from 0. `threads` is how many will decode; it only decides how finely the file is cut.
+    /// A scan of the records that start in `[start_bytes, end_bytes)`; `start_bytes` is 0 or a record's start.
+    /// Compressed files are always scanned from 0. `threads` is how many will decode; it only decides how finely the
+    /// file is cut.
     ///
     /// # Errors
     /// A plan the format cannot carry out.
@@ -409,10 +412,10 @@ impl FileScan {
         self.range.end.saturating_sub(self.range.start)
     }
 
-    /// Offset after the last record that ends in a newline, once every morsel was decoded: below the scan's end, the rows
-    /// include those of a last line that lacks its newline. `None` for compressed files, whose offsets are not the
-    /// file's, for remote ones that are cut in order, and for scans by position. A scan by map of a local file reads its
-    /// last record for it.
+    /// Offset after the last record that ends in a newline, once every morsel was decoded: below the scan's end, the
+    /// rows include those of a last line that lacks its newline. `None` for compressed files, whose offsets are not the
+    /// file's, for remote ones that are cut in order, and for scans by position. A scan by map of a local file reads
+    /// its last record for it.
     pub fn covered_end(&self) -> Option<u64> {
         if let (Way::Mapped { scan, .. }, Source::Local(file)) = (&self.way, &self.source) {
             return scan.terminated_end(file);

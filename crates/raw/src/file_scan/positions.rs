@@ -42,9 +42,9 @@ pub(super) struct PositionGrain {
 }
 
 impl PositionGrain {
-    /// From the page cache a read takes 0.32 µs for 128 bytes and 0.50 µs for four KiB (measured): reading up to that much
-    /// for nothing is cheaper than a second read. From a disk, what shares a page with a record or is next to it comes with it
-    /// anyway. Reads stay in the second-level cache until they are decoded.
+    /// From the page cache a read takes 0.32 µs for 128 bytes and 0.50 µs for four KiB (measured): reading up to that
+    /// much for nothing is cheaper than a second read. From a disk, what shares a page with a record or is next to it
+    /// comes with it anyway. Reads stay in the second-level cache until they are decoded.
     const LOCAL: Self = Self {
         gap_bytes: 4 << 10,
         first_reach_bytes: 4 << 10,
@@ -107,8 +107,8 @@ pub(super) struct Fetched {
 
 impl FileScan {
     /// A scan of the records at `positions` only, which lie below `end_bytes`, in a file that is not compressed. Each
-    /// position is that of a record's first byte, as [`Rows::positions`](crate::Rows::positions) tells it. The plan holds
-    /// as in any scan: records that do not pass give no rows.
+    /// position is that of a record's first byte, as [`Rows::positions`](crate::Rows::positions) tells it. The plan
+    /// holds as in any scan: records that do not pass give no rows.
     ///
     /// # Errors
     /// A plan the format cannot carry out, a compressed file, a position beyond `end_bytes`.

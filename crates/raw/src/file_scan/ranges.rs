@@ -1,7 +1,7 @@
 //! Morsels by byte range, for files in which every newline ends a record.
 //!
-//! A morsel `[a, b)` holds the records that *start* in it: the one running over `a` belongs to the morsel before, the one
-//! running over `b` is read to its end. Reads are windows of one hash block, which stay in the second-level cache
+//! A morsel `[a, b)` holds the records that *start* in it: the one running over `a` belongs to the morsel before, the
+//! one running over `b` is read to its end. Reads are windows of one hash block, which stay in the second-level cache
 //! between the read, the hash and the decoder.
 
 use std::ops::Range;

@@ -3,8 +3,8 @@
 //! **Owns**: [`RemoteStream`]: the object's bytes in chunks of fixed size, decompressed as they come. Chunk `i` gives
 //! the records that end in it, so that morsels are numbered before anything is fetched.
 //!
-//! **Concurrency**: whoever wants a piece fetches all chunks up to it under an asynchronous lock, and leaves the pieces of
-//! others behind for them. At most as many pieces wait as morsels are claimed.
+//! **Concurrency**: whoever wants a piece fetches all chunks up to it under an asynchronous lock, and leaves the pieces
+//! of others behind for them. At most as many pieces wait as morsels are claimed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -2,8 +2,8 @@
 //!
 //! **Owns**: [`Bad`] and the words for each fault.
 //!
-//! **Invariants**: `Result<usize, Bad>` travels in two registers; everything that takes memory (the column at fault, the
-//! quotation) is made only once an error is reported.
+//! **Invariants**: `Result<usize, Bad>` travels in two registers; everything that takes memory (the column at fault,
+//! the quotation) is made only once an error is reported.
 
 /// Why a walk stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,8 +20,8 @@
 //!
 //! `null` widens nothing. Of duplicate fields in an object the first counts. Every field is nullable.
 //!
-//! **Invariants**: every record of the sample decodes under the inferred schema. Widening is associative, so that pieces of
-//! a sample are read side by side and merged in file order, with the outcome of reading them in turn.
+//! **Invariants**: every record of the sample decodes under the inferred schema. Widening is associative, so that
+//! pieces of a sample are read side by side and merged in file order, with the outcome of reading them in turn.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,7 +65,8 @@ const PIECE_LEAST_BYTES: usize = 512 << 10;
 /// Infers the columns of a table from the beginnings of its files. Sampled records are validated whole.
 ///
 /// # Errors
-/// No sample has a whole record, or only empty objects; a record is not JSON (naming the byte), unless those are skipped.
+/// No sample has a whole record, or only empty objects; a record is not JSON (naming the byte), unless those are
+/// skipped.
 pub fn infer<'a>(samples: impl IntoIterator<Item = Sample<'a>>, options: &InferOptions) -> Result<SchemaRef, RawError> {
     let mut root = ObjectShape::default();
     let mut first: Option<(Arc<str>, &'static str)> = None;

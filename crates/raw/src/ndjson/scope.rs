@@ -6,8 +6,8 @@
 //! **Does not own**: how the plan becomes targets (`program`), where records begin and end (`decoder`).
 //!
 //! **Invariants**
-//! - Between rows every output slot holds exactly `row_count` rows, slots that only test hold none. Records are rows once,
-//!   however many elements their list has: the list tells where each record's elements end.
+//! - Between rows every output slot holds exactly `row_count` rows, slots that only test hold none. Records are rows
+//!   once, however many elements their list has: the list tells where each record's elements end.
 //! - A field met while predicates are open is only remembered by position: a row that fails costs no parsing beyond its
 //!   predicate fields, and what would be wrong in its other fields is not noticed.
 //! - Nothing is allocated per row except by growing columns.

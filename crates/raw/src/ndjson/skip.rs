@@ -3,8 +3,8 @@
 //! **Owns**: skipping a value, and skipping to the end of an object or list from anywhere inside it; the byte by byte
 //! reference of the latter, which is also the way on machines without AVX2.
 //!
-//! **Does not own**: checking what is skipped. Quotes and escapes are followed exactly; brackets and braces must balance
-//! and the outermost ones must be of one kind; everything else passes (`strict` scans validate first).
+//! **Does not own**: checking what is skipped. Quotes and escapes are followed exactly; brackets and braces must
+//! balance and the outermost ones must be of one kind; everything else passes (`strict` scans validate first).
 //!
 //! **Invariants**: never looks past the record's `end`; nesting deeper than [`MAX_DEPTH`] is an error.
 

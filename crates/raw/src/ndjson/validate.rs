@@ -1,7 +1,7 @@
 //! Whether a record is JSON, every byte of it.
 //!
-//! **Owns**: the full grammar of RFC 8259, UTF-8 included, for strict scans, for samples, and for a last line that lacks
-//! its newline and may be cut off.
+//! **Owns**: the full grammar of RFC 8259, UTF-8 included, for strict scans, for samples, and for a last line that
+//! lacks its newline and may be cut off.
 //!
 //! **Invariants**: nothing is allocated, nothing recurses: the kinds of the open objects and lists are bits.
 

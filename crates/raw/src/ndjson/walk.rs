@@ -1,6 +1,7 @@
 //! The walk over one object: field after field, values handed to whoever wants them, the rest skipped.
 //!
-//! **Owns**: the loop over an object's fields, shared by records and by nested columns, and what the walk carries along.
+//! **Owns**: the loop over an object's fields, shared by records and by nested columns, and what the walk carries
+//! along.
 //!
 //! **Does not own**: what is done with a wanted value ([`FieldSink`]), which names are wanted ([`FieldTable`]).
 //!

@@ -10,8 +10,8 @@ use crate::RecordPositions;
 
 /// Gathers the [`MapPiece`]s of one scan of a whole file, in any order.
 ///
-/// What it holds stays within a limit: when it would not, the offsets of the field that takes most are given up, and when
-/// no field is left, everything.
+/// What it holds stays within a limit: when it would not, the offsets of the field that takes most are given up, and
+/// when no field is left, everything.
 #[derive(Debug)]
 pub struct PositionalMapBuilder {
     limit_bytes: usize,

@@ -3,8 +3,9 @@
 //! **Owns**: [`FieldOffsets`], one code a record, packed by blocks.
 //!
 //! **Invariants**: a code is [`UNKNOWN`], [`ABSENT`], or the value's offset from its record's first byte plus
-//! [`FIRST_OFFSET`]; a JSON value may have white space before it. Blocks are those of the records' positions: block `b` belongs to records `128 b` on. In a full block
-//! the least offset is subtracted from all of them, and the two other codes stay. Equal codes are equal in memory.
+//! [`FIRST_OFFSET`]; a JSON value may have white space before it. Blocks are those of the records' positions: block `b`
+//! belongs to records `128 b` on. In a full block the least offset is subtracted from all of them, and the two other
+//! codes stay. Equal codes are equal in memory.
 //!
 //! **Concurrency**: a plain value.
 

@@ -1,7 +1,7 @@
 //! Where records and fields are in a raw file, so that a later scan need not look for them.
 //!
-//! **Owns**: [`PositionalMap`]: offsets of all records of a file, and of the fields that scans touched; how it grows from
-//! the pieces of a scan ([`PositionalMapBuilder`]) and is written and read (`image`).
+//! **Owns**: [`PositionalMap`]: offsets of all records of a file, and of the fields that scans touched; how it grows
+//! from the pieces of a scan ([`PositionalMapBuilder`]) and is written and read (`image`).
 //!
 //! **Does not own**: noting offsets and reading by them (the decoders), whether the file is still the same (the caller
 //! compares its version), where a map is kept.
@@ -12,9 +12,9 @@
 //!
 //! **Concurrency**: a map never changes once it is made; a builder belongs to one thread at a time.
 //!
-//! **Paper**: ReCache (PVLDB 2017) §3.1, which takes positional maps from NoDB (SIGMOD 2012, §4.2). Deviations: offsets of
-//! a field count from its record's start, not from the nearest known field; a map has no holes by column, for it is made
-//! by a whole scan or not at all.
+//! **Paper**: ReCache (PVLDB 2017) §3.1, which takes positional maps from NoDB (SIGMOD 2012, §4.2). Deviations: offsets
+//! of a field count from its record's start, not from the nearest known field; a map has no holes by column, for it is
+//! made by a whole scan or not at all.
 
 mod builder;
 mod field_offsets;
@@ -70,8 +70,8 @@ impl PositionalMap {
         !plan.strict && self.knows(paths, list)
     }
 
-    /// Whether a scan that reads the fields at `paths`, of which those below `list` are its elements', finds all that it
-    /// reads by the map: of what is below the list, the list.
+    /// Whether a scan that reads the fields at `paths`, of which those below `list` are its elements', finds all that
+    /// it reads by the map: of what is below the list, the list.
     pub fn knows<'a>(&self, paths: impl IntoIterator<Item = &'a FieldPath>, list: Option<&'a FieldPath>) -> bool {
         let paths = paths.into_iter().filter(|path| list.is_none_or(|list| !path.starts_with(list)));
         self.records.is_empty() || paths.chain(list).all(|path| self.field_of(path).is_some())

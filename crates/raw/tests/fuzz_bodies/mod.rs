@@ -1,7 +1,7 @@
 //! What the fuzz targets do with arbitrary bytes: infer, derive a plan, decode whole and in pieces, compare.
 //!
-//! `fuzz/` runs these bodies under libFuzzer; `mutations.rs` runs them over seeded mutations of a small corpus, in every
-//! test run. They use the public interface only and fail by panicking.
+//! `fuzz/` runs these bodies under libFuzzer; `mutations.rs` runs them over seeded mutations of a small corpus, in
+//! every test run. They use the public interface only and fail by panicking.
 #![allow(dead_code)]
 
 pub mod csv;

@@ -1,9 +1,9 @@
 //! What the thirteen queries' conditions let through, against the filter factors of the specification (section 3).
 //!
-//! The specification counts with equal shares: 1/7 for a year, 1/5 for a region. Orders end on 1998-08-02, so days are counted
-//! here; the other shares are the specification's, of which a small table of suppliers may stray by chance. So two tests: the
-//! tables have the specification's shares within five standard deviations at scale factor 1, and lines meet the conditions as
-//! often as the shares of the tables at hand say, within as much.
+//! The specification counts with equal shares: 1/7 for a year, 1/5 for a region. Orders end on 1998-08-02, so days are
+//! counted here; the other shares are the specification's, of which a small table of suppliers may stray by chance. So
+//! two tests: the tables have the specification's shares within five standard deviations at scale factor 1, and lines
+//! meet the conditions as often as the shares of the tables at hand say, within as much.
 
 use super::*;
 
@@ -184,7 +184,8 @@ fn lines_meet_the_conditions_of_the_thirteen_queries_as_often_as_their_shares_sa
         let weeks = numbers(&dates, "d_weeknuminyear");
         let day_matches: Vec<bool> = (0..2_406).map(|day| (query.day)(years[day], months[day], weeks[day])).collect();
 
-        // Orders of a customer whose key is divisible by three are the next one's, or the one's before if there is none.
+        // Orders of a customer whose key is divisible by three are the next one's, or the one's before if there is
+        // none.
         let customer_count = customers.num_rows();
         let buyer = |key: usize| match key % 3 {
             0 if key == customer_count => key - 1,
@@ -203,8 +204,8 @@ fn lines_meet_the_conditions_of_the_thirteen_queries_as_often_as_their_shares_sa
                     && part_matches[part_keys[line] as usize - 1]
             })
             .count();
-        // An order's lines share day and customer. Lengths of 1 to 7 have a mean of 4 and a mean square of 20: clusters of such
-        // lengths vary at most 20 / 4 times as much as single lines.
+        // An order's lines share day and customer. Lengths of 1 to 7 have a mean of 4 and a mean square of 20: clusters
+        // of such lengths vary at most 20 / 4 times as much as single lines.
         assert_within_five_deviations(count, lines.num_rows(), expected, 5.0, query.name);
     }
 }

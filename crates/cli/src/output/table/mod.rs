@@ -1,9 +1,9 @@
 //! A table in box drawing.
 //!
-//! On a screen the result is cut to what can be looked at: some rows from its beginning and end, columns narrowed to the
-//! window, the middle ones left out when even that is not enough. Numbers are never narrowed: a cut number is a wrong
-//! number. A result of a few rows that does not fit is shown row by row, one field a line, nothing cut. A footer tells
-//! what there is and what is shown.
+//! On a screen the result is cut to what can be looked at: some rows from its beginning and end, columns narrowed to
+//! the window, the middle ones left out when even that is not enough. Numbers are never narrowed: a cut number is a
+//! wrong number. A result of a few rows that does not fit is shown row by row, one field a line, nothing cut. A footer
+//! tells what there is and what is shown.
 //!
 //! Elsewhere nothing is ever cut. Widths come from the first rows; later ones are printed as they come, and push their
 //! frame to the right where they are wider, so that a result of any length takes bounded memory.

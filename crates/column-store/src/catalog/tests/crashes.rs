@@ -1,4 +1,5 @@
-//! A crash at every operation, in every recovery, and with every sync left out; with stand-ins for segments, and with real ones.
+//! A crash at every operation, in every recovery, and with every sync left out; with stand-ins for segments, and with
+//! real ones.
 
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ fn explore(segments: Segments, exploration: Exploration) {
         .run(|medium, record| work(segments, medium, record), |medium, record| check(segments, medium, record))
         .unwrap_or_else(|finding| panic!("{}: {finding}", segments.what));
     println!("{}: {explored:?}", segments.what);
-    // Create, write, sync, rename and sync of names for each of seven manifests and the one for the first name; the first
-    // three and a sync of names for each of three segments, all of which are removed.
+    // Create, write, sync, rename and sync of names for each of seven manifests and the one for the first name; the
+    // first three and a sync of names for each of three segments, all of which are removed.
     assert_eq!(explored.operation_count, 5 * 8 + 4 * 3 + 3);
     assert!(explored.recovery_crash_count > explored.crash_count);
 }

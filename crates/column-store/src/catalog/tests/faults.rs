@@ -18,7 +18,8 @@ struct Run {
     last: Entries,
 }
 
-/// Makes all changes, each again until it is made, with one operation that fails; after a doubt the catalog is opened again.
+/// Makes all changes, each again until it is made, with one operation that fails; after a doubt the catalog is opened
+/// again.
 fn run(segments: Segments, index: u64, fault: Fault) -> Run {
     let story = format!("{}: {fault:?} at operation {index}", segments.what);
     let simulated = Arc::new(SimulatedMedium::new(512));

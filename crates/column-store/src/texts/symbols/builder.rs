@@ -15,8 +15,8 @@ const SINGLE_WEIGHT: u32 = 8;
 /// Bytes and symbols that can be counted: 256 bytes as they are, then symbols.
 const COUNTED: usize = 256 + MAX_SYMBOLS;
 
-/// A table for `text_count` texts of `text_bytes` together, and the share of bytes that it leaves of them. `texts` gives those
-/// of a range. `None` if there is hardly any text.
+/// A table for `text_count` texts of `text_bytes` together, and the share of bytes that it leaves of them. `texts`
+/// gives those of a range. `None` if there is hardly any text.
 pub(crate) fn build<'t, R: Iterator<Item = &'t [u8]>>(
     text_count: usize,
     text_bytes: usize,

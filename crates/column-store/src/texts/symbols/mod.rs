@@ -1,18 +1,18 @@
 //! Texts in symbols: frequent pieces of up to eight bytes, one byte each (FSST).
 //!
-//! **Owns**: a page's symbol table, its choice (`builder`), writing and reading texts by it. **Does not own**: where texts
-//! start (`texts`).
+//! **Owns**: a page's symbol table, its choice (`builder`), writing and reading texts by it. **Does not own**: where
+//! texts start (`texts`).
 //!
 //! **Invariants**: each text is written for itself, so that any can be read alone; equal texts are written alike.
 //!
 //! **Concurrency**: plain functions and views.
 //!
-//! Section 5 beside the starts and the texts: 8 bytes for each symbol, filled up with zeros, then the symbols' lengths (1 byte
-//! each). A byte of a written text is the index of a symbol, or 255 and then a byte as it is.
+//! Section 5 beside the starts and the texts: 8 bytes for each symbol, filled up with zeros, then the symbols' lengths
+//! (1 byte each). A byte of a written text is the index of a symbol, or 255 and then a byte as it is.
 //!
-//! **Paper**: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (PVLDB 2020), §3 and §4. Deviations:
-//! the symbols that may be next are looked up by length, longest first, so that none is lost as in the paper's hash table of one
-//! symbol a slot.
+//! **Paper**: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (PVLDB 2020), §3 and §4.
+//! Deviations: the symbols that may be next are looked up by length, longest first, so that none is lost as in the
+//! paper's hash table of one symbol a slot.
 
 mod builder;
 #[cfg(test)]
@@ -65,7 +65,8 @@ fn mask(length: usize) -> u64 {
     u64::MAX >> (64 - 8 * length)
 }
 
-/// Slots for symbols of two and more bytes, four for each that there can be: nearly every one is found where it belongs.
+/// Slots for symbols of two and more bytes, four for each that there can be: nearly every one is found where it
+/// belongs.
 const SLOTS: usize = 1024;
 /// No symbol.
 const NONE: u16 = u16::MAX;
@@ -98,8 +99,8 @@ pub(crate) struct SymbolTable {
     symbols: Vec<Symbol>,
     /// Symbols of two and more bytes with their indexes, each in the first free slot from its own on.
     slots: Vec<(Symbol, u16)>,
-    /// Of each pair of bytes, by its slot, a bit for each length of symbols that start so: bit 1 for two bytes. Pairs that share
-    /// a slot share the bits.
+    /// Of each pair of bytes, by its slot, a bit for each length of symbols that start so: bit 1 for two bytes. Pairs
+    /// that share a slot share the bits.
     lengths: Vec<u8>,
     /// Symbols of one byte.
     single: [u16; 256],
@@ -151,7 +152,8 @@ impl SymbolTable {
         }
     }
 
-    /// Calls `each` for all that a text is written as: the code, or `None` for a byte that is no symbol, and the first byte.
+    /// Calls `each` for all that a text is written as: the code, or `None` for a byte that is no symbol, and the first
+    /// byte.
     #[inline]
     fn walk(&self, mut text: &[u8], mut each: impl FnMut(Option<u8>, u8)) {
         while text.len() >= MAX_LENGTH {

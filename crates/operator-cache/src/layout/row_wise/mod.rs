@@ -3,20 +3,20 @@
 //! **Owns**: where each field lies in a row, writing rows ([`build`]), and reading a column of all or some rows back
 //! ([`gather`]). **Does not own**: which rows are wanted.
 //!
-//! A row is its fixed-width values at their natural width, the widest first, and behind them its bits: a bit for each field
-//! that holds a NULL anywhere in the block, and one for each Boolean. A string is its offset and length (u32 each, counted
-//! as one value of 8 bytes) in the block's heap, where strings lie in the order of rows, then columns. A struct is its
-//! fields, and a bit if it can be NULL.
+//! A row is its fixed-width values at their natural width, the widest first, and behind them its bits: a bit for each
+//! field that holds a NULL anywhere in the block, and one for each Boolean. A string is its offset and length (u32
+//! each, counted as one value of 8 bytes) in the block's heap, where strings lie in the order of rows, then columns. A
+//! struct is its fields, and a bit if it can be NULL.
 //!
 //! **Invariants**
-//! - The stride is a multiple of the widest value, or of 8 if that is wider: a value of at most 8 bytes lies in one cache
-//!   line.
+//! - The stride is a multiple of the widest value, or of 8 if that is wider: a value of at most 8 bytes lies in one
+//!   cache line.
 //! - Offsets and lengths lie within the heap, on the borders of characters.
 //!
 //! **Concurrency**: never changes once built; shared between threads.
 //!
-//! **Paper**: ReCache (PVLDB 2017), §4.3. Deviation: lists, whose rows have no common width, stay in Arrow arrays beside the
-//! rows, addressed by row number, with whatever is in them.
+//! **Paper**: ReCache (PVLDB 2017), §4.3. Deviation: lists, whose rows have no common width, stay in Arrow arrays
+//! beside the rows, addressed by row number, with whatever is in them.
 
 mod build;
 mod gather;
@@ -66,8 +66,8 @@ impl RowBlock {
     /// Rows of the given columns, each of `row_count` values.
     ///
     /// # Errors
-    /// A column of another length; types that are not Boolean, a fixed-width number, date, time or decimal of at most 16
-    /// bytes, Utf8, List, or a Struct of these; strings of more than 4 GiB together.
+    /// A column of another length; types that are not Boolean, a fixed-width number, date, time or decimal of at most
+    /// 16 bytes, Utf8, List, or a Struct of these; strings of more than 4 GiB together.
     pub(crate) fn from_columns(columns: &[ArrayRef], row_count: usize) -> Result<Self, ArrowError> {
         let mut block = build::build(columns, row_count)?;
         let structures_bytes = size_of::<Self>() + block.columns.capacity() * size_of::<Field>();

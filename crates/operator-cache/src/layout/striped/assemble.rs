@@ -1,7 +1,7 @@
 //! Phase one of assembly: from levels to the lists' offsets, the NULL bitmaps and the places of values.
 //!
-//! Each node reads the levels of one leaf below it, 64 entries at a time. An entry is a *place* of the node if it does not
-//! repeat within a list below the node and is an element of the list around it; it is an *element* of a list node
+//! Each node reads the levels of one leaf below it, 64 entries at a time. An entry is a *place* of the node if it does
+//! not repeat within a list below the node and is an element of the list around it; it is an *element* of a list node
 //! likewise, one list further down. A list's offset at a place is the number of elements before it.
 
 use std::sync::Arc;

@@ -17,9 +17,9 @@
 //! **Concurrency**: never changes once built; shared between threads.
 //!
 //! **Paper**: ReCache (PVLDB 2017), §4; Dremel (Melnik et al., PVLDB 2010), §4.1 to §4.3. Deviations:
-//! - Assembly is an automaton for each leaf instead of one over all leaves that goes record by record: what is asked for are
-//!   Arrow's columns, so nothing would be gained by visiting the leaves in turn. Its transitions are decided for 64
-//!   entries at a time by comparing packed levels ([`levels`]).
+//! - Assembly is an automaton for each leaf instead of one over all leaves that goes record by record: what is asked
+//!   for are Arrow's columns, so nothing would be gained by visiting the leaves in turn. Its transitions are decided
+//!   for 64 entries at a time by comparing packed levels ([`levels`]).
 //! - A field counts as optional if it holds a NULL, whatever its type says, so that levels say no more than they must.
 //! - Lists can be NULL, not only empty: a NULL list is one definition level below an empty one.
 //! - Fields without any scalar in them (structs of no fields) are leaves without values.

@@ -1,7 +1,7 @@
 //! From an Arrow array to leaf columns.
 //!
-//! Goes down the type once, a field at a time over all records (not record by record): the entries of a node are those of
-//! the node above it with their levels raised where it is there, and multiplied where it is a list.
+//! Goes down the type once, a field at a time over all records (not record by record): the entries of a node are those
+//! of the node above it with their levels raised where it is there, and multiplied where it is a list.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

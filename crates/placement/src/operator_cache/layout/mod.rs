@@ -1,20 +1,21 @@
 //! Which layout an item should have: from what queries did with it to the layout that would serve them best.
 //!
-//! **Owns** the layouts by name, what is observed of a query's reading of an item ([`LayoutObservation`]), what is fixed for
-//! the item ([`ItemShape`]), and the rules that choose. **Does not own** any row, nor the conversion, nor the clock.
+//! **Owns** the layouts by name, what is observed of a query's reading of an item ([`LayoutObservation`]), what is
+//! fixed for the item ([`ItemShape`]), and the rules that choose. **Does not own** any row, nor the conversion, nor the
+//! clock.
 //!
-//! **Invariants**: the rules are plain data and arithmetic. Each keeps a bounded number of numbers for an item, whatever
-//! number of queries it has seen. None proposes the layout that the item has.
+//! **Invariants**: the rules are plain data and arithmetic. Each keeps a bounded number of numbers for an item,
+//! whatever number of queries it has seen. None proposes the layout that the item has.
 //!
 //! **Concurrency**: a window belongs to its item and changes under the item's lock.
 //!
-//! Paper: ReCache §4. [`as_printed`] chooses between [striped](Layout::Striped) and [flat](Layout::Flat) by equations 1 to 5
-//! (§4.2), [`row_or_column`] between flat and [row](Layout::RowWise) by cache misses (§4.3). [`measured`] is ours and chooses
-//! among all four; the others are its baselines. How well predictions agree with what is measured afterwards is for
-//! [`prediction_error`] to say (Figure 7).
+//! Paper: ReCache §4. [`as_printed`] chooses between [striped](Layout::Striped) and [flat](Layout::Flat) by equations 1
+//! to 5 (§4.2), [`row_or_column`] between flat and [row](Layout::RowWise) by cache misses (§4.3). [`measured`] is ours
+//! and chooses among all four; the others are its baselines. How well predictions agree with what is measured
+//! afterwards is for [`prediction_error`] to say (Figure 7).
 //!
-//! Deviation: what the paper calls Parquet is called striped here, and its relational columnar layout flat. Arrow's nested
-//! arrays are a layout that the paper doesn't have.
+//! Deviation: what the paper calls Parquet is called striped here, and its relational columnar layout flat. Arrow's
+//! nested arrays are a layout that the paper doesn't have.
 
 pub mod as_printed;
 pub mod measured;
@@ -102,9 +103,9 @@ impl FromStr for Layout {
     }
 }
 
-/// What a reading did with rows, in numbers that are about the same whichever layout the item has, so that a reading in one
-/// layout tells what it would have cost in another. Sums over the pieces that the item was read in; a *row* is an element
-/// where the query asks for elements, else a record.
+/// What a reading did with rows, in numbers that are about the same whichever layout the item has, so that a reading in
+/// one layout tells what it would have cost in another. Sums over the pieces that the item was read in; a *row* is an
+/// element where the query asks for elements, else a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
     /// Pieces, whatever was selected of them. They have about as many rows each in every layout.
@@ -171,9 +172,9 @@ impl ColumnsRead {
     }
 }
 
-/// One query's reading of an item: `Q_i` of the paper. Columns and counts are properties of the query, the same in every
-/// layout; only the times belong to the layout it was read in. Two clock readings around the scan are enough: where loading
-/// and computing are not told apart, all is `data_ns`.
+/// One query's reading of an item: `Q_i` of the paper. Columns and counts are properties of the query, the same in
+/// every layout; only the times belong to the layout it was read in. Two clock readings around the scan are enough:
+/// where loading and computing are not told apart, all is `data_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutObservation {
     /// The layout that the item had.

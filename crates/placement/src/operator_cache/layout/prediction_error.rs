@@ -2,8 +2,8 @@
 //!
 //! Owns the error of one prediction and its summary over many; not the predictions. Pure.
 
-/// `|predicted − measured| / measured`: 0.1 is an error of 10 %. A measured time of zero has no error if zero was predicted,
-/// and an infinite one otherwise.
+/// `|predicted − measured| / measured`: 0.1 is an error of 10 %. A measured time of zero has no error if zero was
+/// predicted, and an infinite one otherwise.
 pub fn relative_error(predicted_ns: f64, measured_ns: f64) -> f64 {
     let difference_ns = (predicted_ns - measured_ns).abs();
     if difference_ns == 0.0 { 0.0 } else { difference_ns / measured_ns.abs() }

@@ -1,10 +1,10 @@
 //! The rules by name, and what each remembers of an item.
 //!
-//! **Owns** the choice between choosing and a fixed layout, and with which layout an item begins. **Does not own** the rules
-//! themselves. Pure.
+//! **Owns** the choice between choosing and a fixed layout, and with which layout an item begins. **Does not own** the
+//! rules themselves. Pure.
 //!
-//! Paper: ReCache §4.2 lets items of nested data begin striped, since that takes the fewest writes to memory. Deviation: under
-//! the rule of our own they begin nested, which takes no more of them, and needs no levels.
+//! Paper: ReCache §4.2 lets items of nested data begin striped, since that takes the fewest writes to memory.
+//! Deviation: under the rule of our own they begin nested, which takes no more of them, and needs no levels.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,8 +36,8 @@ impl LayoutRule {
         }
     }
 
-    /// The rule for items whose rows are elements of a list, if `has_list`, and for others: where there is no list, nested
-    /// arrays are flat ones.
+    /// The rule for items whose rows are elements of a list, if `has_list`, and for others: where there is no list,
+    /// nested arrays are flat ones.
     pub fn for_items(self, has_list: bool) -> Self {
         match self {
             Self::Fixed(Layout::Nested) if !has_list => Self::Fixed(Layout::Flat),
@@ -101,8 +101,8 @@ pub struct LayoutHistory {
 }
 
 impl LayoutHistory {
-    /// Takes a query into the rule's window; into that of our own whatever the rule, since its costs are shown under each.
-    /// `columns` are all of the item's, in their order.
+    /// Takes a query into the rule's window; into that of our own whatever the rule, since its costs are shown under
+    /// each. `columns` are all of the item's, in their order.
     pub fn observe(
         &mut self,
         rule: LayoutRule,
@@ -119,7 +119,8 @@ impl LayoutHistory {
         }
     }
 
-    /// Whether an item that has the layout `present` should have another; `free_bytes` are there for the taking beside it.
+    /// Whether an item that has the layout `present` should have another; `free_bytes` are there for the taking beside
+    /// it.
     pub fn decide(&self, rule: LayoutRule, shape: &ItemShape, present: Layout, free_bytes: u64) -> Option<Switch> {
         match rule {
             LayoutRule::Measured => self.measured.decide(&UnitCosts::default(), shape, free_bytes),
@@ -134,8 +135,8 @@ impl LayoutHistory {
         }
     }
 
-    /// What the observed query would cost in `layout`, in nanoseconds, by the rule of our own and by what it has seen so far.
-    /// `columns` as when it is [observed](Self::observe).
+    /// What the observed query would cost in `layout`, in nanoseconds, by the rule of our own and by what it has seen
+    /// so far. `columns` as when it is [observed](Self::observe).
     pub fn predict_ns(
         &self,
         shape: &ItemShape,

@@ -1,13 +1,13 @@
 //! The workloads of ReCache's Figure 9, played through the rules against a truth that none of them knows.
 //!
-//! The truth is that of the paper, not that of our model: every query goes through all rows that its layout has for it; a row
-//! costs a visit, a value a load, and a striped value twice its load on top for its levels (§4.1: about 2.8 times as slow); a
-//! flat item has four rows for each record whatever is asked; each query is off by up to a tenth, at random. Converting
-//! costs reading and writing every value. The model's unit costs are told nothing of this.
+//! The truth is that of the paper, not that of our model: every query goes through all rows that its layout has for it;
+//! a row costs a visit, a value a load, and a striped value twice its load on top for its levels (§4.1: about 2.8 times
+//! as slow); a flat item has four rows for each record whatever is asked; each query is off by up to a tenth, at
+//! random. Converting costs reading and writing every value. The model's unit costs are told nothing of this.
 //!
 //! What comes out is how much closer the rule's total, conversions included, is to the optimum than a fixed layout's:
-//! `(fixed − rule) / (fixed − optimum)`, where the optimum is the sum of each query's cheapest layout and converts for nothing.
-//! Means of twenty seeds in per cent, from a striped item on; negative is worse than fixed:
+//! `(fixed − rule) / (fixed − optimum)`, where the optimum is the sum of each query's cheapest layout and converts for
+//! nothing. Means of twenty seeds in per cent, from a striped item on; negative is worse than fixed:
 //!
 //! ```text
 //!                             as printed        measured, two       measured, four     the paper
@@ -23,17 +23,17 @@
 //! ```
 //!
 //! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries on
-//! elements leave flat a credit that three hundred queries on records don't use up, which the paper's Figure 9a doesn't show.
-//! Ours follows the workload, and pays for that where turning is no gain: a hundred queries on records gain about what it
-//! costs to stripe the item and to flatten it again. Its first conversion waits for as much regret as it costs, which is what
-//! it loses to a flat item from the beginning where flat is best throughout. Free to choose it goes to nested, and for
-//! queries on elements to flat, which it leaves again. Before the first conversion it takes conversions for as dear as they
-//! are on real items, which is more than in these truths.
+//! elements leave flat a credit that three hundred queries on records don't use up, which the paper's Figure 9a doesn't
+//! show. Ours follows the workload, and pays for that where turning is no gain: a hundred queries on records gain about
+//! what it costs to stripe the item and to flatten it again. Its first conversion waits for as much regret as it costs,
+//! which is what it loses to a flat item from the beginning where flat is best throughout. Free to choose it goes to
+//! nested, and for queries on elements to flat, which it leaves again. Before the first conversion it takes conversions
+//! for as dear as they are on real items, which is more than in these truths.
 //!
-//! Shares of the measured rule's predictions within 10 % and 30 % (Figure 7; the paper has 90 % and 98 %), against this truth.
-//! They are no measure of the model, which was made for layouts as they are and denies what the truth asserts, that every value
-//! of a column costs as much whether its row was selected or not; but of how well the rule decides all the same. How near
-//! predictions come on real items is for `benches/cost_model.rs` of the cache's crate to say.
+//! Shares of the measured rule's predictions within 10 % and 30 % (Figure 7; the paper has 90 % and 98 %), against this
+//! truth. They are no measure of the model, which was made for layouts as they are and denies what the truth asserts,
+//! that every value of a column costs as much whether its row was selected or not; but of how well the rule decides all
+//! the same. How near predictions come on real items is for `benches/cost_model.rs` of the cache's crate to say.
 //!
 //! ```text
 //!        for the other layout    for the present one
@@ -228,8 +228,8 @@ fn closeness(
     sums
 }
 
-/// Predictions for each query's cost in the other of the paper's two layouts, and in its own before it was measured, while
-/// the rule is played.
+/// Predictions for each query's cost in the other of the paper's two layouts, and in its own before it was measured,
+/// while the rule is played.
 fn errors(workload: Workload) -> [ErrorSummary; 2] {
     let (mut others, mut own) = (ErrorSummary::default(), ErrorSummary::default());
     for seed in 0..SEEDS {

@@ -1,8 +1,8 @@
 //! What could have been kept by who had known the future: how far a policy is from the best there is.
 //!
 //! An offline policy is given the whole trace and plans it: for each request, whether its item is held until the next
-//! request for it. One folder a policy, as for those that decide as they go ([`super::EvictionPolicy`]), which never see
-//! a future and so have another trait.
+//! request for it. One folder a policy, as for those that decide as they go ([`super::EvictionPolicy`]), which never
+//! see a future and so have another trait.
 //!
 //! Every plan keeps the limit after each request. While a request is answered, its item may be beside the others: a
 //! result that isn't kept passes through without a place, as in the cache. Pure.

@@ -9,8 +9,8 @@ use super::{FileScan, PartialItem, Segments, Source};
 /// Items of several runs that are tried in all combinations at most: 64 of them.
 pub const MAX_SCATTERED_ITEMS: usize = 6;
 
-/// Segments times items times combinations at most: about a millisecond. With long lists of values fewer items are tried in all
-/// combinations.
+/// Segments times items times combinations at most: about a millisecond. With long lists of values fewer items are
+/// tried in all combinations.
 const MAX_STEPS: usize = 1 << 18;
 
 /// For each segment where it comes from, and what all that costs together.
@@ -104,9 +104,10 @@ fn sort_items(segments: &Segments, items: &[PartialItem], tried_count: usize) ->
     (simple, scattered)
 }
 
-/// The dynamic programme: `at` has for each segment the simple items that cover it; `sources` says which segments are paid for already (those not of the remainder); `kept_ns` is what
-/// keeping the whole request costs in a scan of the file, `None` if there is to be none. Gives the last position's best, whose
-/// cost is infinite if the segments can't be had so, and each segment's source.
+/// The dynamic programme: `at` has for each segment the simple items that cover it; `sources` says which segments are
+/// paid for already (those not of the remainder); `kept_ns` is what keeping the whole request costs in a scan of the
+/// file, `None` if there is to be none. Gives the last position's best, whose cost is infinite if the segments can't be
+/// had so, and each segment's source.
 fn fill(
     segments: &Segments,
     simple: &[Simple],

@@ -1,14 +1,14 @@
 //! What a scan of the file would take, and how a request's records are spread, from the items that cover parts of it.
 //!
-//! **The model.** A scan reads the file and finds its records, which takes `f` whatever is kept, and parses and keeps what its
-//! predicate admits. That all records are kept is taken to cost as much again, so that an item of `kept` records out of
-//! `scanned` took `f · (1 + kept / scanned)`. Each item gives an `f`, and the least of them is believed: one that was extended
-//! or completed took more than one scan. The share is a constant since no scan tells its two parts apart; it is about what a
-//! narrow and a wide scan of the same NDJSON file differ by.
+//! **The model.** A scan reads the file and finds its records, which takes `f` whatever is kept, and parses and keeps
+//! what its predicate admits. That all records are kept is taken to cost as much again, so that an item of `kept`
+//! records out of `scanned` took `f · (1 + kept / scanned)`. Each item gives an `f`, and the least of them is believed:
+//! one that was extended or completed took more than one scan. The share is a constant since no scan tells its two
+//! parts apart; it is about what a narrow and a wide scan of the same NDJSON file differ by.
 //!
-//! **Spread.** An item's records are taken to lie evenly over what it covers, by the positions of the ends, the records of a
-//! segment to be the mean of what its items say, and where there is no item the mean of all. Where an item's other fields
-//! are wider than the request's that is too many, of every segment that it covers.
+//! **Spread.** An item's records are taken to lie evenly over what it covers, by the positions of the ends, the records
+//! of a segment to be the mean of what its items say, and where there is no item the mean of all. Where an item's other
+//! fields are wider than the request's that is too many, of every segment that it covers.
 //!
 //! Pure.
 

@@ -1,29 +1,29 @@
 //! A range that items cover in part: which of them to read, and what to scan anew.
 //!
-//! A scan of the file reads all of it whatever range is missing, so that reading items beside a scan saves only what the scan
-//! need not parse and keep: it pays where that costs more than scanning the items. Several items that cover the whole range
-//! together need no scan at all, which is the large gain. Both are decided by numbers:
+//! A scan of the file reads all of it whatever range is missing, so that reading items beside a scan saves only what
+//! the scan need not parse and keep: it pays where that costs more than scanning the items. Several items that cover
+//! the whole range together need no scan at all, which is the large gain. Both are decided by numbers:
 //!
 //! ```text
 //! cost = Σ item's scan  (+ file_ns + kept_ns · share of the request's rows in the remainder, if there is one)
 //! ```
 //!
-//! and the least of it over all sets of items is compared with scanning everything anew, `file_ns + kept_ns`. An item is
-//! scanned as a whole, with a filter, whatever part of it is wanted, so that its cost is paid once. Rows that lie in two of the
-//! chosen items are to be read from one only: the answer says which sub-range comes from where, and the sub-ranges are disjoint
-//! and make up the request.
+//! and the least of it over all sets of items is compared with scanning everything anew, `file_ns + kept_ns`. An item
+//! is scanned as a whole, with a filter, whatever part of it is wanted, so that its cost is paid once. Rows that lie in
+//! two of the chosen items are to be read from one only: the answer says which sub-range comes from where, and the
+//! sub-ranges are disjoint and make up the request.
 //!
-//! **Owns** that choice for one field. **Does not own** the values behind the numbers: ends are ordinals, any numbers in the order
-//! of the field's values, such as the ranks of all ends that occur, with one of its own for NULL where that is asked for. Nor
-//! whether items agree in the other fields; the caller offers only items that do. Pure.
+//! **Owns** that choice for one field. **Does not own** the values behind the numbers: ends are ordinals, any numbers
+//! in the order of the field's values, such as the ranks of all ends that occur, with one of its own for NULL where
+//! that is asked for. Nor whether items agree in the other fields; the caller offers only items that do. Pure.
 //!
 //! **How.** All ends cut the request into segments, and an item covers runs of segments. Items of one run are chosen by
-//! dynamic programming from left to right: the least cost to have everything up to a segment's end is one of: the remainder
-//! took the segment, or an item's run ended there, and had begun at or before the place that was reached until then. Items of
-//! several runs (a union of ranges) can be paid for on the left and used on the right, which makes the choice one of set cover;
-//! the widest [`MAX_SCATTERED_ITEMS`] of them (fewer where there are many segments) are tried in all combinations, of the others only the widest run is used. The
-//! answer is then still right and still no worse than scanning anew, but may not be the cheapest. Cost: for each combination,
-//! segments times items.
+//! dynamic programming from left to right: the least cost to have everything up to a segment's end is one of: the
+//! remainder took the segment, or an item's run ended there, and had begun at or before the place that was reached
+//! until then. Items of several runs (a union of ranges) can be paid for on the left and used on the right, which makes
+//! the choice one of set cover; the widest [`MAX_SCATTERED_ITEMS`] of them (fewer where there are many segments) are
+//! tried in all combinations, of the others only the widest run is used. The answer is then still right and still no
+//! worse than scanning anew, but may not be the cheapest. Cost: for each combination, segments times items.
 //!
 //! Paper: beyond ReCache, whose §3.3 reuses an item only if it covers the whole range.
 
@@ -38,7 +38,8 @@ pub use estimate::{Estimate, MadeItem};
 
 use std::ops::Range;
 
-/// A contiguous range of ordinals: the first, and the one after the last. Nothing if they are equal or in the wrong order.
+/// A contiguous range of ordinals: the first, and the one after the last. Nothing if they are equal or in the wrong
+/// order.
 pub type Span = Range<i128>;
 
 /// An item that covers part of the request.
@@ -82,8 +83,8 @@ pub struct Piece {
 /// How to answer the request. A decision, not yet done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartialCover {
-    /// Disjoint, in ascending order, together the request; neighbours from one source are one piece unless the request has a
-    /// gap between them. A single remainder of the whole: scan everything anew.
+    /// Disjoint, in ascending order, together the request; neighbours from one source are one piece unless the request
+    /// has a gap between them. A single remainder of the whole: scan everything anew.
     pub pieces: Vec<Piece>,
     /// What that is predicted to take, in nanoseconds.
     pub predicted_ns: f64,
@@ -172,8 +173,8 @@ impl Segments {
     }
 }
 
-/// Which of `segments` lie in `covered`, both disjoint and ascending, as runs of neighbours. A gap of the request between two
-/// segments doesn't part them.
+/// Which of `segments` lie in `covered`, both disjoint and ascending, as runs of neighbours. A gap of the request
+/// between two segments doesn't part them.
 fn runs(covered: &[Span], segments: &[Span]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for span in covered {

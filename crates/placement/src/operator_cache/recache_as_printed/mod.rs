@@ -2,14 +2,15 @@
 //!
 //! The formula: `H(p) = L(p) + b(p)`, `b(p) = n · (t + c − (s + l)) / log₂ B`, where `n` is how many times the item was
 //! *re*used: 0 for a new one. Items leave in ascending order of `H` into a set `C` while `Diff ≥ 0`, each of them
-//! raising `L` to its `H`; then, while `Diff ≥ 0`, the largest of `C` is evicted, and after each the smallest of `C` that
-//! is at least as large as what is still missing, whereupon the eviction ends.
+//! raising `L` to its `H`; then, while `Diff ≥ 0`, the largest of `C` is evicted, and after each the smallest of `C`
+//! that is at least as large as what is still missing, whereupon the eviction ends.
 //!
 //! What that does and the corrected one does not:
 //! - An exact fit is not enough: both loops go on at `Diff = 0`, so one item too many goes.
 //! - When the largest is enough (`Diff < 0`), the smallest of `C` goes too, needlessly.
 //! - `L` rises by candidates that are spared in the end, which ages every item.
-//! - A new item has benefit 0 whatever it cost, so among items not used since they are in order of their baseline alone.
+//! - A new item has benefit 0 whatever it cost, so among items not used since they are in order of their baseline
+//!   alone.
 //! - Benefits of items that are slower to reuse than to compute are negative.
 //! - Every newcomer is taken: the print's rule for items with a history only shortens the way to eager caching.
 //!

@@ -196,8 +196,8 @@ fn an_item_that_grew_takes_its_new_size() {
 
 #[test]
 fn an_item_that_comes_again_has_its_history() {
-    // 1 was used five times. 2 is turned away twice, which ages 1 by one and by two benefits, and displaces it the third
-    // time, being worth three uses then; without a history it would be the fifth.
+    // 1 was used five times. 2 is turned away twice, which ages 1 by one and by two benefits, and displaces it the
+    // third time, being worth three uses then; without a history it would be the fifth.
     let mut requests = vec![request(1, 40); 5];
     requests.extend(vec![request(2, 40); 6]);
     let weighed = replay(&requests, &ReCache, 40, Newcomers::Weighed);

@@ -89,8 +89,8 @@ pub(crate) struct RandomTrace {
 
 impl RandomTrace {
     /// `costs_vary`: the time to execute has nothing to do with the size (other formats, wider records, harder
-    /// predicates), instead of being proportional to it. `popularity_shifts`: half-way the most popular items become the
-    /// least popular, and the other way round.
+    /// predicates), instead of being proportional to it. `popularity_shifts`: half-way the most popular items become
+    /// the least popular, and the other way round.
     pub(crate) fn new(seed: u64, costs_vary: bool, popularity_shifts: bool) -> Self {
         const REQUEST_COUNT: usize = 4000;
         const POPULAR_COUNT: u64 = 150;

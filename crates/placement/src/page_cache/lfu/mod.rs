@@ -1,11 +1,12 @@
 //! The page used least often goes first, with ageing: a page that comes starts above the one that went last.
 //!
-//! Without ageing, pages that were asked for often stay for ever after the last query that wants them. A page's priority is
-//! its uses plus the *floor*, the highest priority that any victim had, as it stood at the page's last use; so pages that are
-//! no longer asked for fall behind as others come. Of equal priorities the least recently used goes first.
+//! Without ageing, pages that were asked for often stay for ever after the last query that wants them. A page's
+//! priority is its uses plus the *floor*, the highest priority that any victim had, as it stood at the page's last use;
+//! so pages that are no longer asked for fall behind as others come. Of equal priorities the least recently used goes
+//! first.
 //!
-//! Papers: LFU with dynamic ageing, Arlitt, Cherkasova, Dilley, Friedrich and Jin, "Evaluating content management techniques
-//! for Web proxy caches", 1999 (without sizes: a page's cost is in proportion to its size). Pure; O(log n).
+//! Papers: LFU with dynamic ageing, Arlitt, Cherkasova, Dilley, Friedrich and Jin, "Evaluating content management
+//! techniques for Web proxy caches", 1999 (without sizes: a page's cost is in proportion to its size). Pure; O(log n).
 
 #[cfg(test)]
 mod tests;

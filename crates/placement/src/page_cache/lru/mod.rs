@@ -1,5 +1,5 @@
-//! The page not used for longest goes first: what buffer pools do unless told otherwise, and the worst there is for scans
-//! that come again, since each page goes shortly before it is asked for.
+//! The page not used for longest goes first: what buffer pools do unless told otherwise, and the worst there is for
+//! scans that come again, since each page goes shortly before it is asked for.
 //!
 //! Paper: a baseline of HPCache §3. Pure; O(1).
 

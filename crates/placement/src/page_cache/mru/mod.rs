@@ -1,8 +1,8 @@
-//! The page used last goes first: the best there is for one scan that comes again and again, and blind to changes, since
-//! what no query asks for any more is never given up.
+//! The page used last goes first: the best there is for one scan that comes again and again, and blind to changes,
+//! since what no query asks for any more is never given up.
 //!
-//! Papers: Chou and DeWitt, VLDB 1985, who name it for looping scans: of the pages that no query holds, the most recently
-//! used; the baseline of HPCache §5. Pure; O(1) beside pinned pages, which stand at the front of its order.
+//! Papers: Chou and DeWitt, VLDB 1985, who name it for looping scans: of the pages that no query holds, the most
+//! recently used; the baseline of HPCache §5. Pure; O(1) beside pinned pages, which stand at the front of its order.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Nothing stays beyond its pins: caching is left to the operating system's page cache.
 //!
-//! Reading through that cache instead of past it is the medium's matter. Paper: a baseline of HPCache §6 (pools that lean on
-//! the kernel). Pure; O(1).
+//! Reading through that cache instead of past it is the medium's matter. Paper: a baseline of HPCache §6 (pools that
+//! lean on the kernel). Pure; O(1).
 
 #[cfg(test)]
 mod tests;

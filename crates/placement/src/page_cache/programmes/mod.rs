@@ -1,18 +1,19 @@
 //! Which share of each column to keep: two linear programmes.
 //!
-//! [`least_time`] within a memory budget, and [`least_memory`] within a slow-down against all in memory (HPCache §4.2). The
-//! predicted time is a sum of maxima of linear functions of the shares, so each maximum becomes one variable with a lower
-//! bound for each of its terms (`normal_form`), and the rest is a solver's work (`solver`).
+//! [`least_time`] within a memory budget, and [`least_memory`] within a slow-down against all in memory (HPCache §4.2).
+//! The predicted time is a sum of maxima of linear functions of the shares, so each maximum becomes one variable with a
+//! lower bound for each of its terms (`normal_form`), and the rest is a solver's work (`solver`).
 //!
-//! **Ties.** Many placements take the same time. Of those fewer bytes are preferred, then shares near the earlier ones, since
-//! moving pages costs reads: both by terms of [`TIE_BREAK`] of the time without memory, the second one quadratic, so that
-//! there is one best placement and it changes little when little changes. What is predicted is at most as much worse.
+//! **Ties.** Many placements take the same time. Of those fewer bytes are preferred, then shares near the earlier ones,
+//! since moving pages costs reads: both by terms of [`TIE_BREAK`] of the time without memory, the second one quadratic,
+//! so that there is one best placement and it changes little when little changes. What is predicted is at most as much
+//! worse.
 //!
-//! **Without the solver**: where nothing can be gained, where there is no memory, and where there is enough for every column
-//! to have the largest share that one of its pipelines can use.
+//! **Without the solver**: where nothing can be gained, where there is no memory, and where there is enough for every
+//! column to have the largest share that one of its pipelines can use.
 //!
-//! Deviations: HPCache hands its problem to CVXPY; the second programme is only named there. The limits that each column gets
-//! are in bytes instead of pages.
+//! Deviations: HPCache hands its problem to CVXPY; the second programme is only named there. The limits that each
+//! column gets are in bytes instead of pages.
 //!
 //! Pure; deterministic: one thread, no time limit. Cost: see `benches/page_programmes.rs`.
 
@@ -54,8 +55,8 @@ pub struct Placement {
     pub predicted_s: f64,
     /// The same without any page in memory.
     pub without_memory_s: f64,
-    /// Seconds of the window that the next byte saves. Where there is no memory and columns are combined by their maximum, a
-    /// lower bound.
+    /// Seconds of the window that the next byte saves. Where there is no memory and columns are combined by their
+    /// maximum, a lower bound.
     pub marginal_benefit_s_per_byte: f64,
 }
 
@@ -120,8 +121,8 @@ pub fn least_time(workload: Workload<'_>, memory_bytes: u64) -> Result<Placement
     Ok(form.placement(workload, &shares, price))
 }
 
-/// The shares of the fewest bytes with which all pipelines together take at most `1 + slow_down` of the time that they would
-/// take with all in memory. A negative slow-down is none.
+/// The shares of the fewest bytes with which all pipelines together take at most `1 + slow_down` of the time that they
+/// would take with all in memory. A negative slow-down is none.
 ///
 /// # Errors
 /// If the rates are no rates, or the solver fails.
@@ -144,8 +145,8 @@ pub fn least_memory(workload: Workload<'_>, slow_down: f64) -> Result<Placement,
     Ok(form.placement(workload, &shares, price))
 }
 
-/// Seconds of the window saved over bytes, from `point_count` placements of up to `most_bytes`; more of them where there is
-/// little memory, since that is where the curve bends.
+/// Seconds of the window saved over bytes, from `point_count` placements of up to `most_bytes`; more of them where
+/// there is little memory, since that is where the curve bends.
 ///
 /// # Errors
 /// As [`least_time`].

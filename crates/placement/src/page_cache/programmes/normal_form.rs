@@ -1,7 +1,7 @@
 //! A workload as numbers of like size.
 //!
-//! The time of a pipeline is told in parts of the time that storage needs for all its bytes, B/S, and its columns in parts of
-//! its bytes. Pipelines on which no share has any effect are left out, equal work or not.
+//! The time of a pipeline is told in parts of the time that storage needs for all its bytes, B/S, and its columns in
+//! parts of its bytes. Pipelines on which no share has any effect are left out, equal work or not.
 
 use std::collections::BTreeMap;
 
@@ -121,8 +121,8 @@ impl NormalForm {
         self.pipelines.iter().map(|pipeline| pipeline.weight_s * pipeline.time(self.combination, shares)).sum()
     }
 
-    /// The largest share of each list that one of its pipelines can use; `None` where memory may slow a pipeline down, so that
-    /// more is not always as good.
+    /// The largest share of each list that one of its pipelines can use; `None` where memory may slow a pipeline down,
+    /// so that more is not always as good.
     pub(super) fn enough(&self) -> Option<Vec<f64>> {
         let mut enough = vec![0.0_f64; self.lists.len()];
         for pipeline in &self.pipelines {
@@ -136,8 +136,8 @@ impl NormalForm {
         Some(enough)
     }
 
-    /// Seconds that the first byte saves where it saves most: of one column over one device, else of the longest columns of one
-    /// pipeline together.
+    /// Seconds that the first byte saves where it saves most: of one column over one device, else of the longest
+    /// columns of one pipeline together.
     pub(super) fn first_byte_s(&self) -> f64 {
         let mut saved_s = vec![0.0; self.lists.len()];
         let mut best = 0.0_f64;

@@ -1,11 +1,12 @@
 //! The programmes in the form that the solver wants. The only file that names it.
 //!
-//! Variables: a share for each list, then a time for each pipeline, in parts of B/S. Every constraint is a row `a·x <= b`.
-//! Times, bytes and parts are divided by their totals, so that all numbers are near one whatever the machine.
+//! Variables: a share for each list, then a time for each pipeline, in parts of B/S. Every constraint is a row
+//! `a·x <= b`. Times, bytes and parts are divided by their totals, so that all numbers are near one whatever the
+//! machine.
 //!
-//! The solver is an interior-point method (Goulart and Chen, "Clarabel: an interior-point solver for conic programs with
-//! quadratic objectives", 2024). Its answers lie inside of the polygon by a part in 10^9, and are cut to the bounds here. It reads
-//! the clock for statistics of its own, on which nothing depends.
+//! The solver is an interior-point method (Goulart and Chen, "Clarabel: an interior-point solver for conic programs
+//! with quadratic objectives", 2024). Its answers lie inside of the polygon by a part in 10^9, and are cut to the
+//! bounds here. It reads the clock for statistics of its own, on which nothing depends.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};

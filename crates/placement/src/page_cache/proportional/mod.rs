@@ -1,29 +1,30 @@
 //! Proportional caching: each list keeps what its quota says, and what is beyond goes first.
 //!
-//! **Places.** A page is *kept* (within its list's quota), *spare* or *leaving*. The last two are the paper's global free list
-//! (§4.3): they serve hits, go before any kept page, and are kept again as soon as their list has room. Spare pages use the
-//! memory that no quota claims, so that none lies idle; leaving pages, in the order in which they came, are the next to go.
-//! They have at least one byte in `LEAVING_PART`, and as much room as pages that are in use and not kept were seen to need. Before
-//! there are quotas all pages are spare or leaving.
+//! **Places.** A page is *kept* (within its list's quota), *spare* or *leaving*. The last two are the paper's global
+//! free list (§4.3): they serve hits, go before any kept page, and are kept again as soon as their list has room. Spare
+//! pages use the memory that no quota claims, so that none lies idle; leaving pages, in the order in which they came,
+//! are the next to go. They have at least one byte in `LEAVING_PART`, and as much room as pages that are in use and not
+//! kept were seen to need. Before there are quotas all pages are spare or leaving.
 //!
-//! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full list, or
-//! keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by, but for an even
-//! spread over the list (`room`). A page takes the place of the one not used for longest only if the time since its own last use is clearly shorter (by `CLEARLY`) than
-//! the time that the other has gone without: pages that zone maps make queries touch more often move in, and so do those of
-//! a changed workload, at its second or third query. Names of pages that went are remembered for that. The same rule decides
-//! who is spare. Uses that follow each other closely are one use: they come from one query, or from two that scan together.
+//! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full
+//! list, or keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by,
+//! but for an even spread over the list (`room`). A page takes the place of the one not used for longest only if the
+//! time since its own last use is clearly shorter (by `CLEARLY`) than the time that the other has gone without: pages
+//! that zone maps make queries touch more often move in, and so do those of a changed workload, at its second or third
+//! query. Names of pages that went are remembered for that. The same rule decides who is spare. Uses that follow each
+//! other closely are one use: they come from one query, or from two that scan together.
 //!
-//! **Time** is counted in uses of pages. **Memory** is what is held when room is asked for; the pool's size may change. If the
-//! quotas are more than that, all are cut in proportion.
+//! **Time** is counted in uses of pages. **Memory** is what is held when room is asked for; the pool's size may change.
+//! If the quotas are more than that, all are cut in proportion.
 //!
-//! Papers: HPCache §4.2 and §4.3; the rule of the last uses is that of LIRS (Jiang and Zhang, SIGMETRICS 2002), whose stack
-//! test "is in stack S" is the comparison of two times here. Deviations: the paper does not say which page of a full column
-//! goes, nor that what is in memory must be spread for its equation 1 to hold, and gives memory that no quota claims to nobody. LIRS has no margin and no closely following uses: scans of many
-//! threads come in roughly the same order only, and without the margin every page that is a little early would push out one
-//! that is a little late.
+//! Papers: HPCache §4.2 and §4.3; the rule of the last uses is that of LIRS (Jiang and Zhang, SIGMETRICS 2002), whose
+//! stack test "is in stack S" is the comparison of two times here. Deviations: the paper does not say which page of a
+//! full column goes, nor that what is in memory must be spread for its equation 1 to hold, and gives memory that no
+//! quota claims to nobody. LIRS has no margin and no closely following uses: scans of many threads come in roughly the
+//! same order only, and without the margin every page that is a little early would push out one that is a little late.
 //!
-//! Pure; amortised O(1) for hits and O(log n) for pages that come; choosing among kept pages, which happens only while memory
-//! shrinks or all else is pinned, O(lists); new quotas, O(pages).
+//! Pure; amortised O(1) for hits and O(log n) for pages that come; choosing among kept pages, which happens only while
+//! memory shrinks or all else is pinned, O(lists); new quotas, O(pages).
 
 mod room;
 #[cfg(test)]
@@ -35,25 +36,25 @@ use super::page_table::{Chain, PageTable, Slot};
 use super::{HeldBytes, ListKey, PageKey, PagePolicy};
 use room::{Room, mixed};
 
-/// Of the memory, one byte in so many is for newcomers: without room to pass through they would push kept pages out. Enough
-/// for the pages that scans read ahead in a pool of gigabytes, and too little to miss.
+/// Of the memory, one byte in so many is for newcomers: without room to pass through they would push kept pages out.
+/// Enough for the pages that scans read ahead in a pool of gigabytes, and too little to miss.
 const LEAVING_PART: u64 = 32;
 /// At most one byte in so many is for pages that pass.
 const PASSING_PART: u64 = 2;
-/// With each decision about quotas the room for pages that pass shrinks by one byte in so many: it is for as many readers as there
-/// were of late.
+/// With each decision about quotas the room for pages that pass shrinks by one byte in so many: it is for as many
+/// readers as there were of late.
 const PASSING_DECAY: u64 = 16;
-/// A time is clearly shorter than another if it is less than one part in so many of it. Of 16 threads that go through their
-/// parts of a scan independently some pages come early or late by a third of the time between two scans, so two thirds
-/// are too much; pages that three queries ask for while one asks for others pass.
+/// A time is clearly shorter than another if it is less than one part in so many of it. Of 16 threads that go through
+/// their parts of a scan independently some pages come early or late by a third of the time between two scans, so two
+/// thirds are too much; pages that three queries ask for while one asks for others pass.
 const CLEARLY: u64 = 2;
 /// Uses of a page count once within as many uses of pages as one in so many of the pages held.
 const ONE_USE_PART: u64 = 8;
-/// Names are remembered for so many times the pages held: the reach of the rule, five times the memory. Their bytes are below
-/// one in a thousand of those of pages of 256 KiB.
+/// Names are remembered for so many times the pages held: the reach of the rule, five times the memory. Their bytes are
+/// below one in a thousand of those of pages of 256 KiB.
 const NAMES_PER_PAGE: usize = 4;
-/// A page unused for so many times as long as names reach back makes way for any newcomer: scans that are so much larger than
-/// memory gain nothing by keeping it, and it may be of no query any more.
+/// A page unused for so many times as long as names reach back makes way for any newcomer: scans that are so much
+/// larger than memory gain nothing by keeping it, and it may be of no query any more.
 const STALE_REACHES: u64 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,8 +126,8 @@ impl Proportional {
         u64::try_from(cut).unwrap_or(quota_bytes)
     }
 
-    /// The page of a room that makes way for `slot`, which is used now and was at `before`, if any does; and whether it has not
-    /// been used for so long that it should go altogether.
+    /// The page of a room that makes way for `slot`, which is used now and was at `before`, if any does; and whether it
+    /// has not been used for so long that it should go altogether.
     fn replaced_by(&self, slot: Slot, before: Option<u64>, room: &Room) -> Option<(Slot, bool)> {
         let oldest = room.oldest()?;
         let unused = self.now - self.pages.value(oldest).last;
@@ -224,8 +225,9 @@ impl Proportional {
         true
     }
 
-    /// From the kept pages of its list to the free list: among the spare ones, if there is room or others are given up before
-    /// it. As the newest, though it is not, so that the pages not used for longest stay where they are looked for.
+    /// From the kept pages of its list to the free list: among the spare ones, if there is room or others are given up
+    /// before it. As the newest, though it is not, so that the pages not used for longest stay where they are looked
+    /// for.
     fn free(&mut self, slot: Slot) {
         self.unlink(slot);
         while self.spare.size_bytes().saturating_add(self.pages.page_bytes(slot)) > self.spare_limit_bytes() {
@@ -396,7 +398,8 @@ impl PagePolicy for Proportional {
             Some(slot) => slot,
             None => {
                 let slot = self.kept_victim(incoming, can_go)?;
-                // All that are leaving are in use, if this is for a newcomer. Memory that shrinks may want others for its own reasons.
+                // All that are leaving are in use, if this is for a newcomer. Memory that shrinks may want others for
+                // its own reasons.
                 if incoming.is_some() {
                     let needed_bytes = self.leaving.size_bytes() + self.pages.page_bytes(slot);
                     self.passing_bytes = self.passing_bytes.max(needed_bytes);

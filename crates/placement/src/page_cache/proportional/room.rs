@@ -1,13 +1,15 @@
 //! Pages that stay, and which of them make way for newcomers.
 //!
-//! **Owns**: the pages of one room, the kept ones of a list or the spare ones, in two orders: by last use, and by the *order of
-//! giving up*: those seen once before those used again, of these the rarely used ones first (by the power of two of the time
-//! between uses), and among alike ones by a number mixed from their key, the greatest first. **Does not own** the bound on their bytes.
+//! **Owns**: the pages of one room, the kept ones of a list or the spare ones, in two orders: by last use, and by the
+//! *order of giving up*: those seen once before those used again, of these the rarely used ones first (by the power of
+//! two of the time between uses), and among alike ones by a number mixed from their key, the greatest first. **Does not
+//! own** the bound on their bytes.
 //!
-//! A newcomer with a smaller number than the first in that order takes its place. So after one scan a room has the pages with
-//! the smallest numbers of all that came by, whatever the order in which they came, and has read none twice for it (a bottom-k
-//! sample). They are spread evenly over the scan, which is what equation 1 of HPCache takes for granted: a room that had the
-//! first pages of each column would let storage idle while they are worked on, and the work wait for storage after them.
+//! A newcomer with a smaller number than the first in that order takes its place. So after one scan a room has the
+//! pages with the smallest numbers of all that came by, whatever the order in which they came, and has read none twice
+//! for it (a bottom-k sample). They are spread evenly over the scan, which is what equation 1 of HPCache takes for
+//! granted: a room that had the first pages of each column would let storage idle while they are worked on, and the
+//! work wait for storage after them.
 
 use std::collections::BTreeSet;
 

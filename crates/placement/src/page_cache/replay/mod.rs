@@ -1,5 +1,5 @@
-//! A pool without bytes for tests: policies under random calls beside slow and obvious versions of themselves, and under
-//! scans like those of queries.
+//! A pool without bytes for tests: policies under random calls beside slow and obvious versions of themselves, and
+//! under scans like those of queries.
 
 mod calls;
 mod pool;

@@ -82,7 +82,8 @@ impl Pool {
     }
 }
 
-/// Pages from zero, as `thread_count` threads would ask for them, each going through its part in order, none keeping step.
+/// Pages from zero, as `thread_count` threads would ask for them, each going through its part in order, none keeping
+/// step.
 pub(in crate::page_cache) fn by_threads(page_count: u32, thread_count: u32, random: &mut Random) -> Vec<u32> {
     let part = page_count.div_ceil(thread_count);
     let mut parts: Vec<_> = (0..thread_count)

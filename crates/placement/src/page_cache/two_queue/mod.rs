@@ -1,13 +1,14 @@
 //! 2Q: a page is kept for long only if it is asked for again after it has gone once.
 //!
-//! Pages come into a queue of their own (*first seen*, A1in), in which uses do not count, since they are most likely those of
-//! the query that brought the page. When the queue has more than a quarter of the bytes it gives up its oldest page and
-//! remembers its name (*remembered*, A1out); a page that comes while its name is remembered goes to the *returned* pages
-//! (Am), which are given up by last use.
+//! Pages come into a queue of their own (*first seen*, A1in), in which uses do not count, since they are most likely
+//! those of the query that brought the page. When the queue has more than a quarter of the bytes it gives up its oldest
+//! page and remembers its name (*remembered*, A1out); a page that comes while its name is remembered goes to the
+//! *returned* pages (Am), which are given up by last use.
 //!
-//! Paper: Johnson and Shasha, VLDB 1994, the full version (§3.2), with its Kin of 25 % and Kout of 50 %. Deviations: pages
-//! differ in size, so both are shares of the bytes held instead of page slots; the bytes held when room is asked for stand for
-//! the size of the pool, which may change. Pages pinned in one queue are made up for by the other. Pure; O(1).
+//! Paper: Johnson and Shasha, VLDB 1994, the full version (§3.2), with its Kin of 25 % and Kout of 50 %. Deviations:
+//! pages differ in size, so both are shares of the bytes held instead of page slots; the bytes held when room is asked
+//! for stand for the size of the pool, which may change. Pages pinned in one queue are made up for by the other. Pure;
+//! O(1).
 
 #[cfg(test)]
 mod tests;

@@ -20,10 +20,12 @@ impl Scope {
         slots.chain(list).map(code)
     }
 
-    /// Like [`read`](Self::read) for the record at `first` that ends before `walk.end`, whose fields' places `codes` tell.
+    /// Like [`read`](Self::read) for the record at `first` that ends before `walk.end`, whose fields' places `codes`
+    /// tell.
     ///
     /// # Errors
-    /// A rejection, as in `read`. Any other fault, a place that is unknown included, means that the record must be walked.
+    /// A rejection, as in `read`. Any other fault, a place that is unknown included, means that the record must be
+    /// walked.
     #[inline]
     pub(in crate::ndjson) fn read_known(
         &mut self,
@@ -71,7 +73,8 @@ impl Scope {
         self.complete(walk, end)
     }
 
-    /// Tests the predicate fields that are there, in their order in the record, as a walk does; then those that are not.
+    /// Tests the predicate fields that are there, in their order in the record, as a walk does; then those that are
+    /// not.
     fn test_known(
         &mut self,
         walk: &mut Walk<'_>,

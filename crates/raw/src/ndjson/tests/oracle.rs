@@ -93,7 +93,8 @@ fn admits(plan: &ScanPlan, path: &FieldPath, cell: &Cell) -> bool {
     domain.contains(Some(&scalar))
 }
 
-/// The rows of one record, or one without elements if it is kept without; None when a wanted value is of the wrong type.
+/// The rows of one record, or one without elements if it is kept without; None when a wanted value is of the wrong
+/// type.
 fn rows_of(record: &Node, plan: &ScanPlan) -> Option<Vec<Vec<Cell>>> {
     let absent;
     let (list, elements): (Option<&FieldPath>, &[Node]) = match &plan.unnest {

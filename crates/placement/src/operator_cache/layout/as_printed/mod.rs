@@ -1,6 +1,7 @@
 //! Striped or flat, to the letter of the paper: a baseline.
 //!
-//! While the item is striped (equations 1 to 3), and while it is flat (4, 5, and 3 again), over the window's queries `i`:
+//! While the item is striped (equations 1 to 3), and while it is flat (4, 5, and 3 again), over the window's queries
+//! `i`:
 //!
 //! ```text
 //! Cost_striped = Σ (D_i + C_i)             Cost_flat    = Σ D_i
@@ -8,30 +9,31 @@
 //!                                    T = max (D_i + C_i) · R / r_i
 //! ```
 //!
-//! The item is switched when the present cost exceeds the other plus `T`. The window is all queries since the last switch.
-//! `ComputeCost` is `C` of that query in the item's whole history which read it striped and is nearest in rows and columns.
+//! The item is switched when the present cost exceeds the other plus `T`. The window is all queries since the last
+//! switch. `ComputeCost` is `C` of that query in the item's whole history which read it striped and is nearest in rows
+//! and columns.
 //!
 //! **Owns** these sums and the history; memory is bounded: the sums are running ones, and the history keeps the last
 //! [`HISTORY_LENGTH`] pairs of rows and columns. Pure.
 //!
 //! Paper: ReCache §4.2, Figure 7. What the print leaves open, as it is read here:
-//! - "Closest in terms of rows and columns": the sum of the two ratios' logarithms, so that neither's unit matters; of equal
-//!   ones the later.
+//! - "Closest in terms of rows and columns": the sum of the two ratios' logarithms, so that neither's unit matters; of
+//!   equal ones the later.
 //! - A query that reads no row, or an item without rows, says nothing about layouts and is not observed.
 //! - An item that was never striped has no `ComputeCost`, and stays flat: the paper starts all items striped.
 //! - An observation in another layout is not of this rule's concern, and is passed over.
 //!
-//! What the print gets wrong and is kept: equation 5 scales `ComputeCost`, which is that of `r_i` rows already, by `r_i / R`
-//! once more, and so favours striping for queries on records; and since no query leaves the window, an item that was asked
-//! one way for long takes as long to be turned.
+//! What the print gets wrong and is kept: equation 5 scales `ComputeCost`, which is that of `r_i` rows already, by
+//! `r_i / R` once more, and so favours striping for queries on records; and since no query leaves the window, an item
+//! that was asked one way for long takes as long to be turned.
 
 #[cfg(test)]
 mod tests;
 
 use super::{ItemShape, Layout, LayoutObservation, Switch};
 
-/// How many pairs of rows and columns the history remembers. Rows take two values for an item that doesn't grow, records or
-/// elements, so that this is room for sixteen numbers of columns each, in under a kilobyte.
+/// How many pairs of rows and columns the history remembers. Rows take two values for an item that doesn't grow,
+/// records or elements, so that this is room for sixteen numbers of columns each, in under a kilobyte.
 pub const HISTORY_LENGTH: usize = 32;
 
 /// A query that read the item striped.
@@ -99,15 +101,15 @@ impl LayoutWindow {
         }
     }
 
-    /// Whether to switch, and to what. `shape` is that of the item now: a window that began before the item grew is scaled to
-    /// the item as it is.
+    /// Whether to switch, and to what. `shape` is that of the item now: a window that began before the item grew is
+    /// scaled to the item as it is.
     pub fn decide(&self, shape: &ItemShape) -> Option<Switch> {
         let costs = self.costs(shape)?;
         (costs.present_cost > costs.other_cost + costs.conversion_cost).then_some(costs)
     }
 
-    /// The numbers behind [`decide`](Self::decide), in nanoseconds, whether they say to switch or not. `None` while there is
-    /// nothing to compare: no query in the window, no rows, or no `ComputeCost`.
+    /// The numbers behind [`decide`](Self::decide), in nanoseconds, whether they say to switch or not. `None` while
+    /// there is nothing to compare: no query in the window, no rows, or no `ComputeCost`.
     pub fn costs(&self, shape: &ItemShape) -> Option<Switch> {
         let flat_rows = shape.flat_row_count as f64;
         if flat_rows == 0.0 {

@@ -1,20 +1,20 @@
 //! How far an item's measured costs are from the predicted ones.
 //!
 //! Owns a smoothed ratio measured / predicted for each layout and kind of query (on records, on elements), one of all
-//! readings for what was not read so yet, and one for conversions: eleven numbers an item. Ratios are smoothed as logarithms,
-//! so that half and double weigh alike. Pure.
+//! readings for what was not read so yet, and one for conversions: eleven numbers an item. Ratios are smoothed as
+//! logarithms, so that half and double weigh alike. Pure.
 //!
-//! What all readings have in common is how fast the machine is, and holds for layouts that the item never had. So it is made of
-//! the part of a reading that every layout has, loading values, and of many readings: what the last ones show of their layout
-//! says little of others. On TPC-H's nested orders 73 % of the predictions for striped from flat and for flat from striped
-//! were within 10 % of what was measured when the present layout's own ratio spoke for the other, and 80 % so. A common ratio
-//! for each kind of query would add nothing (80 %).
+//! What all readings have in common is how fast the machine is, and holds for layouts that the item never had. So it is
+//! made of the part of a reading that every layout has, loading values, and of many readings: what the last ones show
+//! of their layout says little of others. On TPC-H's nested orders 73 % of the predictions for striped from flat and
+//! for flat from striped were within 10 % of what was measured when the present layout's own ratio spoke for the other,
+//! and 80 % so. A common ratio for each kind of query would add nothing (80 %).
 
 use super::unit_costs::QueryCost;
 use crate::operator_cache::layout::{Layout, LayoutObservation};
 
-/// Weight of a new ratio in the smoothed one of its layout and kind. A quarter follows a change within some ten queries, and
-/// lets one outlier move a cost by the fourth root of what it is off.
+/// Weight of a new ratio in the smoothed one of its layout and kind. A quarter follows a change within some ten
+/// queries, and lets one outlier move a cost by the fourth root of what it is off.
 pub const SMOOTHING: f64 = 0.25;
 
 /// Readings whose mean is the common ratio, before it begins to forget.
@@ -23,7 +23,8 @@ pub const COMMON_READINGS: u32 = 256;
 /// As many readings as the unit costs weigh for: that they were measured somewhere makes a common ratio of one likely.
 pub const PRIOR_READINGS: u32 = 4;
 
-/// No ratio counts for more than this, or for less than one over it: beyond that it is a pause, not a property of the item.
+/// No ratio counts for more than this, or for less than one over it: beyond that it is a pause, not a property of the
+/// item.
 pub const GREATEST_RATIO: f64 = 8.0;
 
 /// The smoothed logarithm of a ratio; `None` before the first.

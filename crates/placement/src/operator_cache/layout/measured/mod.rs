@@ -1,30 +1,30 @@
 //! Which of all four layouts: the rule of our own.
 //!
-//! A [model](UnitCosts) predicts what each query costs in each layout, and a [correction](Correction) makes it agree with what
-//! the item has been measured to cost. For each other layout the rule keeps what the window's queries cost in the present
-//! layout (as measured) and would have cost in the other (as predicted). The item is converted when the difference exceeds
-//! the cost of converting it, `T`; of several layouts to the one with the most left over.
+//! A [model](UnitCosts) predicts what each query costs in each layout, and a [correction](Correction) makes it agree
+//! with what the item has been measured to cost. For each other layout the rule keeps what the window's queries cost in
+//! the present layout (as measured) and would have cost in the other (as predicted). The item is converted when the
+//! difference exceeds the cost of converting it, `T`; of several layouts to the one with the most left over.
 //!
-//! The rule, derived: staying and converting is as renting and buying skis. When the regret reaches `T`, at most `T` was lost
-//! by staying, and whoever had known the future would have paid `T` too if it was to go on so. A window that reached back to
-//! the last switch for ever, as the paper's does, would break that: after a thousand queries on elements the layout for
-//! elements has a credit, and queries on records have to work it off before the regret even begins. So each other layout has
-//! a window of its own, which begins anew whenever that layout has been no better over it: its sums are those of the run of
-//! queries over which it gained most.
+//! The rule, derived: staying and converting is as renting and buying skis. When the regret reaches `T`, at most `T`
+//! was lost by staying, and whoever had known the future would have paid `T` too if it was to go on so. A window that
+//! reached back to the last switch for ever, as the paper's does, would break that: after a thousand queries on
+//! elements the layout for elements has a credit, and queries on records have to work it off before the regret even
+//! begins. So each other layout has a window of its own, which begins anew whenever that layout has been no better over
+//! it: its sums are those of the run of queries over which it gained most.
 //!
-//! Considered: to ask for the cost of the way there and back again, as a work function does (Borodin, Linial and Saks, JACM
-//! 1992), which loses less where the workload turns just when a conversion has paid; on the workloads of the paper's Figure 9
-//! it loses more by being late.
+//! Considered: to ask for the cost of the way there and back again, as a work function does (Borodin, Linial and Saks,
+//! JACM 1992), which loses less where the workload turns just when a conversion has paid; on the workloads of the
+//! paper's Figure 9 it loses more by being late.
 //!
-//! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into what is
-//! free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
+//! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
+//! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
 //!
-//! **Owns** the windows, the correction, and what the processor's caches still hold ([`Residency`]): some thirty numbers an
-//! item and two for each of its columns, whatever it is asked. **Does not own** the
+//! **Owns** the windows, the correction, and what the processor's caches still hold ([`Residency`]): some thirty
+//! numbers an item and two for each of its columns, whatever it is asked. **Does not own** the
 //! conversion, nor the order in which items are converted. Pure.
 //!
-//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned. Deviations: all of the above;
-//! equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
+//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned. Deviations: all of the
+//! above; equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
 
 mod correction;
 mod residency;
@@ -62,8 +62,8 @@ pub struct MeasuredWindow {
 }
 
 impl MeasuredWindow {
-    /// Takes a query into the window. `shape` is that of the item when it was read, `columns` are all of its columns in their
-    /// order; none if what they hold is not known. An item without rows is nothing to learn from.
+    /// Takes a query into the window. `shape` is that of the item when it was read, `columns` are all of its columns in
+    /// their order; none if what they hold is not known. An item without rows is nothing to learn from.
     pub fn observe(
         &mut self,
         costs: &UnitCosts,
@@ -80,7 +80,8 @@ impl MeasuredWindow {
         }
         let measured_ns = observation.total_ns() as f64;
         let predicted = self.model(costs, shape, present, observation, columns);
-        // Where columns are lent no row or value was touched, and how long that took says nothing of those that will be.
+        // Where columns are lent no row or value was touched, and how long that took says nothing of those that will
+        // be.
         if predicted.total_ns() > costs.opening_ns(observation) {
             self.correction.observe_query(&predicted, observation);
         }
@@ -96,8 +97,8 @@ impl MeasuredWindow {
         self.residency.observe(shape, columns, costs.kept_bytes);
     }
 
-    /// What the observed query would cost in `layout`, in nanoseconds, corrected by what the item has shown so far; `columns`
-    /// as when it is [observed](Self::observe), which it must not be yet.
+    /// What the observed query would cost in `layout`, in nanoseconds, corrected by what the item has shown so far;
+    /// `columns` as when it is [observed](Self::observe), which it must not be yet.
     pub fn predict_ns(
         &self,
         costs: &UnitCosts,
@@ -123,7 +124,8 @@ impl MeasuredWindow {
         costs.query_cost(layout, shape, observation, from_memory)
     }
 
-    /// Whether to convert, and into what, when `free_bytes` are there for the taking beside the item; costs are nanoseconds.
+    /// Whether to convert, and into what, when `free_bytes` are there for the taking beside the item; costs are
+    /// nanoseconds.
     pub fn decide(&self, costs: &UnitCosts, shape: &ItemShape, free_bytes: u64) -> Option<Switch> {
         let present = self.present?;
         let left_over = |switch: &Switch| switch.present_cost - switch.other_cost - switch.conversion_cost;
@@ -143,8 +145,8 @@ impl MeasuredWindow {
             })
     }
 
-    /// Begins new windows: the item, of which `shape` is the present one, has been converted in `conversion_ns`. What is known
-    /// of the layouts stays; what the processor's caches held of the columns does not.
+    /// Begins new windows: the item, of which `shape` is the present one, has been converted in `conversion_ns`. What
+    /// is known of the layouts stays; what the processor's caches held of the columns does not.
     pub fn switched(&mut self, costs: &UnitCosts, shape: &ItemShape, to: Layout, conversion_ns: u64) {
         if let Some(from) = self.present {
             self.correction.observe_conversion(costs.conversion_ns(shape, from, to), conversion_ns as f64);

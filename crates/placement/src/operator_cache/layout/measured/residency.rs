@@ -1,16 +1,17 @@
 //! Which of an item's columns the processor's caches still hold of the queries before.
 //!
-//! A line that was read stays in the last cache until one that is missing takes its place, which happens at random, more or
-//! less. So of a column the share `exp(−d / c)` is still there when `d` bytes have come from memory since it was read, in a
-//! cache that keeps `c` bytes of the item; lines that are found make no other line go. All columns of a query are read side
-//! by side, piece by piece: between two readings of a column lies half of what the first query fetches, half of what the
-//! second fetches, and all of what those between them did.
+//! A line that was read stays in the last cache until one that is missing takes its place, which happens at random,
+//! more or less. So of a column the share `exp(−d / c)` is still there when `d` bytes have come from memory since it
+//! was read, in a cache that keeps `c` bytes of the item; lines that are found make no other line go. All columns of a
+//! query are read side by side, piece by piece: between two readings of a column lies half of what the first query
+//! fetches, half of what the second fetches, and all of what those between them did.
 //!
-//! A layout that repeats records' values reads more bytes, and finds less of them again. So the bytes are counted twice, as
-//! if the item had always had the one form or the other: each query tells what it would have read in either.
+//! A layout that repeats records' values reads more bytes, and finds less of them again. So the bytes are counted
+//! twice, as if the item had always had the one form or the other: each query tells what it would have read in either.
 //!
-//! Owns two counters an item and two a column. Not in it: what other items and the rest of the query read meanwhile; that
-//! of columns of which few values are taken, not all lines are fetched; and row-wise layouts, whose columns share lines. Pure.
+//! Owns two counters an item and two a column. Not in it: what other items and the rest of the query read meanwhile;
+//! that of columns of which few values are taken, not all lines are fetched; and row-wise layouts, whose columns share
+//! lines. Pure.
 //!
 //! Beside the paper, which has no such thing: ReCache §4.2. On TPC-H's nested orders, where half of the queries ask for
 //! records alone, a column of 12 MB that was read 30 MB ago takes 0.7 of what it takes when 300 MB were read since.
@@ -18,8 +19,8 @@
 use crate::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
 use crate::operator_cache::layout::{ItemShape, Layout};
 
-/// Of the bytes that a query reads of its columns, the share that comes from memory and not from the processor's caches:
-/// from 0 to 1. By default all does.
+/// Of the bytes that a query reads of its columns, the share that comes from memory and not from the processor's
+/// caches: from 0 to 1. By default all does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FromMemory {
     /// Of columns with a value for each record.
@@ -72,13 +73,13 @@ pub struct Residency {
     last_read: Vec<[f64; 2]>,
 }
 
-/// How often the middle of a query is moved to where half of its bytes are fetched, which depends on it in turn. Each time
-/// it is off by a fraction of what it was off before; after three, by a few per cent of the query's bytes at most.
+/// How often the middle of a query is moved to where half of its bytes are fetched, which depends on it in turn. Each
+/// time it is off by a fraction of what it was off before; after three, by a few per cent of the query's bytes at most.
 const MIDDLE_STEPS: usize = 3;
 
 impl Residency {
-    /// Takes in a query that read these columns of an item, in a cache that keeps `kept_bytes` of it. `columns` are all of the
-    /// item's, in their order.
+    /// Takes in a query that read these columns of an item, in a cache that keeps `kept_bytes` of it. `columns` are all
+    /// of the item's, in their order.
     pub fn observe(&mut self, shape: &ItemShape, columns: &[ColumnRead], kept_bytes: f64) {
         if self.last_read.len() < columns.len() {
             self.last_read.resize(columns.len(), [f64::NEG_INFINITY; 2]);
@@ -93,7 +94,8 @@ impl Residency {
         }
     }
 
-    /// How much of these columns comes from memory if a query reads them next, in a cache that keeps `kept_bytes` of the item.
+    /// How much of these columns comes from memory if a query reads them next, in a cache that keeps `kept_bytes` of
+    /// the item.
     pub fn from_memory(&self, form: Form, shape: &ItemShape, columns: &[ColumnRead], kept_bytes: f64) -> FromMemory {
         let middle_bytes = self.middle_bytes(form, shape, columns, kept_bytes);
         let share = |of_elements: bool| {
@@ -195,7 +197,8 @@ mod tests {
             shares.push(Form::ALL.map(|form| from_memory(&residency, form, first).records));
             observe(&mut residency, other);
         }
-        // Read twice in a row: half of it was fetched after its first line, and some of it once more before its last one.
+        // Read twice in a row: half of it was fetched after its first line, and some of it once more before its last
+        // one.
         let [once, repeated] = shares[0];
         for (share, bytes) in [(once, 8e6), (repeated, 32e6)] {
             let since_bytes = bytes / 2.0 + share * bytes / 2.0;

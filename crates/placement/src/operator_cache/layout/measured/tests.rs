@@ -1,4 +1,5 @@
-//! When the rule converts an item and when it leaves it alone, against the regret written out over a list of all queries.
+//! When the rule converts an item and when it leaves it alone, against the regret written out over a list of all
+//! queries.
 
 use super::*;
 use crate::operator_cache::layout::row_or_column::RowsTouched;

@@ -2,34 +2,34 @@
 //!
 //! Owns the model; not its [correction](super::correction) by what is observed. Pure.
 //!
-//! A reading goes through an item piece by piece. Of each piece it first *tests* the columns of the filter, value by value.
-//! A piece that nothing passes is done with then, and one that everything passes is lent, not copied. The others are *cut*:
-//! every row is marked as passing or not; of the output's columns the values of passing rows are copied, one by one, or run by
-//! run where most rows pass. Texts take more to copy. What is not in the processor's caches any more ([`FromMemory`]) is
-//! fetched, line by line: all lines of a column that is tested, and of one that is not those of the values taken, of `n`
-//! values of 8 bytes of which the share `s` is taken, `n / 8 · (1 − (1 − s)^8)`. Beyond that:
+//! A reading goes through an item piece by piece. Of each piece it first *tests* the columns of the filter, value by
+//! value. A piece that nothing passes is done with then, and one that everything passes is lent, not copied. The others
+//! are *cut*: every row is marked as passing or not; of the output's columns the values of passing rows are copied, one
+//! by one, or run by run where most rows pass. Texts take more to copy. What is not in the processor's caches any more
+//! ([`FromMemory`]) is fetched, line by line: all lines of a column that is tested, and of one that is not those of the
+//! values taken, of `n` values of 8 bytes of which the share `s` is taken, `n / 8 · (1 − (1 − s)^8)`. Beyond that:
 //!
-//! - *nested*: record columns are tested once a record. Where rows are elements, the records that pass are spread over their
-//!   elements, and the output's record columns are gathered: each selected element gets its record's number, which takes
-//!   a step for each record passed and each run of elements, and then a value for each of the columns.
+//! - *nested*: record columns are tested once a record. Where rows are elements, the records that pass are spread over
+//!   their elements, and the output's record columns are gathered: each selected element gets its record's number,
+//!   which takes a step for each record passed and each run of elements, and then a value for each of the columns.
 //! - *flat*: record columns are tested once for each of their elements. A query on records picks the first row of each
 //!   record, so that whole pieces are cut too.
-//! - *striped*: as nested, once arrays were made of each piece's columns, and the element columns' levels were turned into
-//!   offsets: a step for each record and column.
-//! - *row*: as flat, but a tested column is moved out of all rows first, and an output's values are moved out of the rows that
-//!   pass.
+//! - *striped*: as nested, once arrays were made of each piece's columns, and the element columns' levels were turned
+//!   into offsets: a step for each record and column.
+//! - *row*: as flat, but a tested column is moved out of all rows first, and an output's values are moved out of the
+//!   rows that pass.
 //!
-//! All of that is counted by whoever reads ([`ReadCounts`](crate::operator_cache::layout::ReadCounts)), in numbers that are
-//! the same in every layout. Not in the model: how long texts are, and that comparing them takes longer; values that are
-//! missing; values of other widths than 8 bytes.
+//! All of that is counted by whoever reads ([`ReadCounts`](crate::operator_cache::layout::ReadCounts)), in numbers that
+//! are the same in every layout. Not in the model: how long texts are, and that comparing them takes longer; values
+//! that are missing; values of other widths than 8 bytes.
 //!
 //! Paper: ReCache §4.2 extrapolates from the present layout's times; all of this is ours.
 
 use super::residency::FromMemory;
 use crate::operator_cache::layout::{ColumnsRead, ItemShape, Layout, LayoutObservation};
 
-/// Nanoseconds of one core. Ratios matter more, since an item's [correction](super::Correction) finds out how fast the machine
-/// is.
+/// Nanoseconds of one core. Ratios matter more, since an item's [correction](super::Correction) finds out how fast the
+/// machine is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitCosts {
     /// Reading an item at all.
@@ -75,22 +75,22 @@ pub struct UnitCosts {
 }
 
 impl Default for UnitCosts {
-    /// Those of queries were fitted by least squares, so that none is negative, to half of 5400 readings of TPC-H's nested
-    /// orders (1.5 million records, 6 million elements, numbers of 8 bytes) in three layouts, on a core of 2 to 3 GHz. Of the
-    /// other half 75 % are within 10 % of what the units say, and 99 % within 30 %; two runs of a query agree within 10 % in
-    /// 84 % of cases. If every line came from memory, 56 % and 93 %. That floats took longer to compare than they do was
-    /// allowed for. Those of texts and rows are from `benches/cost_model.rs` of the cache's crate, where the others come out
-    /// about the same.
+    /// Those of queries were fitted by least squares, so that none is negative, to half of 5400 readings of TPC-H's
+    /// nested orders (1.5 million records, 6 million elements, numbers of 8 bytes) in three layouts, on a core of 2 to
+    /// 3 GHz. Of the other half 75 % are within 10 % of what the units say, and 99 % within 30 %; two runs of a query
+    /// agree within 10 % in 84 % of cases. If every line came from memory, 56 % and 93 %. That floats took longer to
+    /// compare than they do was allowed for. Those of texts and rows are from `benches/cost_model.rs` of the cache's
+    /// crate, where the others come out about the same.
     ///
-    /// What takes a stripe's columns apart was fitted to queries on records of 200 others that were each run five times: those
-    /// were foretold 6 % too cheap, whatever their columns.
+    /// What takes a stripe's columns apart was fitted to queries on records of 200 others that were each run five
+    /// times: those were foretold 6 % too cheap, whatever their columns.
     ///
-    /// What the caches keep was fitted too; 50 to 100 MB make no difference. The processor has 2 MB a core, and 260 MB that
-    /// are shared with other machines'.
+    /// What the caches keep was fitted too; 50 to 100 MB make no difference. The processor has 2 MB a core, and 260 MB
+    /// that are shared with other machines'.
     ///
-    /// A conversion was measured on TPC-H's orders too: 260 MB read and written from nested to flat in 173 ms, 950 MB to
-    /// striped in 400; most of it goes into fresh memory. What is too little there is lost for good: items are converted to
-    /// and fro.
+    /// A conversion was measured on TPC-H's orders too: 260 MB read and written from nested to flat in 173 ms, 950 MB
+    /// to striped in 400; most of it goes into fresh memory. What is too little there is lost for good: items are
+    /// converted to and fro.
     fn default() -> Self {
         Self {
             open_ns: 1_000.0,
@@ -147,7 +147,8 @@ impl QueryCost {
 }
 
 impl UnitCosts {
-    /// What the observed query costs in `layout`, whatever layout it was observed in, if this much of that comes from memory.
+    /// What the observed query costs in `layout`, whatever layout it was observed in, if this much of that comes from
+    /// memory.
     pub fn query_cost(
         &self,
         layout: Layout,
@@ -265,7 +266,8 @@ impl UnitCosts {
         cut.rows * self.mark_ns_per_row + copied_ns + texts_ns
     }
 
-    /// Fetching the lines of those columns that were not tested, if `taken` of `stored` values are taken of each, at random.
+    /// Fetching the lines of those columns that were not tested, if `taken` of `stored` values are taken of each, at
+    /// random.
     fn lines_ns(&self, columns: ColumnsRead, stored: f64, taken: f64, from_memory: f64) -> f64 {
         if stored == 0.0 {
             return 0.0;

@@ -19,10 +19,10 @@
 //! take the intervals set aside back where they fit, the last one first
 //! ```
 //!
-//! Why four: any plan loses width Δ or more of D, so ε · Δ or more of what a step subtracts. What is lost of D in the end
-//! does not fit on one side of the moment or the other; at the place on each side where it fails nearest to the moment,
-//! all that is lost for that side's sake overlaps, and is together narrower than Δ and one interval more: 2 · ε · Δ a
-//! side.
+//! Why four: any plan loses width Δ or more of D, so ε · Δ or more of what a step subtracts. What is lost of D in the
+//! end does not fit on one side of the moment or the other; at the place on each side where it fails nearest to the
+//! moment, all that is lost for that side's sake overlaps, and is together narrower than Δ and one interval more: 2 · ε
+//! · Δ a side.
 //!
 //! The bound is on the sum of `p`. `c` is in it for every loss, though an item that is not kept at its next request
 //! either is not cached again. Deviations: zero-width intervals are always held; intervals that save nothing, or are
