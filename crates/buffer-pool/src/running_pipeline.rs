@@ -1,14 +1,14 @@
 //! A pipeline that runs, as its tuner sees it.
 //!
-//! **Owns**: what of a pipeline is told to the tuner ([`PipelineStart`], [`Work`]), its sums, and what is known of it at any moment
-//! ([`PipelineReport`]). **Does not own**: what is decided from that (`tuner`).
+//! **Owns**: what of a pipeline is told to the tuner ([`PipelineStart`], [`Work`]), its sums, and what is known of it
+//! at any moment ([`PipelineReport`]). **Does not own**: what is decided from that (`tuner`).
 
 use std::fmt;
 use std::sync::Arc;
 
 use thermocline_placement::page_cache::ListKey;
 use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, pipeline_s};
-use thermocline_placement::page_cache::window::{Pace, RunId};
+use thermocline_placement::page_cache::window::{Pace, RunId, Waits};
 
 use crate::Tuner;
 
@@ -23,8 +23,8 @@ pub struct PipelineStart {
     pub columns: Vec<(ListKey, u64)>,
     /// How many threads will work on it.
     pub thread_count: u32,
-    /// Whether what it waits for its reads shows what those of the database's storage cost: not if they are of another device, or
-    /// its waits are not known.
+    /// Whether what it waits for its reads shows what those of the database's storage cost: not if they are of another
+    /// device, or its waits are not known.
     pub shows_storage: bool,
 }
 
@@ -56,8 +56,8 @@ pub struct PipelineReport {
     pub read_bytes: u64,
     /// P as it looks; `None` if nothing was seen of it and no pipeline of its plan had run before.
     pub throughput_bytes_per_s: Option<f64>,
-    /// Of one that runs, how long it will take in all by what is known now. Of one that has ended, what was predicted when it
-    /// began; `None` if no pipeline of its plan had run before.
+    /// Of one that runs, how long it will take in all by what is known now. Of one that has ended, what was predicted
+    /// when it began; `None` if no pipeline of its plan had run before.
     pub predicted_s: Option<f64>,
     /// How long it would take with all its columns in memory, by P as it looks.
     pub in_memory_s: Option<f64>,
@@ -110,13 +110,10 @@ pub(crate) struct Progress {
 }
 
 /// What a pipeline that ended says of the machine.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended {
     pub(crate) throughput_bytes_per_s: f64,
-    pub(crate) read_bytes: u64,
-    pub(crate) took_ns: u64,
-    /// Of that time, what each thread waited on average.
-    pub(crate) waited_ns: u64,
+    pub(crate) waits: Waits,
     pub(crate) shows_storage: bool,
 }
 
@@ -154,9 +151,11 @@ impl Progress {
     pub(crate) fn end(&self, now_ns: u64) -> Option<Ended> {
         Some(Ended {
             throughput_bytes_per_s: self.pace.throughput_bytes_per_s()?,
-            read_bytes: self.read_bytes,
-            took_ns: now_ns.saturating_sub(self.begun_ns),
-            waited_ns: self.waited_ns / u64::from(self.start.thread_count.max(1)),
+            waits: Waits {
+                read_bytes: self.read_bytes,
+                took_ns: now_ns.saturating_sub(self.begun_ns),
+                waited_ns: self.waited_ns / u64::from(self.start.thread_count.max(1)),
+            },
             shows_storage: self.start.shows_storage,
         })
     }

@@ -1,18 +1,18 @@
 //! Divides the pool's memory among lists by what pipelines would gain by it.
 //!
-//! **Owns**: what pipelines report while they run, the thread that decides anew, what was predicted and what it then took.
-//! **Does not own**: the model and the programme (`placement::page_cache`), which page of a list goes (its policies), the sums of
-//! one pipeline (`running_pipeline`).
+//! **Owns**: what pipelines report while they run, the thread that decides anew, what was predicted and what it then
+//! took. **Does not own**: the model and the programme (`placement::page_cache`), which page of a list goes (its
+//! policies), the sums of one pipeline (`running_pipeline`).
 //!
-//! **Rules**: a pipeline reports each piece of its work; a report costs a short lock. Deciding happens behind the queries, as soon
-//! as something new is known, and rests for [`REST_FACTOR`] times as long as it took, so that it costs at most one part in a
-//! hundred of one processor. There is a thread while pipelines report, and none after [`QUIET`].
+//! **Rules**: a pipeline reports each piece of its work; a report costs a short lock. Deciding happens behind the
+//! queries, as soon as something new is known, and rests for [`REST_FACTOR`] times as long as it took, so that it costs
+//! at most one part in a hundred of one processor. There is a thread while pipelines report, and none after [`QUIET`].
 //!
-//! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one after the
-//! other.
+//! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one
+//! after the other.
 //!
-//! **Paper**: HPCache (DaMoN 2022), §4.3. Deviation: the first decision of a pipeline counts on what pipelines of the same plan were
-//! known for.
+//! **Paper**: HPCache (DaMoN 2022), §4.3. Deviation: the first decision of a pipeline counts on what pipelines of the
+//! same plan were known for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -41,13 +41,11 @@ const CURVE_POINTS: u32 = 8;
 
 /// What storage gives until reports say better: an NVMe disk.
 const GUESSED_STORAGE_BYTES_PER_S: f64 = 1.5e9;
-/// What memory is taken to give: two cores' worth. Only pipelines that do hardly more than read come near it, so that it
-/// is neither measured nor corrected.
+/// What memory is taken to give: two cores' worth. Only pipelines that do hardly more than read come near it, so that
+/// it is neither measured nor corrected.
 const MEMORY_BYTES_PER_S: f64 = 20e9;
 /// What a byte from storage is taken to cost two threads until reports say better: its checksum.
 const GUESSED_READING_S_PER_BYTE: f64 = 0.05e-9;
-/// Of the time that a pipeline works, storage must need less than this part to be the faster one without doubt.
-const CLEARLY_FASTER: f64 = 0.7;
 
 /// Measures pipelines and has the pool keep what gains them most; see the module.
 pub struct Tuner {
@@ -261,8 +259,7 @@ impl State {
         Rates {
             storage_bytes_per_s,
             memory_bytes_per_s: MEMORY_BYTES_PER_S,
-            // It waits no longer for a byte than storage needs for it, whatever else goes on in the machine.
-            reading_s_per_byte: self.reading.s_per_byte().min(storage_bytes_per_s.recip()),
+            reading_s_per_byte: self.reading.s_per_byte(storage_bytes_per_s),
         }
     }
 
@@ -273,10 +270,8 @@ impl State {
     }
 
     fn learn(&mut self, ended: Ended) {
-        let Ended { read_bytes, took_ns, waited_ns, shows_storage, .. } = ended;
-        let storage_ns = read_bytes as f64 / self.storage.bytes_per_s() * 1e9;
-        if shows_storage && storage_ns < CLEARLY_FASTER * took_ns.saturating_sub(waited_ns) as f64 {
-            self.reading.observe(read_bytes, waited_ns);
+        if ended.shows_storage {
+            self.reading.observe(ended.waits, self.storage.bytes_per_s());
         }
     }
 }

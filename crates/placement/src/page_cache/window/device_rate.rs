@@ -1,7 +1,7 @@
 //! How fast a device is, corrected by what is seen of it.
 //!
-//! What is seen is at most what the device can do: it may have been asked for little at once, and others may use it. So faster
-//! reports are followed soon and slower ones slowly, which makes the estimate a high quantile of what is seen.
+//! What is seen is at most what the device can do: it may have been asked for little at once, and others may use it. So
+//! faster reports are followed soon and slower ones slowly, which makes the estimate a high quantile of what is seen.
 
 /// A running estimate of S.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,15 @@
 //! The last pipelines and what was measured of them: what the programmes place pages for.
 //!
 //! **Owns**: which pipelines ran ([`PipelineWindow`]), how fast each works ([`Pace`]), how fast the devices are
-//! ([`DeviceRate`]) and what reading from them costs beside that ([`ReadingCost`]). **Does not own** the measuring: who runs pipelines reports here.
+//! ([`DeviceRate`]) and what reading from them costs beside that ([`ReadingCost`]).
+//! **Does not own** the measuring: who runs pipelines reports here.
 //!
-//! **Invariants**: at most `capacity` pipelines; what a pipeline is known for is forgotten with its last run in the window.
+//! **Invariants**: at most `capacity` pipelines; what a pipeline is known for is forgotten with its last run in the
+//! window.
 //!
-//! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a pipeline
-//! runs, from the time that it works on pages that are in memory. Deviations: a pipeline that has run before starts with what
-//! it was known for; equal pipelines are merged; storage and memory are corrected by what is seen.
+//! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a
+//! pipeline runs, from the time that it works on pages that are in memory. Deviations: a pipeline that has run before
+//! starts with what it was known for; equal pipelines are merged; storage and memory are corrected by what is seen.
 //!
 //! Pure; a report is O(1), the merged view O(L log L).
 
@@ -21,13 +23,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 pub use device_rate::{DeviceRate, SHORTEST_REPORT_NS};
 pub use pace::Pace;
-pub use reading_cost::ReadingCost;
+pub use reading_cost::{ReadingCost, Waits};
 
 use super::ListKey;
 use super::model::Pipeline;
 
-/// How many pipelines are remembered unless told otherwise. A few minutes of dashboards, and few enough to be solved for in
-/// milliseconds.
+/// How many pipelines are remembered unless told otherwise. A few minutes of dashboards, and few enough to be solved
+/// for in milliseconds.
 pub const DEFAULT_CAPACITY: usize = 64;
 
 /// Bytes and paces that differ by less than this are merged: less than they vary from run to run.
@@ -76,8 +78,8 @@ impl PipelineWindow {
         Self { capacity: capacity.max(1), runs: VecDeque::new(), first: 0, known: HashMap::new() }
     }
 
-    /// A pipeline starts that reads these bytes of these lists. Pipelines of the same plan, whatever the constants in it, have
-    /// the same `signature`. The oldest run leaves if there are too many.
+    /// A pipeline starts that reads these bytes of these lists. Pipelines of the same plan, whatever the constants in
+    /// it, have the same `signature`. The oldest run leaves if there are too many.
     pub fn start(&mut self, signature: u64, columns: Vec<(ListKey, u64)>) -> RunId {
         while self.runs.len() >= self.capacity
             && let Some(oldest) = self.runs.pop_front()
@@ -124,8 +126,8 @@ impl PipelineWindow {
         }
     }
 
-    /// The runs of the window, those of the same lists with about as many bytes and about the same pace as one with the weight
-    /// of all. In an order that depends on what they are alone.
+    /// The runs of the window, those of the same lists with about as many bytes and about the same pace as one with the
+    /// weight of all. In an order that depends on what they are alone.
     pub fn merged(&self) -> Vec<Pipeline> {
         type Alike = (Vec<(ListKey, i64)>, i64);
         let mut groups: BTreeMap<Alike, (f64, BTreeMap<ListKey, f64>, f64)> = BTreeMap::new();

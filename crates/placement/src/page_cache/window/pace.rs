@@ -1,8 +1,8 @@
 //! How fast a pipeline works on pages that are in memory, estimated while it runs.
 //!
-//! Paper: HPCache §4.3: "the execution time for each pipeline invocation after the input pages are present in memory", taken to
-//! be equally distributed across threads. Deviation: a pipeline of a known plan starts from what it was known for, which
-//! fades as pages come in.
+//! Paper: HPCache §4.3: "the execution time for each pipeline invocation after the input pages are present in memory",
+//! taken to be equally distributed across threads. Deviation: a pipeline of a known plan starts from what it was known
+//! for, which fades as pages come in.
 
 /// The pace so far of one running pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,8 @@ impl Pace {
         self.busy_thread_s += busy_ns as f64 * 1e-9;
     }
 
-    /// P as it looks by now: of all threads together. `None` if nothing is known or seen; infinite if no time was seen to pass.
+    /// P as it looks by now: of all threads together. `None` if nothing is known or seen; infinite if no time was seen
+    /// to pass.
     pub fn throughput_bytes_per_s(&self) -> Option<f64> {
         let bytes = self.bytes + self.known_bytes;
         let busy_s = self.busy_thread_s / f64::from(self.thread_count) + self.known_bytes * self.known_s_per_byte;

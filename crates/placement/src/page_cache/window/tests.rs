@@ -107,16 +107,47 @@ fn the_rate_of_a_device_settles_high_among_what_is_seen_of_it() {
     assert!((1e9 / 64.0..1e9 / 63.0).contains(&rate.bytes_per_s()), "{}", rate.bytes_per_s());
 }
 
+/// Of a pipeline that worked for so long beside its waits.
+fn waits(read_bytes: u64, worked_ns: u64, waited_ns: u64) -> Waits {
+    Waits { read_bytes, took_ns: worked_ns + waited_ns, waited_ns }
+}
+
 #[test]
 fn the_cost_of_reading_goes_from_the_guess_to_what_is_seen_by_the_bytes_of_each_report() {
+    const STORAGE_BYTES_PER_S: f64 = 1e9;
     let mut cost = ReadingCost::new(1e-10);
-    assert!((cost.s_per_byte() / 1e-10 - 1.0).abs() < 1e-9);
-    cost.observe(0, 1_000_000_000);
-    assert!((cost.s_per_byte() / 1e-10 - 1.0).abs() < 1e-9, "what reads nothing says nothing");
-    cost.observe(1_000, 1_000_000);
-    assert!(cost.s_per_byte() < 1.2e-10, "a short pipeline says little: {}", cost.s_per_byte());
+    let ratio_to = |cost: &ReadingCost, s_per_byte: f64| cost.s_per_byte(STORAGE_BYTES_PER_S) / s_per_byte;
+    assert!((ratio_to(&cost, 1e-10) - 1.0).abs() < 1e-9);
+    cost.observe(waits(0, 1_000_000_000, 1_000_000_000), STORAGE_BYTES_PER_S);
+    assert!((ratio_to(&cost, 1e-10) - 1.0).abs() < 1e-9, "what reads nothing says nothing");
+    cost.observe(waits(1_000, 1_000_000, 1_000_000), STORAGE_BYTES_PER_S);
+    assert!(ratio_to(&cost, 1e-10) < 1.2, "a short pipeline says little: {cost:?}");
     for _ in 0..40 {
-        cost.observe(100_000_000, 30_000_000);
+        cost.observe(waits(100_000_000, 1_000_000_000, 30_000_000), STORAGE_BYTES_PER_S);
     }
-    assert!((cost.s_per_byte() / 3e-10 - 1.0).abs() < 0.02, "{}", cost.s_per_byte());
+    assert!((ratio_to(&cost, 3e-10) - 1.0).abs() < 0.02, "{cost:?}");
+}
+
+#[test]
+fn waits_cost_something_only_where_the_device_is_clearly_faster_than_the_work() {
+    // The device needs 0.1 s for what each of these reads.
+    for (worked_ns, counts) in [(200_000_000, true), (150_000_000, true), (140_000_000, false), (10_000_000, false)] {
+        let mut cost = ReadingCost::new(1e-10);
+        for _ in 0..40 {
+            cost.observe(waits(100_000_000, worked_ns, 50_000_000), 1e9);
+        }
+        let expected = if counts { 5e-10 } else { 1e-10 };
+        assert!((cost.s_per_byte(1e9) / expected - 1.0).abs() < 0.02, "worked for {worked_ns} ns: {cost:?}");
+    }
+}
+
+#[test]
+fn a_byte_costs_no_longer_wait_than_the_device_needs_for_it() {
+    let mut cost = ReadingCost::new(1e-10);
+    for _ in 0..40 {
+        cost.observe(waits(100_000_000, 1_000_000_000, 300_000_000), 1e9);
+    }
+    assert_eq!(cost.s_per_byte(1e9), 1e-9, "each waited three times as long");
+    assert_eq!(cost.s_per_byte(0.5e9), 2e-9);
+    assert!((cost.s_per_byte(0.1e9) / 3e-9 - 1.0).abs() < 0.02, "{cost:?}");
 }
