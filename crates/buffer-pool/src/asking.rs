@@ -1,7 +1,7 @@
 //! Asking for pages: those in memory are found, the others are read.
 //!
 //! **Owns**: which pages become one read, and where pages go that there is no room for. **Does not own**: when they are asked
-//! for (`reader`, `pinning`), what has to go (`residents`).
+//! for (`reader`), what has to go (`residents`).
 //!
 //! **Invariants**: each page that is asked for is looked up and, if it is not there, entered under one hold of the lock, so
 //! that it is read once however many ask. Reads are submitted after the lock is released.
@@ -91,22 +91,6 @@ impl BufferPool {
         let run = ReadRun::new(entry.source.medium(), place, vec![Arc::clone(&frame)], memory);
         self.submit(entry, vec![run]);
         Ok(Asked { frame, was_hit: false })
-    }
-
-    /// Asks for one page, in whichever memory there is.
-    ///
-    /// # Errors
-    /// [`PoolError::Memory`].
-    pub(crate) fn ask_one(&self, entry: &SourceEntry, page: u32) -> Result<Asked> {
-        if let Some(frame) = self.residents.lock().find(PageKey { source: entry.id, page }) {
-            return Ok(Asked { frame, was_hit: true });
-        }
-        let place = entry.source.place(page);
-        let mut asked = VecDeque::new();
-        let wanted = [(page, place)];
-        self.ask(entry, &wanted, &mut asked);
-        let [(_, place)] = &wanted;
-        asked.pop_front().map_or_else(|| self.ask_passing(entry, page, place), Ok)
     }
 
     /// Takes a page that has failed out of the table, so that it is read again when it is next asked for.

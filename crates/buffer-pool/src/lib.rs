@@ -1,9 +1,9 @@
 //! The buffer pool: pages of anything in memory, read ahead, pinned while they are used, kept while they are worth it.
 //!
-//! **Owns**: frames by page id ([`RegisteredSource`]); reads of many pages ahead of a consumer ([`PageReader`]) and of
-//! one ([`Pinning`]); pins ([`PinnedPage`]); the memory of all that, as the budget gives it ([`BufferPool`]). **Does
-//! not own**: where pages lie and whether they are what they should be ([`PageSource`]), bytes on their way (`medium`),
-//! which pages are worth their memory (`placement::page_cache`). It never looks into a page.
+//! **Owns**: frames by page id ([`RegisteredSource`]); reads of pages ahead of a consumer ([`PageReader`]); pins
+//! ([`PinnedPage`]); the memory of all that, as the budget gives it ([`BufferPool`]). **Does not own**: where pages lie
+//! and whether they are what they should be ([`PageSource`]), bytes on their way (`medium`), which pages are worth their
+//! memory (`placement::page_cache`). It never looks into a page.
 //!
 //! **Invariants**
 //! - A page that is asked for by many is read once, and checked once, by one of those who ask.
@@ -61,7 +61,8 @@
 //! while let Some(page) = reader.wait_next() {
 //!     assert_eq!(page?.len(), 5000);
 //! }
-//! assert!(column.pin(4).wait()?.was_hit());
+//! let again = column.reader([4], ReadOptions::default()).wait_next().transpose()?;
+//! assert!(again.is_some_and(|page| page.was_hit()));
 //! # Ok::<(), Box<dyn Error>>(())
 //! ```
 
@@ -74,7 +75,6 @@ mod frame_table;
 mod free_extents;
 mod parking;
 mod pinned_page;
-mod pinning;
 mod pool;
 #[cfg(test)]
 mod random;
@@ -89,7 +89,6 @@ mod tuner;
 pub use arena::mapped_bytes;
 pub use error::PoolError;
 pub use pinned_page::PinnedPage;
-pub use pinning::Pinning;
 pub use pool::{BufferPool, MarginalBenefit, PoolOptions};
 pub use reader::{PageReader, ReadOptions};
 pub use running_pipeline::{PipelineReport, PipelineStart, RunningPipeline, Work};

@@ -73,7 +73,7 @@ impl PageReader {
     }
 
     /// How many pages have not come yet.
-    pub fn left_count(&self) -> usize {
+    fn left_count(&self) -> usize {
         self.ahead.len() + self.wanted.len() + self.pages.len()
     }
 

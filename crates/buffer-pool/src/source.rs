@@ -9,7 +9,7 @@ use thermocline_placement::page_cache::ListKey;
 
 use crate::arena::UNIT_BYTES;
 use crate::pool::BufferPool;
-use crate::{PageReader, Pinning, ReadOptions};
+use crate::{PageReader, ReadOptions};
 
 /// Where a page lies, and which list it belongs to.
 #[derive(Debug, Clone)]
@@ -100,11 +100,6 @@ impl RegisteredSource {
     /// what may be read ahead.
     pub fn reader(&self, pages: impl IntoIterator<Item = u32>, options: ReadOptions) -> PageReader {
         PageReader::new(Arc::clone(&self.pool), Arc::clone(&self.entry), pages.into_iter().collect(), options)
-    }
-
-    /// One page alone. Nothing is read before it is first polled.
-    pub fn pin(&self, page: u32) -> Pinning {
-        Pinning::new(Arc::clone(&self.pool), Arc::clone(&self.entry), page)
     }
 }
 

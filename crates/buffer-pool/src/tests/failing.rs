@@ -9,7 +9,7 @@ use thermocline_hardware::ManualClock;
 use thermocline_medium::SimulatedMedium;
 use thermocline_placement::page_cache::PagePolicyName;
 
-use super::stage::{Pages, Play, poll_once, small_options};
+use super::stage::{Pages, Play, pin, poll_once, small_options};
 use crate::{BufferPool, PoolError, ReadOptions};
 
 #[test]
@@ -68,7 +68,7 @@ fn one_bad_page_among_neighbours_read_at_once_fails_alone() {
 fn a_damaged_page_is_not_kept() {
     let play = Play::new(1 << 20, None, &[4096; 2]);
     play.pages.damaged.lock().insert(1);
-    let error = play.source.pin(1).wait().unwrap_err();
+    let error = pin(&play.source, 1).unwrap_err();
     assert_eq!(
         error.to_string(),
         "page 1 of column c (4096 bytes at byte 4096 of pages 1) is damaged: a wrong checksum in pages 1"
@@ -121,7 +121,7 @@ fn whichever_read_of_a_disk_fails_one_page_at_most_is_missing_and_comes_the_next
         // Three reads of three pages each: one that fails is made up for by three.
         assert_eq!((failed, medium.read_count()), (0, if fail_read_index < 3 { 6 } else { 3 }), "{fail_read_index}");
         medium.fail_read_at(medium.read_count());
-        assert!(matches!(source.pin(3).wait(), Err(PoolError::Read { .. })));
-        pages.assert_is(3, &source.pin(3).wait().unwrap(), "the next time");
+        assert!(matches!(pin(&source, 3), Err(PoolError::Read { .. })));
+        pages.assert_is(3, &pin(&source, 3).unwrap(), "the next time");
     }
 }

@@ -38,7 +38,7 @@ fn reads_are_under_way_ahead_of_the_consumer_up_to_the_bound() {
         std::iter::from_fn(|| reader.wait_next()).map(|page| page.unwrap().page()).collect::<Vec<_>>(),
         (8..100).collect::<Vec<_>>()
     );
-    assert_eq!((reader.left_count(), play.stage.log().len()), (0, 13));
+    assert_eq!(play.stage.log().len(), 13);
 }
 
 #[test]

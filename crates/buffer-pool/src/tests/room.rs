@@ -3,7 +3,7 @@
 use thermocline_budget::Purpose;
 use thermocline_placement::page_cache::PagePolicyName;
 
-use super::stage::{CHARGE_BYTES, CHUNK_BYTES, Pages, Play, poll_once};
+use super::stage::{CHARGE_BYTES, CHUNK_BYTES, Pages, Play, pin, poll_once};
 use crate::random::Random;
 use crate::residents::NOTE_BYTES;
 use crate::{PinnedPage, PoolError, PoolOptions, ReadOptions};
@@ -54,7 +54,7 @@ fn pinned_pages_stay_when_others_need_room() {
     }
     for page in copies {
         play.pages.assert_is(page.page(), &page, "pinned");
-        assert!(play.source.pin(page.page()).wait().unwrap().was_hit());
+        assert!(pin(&play.source, page.page()).unwrap().was_hit());
     }
     assert!(!play.pinned(1).was_hit());
 }
@@ -81,7 +81,7 @@ fn with_everything_pinned_pages_come_into_memory_of_the_query_and_leave_it() {
 fn where_a_query_gets_no_memory_reading_is_an_error_and_works_again_afterwards() {
     let play = Play::new(CHARGE_BYTES + 10_000, None, &[16_384; 12]);
     let held: Vec<PinnedPage> = (0..4).map(|page| play.pinned(page)).collect();
-    let error = play.source.pin(4).wait().unwrap_err();
+    let error = pin(&play.source, 4).unwrap_err();
     assert!(matches!(error, PoolError::Memory { .. }), "{error}");
     assert!(error.to_string().contains("no memory to read page 4 of column c: pages outside"), "{error}");
     let mut reader = play.source.reader([0, 5, 1], ReadOptions::default());
@@ -150,7 +150,7 @@ fn chunks_with_little_in_them_are_given_back_first() {
     let other = play.pool.register(other);
     // The fourth chunk has one page of the first source, used last, after those of the second have gone.
     for page in 0..3 {
-        other.pin(page).wait().unwrap();
+        pin(&other, page).unwrap();
     }
     play.pinned(31);
     drop(other);
@@ -212,7 +212,7 @@ fn notes_about_many_small_pages_are_reserved_too() {
 #[test]
 fn the_pages_of_a_source_leave_with_it_those_that_are_pinned_when_they_are_unpinned() {
     let Play { stage, budget, pool, pages, source, .. } = Play::new(1 << 20, None, &[40_000; 10]);
-    let pinned = source.pin(3).wait().unwrap();
+    let pinned = pin(&source, 3).unwrap();
     let mut reader = source.reader(0..10, ReadOptions { read_ahead_bytes: 100_000 });
     reader.wait_next().unwrap().unwrap();
     let id = source.id();
@@ -231,14 +231,14 @@ fn the_pages_of_a_source_leave_with_it_those_that_are_pinned_when_they_are_unpin
     assert_eq!(budget.reserved_bytes(), 0);
     let again = pool.register(pages);
     assert!(again.id() > id);
-    assert!(!again.pin(3).wait().unwrap().was_hit());
+    assert!(!pin(&again, 3).unwrap().was_hit());
     drop(stage);
 }
 
 #[test]
 fn pinned_pages_outlive_the_pool() {
     let Play { budget, pool, pages, source, .. } = Play::new(1 << 20, None, &[40_000; 2]);
-    let pinned = source.pin(1).wait().unwrap();
+    let pinned = pin(&source, 1).unwrap();
     drop(source);
     drop(pool);
     pages.assert_is(1, &pinned, "after the pool");

@@ -13,7 +13,7 @@ use thermocline_medium::{DirectMedium, Medium, MemoryMedium, SystemSleep, Thrott
 use thermocline_placement::page_cache::PagePolicyName;
 
 use super::stage::{CHARGE_BYTES, Flag, Pages, Play, poll_once, ready};
-use crate::{BufferPool, PageReader, PinnedPage, Pinning, PoolOptions, ReadOptions, RegisteredSource};
+use crate::{BufferPool, PageReader, PinnedPage, PoolOptions, ReadOptions, RegisteredSource};
 
 #[test]
 fn a_page_is_a_hit_when_it_is_asked_for_again_and_the_same_bytes() {
@@ -99,7 +99,7 @@ fn a_read_outlives_who_asked_for_it_first() {
     drop(second);
     // All go away before the read is over: the page is there for the next, checked then.
     play.pool.clear();
-    drop(play.source.pin(0));
+    drop(play.source.reader([0], ReadOptions::default()));
     let mut third = play.source.reader([0], ReadOptions::default());
     assert!(poll_once(&mut third).0.is_pending());
     drop(third);
@@ -110,21 +110,21 @@ fn a_read_outlives_who_asked_for_it_first() {
 }
 
 #[test]
-fn a_pinning_is_a_future_that_wakes() {
+fn the_next_page_is_a_future_that_wakes() {
     let play = Play::new(1 << 20, None, &[4096]);
     play.hold(true);
     let flag = Arc::new(Flag::default());
     let waker = Waker::from(Arc::clone(&flag));
-    let mut pinning = pin!(play.source.pin(0));
-    assert!(pinning.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let mut reader = play.source.reader([0], ReadOptions::default());
+    let mut next = pin!(reader.next());
+    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     play.clock.advance_ns(30);
     play.stage.complete(0);
     assert_eq!(flag.count(), 1);
-    let Poll::Ready(Ok(page)) = pinning.poll(&mut Context::from_waker(&waker)) else { panic!("not ready") };
+    let page = ready(next.poll(&mut Context::from_waker(&waker)));
     assert_eq!((page.waited_ns(), page.was_hit()), (30, false));
     let mut reader = play.source.reader([0], ReadOptions::default());
-    let mut next = pin!(reader.next());
-    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    assert!(pin!(reader.next()).poll(&mut Context::from_waker(&waker)).is_ready());
 }
 
 #[test]
@@ -251,5 +251,4 @@ fn everything_can_be_handed_to_other_threads() {
     is_shared::<RegisteredSource>();
     is_shared::<PinnedPage>();
     is_sent::<PageReader>();
-    is_sent::<Pinning>();
 }

@@ -12,7 +12,9 @@ use thermocline_hardware::ManualClock;
 use thermocline_medium::{Medium, MediumError, MediumFile, MemoryMedium, ReadAt, Result as MediumResult};
 use thermocline_placement::page_cache::{ListKey, PageKey, PagePolicyName};
 
-use crate::{BufferPool, PagePlace, PageReader, PageSource, PinnedPage, PoolOptions, RegisteredSource, Result};
+use crate::{
+    BufferPool, PagePlace, PageReader, PageSource, PinnedPage, PoolOptions, ReadOptions, RegisteredSource, Result,
+};
 
 /// Files in memory, read when the test says so.
 #[derive(Debug, Default)]
@@ -262,7 +264,7 @@ impl Play {
 
     /// Pins a page that is there or whose read completes at once, and looks at it.
     pub(super) fn pinned(&self, page: u32) -> PinnedPage {
-        let pinned = self.source.pin(page).wait().unwrap();
+        let pinned = pin(&self.source, page).unwrap();
         self.pages.assert_is(page, &pinned, "pin");
         pinned
     }
@@ -276,6 +278,11 @@ impl Play {
     pub(super) fn hold(&self, is_holding: bool) {
         self.stage.is_holding.store(is_holding, Ordering::Relaxed);
     }
+}
+
+/// One page alone, waited for.
+pub(super) fn pin(source: &RegisteredSource, page: u32) -> Result<PinnedPage> {
+    source.reader([page], ReadOptions::default()).wait_next().expect("a page was asked for")
 }
 
 /// Tells whether it was woken.

@@ -112,11 +112,6 @@ impl Segment {
         &self.row_groups
     }
 
-    /// The row group that has a row of the segment; `None` if the segment has no such row.
-    pub fn row_group_of(&self, row: u64) -> Option<usize> {
-        (row < self.row_count()).then(|| self.row_groups.partition_point(|row_group| row_group.first_row <= row) - 1)
-    }
-
     /// Opens the page of a column that `bytes` are, as they were read from its place; they may go on with the padding.
     /// Verifies the checksum and that it is the page that was written there.
     ///

@@ -63,16 +63,6 @@ impl RowGroupBuilder {
     pub fn finish(mut self) -> Option<Vec<RecordBatch>> {
         self.take()
     }
-
-    /// Rows gathered.
-    pub fn buffered_rows(&self) -> usize {
-        self.row_count
-    }
-
-    /// Memory that the gathered batches keep, at most: what batches share is counted for each of them.
-    pub fn buffered_bytes(&self) -> usize {
-        self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
-    }
 }
 
 fn batch_text_bytes(batch: &RecordBatch) -> usize {

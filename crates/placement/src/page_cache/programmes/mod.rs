@@ -124,6 +124,9 @@ pub fn least_time(workload: Workload<'_>, memory_bytes: u64) -> Result<Placement
 /// The shares of the fewest bytes with which all pipelines together take at most `1 + slow_down` of the time that they
 /// would take with all in memory. A negative slow-down is none.
 ///
+/// For who chooses how much memory to have. The engine has been given its memory and divides it by [`least_time`]; it
+/// does not ask this programme, and no statement or option leads to it.
+///
 /// # Errors
 /// If the rates are no rates, or the solver fails.
 pub fn least_memory(workload: Workload<'_>, slow_down: f64) -> Result<Placement, ProgrammeError> {
