@@ -37,7 +37,10 @@ fn cell(node: Option<&Node>, data_type: &DataType) -> Option<Cell> {
         (Value::Number, DataType::Int64 | DataType::Timestamp(..)) => Cell::Int(node.text.parse::<i64>().ok()?.into()),
         (Value::Number, DataType::Int16) => Cell::Int(node.text.parse::<i16>().ok()?.into()),
         (Value::Number, DataType::Date32) => Cell::Int(node.text.parse::<i32>().ok()?.into()),
-        (Value::Number, DataType::Float64) => Cell::Float(node.text.parse::<f64>().ok()?.to_bits()),
+        (Value::Number, DataType::Float64) => {
+            // A number that is too large is no number, rather than infinity.
+            Cell::Float(node.text.parse::<f64>().ok().filter(|number| number.is_finite())?.to_bits())
+        }
         (Value::Number, DataType::Decimal128(..)) => Cell::Int(cents(&node.text)?),
         (Value::String(text), DataType::Decimal128(..)) => Cell::Int(cents(text)?),
         (Value::List(elements), DataType::List(field)) => {
