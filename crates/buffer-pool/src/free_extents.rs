@@ -80,8 +80,9 @@ impl FreeExtents {
 
 #[cfg(test)]
 mod tests {
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::random::Random;
 
     /// The obvious way: a flag for each unit.
     struct Units(Vec<bool>);

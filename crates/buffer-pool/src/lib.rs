@@ -76,8 +76,6 @@ mod free_extents;
 mod parking;
 mod pinned_page;
 mod pool;
-#[cfg(test)]
-mod random;
 mod read_run;
 mod reader;
 mod residents;

@@ -44,8 +44,6 @@ mod error;
 mod floats;
 mod integers;
 mod page;
-#[cfg(test)]
-mod random;
 mod segment;
 mod texts;
 mod zone_map;

@@ -6,20 +6,7 @@ mod fuzz_body;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
+use thermocline_seeded::Random;
 
 /// What stands below line 1.
 const CORPUS: [&str; 3] = [
@@ -43,14 +30,14 @@ fn mutated_manifests_are_manifests_or_errors() {
     }
     let mut manifest_count = 0;
     for seed in 1..=20_000u64 {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(seed);
         let mut input = CORPUS[random.below(CORPUS.len())].as_bytes().to_vec();
         for _ in 0..1 + random.below(3) {
             let at = random.below(input.len());
             let length = (1 + random.below(16)).min(input.len() - at);
             match random.below(6) {
                 0 => input[at] ^= 1 << random.below(8),
-                1 => input[at] = random.next() as u8,
+                1 => input[at] = random.below(256) as u8,
                 2 => drop(input.splice(at..at, PIECES[random.below(PIECES.len())].bytes())),
                 3 if length < input.len() => drop(input.drain(at..at + length)),
                 4 => {

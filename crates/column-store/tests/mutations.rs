@@ -13,21 +13,7 @@ use arrow::array::{
 };
 use thermocline_column_store::{EncodedRowGroup, Encoding, IntegerEncoding, SegmentWriter, encode, encode_as};
 use thermocline_medium::{Medium, MemoryMedium};
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
+use thermocline_seeded::Random;
 
 /// Pages of every encoding.
 fn corpus() -> Vec<Vec<u8>> {
@@ -68,7 +54,7 @@ fn mutate(input: &mut [u8], region: Range<usize>, random: &mut Random) {
         0 => input[at] ^= 1 << random.below(8),
         1 => input[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
         2 => input[at] = input[at].wrapping_add(1),
-        3 => input[at] = random.next() as u8,
+        3 => input[at] = random.below(256) as u8,
         _ => {
             let from = random.below(input.len());
             let length = (1 + random.below(16)).min(input.len() - at.max(from));
@@ -84,7 +70,7 @@ fn mutated_pages_are_pages_or_errors() {
         fuzz_bodies::page::run(page);
     }
     for seed in 1..=20_000u64 {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(seed);
         let mut input = corpus[random.below(corpus.len())].clone();
         for _ in 0..1 + random.below(3) {
             // The header, what follows it, or anywhere.
@@ -132,7 +118,7 @@ fn mutated_segments_are_consistent_or_errors() {
         fuzz_bodies::segment::run(file);
     }
     for seed in 1..=6000u64 {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(seed);
         let (file, footer_at) = &corpus[random.below(corpus.len())];
         let mut input = file.clone();
         for _ in 0..1 + random.below(3) {

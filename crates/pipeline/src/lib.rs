@@ -108,8 +108,6 @@ mod ir;
 mod kernels;
 mod membership;
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod reference;
 mod rowset;

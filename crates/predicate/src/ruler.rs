@@ -116,9 +116,11 @@ impl<'a> Ruler<'a> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::single_range_in_vec_init)]
 mod tests {
+    use thermocline_seeded::Random;
+
     use super::*;
     use crate::Scalar;
-    use crate::generator::{Random, Universe, random_set};
+    use crate::generator::{Universe, random_set};
 
     #[test]
     fn spans_say_of_every_value_whether_it_is_in_the_domain_and_lead_back_to_it() {

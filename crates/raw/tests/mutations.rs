@@ -3,6 +3,8 @@
 
 mod fuzz_bodies;
 
+use thermocline_seeded::Random;
+
 const CSV: [&[u8]; 9] = [
     b"id,name,price,day,at,ok\n1,ann,1.5,2026-01-31,2026-01-31 12:00:00,true\n2,bob,,2024-02-29,2026-01-31T12:00:00,false\n",
     b"\xef\xbb\xbfa;b\r\n1;\"x;y\"\r\n\r\n2;\"line\r\nbreak\"\r\n3;\"\"\r\n",
@@ -27,21 +29,6 @@ const NDJSON: [&[u8]; 9] = [
     b"{\"a\":1}\n{\"a\":\"x\"}\n{\"a\":{\"b\":1}}\n{\"a\":[true]}\n",
 ];
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        self.next() as usize % limit.max(1)
-    }
-}
-
 /// A few edits, mostly with bytes that mean something to the format.
 fn mutate(random: &mut Random, corpus: &[&[u8]], special: &[u8]) -> Vec<u8> {
     let mut content = corpus[random.below(corpus.len())].to_vec();
@@ -61,7 +48,7 @@ fn mutate(random: &mut Random, corpus: &[&[u8]], special: &[u8]) -> Vec<u8> {
                 let part = &other[from..(from + random.below(40)).min(other.len())];
                 content.splice(at..at, part.iter().copied());
             }
-            3 if at < content.len() => content[at] = random.next() as u8,
+            3 if at < content.len() => content[at] = random.below(256) as u8,
             4 => content.truncate(content.len() - random.below(8).min(content.len())),
             _ => content.insert(at, special[random.below(special.len())]),
         }
@@ -71,8 +58,8 @@ fn mutate(random: &mut Random, corpus: &[&[u8]], special: &[u8]) -> Vec<u8> {
 
 fn run(rounds: u64, corpus: &[&[u8]], special: &[u8], choice_bytes: usize, body: fn(&[u8])) {
     for seed in 1..=rounds {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut input: Vec<u8> = (0..choice_bytes).map(|_| random.next() as u8).collect();
+        let mut random = Random::new(seed);
+        let mut input: Vec<u8> = (0..choice_bytes).map(|_| random.below(256) as u8).collect();
         input.extend(mutate(&mut random, corpus, special));
         if let Err(panic) = std::panic::catch_unwind(|| body(&input)) {
             eprintln!("seed {seed}, input {}", input.escape_ascii());

@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use thermocline_budget::{Budget, Purpose};
+use thermocline_seeded::Random;
 
 use super::*;
-use crate::random::Random;
 
 const CHUNK_BYTES: u64 = 64 << 10;
 const CHARGE_BYTES: u64 = CHUNK_BYTES + CHUNK_BYTES / NOTES_PART;

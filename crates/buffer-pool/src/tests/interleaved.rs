@@ -6,9 +6,9 @@ use std::task::Poll;
 
 use thermocline_budget::{Account, Purpose, Reservation};
 use thermocline_placement::page_cache::PagePolicyName;
+use thermocline_seeded::Random;
 
 use super::stage::{CHARGE_BYTES, Flag, Pages, Play, poll_once};
-use crate::random::Random;
 use crate::{PageReader, PinnedPage, ReadOptions, RegisteredSource};
 
 const PAGE_COUNT: usize = 24;

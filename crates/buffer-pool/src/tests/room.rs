@@ -2,9 +2,9 @@
 
 use thermocline_budget::Purpose;
 use thermocline_placement::page_cache::PagePolicyName;
+use thermocline_seeded::Random;
 
 use super::stage::{CHARGE_BYTES, CHUNK_BYTES, Pages, Play, pin, poll_once};
-use crate::random::Random;
 use crate::residents::NOTE_BYTES;
 use crate::{PinnedPage, PoolError, PoolOptions, ReadOptions};
 

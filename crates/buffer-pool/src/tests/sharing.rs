@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use thermocline_hardware::SystemClock;
 use thermocline_medium::{DirectMedium, Medium, MemoryMedium, SystemSleep, Throttle, ThrottledMedium};
 use thermocline_placement::page_cache::PagePolicyName;
+use thermocline_seeded::Random;
 
 use super::stage::{CHARGE_BYTES, Flag, Pages, Play, poll_once, ready};
 use crate::{BufferPool, PageReader, PinnedPage, PoolOptions, ReadOptions, RegisteredSource};
@@ -136,7 +137,7 @@ fn threads_that_ask_for_the_same_pages_read_each_once() {
         for thread in 0..8 {
             let play = &play;
             scope.spawn(move || {
-                let mut random = crate::random::Random::new(seed + thread);
+                let mut random = Random::new(seed + thread);
                 let pages: Vec<u32> = (0..400).map(|_| random.below(PAGE_COUNT as usize) as u32).collect();
                 let mut reader = play.source.reader(pages.clone(), ReadOptions { read_ahead_bytes: 100_000 });
                 for page in pages {
@@ -171,7 +172,7 @@ fn threads_wait_for_a_slow_disk_and_get_what_it_has_while_queries_take_memory() 
         for thread in 0..4 {
             let (source, pages, left_count, page_count) = (&source, &pages, &left_count, &page_count);
             scope.spawn(move || {
-                let mut random = crate::random::Random::new(seed + thread);
+                let mut random = Random::new(seed + thread);
                 for _ in 0..12 {
                     let from = random.below(PAGE_COUNT as usize) as u32;
                     let wanted = from..PAGE_COUNT.min(from + 100);
@@ -187,7 +188,7 @@ fn threads_wait_for_a_slow_disk_and_get_what_it_has_while_queries_take_memory() 
             });
         }
         let query = budget.account("sort", thermocline_budget::Purpose::Query);
-        let mut random = crate::random::Random::new(seed);
+        let mut random = Random::new(seed);
         while left_count.load(Ordering::Relaxed) > 0 {
             let held = query.try_reserve(random.below(20 * CHARGE_BYTES as usize) as u64);
             pool.set_quotas(&lists.map(|list| (list, random.below(15) as u64 * 65_536)));
@@ -228,7 +229,7 @@ fn pages_come_from_a_disk_past_the_page_cache() {
         for thread in 0..3 {
             let (source, pages, page_count) = (&source, &pages, sizes.len());
             scope.spawn(move || {
-                let mut random = crate::random::Random::new(seed + thread);
+                let mut random = Random::new(seed + thread);
                 for _ in 0..6 {
                     let from = random.below(page_count) as u32;
                     let mut reader = source.reader(from..page_count as u32, ReadOptions::default());

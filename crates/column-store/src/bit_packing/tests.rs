@@ -1,5 +1,6 @@
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::random::Random;
 
 /// One bit after another, as the format document says it.
 fn reference(packed: &[u8], width: u32) -> Vec<u64> {

@@ -63,8 +63,9 @@ fn unescape(rest: &str) -> Option<(char, &str)> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::random::Random;
 
     #[test]
     fn texts_come_back_whatever_they_hold() {

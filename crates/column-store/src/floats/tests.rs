@@ -1,5 +1,6 @@
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::random::Random;
 
 #[test]
 fn every_decimal_of_fifteen_digits_is_scaled_exactly() {

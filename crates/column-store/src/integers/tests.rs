@@ -1,5 +1,6 @@
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::random::Random;
 
 const ENCODINGS: [IntegerEncoding; 3] =
     [IntegerEncoding::FrameOfReference, IntegerEncoding::Delta, IntegerEncoding::RunLength];

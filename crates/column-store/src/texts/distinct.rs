@@ -142,8 +142,9 @@ impl<'t> DistinctTexts<'t> {
 mod tests {
     use std::collections::HashMap;
 
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::random::Random;
 
     #[test]
     fn every_text_is_found_once_in_the_order_of_a_plain_map() {

@@ -115,8 +115,9 @@ impl PartialOrd for Text<'_> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::random::Random;
 
     #[test]
     fn texts_compare_as_their_bytes_do_however_they_were_made() {

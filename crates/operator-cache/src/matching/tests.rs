@@ -8,6 +8,7 @@ use thermocline_budget::{Account, Budget, Purpose};
 use thermocline_placement::operator_cache::SourceKind;
 use thermocline_placement::operator_cache::layout::{ItemShape, Layout};
 use thermocline_predicate::Scalar;
+use thermocline_seeded::Random;
 
 use super::bounds::Digest;
 use super::interval_tree::IntervalTree;
@@ -15,66 +16,50 @@ use super::*;
 use crate::item::Meters;
 use crate::source::SourceKey;
 
-/// A seeded generator, so that a failure can be replayed.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+fn random_bound(random: &mut Random, value: Scalar) -> Bound<Scalar> {
+    match random.below_u64(5) {
+        0 => Bound::Unbounded,
+        1 => Bound::Excluded(value),
+        _ => Bound::Included(value),
     }
+}
 
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % bound
-    }
+fn random_interval(random: &mut Random, value: impl Fn(u64) -> Scalar) -> Domain {
+    let (one, other) = (random.below_u64(12), random.below_u64(12));
+    let (low, high) = (random_bound(random, value(one.min(other))), random_bound(random, value(one.max(other))));
+    Domain::interval(low, high)
+}
 
-    fn bound(&mut self, value: Scalar) -> Bound<Scalar> {
-        match self.below(5) {
-            0 => Bound::Unbounded,
-            1 => Bound::Excluded(value),
-            _ => Bound::Included(value),
+fn random_domain(random: &mut Random, value: impl Fn(u64) -> Scalar) -> Domain {
+    let domain = match random.below_u64(8) {
+        0 => Domain::points((0..1 + random.below_u64(3)).map(|_| value(random.below_u64(12)))),
+        1 => random_interval(random, &value).complement(),
+        2 => Domain::not_null(),
+        3 => Domain::null(),
+        _ => random_interval(random, &value),
+    };
+    if random.below_u64(6) == 0 { domain.union(&Domain::null()) } else { domain }
+}
+
+fn random_predicate(random: &mut Random) -> Conjunction {
+    let mut predicate = Conjunction::all();
+    for field in ["i", "f", "t", "s.z"] {
+        if random.below_u64(3) > 0 {
+            continue;
         }
-    }
-
-    fn interval(&mut self, value: impl Fn(u64) -> Scalar) -> Domain {
-        let (one, other) = (self.below(12), self.below(12));
-        let (low, high) = (self.bound(value(one.min(other))), self.bound(value(one.max(other))));
-        Domain::interval(low, high)
-    }
-
-    fn domain(&mut self, value: impl Fn(u64) -> Scalar) -> Domain {
-        let domain = match self.below(8) {
-            0 => Domain::points((0..1 + self.below(3)).map(|_| value(self.below(12)))),
-            1 => self.interval(&value).complement(),
-            2 => Domain::not_null(),
-            3 => Domain::null(),
-            _ => self.interval(&value),
+        let domain = match field {
+            "f" => random_domain(random, |step| Scalar::Float(step as f64 / 4.0 - 1.0)),
+            // Longer than the prefix that is a key, and equal in it.
+            "t" => random_domain(random, |step| Scalar::Utf8(format!("a common beginning {step}").into())),
+            _ => random_domain(random, |step| Scalar::Int(i128::from(step) * (1 << 70) - (1 << 72))),
         };
-        if self.below(6) == 0 { domain.union(&Domain::null()) } else { domain }
+        predicate = predicate.and(path(field), domain);
     }
+    predicate
+}
 
-    fn predicate(&mut self) -> Conjunction {
-        let mut predicate = Conjunction::all();
-        for field in ["i", "f", "t", "s.z"] {
-            if self.below(3) > 0 {
-                continue;
-            }
-            let domain = match field {
-                "f" => self.domain(|step| Scalar::Float(step as f64 / 4.0 - 1.0)),
-                // Longer than the prefix that is a key, and equal in it.
-                "t" => self.domain(|step| Scalar::Utf8(format!("a common beginning {step}").into())),
-                _ => self.domain(|step| Scalar::Int(i128::from(step) * (1 << 70) - (1 << 72))),
-            };
-            predicate = predicate.and(path(field), domain);
-        }
-        predicate
-    }
-
-    fn columns(&mut self) -> Vec<ColumnSpec> {
-        ["i", "f", "t", "s", "s.z"].into_iter().filter(|_| self.below(4) > 0).map(column).collect()
-    }
+fn random_columns(random: &mut Random) -> Vec<ColumnSpec> {
+    ["i", "f", "t", "s", "s.z"].into_iter().filter(|_| random.below_u64(4) > 0).map(column).collect()
 }
 
 fn path(text: &str) -> FieldPath {
@@ -136,17 +121,17 @@ fn the_index_finds_what_comparing_with_every_item_finds() {
         let mut items = Vec::new();
         // Few enough that no bound is reached.
         for id in 0..12 {
-            let item = item(&account, id, random.predicate(), random.columns());
+            let item = item(&account, id, random_predicate(&mut random), random_columns(&mut random));
             index.insert(Arc::clone(&item));
             items.push(item);
         }
-        for _ in 0..random.below(4) {
-            let removed = items.swap_remove(random.below(items.len() as u64) as usize);
+        for _ in 0..random.below_u64(4) {
+            let removed = items.swap_remove(random.below_u64(items.len() as u64) as usize);
             assert_eq!(index.remove(removed.id).unwrap().id, removed.id);
         }
         for _ in 0..20 {
-            let predicate = random.predicate();
-            let columns = random.columns();
+            let predicate = random_predicate(&mut random);
+            let columns = random_columns(&mut random);
             let wanted = Wanted { columns: &columns, predicate: &predicate };
             let admissible = |generation: u64| !generation.is_multiple_of(5);
             let (found, exact) = index.find_all(wanted, |facts| admissible(facts.generation));
@@ -181,10 +166,10 @@ fn the_tree_gives_covering_intervals_tightest_first_and_all_while_they_are_few()
     let digest = Digest::of(&Domain::not_null());
     for seed in 1..60 {
         let mut random = Random::new(seed);
-        let key = |random: &mut Random| match random.below(20) {
+        let key = |random: &mut Random| match random.below_u64(20) {
             0 => i128::MIN,
             1 => i128::MAX,
-            _ => i128::from(random.below(1 << 40)) * i128::from(1 + random.below(1 << 50)),
+            _ => i128::from(random.below_u64(1 << 40)) * i128::from(1 + random.below_u64(1 << 48)),
         };
         let is_few = seed % 3 != 0;
         let mut tree = IntervalTree::default();
@@ -196,7 +181,7 @@ fn the_tree_gives_covering_intervals_tightest_first_and_all_while_they_are_few()
             entries.push((keys, place));
         }
         for _ in 0..100 {
-            let (keys, place) = entries.swap_remove(random.below(entries.len() as u64) as usize);
+            let (keys, place) = entries.swap_remove(random.below_u64(entries.len() as u64) as usize);
             assert!(tree.remove(keys, digest, place), "seed {seed}");
             assert!(!tree.remove(keys, digest, place));
         }
@@ -245,11 +230,11 @@ fn items_that_have_a_part_are_those_that_differ_in_one_field_and_overlap_in_it()
         let mut items = Vec::new();
         // So few that all of them are looked at.
         for id in 0..12 {
-            let item = item(&account, id, random.predicate(), random.columns());
+            let item = item(&account, id, random_predicate(&mut random), random_columns(&mut random));
             index.insert(Arc::clone(&item));
             items.push(item);
         }
-        let (predicate, columns) = (random.predicate(), random.columns());
+        let (predicate, columns) = (random_predicate(&mut random), random_columns(&mut random));
         let wanted = Wanted { columns: &columns, predicate: &predicate };
         let mut found: Vec<(String, u64)> = index
             .partial(wanted, |facts| facts.generation % 3 > 0)

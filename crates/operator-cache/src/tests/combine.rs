@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use thermocline_budget::ReclaimableCache;
 use thermocline_predicate::{Conjunction, Domain, Scalar};
+use thermocline_seeded::Random;
 
 use super::fake::*;
 use crate::*;
@@ -166,19 +167,19 @@ fn items_of_a_combination_are_held_until_they_are_read() {
 
 /// A set of values between `value(0)` and `value(19)`: ranges open and closed, lists, gaps.
 fn random_domain(random: &mut Random, value: &dyn Fn(u64) -> Scalar) -> Domain {
-    let bound = |random: &mut Random, at: u64| match random.below(8) {
+    let bound = |random: &mut Random, at: u64| match random.below_u64(8) {
         0 => Bound::Unbounded,
         1 | 2 => Bound::Excluded(value(at)),
         _ => Bound::Included(value(at)),
     };
     let range = |random: &mut Random| {
-        let low = random.below(16);
-        let high = low + 1 + random.below(8);
+        let low = random.below_u64(16);
+        let high = low + 1 + random.below_u64(8);
         let (low, high) = (bound(random, low), bound(random, high));
         Domain::interval(low, high)
     };
-    match random.below(8) {
-        0 => Domain::points((0..3).map(|_| value(random.below(20)))),
+    match random.below_u64(8) {
+        0 => Domain::points((0..3).map(|_| value(random.below_u64(20)))),
         1 => range(random).union(&range(random)),
         2 => range(random).complement(),
         _ => range(random),
@@ -193,7 +194,7 @@ fn random_predicate(random: &mut Random, kind: u64) -> Arc<Conjunction> {
         0 => predicate.and(path("a"), of_a(random)),
         1 => {
             let domain = random_domain(random, &|at| Scalar::Int(i128::from(at) * 100));
-            let with_null = random.chance(2);
+            let with_null = random.one_in(2);
             predicate.and(path("s.z"), if with_null { domain.union(&Domain::null()) } else { domain })
         }
         2 => {
@@ -202,7 +203,7 @@ fn random_predicate(random: &mut Random, kind: u64) -> Arc<Conjunction> {
         }
         // The other field has one of three domains, so that items often agree in it.
         _ => {
-            let below = Bound::Excluded(Scalar::Int([400, 700, 1000][random.below(3) as usize]));
+            let below = Bound::Excluded(Scalar::Int([400, 700, 1000][random.below_u64(3) as usize]));
             predicate.and(path("a"), of_a(random)).and(path("b"), Domain::interval(Bound::Unbounded, below))
         }
     })
@@ -219,7 +220,7 @@ fn random_requests_are_answered_like_scans_with_fewer_of_them() {
         let scans_of = |may_skip: bool| {
             let mut random = Random::new(seed);
             let (cache, budget) = timed_cache(limit_bytes);
-            let fake = Arc::new(Fake { morsel_records: 1 + random.below(90), ..Fake::default() });
+            let fake = Arc::new(Fake { morsel_records: 1 + random.below_u64(90), ..Fake::default() });
             let mut counts = (0, 0);
             for step in 0..30 {
                 let predicate = random_predicate(&mut random, kind);
@@ -230,7 +231,7 @@ fn random_requests_are_answered_like_scans_with_fewer_of_them() {
                     Start::Combine { remainder: Some(_), .. } => counts.1 += 1,
                     _ => {}
                 }
-                let found = answer(start, 1 + random.below(3) as usize).unwrap();
+                let found = answer(start, 1 + random.below_u64(3) as usize).unwrap();
                 assert_eq!(found, brute_force(&predicate), "seed {seed}, step {step}: {predicate}");
                 assert!(budget.reserved_bytes() <= limit_bytes, "seed {seed}");
             }

@@ -7,6 +7,7 @@ use arrow::array::{Array, Int64Array};
 use thermocline_placement::operator_cache::layout::Layout;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
+use thermocline_seeded::Random;
 
 use super::fake::*;
 use crate::*;
@@ -140,20 +141,20 @@ fn random_cuts(morsel_records: u64, rule: impl Fn(usize) -> LayoutRule) {
             let rule = rule(round);
             cache.set_layout_rule(rule);
             let range = |random: &mut Random, bound: u64| {
-                let low = random.below(bound) as i64;
-                (low, low + random.below(bound) as i64)
+                let low = random.below_u64(bound) as i64;
+                (low, low + random.below_u64(bound) as i64)
             };
-            let predicate = match random.below(4) {
+            let predicate = match random.below_u64(4) {
                 0 => between(range(&mut random, 1000).0, 1000),
                 1 => both_between(range(&mut random, 1000), (i64::MIN, i64::MAX)),
                 2 => both_between((0, 1000), range(&mut random, 10 * RECORDS)),
                 _ => both_between(range(&mut random, 1000), range(&mut random, 10 * RECORDS)),
             };
             let names: &[&str] =
-                [&["a", "l.e"][..], &["b", "a", "l.e"], &["l.e", "s.z", "a"]][random.below(3) as usize];
+                [&["a", "l.e"][..], &["b", "a", "l.e"], &["l.e", "s.z", "a"]][random.below_u64(3) as usize];
             let asked = elements(names, &predicate);
             let asked =
-                if random.chance(3) { SelectRequest { retain_predicate: Arc::default(), ..asked } } else { asked };
+                if random.one_in(3) { SelectRequest { retain_predicate: Arc::default(), ..asked } } else { asked };
             let (found, is_hit) = answer(&cache, &fake, &asked, names);
             assert_eq!(
                 found,

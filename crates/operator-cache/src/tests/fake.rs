@@ -23,26 +23,6 @@ use thermocline_raw::RecordPositions;
 
 use crate::*;
 
-/// A seeded generator, so that a failure can be replayed.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % bound
-    }
-
-    pub(super) fn chance(&mut self, one_in: u64) -> bool {
-        self.below(one_in) == 0
-    }
-}
-
 pub(super) const RECORD_BYTES: u64 = 10;
 
 pub(super) fn a_of(row: u64) -> i64 {

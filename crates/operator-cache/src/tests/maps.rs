@@ -15,8 +15,9 @@ use thermocline_hardware::{Clock, ManualClock, SystemClock};
 use thermocline_medium::{FileVersion, PinnedFile};
 use thermocline_predicate::Conjunction;
 use thermocline_raw::PositionalMap;
+use thermocline_seeded::Random;
 
-use super::fake::{Fake, Random, between, expected, object, path, pin, request, told};
+use super::fake::{Fake, between, expected, object, path, pin, request, told};
 use super::lazy_files::{Ndjson, text};
 use crate::*;
 
@@ -401,30 +402,30 @@ fn random_requests_of_a_changing_file_are_answered_like_scans_whatever_maps_ther
         let mut random = Random::new(seed);
         let limit_bytes = [30_000, 200_000, 1 << 20, 64 << 20][seed as usize % 4];
         let store = Arc::new(Store::default());
-        let store = random.chance(2).then_some(&store);
-        let record_count = if random.chance(3) { MANY_RECORDS } else { RECORDS };
+        let store = random.one_in(2).then_some(&store);
+        let record_count = if random.one_in(3) { MANY_RECORDS } else { RECORDS };
         let mut session = Session::sized(record_count, limit_bytes, store);
-        told(&session.cache, AdmissionMode::ALL[random.below(3) as usize]);
+        told(&session.cache, AdmissionMode::ALL[random.below_u64(3) as usize]);
         for _ in 0..25 {
             let mut names = vec!["a", "b"];
-            if random.chance(2) {
+            if random.one_in(2) {
                 names.push("w");
             }
-            let low = random.below(900) as i64;
-            let range = between(low, low + random.below(200) as i64);
+            let low = random.below_u64(900) as i64;
+            let range = between(low, low + random.below_u64(200) as i64);
             let mut asked = request(&names, &range);
-            if random.chance(3) {
+            if random.one_in(3) {
                 asked.retain_predicate = Arc::default();
             }
-            asked.can_map = !random.chance(10);
+            asked.can_map = !random.one_in(10);
             session.ask_for(asked);
             assert!(session.budget.reserved_bytes() <= limit_bytes, "seed {seed}");
-            match random.below(20) {
-                0 => session.append(1 + random.below(300)),
-                1 => session.rewrite(random.below(3) as usize),
+            match random.below_u64(20) {
+                0 => session.append(1 + random.below_u64(300)),
+                1 => session.rewrite(random.below_u64(3) as usize),
                 2 => session.cache.clear(),
                 3 => {
-                    session.cache.release(random.below(limit_bytes));
+                    session.cache.release(random.below_u64(limit_bytes));
                 }
                 4 => {
                     used_count += session.kinds(DecisionKind::MapUsed);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thermocline_budget::{Budget, Purpose};
 use thermocline_hardware::ManualClock;
 use thermocline_placement::operator_cache::PolicyName;
+use thermocline_seeded::Random;
 
 use super::fake::*;
 use crate::*;
@@ -32,8 +33,8 @@ fn whatever_the_limit_answers_are_right_and_the_limit_holds() {
             let fake = fake();
             let mut random = Random::new(limit_bytes + 1);
             for _ in 0..60 {
-                let low = random.below(900) as i64;
-                let high = low + random.below(1000 - low as u64) as i64;
+                let low = random.below_u64(900) as i64;
+                let high = low + random.below_u64(1000 - low as u64) as i64;
                 ask(&cache, &fake, &request(&["a", "b"], &between(low, high)));
                 assert!(cache.reserved_bytes() <= limit_bytes, "{} of {limit_bytes}", cache.reserved_bytes());
                 let item_bytes: u64 = cache.items().iter().map(|item| item.size_bytes).sum();

@@ -10,8 +10,9 @@ use thermocline_hardware::ManualClock;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
 use thermocline_placement::operator_cache::layout::{Layout, ReadCounts};
 use thermocline_predicate::Conjunction;
+use thermocline_seeded::Random;
 
-use super::fake::{Random, between, path};
+use super::fake::{between, path};
 use crate::cut::{Cut, View};
 use crate::layout::{Content, Reading};
 use crate::request::ColumnSpec;
@@ -21,11 +22,11 @@ use crate::rows::{Elements, Rows, element_columns};
 type Records = Vec<(i64, Vec<i64>)>;
 
 fn random_records(random: &mut Random) -> Records {
-    let record_count = 1 + random.below(200);
-    let clustered = random.chance(2);
+    let record_count = 1 + random.below_u64(200);
+    let clustered = random.one_in(2);
     let record = |number: u64| {
-        let a = if clustered { number * 5 } else { random.below(1000) };
-        (a as i64, (0..1 + random.below(4)).map(|_| random.below(1000) as i64).collect())
+        let a = if clustered { number * 5 } else { random.below_u64(1000) };
+        (a as i64, (0..1 + random.below_u64(4)).map(|_| random.below_u64(1000) as i64).collect())
     };
     (0..record_count).map(record).collect()
 }
@@ -91,13 +92,13 @@ fn a_reading_counts_the_same_in_every_layout_and_as_one_does_row_by_row() {
         let mut random = Random::new(seed);
         let records = random_records(&mut random);
         let range = |random: &mut Random| {
-            let low = random.below(1000) as i64;
+            let low = random.below_u64(1000) as i64;
             // Some select nothing, and some everything.
-            if random.chance(4) { 0..1000 } else { low..low + 1 + random.below(500) as i64 }
+            if random.one_in(4) { 0..1000 } else { low..low + 1 + random.below_u64(500) as i64 }
         };
-        let view = if random.chance(2) { View::Records } else { View::Elements };
-        let a = random.chance(2).then(|| range(&mut random));
-        let e = (view == View::Elements && random.chance(2)).then(|| range(&mut random));
+        let view = if random.one_in(2) { View::Records } else { View::Elements };
+        let a = random.one_in(2).then(|| range(&mut random));
+        let e = (view == View::Elements && random.one_in(2)).then(|| range(&mut random));
         let mut residual = Conjunction::all();
         for (name, range) in [("a", &a), ("l.e", &e)] {
             if let Some(range) = range {

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use futures::task::noop_waker;
 use thermocline_budget::ReclaimableCache;
+use thermocline_seeded::Random;
 
 use super::fake::*;
 use crate::*;
@@ -48,7 +49,7 @@ impl Query {
 
     /// Polls one of the streams once. An error ends them all.
     fn poll(&mut self, random: &mut Random) -> Result<(), CacheError> {
-        let at = random.below(self.streams.len() as u64) as usize;
+        let at = random.below_u64(self.streams.len() as u64) as usize;
         let Some(stream) = &mut self.streams[at] else { return Ok(()) };
         let waker = noop_waker();
         match Pin::new(stream).poll_next(&mut Context::from_waker(&waker)) {
@@ -73,8 +74,8 @@ impl Query {
 }
 
 fn random_request(random: &mut Random) -> SelectRequest {
-    let low = random.below(4) as i64 * 100;
-    let high = 999 - random.below(4) as i64 * 100;
+    let low = random.below_u64(4) as i64 * 100;
+    let high = 999 - random.below_u64(4) as i64 * 100;
     request(&["a", "b"], &between(low, high))
 }
 
@@ -89,10 +90,10 @@ fn run(seed: u64, fake: &Arc<Fake>, disturbs: bool, leaves: bool) {
     let mut begun_count = 0;
     for poll_count in 0.. {
         assert!(poll_count < 100_000, "no progress, seed {seed}");
-        if begun_count < 6 && (queries.is_empty() || random.chance(20)) {
+        if begun_count < 6 && (queries.is_empty() || random.one_in(20)) {
             begun_count += 1;
             let request = if disturbs { random_request(&mut random) } else { request(&["a", "b"], &between(0, 999)) };
-            let stream_count = 1 + random.below(3) as usize;
+            let stream_count = 1 + random.below_u64(3) as usize;
             queries.extend(Query::begin(&cache, fake, request, stream_count));
         }
         if queries.is_empty() {
@@ -101,14 +102,14 @@ fn run(seed: u64, fake: &Arc<Fake>, disturbs: bool, leaves: bool) {
             }
             continue;
         }
-        let at = random.below(queries.len() as u64) as usize;
+        let at = random.below_u64(queries.len() as u64) as usize;
         queries[at].poll(&mut random).unwrap();
         if queries[at].is_done() {
             queries.swap_remove(at).check(seed);
-        } else if leaves && random.chance(60) {
+        } else if leaves && random.one_in(60) {
             drop(queries.swap_remove(at));
         }
-        if disturbs && random.chance(80) {
+        if disturbs && random.one_in(80) {
             cache.release(1 << 20);
         }
     }
@@ -151,7 +152,7 @@ fn scans_that_are_told_to_stop_keeping_within_a_claim_or_a_decode_deliver_every_
         let request = request(&["a", "b"], &between(0, 999));
         let mut queries: Vec<Query> =
             (0..3).map(|_| Query::begin(&cache, &fake, request.clone(), 2).unwrap()).collect();
-        let mut passed_count = random.below(100);
+        let mut passed_count = random.below_u64(100);
         let interrupted = Arc::clone(&cache);
         *fake.interrupt.lock() = Some(Box::new(move |_| {
             passed_count = passed_count.saturating_sub(1);
@@ -161,7 +162,7 @@ fn scans_that_are_told_to_stop_keeping_within_a_claim_or_a_decode_deliver_every_
         }));
         for poll_count in 0.. {
             assert!(poll_count < 100_000, "no progress, seed {seed}");
-            let at = random.below(queries.len() as u64) as usize;
+            let at = random.below_u64(queries.len() as u64) as usize;
             queries[at].poll(&mut random).unwrap();
             if queries[at].is_done() {
                 queries.swap_remove(at).check(seed);
@@ -244,7 +245,7 @@ fn an_error_reaches_every_participant() {
             if queries.is_empty() {
                 break;
             }
-            let at = random.below(queries.len() as u64) as usize;
+            let at = random.below_u64(queries.len() as u64) as usize;
             if let Err(error) = queries[at].poll(&mut random) {
                 assert_eq!(error.to_string(), "bad record in morsel 20");
                 error_count += 1;

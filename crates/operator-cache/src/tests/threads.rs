@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thermocline_budget::{Budget, Purpose};
 use thermocline_hardware::SystemClock;
+use thermocline_seeded::Random;
 
 use super::fake::*;
 use crate::*;
@@ -84,25 +85,25 @@ fn one_query(
     seed: u64,
 ) {
     // The file changes now and then, and grows at other times.
-    let generation = random.below(2);
+    let generation = random.below_u64(2);
     let version = object("f", if generation == 0 { "1" } else { "2" }, RECORDS);
-    let low = random.below(10) as i64 * 100;
-    let request = request(&["a", "b"], &between(low, low + 99 + random.below(5) as i64 * 100));
+    let low = random.below_u64(10) as i64 * 100;
+    let request = request(&["a", "b"], &between(low, low + 99 + random.below_u64(5) as i64 * 100));
     let pinned = pin(cache, &version);
-    let start = cache.begin(&request, &pinned, !random.chance(8), fake.factory());
-    let _memory = random.chance(3).then(|| queries.try_reserve(random.below(limit_bytes)).ok()).flatten();
-    if random.chance(6)
+    let start = cache.begin(&request, &pinned, !random.one_in(8), fake.factory());
+    let _memory = random.one_in(3).then(|| queries.try_reserve(random.below_u64(limit_bytes)).ok()).flatten();
+    if random.one_in(6)
         && let Start::Scan(participant) = start
     {
         // Cancelled after a few rows.
         let mut stream = futures::executor::block_on_stream(participant.stream());
-        for _ in 0..random.below(20) {
+        for _ in 0..random.below_u64(20) {
             let _ = stream.next();
         }
         return;
     }
     assert_eq!(
-        answer(start, 1 + random.below(3) as usize).unwrap(),
+        answer(start, 1 + random.below_u64(3) as usize).unwrap(),
         expected(RECORDS, &request.predicate),
         "seed {seed}"
     );

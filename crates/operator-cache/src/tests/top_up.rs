@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use thermocline_predicate::Conjunction;
+use thermocline_seeded::Random;
 
 use super::fake::*;
 use crate::*;
@@ -202,17 +203,17 @@ fn random_requests_with_top_ups_are_answered_like_scans() {
         let mut random = Random::new(seed);
         let limit_bytes = [8_000, 40_000, 200_000, 64 << 20][seed as usize % 4];
         let (cache, budget) = cache(limit_bytes);
-        let fake = Arc::new(Fake { morsel_records: 1 + random.below(90), ..Fake::default() });
+        let fake = Arc::new(Fake { morsel_records: 1 + random.below_u64(90), ..Fake::default() });
         for _ in 0..30 {
             let mut names = vec!["a", "b"];
             for name in ["s", "s.z", "w"] {
-                if random.chance(3) {
+                if random.one_in(3) {
                     names.push(name);
                 }
             }
-            let low = random.below(900) as i64;
-            let range = between(low, low + random.below(200) as i64);
-            let request = if random.chance(2) { widened(&names, &range) } else { request(&names, &range) };
+            let low = random.below_u64(900) as i64;
+            let range = between(low, low + random.below_u64(200) as i64);
+            let request = if random.one_in(2) { widened(&names, &range) } else { request(&names, &range) };
             assert_eq!(ask(&cache, &fake, &request), expected(RECORDS, &range), "seed {seed}");
             assert!(budget.reserved_bytes() <= limit_bytes);
         }

@@ -1,5 +1,6 @@
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::random::Random;
 
 /// Word `at`, whatever its size.
 fn word(words: Words<'_>, at: usize) -> u64 {

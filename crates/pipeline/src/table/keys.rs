@@ -173,8 +173,9 @@ impl HashedKeys {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::random::Random;
 
     #[test]
     fn every_key_has_its_row_and_no_other_key_has_one() {

@@ -1,7 +1,8 @@
 //! Division against every possible division, and the order of shrinking.
 
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::operator_cache::trace::random::Random;
 
 /// The best that any division of whole bytes achieves.
 fn best_of_all(total_bytes: u64, curves: &[BenefitCurve]) -> f64 {
@@ -10,7 +11,7 @@ fn best_of_all(total_bytes: u64, curves: &[BenefitCurve]) -> f64 {
 }
 
 fn random_points(random: &mut Random) -> Vec<(u64, f64)> {
-    (0..random.below(6)).map(|_| (random.below(15), random.unit() * 10.0)).collect()
+    (0..random.below_u64(6)).map(|_| (random.below_u64(15), random.unit() * 10.0)).collect()
 }
 
 #[test]
@@ -18,7 +19,7 @@ fn no_division_saves_more_than_the_one_chosen() {
     for seed in 0..400 {
         let mut random = Random::new(seed);
         let curves: Vec<BenefitCurve> = (0..3).map(|_| BenefitCurve::new(random_points(&mut random))).collect();
-        let total_bytes = random.below(30);
+        let total_bytes = random.below_u64(30);
         let shares = divide(total_bytes, &curves);
         assert!(shares.iter().sum::<u64>() <= total_bytes, "seed {seed}");
         let saved_s: f64 = curves.iter().zip(&shares).map(|(curve, &share)| curve.seconds(share)).sum();

@@ -4,9 +4,10 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use arrow::array::{Float64Array, Int32Array, StringArray};
+use thermocline_seeded::Random;
 
 use super::*;
-use crate::generator::{Random, Universe, random_set};
+use crate::generator::{Universe, random_set};
 use crate::{Scalar, ScalarKind};
 
 const NAMES: [&str; 4] = ["flag", "number", "ratio", "word"];

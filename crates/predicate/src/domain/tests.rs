@@ -6,8 +6,10 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::generator::{ExplicitSet, Random, Universe, random_set};
+use crate::generator::{ExplicitSet, Universe, random_set};
 
 fn members(domain: &Domain, universe: &Universe) -> ExplicitSet {
     let values = universe.probes.iter().map(|value| domain.contains(Some(value))).collect();

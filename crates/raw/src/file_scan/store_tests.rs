@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use thermocline_medium::{Access, Location, MediumError, OpenStores, StoreOptions, list_remote};
+use thermocline_seeded::Random;
 use thermocline_store_server::{Fault, StoreServer};
 use tokio::runtime::{Builder, Runtime};
 
 use super::tests::{csv_plan, drain, gzip, ints, whole};
 use super::*;
-use crate::ndjson::tests::generator::Random;
 
 /// The client's timers and connections need a runtime around the calls, one that runs by itself.
 fn runtime() -> Runtime {

@@ -13,10 +13,11 @@ use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tempfile::TempDir;
 use thermocline_predicate::FieldPath;
+use thermocline_seeded::Random;
 
 use super::*;
 use crate::csv::{self, CsvFormat};
-use crate::ndjson::tests::generator::{Random, any_fields, object, plan};
+use crate::ndjson::tests::generator::{any_fields, object, plan};
 use crate::ndjson::tests::oracle::{Cell, cells};
 use crate::{Column, OnError, RecordPositions, Sample};
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use thermocline_medium::{Medium, MemoryMedium};
+use thermocline_seeded::Random;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::changes::{name, table, view};
 use crate::catalog::encode::LIMIT_BYTES;
 use crate::catalog::segment_names::name_of;
 use crate::catalog::{Catalog, CatalogError, ColumnTable, Entry, EntryName, Manifest};
-use crate::random::Random;
 use crate::{PhysicalType, SegmentInfo};
 
 /// The types that column pages hold, with units, time zones, precisions and scales.

@@ -10,9 +10,9 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
+use thermocline_seeded::Random;
 
 use crate::PhysicalType;
-use crate::random::Random;
 
 pub(crate) fn types() -> Vec<DataType> {
     use DataType::*;

@@ -1,9 +1,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use thermocline_seeded::Random;
+
 use super::arrays::{Nulls, SHAPES, array, types};
 use super::round_trip::ENCODINGS;
 use crate::page::header::write_checksum;
-use crate::random::Random;
 use crate::{HEADER_BYTES, Page, PageError, encode, encode_as};
 
 /// One page of every type and encoding.

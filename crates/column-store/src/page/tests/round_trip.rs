@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, ListArray, StringArray};
 use arrow::datatypes::{DataType, Int32Type};
+use thermocline_seeded::Random;
 
 use super::arrays::{Nulls, SHAPES, array, types};
-use crate::random::Random;
 use crate::{Body, Encoding, IntegerEncoding, MINI_BLOCK_VALUES, Page, PageError, PageSummary, encode, encode_as};
 
 pub(super) const ENCODINGS: [Encoding; 12] = [

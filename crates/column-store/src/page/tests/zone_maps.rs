@@ -3,9 +3,9 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, StringArray};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
+use thermocline_seeded::Random;
 
 use super::arrays::{Nulls, SHAPES, array};
-use crate::random::Random;
 use crate::{ZoneMap, ZoneValue, encode};
 
 fn values(array: &ArrayRef) -> Vec<ZoneValue> {

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use thermocline_medium::{Exploration, Fault, Medium, MediumError, SimulatedMedium};
+use thermocline_seeded::Random;
 
 use super::tables::Table;
-use crate::random::Random;
 use crate::{Segment, SegmentError, SegmentInfo};
 
 #[test]

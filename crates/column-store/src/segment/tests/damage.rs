@@ -2,10 +2,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use thermocline_medium::{Medium, MemoryMedium};
+use thermocline_seeded::Random;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::tables::Table;
-use crate::random::Random;
 use crate::segment::footer::{CHECKSUM_AT, TRAILER_BYTES};
 use crate::{PAGE_ALIGNMENT_BYTES, Segment, SegmentError, SegmentInfo};
 

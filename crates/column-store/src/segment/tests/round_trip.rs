@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use thermocline_medium::{Medium, MediumError, MemoryMedium};
+use thermocline_seeded::Random;
 
 use super::tables::{Table, all_types};
-use crate::random::Random;
 use crate::segment::footer::type_text;
 use crate::{PAGE_ALIGNMENT_BYTES, PhysicalType, Segment, SegmentError, SegmentWriter, supports};
 

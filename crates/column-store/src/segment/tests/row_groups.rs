@@ -3,9 +3,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use thermocline_seeded::Random;
 
 use super::tables::{Table, batch};
-use crate::random::Random;
 use crate::{
     EncodedRowGroup, MAX_PAGE_VALUES, ROW_GROUP_ROWS, ROW_GROUP_TEXT_BYTES, RowGroupBuilder, SegmentError,
     SegmentWriter,

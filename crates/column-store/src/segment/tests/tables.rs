@@ -7,9 +7,9 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use thermocline_medium::Medium;
+use thermocline_seeded::Random;
 
 use crate::page::tests::arrays::{Nulls, SHAPES, array, types};
-use crate::random::Random;
 use crate::{EncodedRowGroup, Segment, SegmentError, SegmentInfo, SegmentWriter};
 
 /// Types whose spelling is not their name alone.

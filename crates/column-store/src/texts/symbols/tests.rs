@@ -1,5 +1,6 @@
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::random::Random;
 
 fn round_trip(table: &SymbolTable, texts: &[Vec<u8>]) -> usize {
     let mut starts = [const { Vec::new() }; INTEGER_SECTIONS];

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, Int8Array, Int64Array, StringArray};
+use thermocline_seeded::Random;
 
 use super::*;
-use crate::layout::random_arrays::{Random, Value};
+use crate::layout::random_arrays::{Value, random_array, random_scalar_type, random_type};
 
 #[test]
 fn every_column_comes_back_whole_and_in_parts() {
@@ -14,8 +15,9 @@ fn every_column_comes_back_whole_and_in_parts() {
         let row_count = [0, 1, 9, 64, 500][random.below(5)];
         let columns: Vec<ArrayRef> = (0..random.below(7))
             .map(|_| {
-                let data_type = if random.one_in(3) { random.nested_type(4) } else { random.scalar_type() };
-                random.array(&data_type, row_count, true)
+                let data_type =
+                    if random.one_in(3) { random_type(&mut random, 4) } else { random_scalar_type(&mut random) };
+                random_array(&mut random, &data_type, row_count, true)
             })
             .collect();
         let block = RowBlock::from_columns(&columns, row_count).unwrap();

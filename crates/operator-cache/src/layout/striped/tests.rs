@@ -4,9 +4,10 @@ use arrow::array::{AsArray, Int64Array, ListArray, StringArray, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{Field, Int64Type};
 use thermocline_hardware::ManualClock;
+use thermocline_seeded::Random;
 
 use super::*;
-use crate::layout::random_arrays::{Random, Value};
+use crate::layout::random_arrays::{Value, random_array, random_type};
 
 fn shred(array: &ArrayRef) -> StripedColumn {
     StripedColumn::shred(array).unwrap()
@@ -45,9 +46,9 @@ fn random_path(random: &mut Random, data_type: &DataType, path: &mut Vec<usize>)
 fn what_is_assembled_is_what_was_shredded() {
     for seed in 0..400 {
         let mut random = Random::new(seed);
-        let data_type = random.nested_type(1 + seed as usize % 5);
+        let data_type = random_type(&mut random, 1 + seed as usize % 5);
         let length = [0, 1, 7, 64, 65, 200][random.below(6)];
-        let array = random.array(&data_type, length, true);
+        let array = random_array(&mut random, &data_type, length, true);
         let column = shred(&array);
         let assembled = assemble(&column);
         assembled.to_data().validate_full().unwrap();
@@ -60,9 +61,9 @@ fn what_is_assembled_is_what_was_shredded() {
 fn a_field_is_assembled_through_structs_and_lists_as_if_taken_from_each_record() {
     for seed in 0..400 {
         let mut random = Random::new(seed);
-        let data_type = random.nested_type(2 + seed as usize % 4);
+        let data_type = random_type(&mut random, 2 + seed as usize % 4);
         let length = [0, 1, 64, 150][random.below(4)];
-        let array = random.array(&data_type, length, true);
+        let array = random_array(&mut random, &data_type, length, true);
         let mut path = Vec::new();
         random_path(&mut random, &data_type, &mut path);
         let field = assemble_field(&shred(&array), &path);
@@ -76,8 +77,8 @@ fn a_field_is_assembled_through_structs_and_lists_as_if_taken_from_each_record()
 fn a_shredded_column_can_be_shredded_again() {
     for seed in 0..80 {
         let mut random = Random::new(seed);
-        let data_type = random.nested_type(4);
-        let array = random.array(&data_type, 100, true);
+        let data_type = random_type(&mut random, 4);
+        let array = random_array(&mut random, &data_type, 100, true);
         let once = assemble(&shred(&array));
         assert_eq!(Value::all_of(&assemble(&shred(&once))), Value::all_of(&array), "seed {seed}");
     }

@@ -183,8 +183,9 @@ pub(super) fn narrow(numbers: Numbers) -> Result<(Vec<i64>, Option<Vec<bool>>), 
 mod tests {
     use std::collections::BTreeMap;
 
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::random::Random;
 
     #[test]
     fn cells_are_one_for_each_combination_of_values_and_give_it_back() {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thermocline_column_store::{Encoding, PageSummary};
+use thermocline_seeded::Random;
 
 use super::generator::{Column, TYPES, domain, pages, pipeline};
 use super::{rows_of, run_with, table_of};
 use crate::ir::{PipelineBuilder, ValueType};
-use crate::random::Random;
 use crate::reference::interpret;
 use crate::{BuiltTable, InstructionSet, MemoryPages, PageSource, Value};
 

@@ -6,9 +6,9 @@ use arrow::array::{ArrayRef, StringArray, new_null_array};
 use arrow::compute::cast;
 use thermocline_column_store::{Encoding, IntegerEncoding, encode, encode_as};
 use thermocline_predicate::{Domain, Scalar};
+use thermocline_seeded::Random;
 
 use crate::ir::{Aggregate, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
-use crate::random::Random;
 use crate::reference::arrow_type;
 use crate::{MemoryPages, Pipeline, TableShape};
 

@@ -42,12 +42,13 @@
 //!   c         23    60                28    70
 //! ```
 
+use thermocline_seeded::Random;
+
 use super::as_printed::LayoutWindow;
 use super::measured::{MeasuredWindow, UnitCosts};
 use super::prediction_error::ErrorSummary;
 use super::sample_query::{SampleQuery, evenly};
 use super::{ItemShape, Layout, LayoutObservation};
-use crate::operator_cache::trace::random::Random;
 
 /// TPC-H's orders with their lineitems.
 const ORDERS: ItemShape = ItemShape {
@@ -115,8 +116,8 @@ fn query(reads_elements: bool, record_columns: u32, element_columns: u32, share:
 /// A query for one to five attributes, of all or of those that aren't nested.
 fn random_query(random: &mut Random, of_all: bool) -> LayoutObservation {
     let (mut records, mut elements) = (0, 0);
-    for _ in 0..=random.below(5) {
-        let attribute = random.below(if of_all { 25 } else { 9 });
+    for _ in 0..=random.below_u64(5) {
+        let attribute = random.below_u64(if of_all { 25 } else { 9 });
         *(if attribute < 9 { &mut records } else { &mut elements }) += 1;
     }
     query(elements > 0, records, elements, random.unit())
@@ -136,7 +137,7 @@ impl Workload {
                 let of_all = match self {
                     Self::AllThenRecords => number < 300,
                     Self::TurnsOfHundred => number / 100 % 2 == 0,
-                    Self::AtRandom => random.below(2) == 0,
+                    Self::AtRandom => random.below_u64(2) == 0,
                 };
                 random_query(random, of_all)
             })

@@ -1,15 +1,17 @@
 //! The order of eviction, and where it stops.
 
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::operator_cache::trace::random::{Random, check_eviction};
+use crate::operator_cache::trace::random::{check_eviction, random_item};
 
 #[test]
 fn the_least_recently_used_go_first_until_enough_is_free() {
     for seed in 0..500 {
         let mut random = Random::new(seed);
-        let items: Vec<ItemMeasurements> = (0..random.below(30)).map(|id| random.item(id)).collect();
+        let items: Vec<ItemMeasurements> = (0..random.below_u64(30)).map(|id| random_item(&mut random, id)).collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
-        let bytes_to_free = random.below(total_bytes + 2);
+        let bytes_to_free = random.below_u64(total_bytes + 2);
         let state = PolicyState { baseline: 0.5, now: 0 };
         let eviction = Lru.choose(state, &items, bytes_to_free);
         let context = format!("seed {seed}, {bytes_to_free} bytes of {items:?}");
@@ -30,7 +32,7 @@ fn the_least_recently_used_go_first_until_enough_is_free() {
 
 #[test]
 fn times_too_large_for_a_float_are_still_told_apart() {
-    let used_at = |id, last_use| ItemMeasurements { last_use, size_bytes: 1, ..Random::new(1).item(id) };
+    let used_at = |id, last_use| ItemMeasurements { last_use, size_bytes: 1, ..random_item(&mut Random::new(1), id) };
     let items = [used_at(1, u64::MAX), used_at(2, u64::MAX - 1)];
     assert_eq!(Lru.choose(PolicyState::default(), &items, 1).victims[0].id, 2);
 }

@@ -1,8 +1,10 @@
 //! The formula by hand, and the knapsack against the best of all.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::SourceKind;
-use crate::operator_cache::trace::random::{Random, check_eviction, check_none_superfluous};
+use crate::operator_cache::trace::random::{check_eviction, check_none_superfluous, random_item};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -61,9 +63,9 @@ fn one_large_item_stays_if_it_is_worth_more_than_all_that_greedy_packs() {
 fn at_least_half_of_the_benefit_that_could_stay_does() {
     for seed in 0..600 {
         let mut random = Random::new(seed);
-        let items: Vec<ItemMeasurements> = (0..random.below(11)).map(|id| random.item(id)).collect();
+        let items: Vec<ItemMeasurements> = (0..random.below_u64(11)).map(|id| random_item(&mut random, id)).collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
-        let bytes_to_free = random.below(total_bytes + 2).min(random.magnitude(1.0, 1e10));
+        let bytes_to_free = random.below_u64(total_bytes + 2).min(random.magnitude(1.0, 1e10));
         let context = format!("seed {seed}, {bytes_to_free} bytes of {items:?}");
         let eviction = MonetDb.choose(PolicyState::default(), &items, bytes_to_free);
         check_eviction(&items, bytes_to_free, &eviction, &context);

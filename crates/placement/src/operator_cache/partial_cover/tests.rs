@@ -1,7 +1,8 @@
 //! The cheapest cover against all sets of items, and the cases a reader would ask about.
 
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::operator_cache::trace::random::Random;
 
 fn item(id: u64, spans: &[Span], scan_ns: u64) -> PartialItem {
     PartialItem { id, spans: spans.to_vec(), scan_ns }
@@ -123,10 +124,10 @@ fn exhaustive(request: &[Span], items: &[PartialItem], file: &FileScan) -> f64 {
 }
 
 fn random_spans(random: &mut Random, most: u64) -> Vec<Span> {
-    (0..1 + random.below(most))
+    (0..1 + random.below_u64(most))
         .map(|_| {
-            let start = random.below(40) as i128;
-            start..(start + 1 + random.below(20) as i128).min(40)
+            let start = random.below_u64(40) as i128;
+            start..(start + 1 + random.below_u64(20) as i128).min(40)
         })
         .collect()
 }
@@ -137,12 +138,12 @@ fn no_set_of_items_is_cheaper_and_the_pieces_are_the_request() {
     for seed in 0..3000 {
         let mut random = Random::new(seed);
         let request = random_spans(&mut random, 3);
-        let item_count = random.below(8);
+        let item_count = random.below_u64(8);
         let items: Vec<PartialItem> = (0..item_count)
             .map(|id| {
                 // At most as many items of several runs as are tried in all combinations.
-                let most = if id < MAX_SCATTERED_ITEMS as u64 && random.below(3) == 0 { 3 } else { 1 };
-                let scan_ns = random.below(800);
+                let most = if id < MAX_SCATTERED_ITEMS as u64 && random.below_u64(3) == 0 { 3 } else { 1 };
+                let scan_ns = random.below_u64(800);
                 let mut spans = random_spans(&mut random, most);
                 if id >= MAX_SCATTERED_ITEMS as u64 || most == 1 {
                     spans.truncate(1);
@@ -150,7 +151,7 @@ fn no_set_of_items_is_cheaper_and_the_pieces_are_the_request() {
                 item(id * 3, &spans, scan_ns)
             })
             .collect();
-        let file = FileScan { file_ns: random.below(1500), kept_ns: random.below(3000) };
+        let file = FileScan { file_ns: random.below_u64(1500), kept_ns: random.below_u64(3000) };
         let answer = cover_evenly(&request, &items, &file);
         let least = exhaustive(&request, &items, &file);
         assert!((answer.predicted_ns - least).abs() < 1e-6, "seed {seed}: {least} is possible, {answer:?}");
@@ -190,7 +191,7 @@ fn with_more_scattered_items_than_are_combined_the_answer_is_right_and_no_dearer
     for seed in 0..200 {
         let mut random = Random::new(seed);
         let items: Vec<PartialItem> =
-            (0..20).map(|id| item(id, &random_spans(&mut random, 4), random.below(500))).collect();
+            (0..20).map(|id| item(id, &random_spans(&mut random, 4), random.below_u64(500))).collect();
         let answer = cover_evenly(&[0..40], &items, &FILE);
         assert!(answer.predicted_ns <= answer.scan_anew_ns, "seed {seed}");
         for piece in &answer.pieces {

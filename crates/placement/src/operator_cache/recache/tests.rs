@@ -1,8 +1,10 @@
 //! Algorithm 1 against a naive restatement, and each deviation from the print by itself.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::SourceKind;
-use crate::operator_cache::trace::random::{Random, check_eviction, check_none_superfluous};
+use crate::operator_cache::trace::random::{check_eviction, check_none_superfluous, random_item};
 
 /// An item whose benefit is `benefit_s` when it was used once: its saving is scaled by its log size.
 fn item(id: u64, size_bytes: u64, benefit_s: f64) -> ItemMeasurements {
@@ -85,10 +87,10 @@ fn naive_algorithm_1(items: &[ItemMeasurements], mut baseline: f64, bytes_to_fre
 fn decisions_equal_those_of_a_naive_restatement_of_algorithm_1() {
     for seed in 0..4000 {
         let mut random = Random::new(seed);
-        let count = random.below(40);
-        let items: Vec<ItemMeasurements> = (0..count).map(|id| random.item(id)).collect();
+        let count = random.below_u64(40);
+        let items: Vec<ItemMeasurements> = (0..count).map(|id| random_item(&mut random, id)).collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
-        let bytes_to_free = random.below(total_bytes + 2).min(random.magnitude(1.0, 1e10));
+        let bytes_to_free = random.below_u64(total_bytes + 2).min(random.magnitude(1.0, 1e10));
         let state = PolicyState { baseline: 0.5, now: 0 };
         let eviction = ReCache.choose(state, &items, bytes_to_free);
         let context = format!("seed {seed}, {bytes_to_free} bytes of {items:?}");

@@ -1,9 +1,11 @@
 //! The print line by line, and each thing that it does and the corrected algorithm does not.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::SourceKind;
 use crate::operator_cache::recache::ReCache;
-use crate::operator_cache::trace::random::{Random, check_eviction};
+use crate::operator_cache::trace::random::{check_eviction, random_item};
 
 /// An item that was reused once, with this benefit.
 fn item(id: u64, size_bytes: u64, benefit_s: f64) -> ItemMeasurements {
@@ -68,9 +70,9 @@ fn printed(items: &[ItemMeasurements], mut baseline: f64, bytes_to_free: i128) -
 fn decisions_equal_those_of_the_print_line_by_line() {
     for seed in 0..3000 {
         let mut random = Random::new(seed);
-        let items: Vec<ItemMeasurements> = (0..random.below(30)).map(|id| random.item(id)).collect();
+        let items: Vec<ItemMeasurements> = (0..random.below_u64(30)).map(|id| random_item(&mut random, id)).collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
-        let bytes_to_free = random.below(total_bytes + 2).min(random.magnitude(1.0, 1e10));
+        let bytes_to_free = random.below_u64(total_bytes + 2).min(random.magnitude(1.0, 1e10));
         let state = PolicyState { baseline: 0.5, now: 0 };
         let context = format!("seed {seed}, {bytes_to_free} bytes of {items:?}");
         let eviction = ReCacheAsPrinted.choose(state, &items, bytes_to_free);

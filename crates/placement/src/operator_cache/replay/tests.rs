@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::sync::Mutex;
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::lru::Lru;
 use crate::operator_cache::offline::{self, replay_plan};
 use crate::operator_cache::recache::ReCache;
-use crate::operator_cache::trace::random::{Random, RandomTrace, check_eviction};
+use crate::operator_cache::trace::random::{RandomTrace, check_eviction, random_item};
 use crate::operator_cache::{Eviction, PolicyName, SourceKind};
 
 /// Checks every decision of a policy as it is made.
@@ -92,9 +94,9 @@ fn every_policy_keeps_the_rules_on_every_trace() {
 fn every_policy_decides_the_same_whatever_the_order_of_the_items() {
     for seed in 0..500 {
         let mut random = Random::new(seed);
-        let items: Vec<ItemMeasurements> = (0..random.below(20)).map(|id| random.item(id)).collect();
+        let items: Vec<ItemMeasurements> = (0..random.below_u64(20)).map(|id| random_item(&mut random, id)).collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
-        let bytes_to_free = random.below(total_bytes + 2);
+        let bytes_to_free = random.below_u64(total_bytes + 2);
         let mut shuffled = items.clone();
         shuffled.reverse();
         shuffled.rotate_left(items.len() / 3);

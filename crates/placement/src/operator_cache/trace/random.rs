@@ -5,53 +5,25 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use thermocline_seeded::Random;
+
 use super::{Answered, Request};
 use crate::operator_cache::{Eviction, ItemMeasurements, SourceKind};
 
-/// A xorshift generator; tests print its seed when they fail.
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// From 0 to 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        self.below(1 << 32) as f64 / (1_u64 << 32) as f64
-    }
-
-    /// Between two bounds, every order of magnitude alike.
-    pub(crate) fn magnitude(&mut self, low: f64, high: f64) -> u64 {
-        (low * (high / low).powf(self.unit())) as u64
-    }
-
-    pub(crate) fn item(&mut self, id: u64) -> ItemMeasurements {
-        ItemMeasurements {
-            id,
-            kind: if self.below(2) == 0 { SourceKind::Csv } else { SourceKind::Json },
-            use_count: self.below(6),
-            execute_ns: self.magnitude(1e3, 1e10),
-            cache_ns: self.magnitude(1e3, 1e8),
-            reuse_scan_ns: self.magnitude(1e3, 1e8),
-            lookup_ns: self.below(20_000),
-            // Small numbers, so that equal sizes and exact fits happen.
-            size_bytes: if self.below(2) == 0 { self.below(12) } else { self.magnitude(1.0, 1e9) },
-            baseline: self.below(4) as f64 * 0.25,
-            last_use: self.below(10),
-        }
+/// An item as a policy sees it.
+pub(crate) fn random_item(random: &mut Random, id: u64) -> ItemMeasurements {
+    ItemMeasurements {
+        id,
+        kind: if random.below_u64(2) == 0 { SourceKind::Csv } else { SourceKind::Json },
+        use_count: random.below_u64(6),
+        execute_ns: random.magnitude(1e3, 1e10),
+        cache_ns: random.magnitude(1e3, 1e8),
+        reuse_scan_ns: random.magnitude(1e3, 1e8),
+        lookup_ns: random.below_u64(20_000),
+        // Small numbers, so that equal sizes and exact fits happen.
+        size_bytes: if random.below_u64(2) == 0 { random.below_u64(12) } else { random.magnitude(1.0, 1e9) },
+        baseline: random.below_u64(4) as f64 * 0.25,
+        last_use: random.below_u64(10),
     }
 }
 
@@ -124,8 +96,8 @@ impl RandomTrace {
                 popular.reverse();
                 shift_due = false;
             }
-            if random.below(40) == 0 {
-                let length = 5 + random.below(20);
+            if random.below_u64(40) == 0 {
+                let length = 5 + random.below_u64(20);
                 requests.extend((0..length).map(|_| new_item(&mut random)));
                 continue;
             }

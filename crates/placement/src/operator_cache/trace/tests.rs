@@ -1,15 +1,16 @@
 //! What is written is read again, and what can't be read says where and why.
 
-use super::random::Random;
+use thermocline_seeded::Random;
+
 use super::*;
 
 fn random_request(random: &mut Random) -> Request {
     let answers = [Answered::Hit, Answered::Subsumed, Answered::Joined, Answered::Extended, Answered::Missed];
     let alphabet: Vec<char> = "a/\"\\ \u{1}\n\u{e4}\u{1f600},:{}".chars().collect();
     let source: String =
-        (0..random.below(12)).map(|_| alphabet[random.below(alphabet.len() as u64) as usize]).collect();
+        (0..random.below_u64(12)).map(|_| alphabet[random.below_u64(alphabet.len() as u64) as usize]).collect();
     // Up to the largest number, not only to those that a double can hold.
-    let mut number = || u64::MAX >> random.below(64);
+    let mut number = || u64::MAX >> random.below_u64(64);
     Request {
         wall_ns: number(),
         item: number(),
@@ -19,9 +20,9 @@ fn random_request(random: &mut Random) -> Request {
         cache_ns: number(),
         reuse_scan_ns: number(),
         lookup_ns: number(),
-        answered: answers[random.below(5) as usize],
+        answered: answers[random.below_u64(5) as usize],
         source: source.into(),
-        kind: if random.below(2) == 0 { SourceKind::Csv } else { SourceKind::Json },
+        kind: if random.below_u64(2) == 0 { SourceKind::Csv } else { SourceKind::Json },
     }
 }
 
@@ -29,7 +30,7 @@ fn random_request(random: &mut Random) -> Request {
 fn a_trace_that_is_written_and_read_is_the_same() {
     for seed in 0..300 {
         let mut random = Random::new(seed);
-        let requests: Vec<Request> = (0..random.below(20)).map(|_| random_request(&mut random)).collect();
+        let requests: Vec<Request> = (0..random.below_u64(20)).map(|_| random_request(&mut random)).collect();
         let mut text = header() + "\n";
         for request in &requests {
             text += &format!("{request}\n");

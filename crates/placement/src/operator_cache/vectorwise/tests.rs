@@ -1,9 +1,11 @@
 //! The formula by hand, and that the score orders items as the benefit at any time does.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::SourceKind;
 use crate::operator_cache::admission::{Admission, admit};
-use crate::operator_cache::trace::random::{Random, check_eviction};
+use crate::operator_cache::trace::random::{check_eviction, random_item};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -46,11 +48,11 @@ fn benefits_are_cost_times_references_over_size_halved_with_every_half_life() {
 fn the_order_is_that_of_the_benefit_at_the_time_of_the_decision() {
     for seed in 0..500 {
         let mut random = Random::new(seed);
-        let items: Vec<ItemMeasurements> = (0..random.below(30))
-            .map(|id| ItemMeasurements { last_use: random.below(2000), ..random.item(id) })
+        let items: Vec<ItemMeasurements> = (0..random.below_u64(30))
+            .map(|id| ItemMeasurements { last_use: random.below_u64(2000), ..random_item(&mut random, id) })
             .collect();
         let total_bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
-        let bytes_to_free = random.below(total_bytes + 2);
+        let bytes_to_free = random.below_u64(total_bytes + 2);
         let state = at(2000);
         let eviction = Vectorwise.choose(state, &items, bytes_to_free);
         let context = format!("seed {seed}, {bytes_to_free} bytes of {items:?}");

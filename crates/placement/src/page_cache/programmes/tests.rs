@@ -1,8 +1,9 @@
 //! Placements against random and enumerated ones, and what they promise beside being best.
 #![allow(clippy::unwrap_used)]
 
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::operator_cache::trace::random::Random;
 use crate::page_cache::model::pipeline_s;
 
 const BOTH: [Combination; 2] = [Combination::SumOverDevice, Combination::MaxOverColumns];
@@ -16,14 +17,15 @@ fn random_pipelines(random: &mut Random, list_count: u64, pipeline_count: u64) -
     let sizes: Vec<u64> = (0..list_count).map(|_| random.magnitude(1e6, 1e11)).collect();
     let one = |random: &mut Random| {
         let mut columns = Vec::new();
-        for _ in 0..1 + random.below(4) {
-            let list = random.below(list_count);
-            let bytes = if random.below(2) == 0 { sizes[list as usize] } else { random.below(sizes[list as usize]) };
+        for _ in 0..1 + random.below_u64(4) {
+            let list = random.below_u64(list_count);
+            let bytes =
+                if random.below_u64(2) == 0 { sizes[list as usize] } else { random.below_u64(sizes[list as usize]) };
             columns.push((ListKey(list as u32), bytes));
         }
         let throughput_bytes_per_s =
-            if random.below(8) == 0 { f64::INFINITY } else { random.magnitude(1e8, 1e11) as f64 };
-        Pipeline { columns, throughput_bytes_per_s, weight: (1 + random.below(5)) as f64 }
+            if random.below_u64(8) == 0 { f64::INFINITY } else { random.magnitude(1e8, 1e11) as f64 };
+        Pipeline { columns, throughput_bytes_per_s, weight: (1 + random.below_u64(5)) as f64 }
     };
     (0..pipeline_count).map(|_| one(random)).collect()
 }
@@ -33,7 +35,7 @@ fn random_rates(random: &mut Random) -> Rates {
     Rates {
         storage_bytes_per_s: random.magnitude(1e8, 1e10) as f64,
         memory_bytes_per_s: random.magnitude(1e9, 1e12) as f64,
-        reading_s_per_byte: if random.below(2) == 0 { 0.0 } else { random.unit() * 1e-9 },
+        reading_s_per_byte: if random.below_u64(2) == 0 { 0.0 } else { random.unit() * 1e-9 },
     }
 }
 
@@ -63,12 +65,12 @@ fn no_random_placement_takes_less_time_in_the_same_memory() {
     let none = Shares::default();
     for seed in 0..150 {
         let mut random = Random::new(seed);
-        let (list_count, pipeline_count) = (1 + random.below(8), random.below(10));
+        let (list_count, pipeline_count) = (1 + random.below_u64(8), random.below_u64(10));
         let pipelines = random_pipelines(&mut random, list_count, pipeline_count);
         let rates = random_rates(&mut random);
         let all_bytes = all_bytes(&pipelines);
         let few_bytes = random.magnitude(1.0, all_bytes.max(2) as f64);
-        let memory_bytes = if random.below(2) == 0 { few_bytes } else { random.below(all_bytes + 1) };
+        let memory_bytes = if random.below_u64(2) == 0 { few_bytes } else { random.below_u64(all_bytes + 1) };
         for combination in BOTH {
             let workload = Workload { pipelines: &pipelines, rates, combination, earlier: &none };
             let context = format!("seed {seed}, {combination:?}, {memory_bytes} bytes");
@@ -78,7 +80,7 @@ fn no_random_placement_takes_less_time_in_the_same_memory() {
             let sizes = list_bytes(&pipelines);
             for _ in 0..300 {
                 // Near the answer and anywhere.
-                let step = if random.below(2) == 0 { 1.0 } else { 0.01 };
+                let step = if random.below_u64(2) == 0 { 1.0 } else { 0.01 };
                 let moved = |list| (1.0 - step) * best.shares.of(list) + step * random.unit();
                 let mut shares: Vec<(ListKey, f64)> = sizes.keys().copied().map(moved_pair(moved)).collect();
                 let bytes: f64 = shares.iter().map(|(list, share)| sizes[list] as f64 * share).sum();
@@ -167,7 +169,7 @@ fn the_least_memory_for_a_time_is_what_that_time_needs() {
         let rates = random_rates(&mut random);
         for combination in BOTH {
             let workload = Workload { pipelines: &pipelines, rates, combination, earlier: &none };
-            let slow_down = [0.0, 0.05, 0.5, 5.0][random.below(4) as usize];
+            let slow_down = [0.0, 0.05, 0.5, 5.0][random.below_u64(4) as usize];
             let context = format!("seed {seed}, {combination:?}, {slow_down}");
             let all = Shares::new(list_bytes(&pipelines).into_keys().map(|list| (list, 1.0)));
             let allowed_s = (1.0 + slow_down) * workload_s(&pipelines, rates, &all, combination);
@@ -196,7 +198,7 @@ fn random_placements_that_are_as_fast_are_no_smaller() {
             let allowed_s = 1.1 * workload_s(&pipelines, RATES, &all, combination);
             let least = least_memory(workload, 0.1).unwrap();
             for _ in 0..500 {
-                let step = [1.0, 0.1, 0.01][random.below(3) as usize];
+                let step = [1.0, 0.1, 0.01][random.below_u64(3) as usize];
                 let moved = |list| (1.0 - step) * least.shares.of(list) + step * random.unit();
                 let shares = Shares::new(sizes.keys().copied().map(moved_pair(moved)));
                 let bytes: f64 = shares.iter().map(|(list, share)| sizes[&list] as f64 * share).sum();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::operator_cache::trace::random::Random;
+use thermocline_seeded::Random;
+
 use crate::page_cache::{HeldBytes, ListKey, PageKey, PagePolicy};
 
 /// A page as the obvious versions know it.
@@ -73,35 +74,35 @@ impl PagePolicy for SlowPages {
 /// Makes the same random calls to both, as a pool of changing size and with pins would, and compares every answer.
 pub(in crate::page_cache) fn same_answers(seed: u64, fast: &mut dyn PagePolicy, slow: &mut dyn PagePolicy) {
     let mut random = Random::new(seed);
-    let list_count = 1 + random.below(4) as u32;
-    let pages_per_list = 1 + random.below(40) as u32;
-    let mut capacity_bytes = 10 + random.below(300);
-    let pinned_part = random.below(8);
+    let list_count = 1 + random.below_u64(4) as u32;
+    let pages_per_list = 1 + random.below_u64(40) as u32;
+    let mut capacity_bytes = 10 + random.below_u64(300);
+    let pinned_part = random.below_u64(8);
     let mut there: Vec<(PageKey, u64)> = Vec::new();
     let mut scan_at = 0;
     let step_count = if cfg!(miri) { 100 } else { 600 };
     for step in 0..step_count {
-        match random.below(100) {
-            0..=1 => capacity_bytes = random.below(300),
+        match random.below_u64(100) {
+            0..=1 => capacity_bytes = random.below_u64(300),
             2..=3 => {
                 let mut quotas = Vec::new();
                 for list in 0..list_count + 1 {
-                    if random.below(3) > 0 {
-                        quotas.push((ListKey(list), random.below(150)));
+                    if random.below_u64(3) > 0 {
+                        quotas.push((ListKey(list), random.below_u64(150)));
                     }
                 }
                 fast.set_quotas(&quotas);
                 slow.set_quotas(&quotas);
             }
             4..=5 if !there.is_empty() => {
-                let (page, _) = there.swap_remove(random.below(there.len() as u64) as usize);
+                let (page, _) = there.swap_remove(random.below_u64(there.len() as u64) as usize);
                 fast.remove(page);
                 slow.remove(page);
             }
             _ => {}
         }
         // Half of the uses go round, the others are skewed.
-        let at = match random.below(2) {
+        let at = match random.below_u64(2) {
             0 => {
                 scan_at = (scan_at + 1) % (list_count * pages_per_list);
                 scan_at
@@ -111,7 +112,7 @@ pub(in crate::page_cache) fn same_answers(seed: u64, fast: &mut dyn PagePolicy, 
         let page = PageKey { source: at / pages_per_list, page: at % pages_per_list };
         let list = ListKey(page.source);
         let size_bytes = 1 + u64::from(at * 7 % 12);
-        let pins = random.next();
+        let pins = random.next_u64() >> 16;
         let mut can_go = |key: PageKey| {
             let mixed = (pins ^ u64::from(key.page) << 8 ^ u64::from(key.source)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             (mixed >> 40) % 8 >= pinned_part
@@ -120,7 +121,7 @@ pub(in crate::page_cache) fn same_answers(seed: u64, fast: &mut dyn PagePolicy, 
             fast.touch(page);
             slow.touch(page);
         } else {
-            let incoming = (random.below(4) > 0).then_some(list);
+            let incoming = (random.below_u64(4) > 0).then_some(list);
             while there.iter().map(|(_, bytes)| bytes).sum::<u64>() + size_bytes > capacity_bytes {
                 let victim = fast.victim(incoming, &mut can_go);
                 assert_eq!(victim, slow.victim(incoming, &mut can_go), "seed {seed}, step {step}: {slow:?}");

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::operator_cache::trace::random::Random;
+use thermocline_seeded::Random;
+
 use crate::page_cache::{ListKey, PageKey, PagePolicy};
 
 /// Every page has as many bytes.
@@ -92,7 +93,7 @@ pub(in crate::page_cache) fn by_threads(page_count: u32, thread_count: u32, rand
         .collect();
     let mut order = Vec::new();
     while !parts.is_empty() {
-        let at = random.below(parts.len() as u64) as usize;
+        let at = random.below_u64(parts.len() as u64) as usize;
         order.extend(parts[at].next());
         if parts[at].is_empty() {
             parts.swap_remove(at);

@@ -1,7 +1,8 @@
 //! Scans like those of queries: what each policy has in memory when they ask.
 
+use thermocline_seeded::Random;
+
 use super::pool::{Pool, by_threads};
-use crate::operator_cache::trace::random::Random;
 use crate::page_cache::PagePolicyName;
 
 fn proportional(capacity_pages: usize) -> Pool {
@@ -91,7 +92,7 @@ fn pages_that_more_queries_ask_for_move_in() {
         let mut hot_hits = Vec::new();
         for _ in 0..30 {
             // Zone maps let every query pass over all but 150 pages at the end and a window somewhere.
-            let from = random.below(1650) as u32;
+            let from = random.below_u64(1650) as u32;
             pool.scan(0, from..from + 200);
             hot_hits.push(pool.scan(0, 1850..2000));
         }

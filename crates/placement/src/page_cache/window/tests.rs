@@ -1,21 +1,27 @@
 //! What the window remembers, and where the estimates settle.
 
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::operator_cache::trace::random::Random;
 use crate::page_cache::model::{Combination, Rates, Shares, workload_s};
 
 #[test]
 fn the_merged_view_takes_about_as_long_as_the_last_runs_one_by_one() {
     for seed in 0..50 {
         let mut random = Random::new(seed);
-        let mut window = PipelineWindow::new(1 + random.below(20) as usize);
+        let mut window = PipelineWindow::new(1 + random.below_u64(20) as usize);
         let mut all: Vec<Pipeline> = Vec::new();
-        for _ in 0..random.below(60) {
-            let columns: Vec<_> = (0..1 + random.below(3))
-                .map(|_| (ListKey(random.below(3) as u32), 1_000_000 * (1 + random.below(2)) + random.below(1000)))
+        for _ in 0..random.below_u64(60) {
+            let columns: Vec<_> = (0..1 + random.below_u64(3))
+                .map(|_| {
+                    (
+                        ListKey(random.below_u64(3) as u32),
+                        1_000_000 * (1 + random.below_u64(2)) + random.below_u64(1000),
+                    )
+                })
                 .collect();
-            let throughput_bytes_per_s = [1e7, 1.01e7, 3e7][random.below(3) as usize];
-            let run = window.start(random.below(5), columns.clone());
+            let throughput_bytes_per_s = [1e7, 1.01e7, 3e7][random.below_u64(3) as usize];
+            let run = window.start(random.below_u64(5), columns.clone());
             window.finish(run, throughput_bytes_per_s);
             all.push(Pipeline { columns, throughput_bytes_per_s, weight: 1.0 });
         }
@@ -94,7 +100,7 @@ fn the_rate_of_a_device_settles_high_among_what_is_seen_of_it() {
         let mut rate = DeviceRate::new(1e9);
         for _ in 0..400 {
             // A device of 3 GB/s, which others use half of the time.
-            let free = if random.below(2) == 0 { 1.0 } else { 0.2 + 0.8 * random.unit() };
+            let free = if random.below_u64(2) == 0 { 1.0 } else { 0.2 + 0.8 * random.unit() };
             rate.observe((9e7 * free) as u64, 30_000_000);
             rate.observe(1_000_000_000, 1_000_000);
         }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
+use thermocline_seeded::Random;
 
 use super::super::decoder::CsvDecoder;
 use super::super::dialect::CsvFormat;
 use super::super::marks::Marks;
+use super::for_seeds;
 use super::oracle::{OracleField, OracleRecord, parse};
 use super::structure::random_marks;
-use super::{Random, for_seeds};
 use crate::{Column, Decoder, OnError, RawError, Rows, ScanPlan};
 
 const NAMES: [&str; 4] = ["i", "t", "f", "b"];
@@ -68,7 +69,7 @@ fn write_table(random: &mut Random, marks: Marks, has_header: bool) -> Vec<u8> {
         content.extend(CsvFormat::BYTE_ORDER_MARK);
     }
     let is_wrong = random.one_in(2);
-    let newline: &[u8] = random.pick(&[&b"\n"[..], b"\r\n"]);
+    let newline = *random.pick(&[&b"\n"[..], b"\r\n"]);
     if has_header {
         for (position, name) in NAMES.iter().enumerate() {
             if position > 0 {
@@ -93,7 +94,7 @@ fn write_table(random: &mut Random, marks: Marks, has_header: bool) -> Vec<u8> {
                 3 => random.pick(&["true", "false", "True", "FALSE"]).as_bytes().to_vec(),
                 4 => vec![b'a', 0xff, b'b'],
                 _ => (0..random.below(6))
-                    .map(|_| random.pick(&["a", "zß", ",", "\"", "\n", "\r\n", "\\", "'", "longer text"]))
+                    .map(|_| *random.pick(&["a", "zß", ",", "\"", "\n", "\r\n", "\\", "'", "longer text"]))
                     .collect::<String>()
                     .into_bytes(),
             };
@@ -217,7 +218,7 @@ fn rows_of(rows: &Rows) -> Vec<Vec<Cell>> {
 fn random_domain(random: &mut Random, position: usize) -> Domain {
     let value = |random: &mut Random| match position {
         0 => Scalar::Int(random.below(200) as i128 - 100),
-        1 => Scalar::Utf8(Arc::from(random.pick(&["", "a", "zß", "m", "NA"]))),
+        1 => Scalar::Utf8(Arc::from(*random.pick(&["", "a", "zß", "m", "NA"]))),
         2 => Scalar::Float(random.below(100) as f64),
         _ => Scalar::Boolean(random.one_in(2)),
     };
@@ -259,7 +260,7 @@ fn decode(decoder: &mut CsvDecoder, content: &[u8], ends: &[usize]) -> (Result<(
 fn random_tables_under_random_plans_decode_as_the_slow_parser_reads_them() {
     for_seeds(6000, |random| {
         let marks = random_marks(random);
-        let (has_header, null_text) = (random.one_in(2), random.pick(&["", "", "NA"]));
+        let (has_header, null_text) = (random.one_in(2), *random.pick(&["", "", "NA"]));
         let content = write_table(random, marks, has_header);
         let format = csv_format(marks, has_header, null_text);
         let plan = random_plan(random);

@@ -145,7 +145,7 @@ fn every_recognised_text_is_accepted_by_its_type_and_by_every_wider_one() {
     ];
     for_seeds(30_000, |random| {
         let mut text = || {
-            let text: String = (0..=random.below(5)).map(|_| random.pick(&PARTS)).collect();
+            let text: String = (0..=random.below(5)).map(|_| *random.pick(&PARTS)).collect();
             if random.one_in(3) { format!("2026-01-31 12:34{text}") } else { text }
         };
         let (a, b) = (text(), text());
@@ -275,7 +275,7 @@ fn whatever_is_sampled_decodes_under_the_inferred_schema() {
         options.csv.quote = marks.quote;
         options.csv.escape = marks.escape;
         options.csv.delimiter = random.one_in(2).then_some(marks.delimiter);
-        options.csv.has_header = random.pick(&[None, Some(false), Some(true)]);
+        options.csv.has_header = *random.pick(&[None, Some(false), Some(true)]);
         let shown = content.escape_ascii().to_string();
         let (schema, format) = match infer([sample(&content)], &options) {
             Ok(inferred) => inferred,

@@ -1,18 +1,20 @@
 //! Field and record ends: the bit masks, the index and the splitter.
 
+use thermocline_seeded::Random;
+
 use super::super::dialect::CsvFormat;
 use super::super::fault::Problem;
 use super::super::field::{FieldText, read_field};
 use super::super::index::RecordIndex;
 use super::super::marks::{BlockLoop, BlockMasks, Marks, MaskSource, QuoteState, WordMasks, run_blocks};
 use super::super::splitter::Splitter;
+use super::for_seeds;
 use super::oracle::{OracleField, OracleRecord, parse};
-use super::{Random, for_seeds};
 
 pub(super) fn random_marks(random: &mut Random) -> Marks {
     Marks {
-        delimiter: random.pick(b",;\t|"),
-        quote: if random.one_in(8) { None } else { Some(random.pick(b"\"\"'")) },
+        delimiter: *random.pick(b",;\t|"),
+        quote: if random.one_in(8) { None } else { Some(*random.pick(b"\"\"'")) },
         escape: random.one_in(4).then_some(b'\\'),
     }
 }
@@ -20,8 +22,8 @@ pub(super) fn random_marks(random: &mut Random) -> Marks {
 /// Bytes in which structure is frequent, or rare enough for whole blocks without.
 pub(super) fn random_content(random: &mut Random, marks: Marks, max_len: usize) -> Vec<u8> {
     let len = random.below(max_len);
-    let quotes = random.pick(&[0, 1, 3, 8]);
-    let plain = random.pick(&[4, 20, 100]);
+    let quotes = *random.pick(&[0, 1, 3, 8]);
+    let plain = *random.pick(&[4, 20, 100]);
     let quote = marks.quote.unwrap_or(b'"');
     let mut content = Vec::with_capacity(len + 8);
     while content.len() < len {
@@ -29,11 +31,11 @@ pub(super) fn random_content(random: &mut Random, marks: Marks, max_len: usize) 
             0..=2 => content.push(marks.delimiter),
             3 | 4 => content.push(b'\n'),
             5 => content.extend(b"\r\n"),
-            6 => content.push(random.pick(b"\\\r,0")),
+            6 => content.push(*random.pick(b"\\\r,0")),
             7 if quotes > 0 => {
                 // A well-formed quoted field now and then, or the random bytes hardly ever are.
                 content.extend([marks.delimiter, quote]);
-                content.extend(random.pick(&[&b"x\n"[..], b"a, b", b""]));
+                content.extend(*random.pick(&[&b"x\n"[..], b"a, b", b""]));
                 content.extend([quote, marks.delimiter]);
             }
             at if at < 8 + quotes => content.push(quote),
@@ -59,7 +61,7 @@ fn masks_of_every_instruction_set_equal_those_taken_byte_by_byte() {
     for_seeds(300, |random| {
         let marks = random_marks(random);
         let content: Vec<u8> = if random.one_in(2) {
-            (0..640).map(|_| random.next() as u8).collect()
+            (0..640).map(|_| random.below(256) as u8).collect()
         } else {
             random_content(random, marks, 1000)
         };

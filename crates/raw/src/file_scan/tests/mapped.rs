@@ -187,7 +187,7 @@ fn a_map_of_another_file_gives_errors_or_rows_but_no_panic() {
         for _ in 0..=random.below(20) {
             if !bytes.is_empty() {
                 let at = random.below(bytes.len());
-                bytes[at] = random.pick(b"\"\\{}[]:,0 \n\xff");
+                bytes[at] = *random.pick(b"\"\\{}[]:,0 \n\xff");
             }
         }
         bytes.truncate(bytes.len() - if random.one_in(3) { random.below(bytes.len() + 1) } else { 0 });
@@ -244,14 +244,14 @@ fn a_map_that_outgrows_its_limit_gives_up_fields_and_then_everything() {
 fn a_scan_by_a_map_hashes_what_an_ordinary_scan_hashes_and_tells_whether_the_file_can_grow() {
     for seed in 1..=24 {
         let random = &mut Random::new(seed);
-        let mut text = String::from(random.pick::<&str>(&["", "\n\n", "\u{feff}"]));
+        let mut text = String::from(*random.pick(&["", "\n\n", "\u{feff}"]));
         let size_bytes = BLOCK_BYTES * random.below(4) + random.below(BLOCK_BYTES);
         while text.len() < size_bytes {
             let length = if random.one_in(200) { random.below(3 * BLOCK_BYTES / 2) } else { random.below(9000) };
             text += &format!("{{\"a\":{},\"t\":\"{}\"}}\n", text.len(), "x".repeat(length));
         }
         if random.one_in(2) {
-            text += random.pick::<&str>(&["{\"a\":1,\"t\":\"\"}", "\n\r\n", "{\"a\":1}\n{}"]);
+            text += *random.pick(&["{\"a\":1,\"t\":\"\"}", "\n\r\n", "{\"a\":1}\n{}"]);
         }
         let plan = ScanPlan::all_rows(vec![column("a", DataType::Int64)]);
         let file = file_of(text.as_bytes());

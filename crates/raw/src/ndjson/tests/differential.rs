@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use thermocline_seeded::Random;
 
-use super::generator::{Random, any_fields, object, plan};
+use super::generator::{any_fields, object, plan};
 use super::oracle::{cells, expected};
 use crate::ndjson::{InferOptions, NdjsonDecoder, infer};
 use crate::{Column, Decoder, OnError, Sample, ScanPlan};
@@ -14,10 +15,10 @@ fn text(random: &mut Random, fields: &arrow::datatypes::Fields, records: usize) 
     let mut text = String::new();
     for _ in 0..records {
         if random.one_in(15) {
-            text.push_str(random.pick(&["\n", " \r\n", "\t\n"]));
+            text.push_str(random.pick::<&str>(&["\n", " \r\n", "\t\n"]));
         }
         object(random, fields, &mut text);
-        text.push_str(random.pick(&["\n", "\n", "\r\n", " \n"]));
+        text.push_str(random.pick::<&str>(&["\n", "\n", "\r\n", " \n"]));
     }
     if random.one_in(4) {
         text.truncate(text.trim_end().len());
@@ -133,7 +134,7 @@ fn skipping_bad_records_keeps_exactly_the_good_ones() {
                         0 => drop(line.remove(at)),
                         1 => line.insert_str(
                             at,
-                            random.pick(&["\"", "{", "}", "]", "[", ",", ":", "\\", "x", "1", "\t", "\u{1}"]),
+                            random.pick::<&str>(&["\"", "{", "}", "]", "[", ",", ":", "\\", "x", "1", "\t", "\u{1}"]),
                         ),
                         2 => line.truncate(at),
                         _ => line = line.replacen(|c: char| c.is_ascii_digit(), "\"x\"", 1),
@@ -173,7 +174,7 @@ fn no_line_makes_the_decoder_run_away() {
     ];
     for seed in 1..=20_000 {
         let random = &mut Random::new(seed);
-        let text: String = (0..random.below(40)).map(|_| random.pick(&alphabet)).collect();
+        let text: String = (0..random.below(40)).map(|_| *random.pick(&alphabet)).collect();
         let mut plan = ScanPlan::all_rows(vec![Column {
             path: thermocline_predicate::FieldPath::root("a"),
             data_type: if random.one_in(2) { DataType::Utf8 } else { DataType::new_list(DataType::Int64, true) },

@@ -5,32 +5,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
+use thermocline_seeded::Random;
 
 use crate::{Column, OnError, ScanPlan, Unnest};
-
-/// xorshift64*.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize) % bound
-    }
-
-    pub(crate) fn one_in(&mut self, bound: usize) -> bool {
-        self.below(bound) == 0
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
 
 const NAMES: [&str; 10] = [
     "a",
@@ -77,7 +54,7 @@ fn any_type(random: &mut Random, depth: usize) -> DataType {
 pub(crate) fn any_fields(random: &mut Random, depth: usize, most: usize) -> Fields {
     let mut fields: Vec<Arc<Field>> = Vec::new();
     for _ in 0..1 + random.below(most) {
-        let name = random.pick(&NAMES);
+        let name = *random.pick(&NAMES);
         if fields.iter().all(|field| field.name() != name) {
             fields.push(Arc::new(Field::new(name, any_type(random, depth), true)));
         }
@@ -87,7 +64,7 @@ pub(crate) fn any_fields(random: &mut Random, depth: usize, most: usize) -> Fiel
 
 fn space(random: &mut Random, out: &mut String) {
     if random.one_in(6) {
-        out.push_str(random.pick(&[" ", "  ", "\t", " \r "]));
+        out.push_str(random.pick::<&str>(&[" ", "  ", "\t", " \r "]));
     }
 }
 
@@ -133,17 +110,24 @@ pub(crate) fn value(random: &mut Random, data_type: &DataType, out: &mut String)
         out.push_str("null");
     } else {
         match data_type {
-            DataType::Boolean => out.push_str(random.pick(&["true", "false"])),
+            DataType::Boolean => out.push_str(random.pick::<&str>(&["true", "false"])),
             DataType::Int64 | DataType::Date32 | DataType::Int16 | DataType::Timestamp(..) => {
                 let number = match random.below(12) {
-                    0 if data_type == &DataType::Int64 => random.pick(&[i64::MIN, i64::MAX, -1, 1 << 53]),
+                    0 if data_type == &DataType::Int64 => *random.pick(&[i64::MIN, i64::MAX, -1, 1 << 53]),
                     1 => random.below(30_000) as i64 - 15_000,
                     _ => random.below(20) as i64,
                 };
                 out.push_str(&number.to_string());
             }
             DataType::Float64 => match random.below(6) {
-                0 => out.push_str(random.pick(&["1e5", "-2.5E-3", "1.7976931348623157e308", "-0.0", "5e-324", "0"])),
+                0 => out.push_str(random.pick::<&str>(&[
+                    "1e5",
+                    "-2.5E-3",
+                    "1.7976931348623157e308",
+                    "-0.0",
+                    "5e-324",
+                    "0",
+                ])),
                 _ => out.push_str(&format!("{}.{:02}", random.below(20) as i64 - 5, random.below(100))),
             },
             DataType::Decimal128(..) => {
@@ -159,7 +143,7 @@ pub(crate) fn value(random: &mut Random, data_type: &DataType, out: &mut String)
                     let other = any_type(random, 2);
                     value(random, &other, out);
                 } else {
-                    let text = random.pick(&TEXTS);
+                    let text = *random.pick(&TEXTS);
                     string(random, text, out);
                 }
             }
@@ -248,7 +232,7 @@ fn domain(random: &mut Random, data_type: &DataType) -> Domain {
             Domain::interval(Bound::Included(Scalar::Int(low * 10_000)), Bound::Included(Scalar::Int(high * 10_000)))
         }
         DataType::Utf8 => {
-            let text = random.pick(&TEXTS);
+            let text = *random.pick(&TEXTS);
             if random.one_in(2) {
                 Domain::point(Scalar::Utf8(Arc::from(text))).complement()
             } else {

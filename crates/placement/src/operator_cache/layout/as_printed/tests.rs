@@ -1,8 +1,9 @@
 //! The example of the print, and the sums against the equations written out over a list of all queries.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::layout::sample_query::{SampleQuery, evenly};
-use crate::operator_cache::trace::random::Random;
 
 const ORDERS: ItemShape =
     ItemShape { record_count: 100, flat_row_count: 400, record_columns: 9, element_columns: 16, size_bytes: [0; 4] };
@@ -102,11 +103,11 @@ fn the_running_sums_are_those_of_the_equations() {
         let mut random = Random::new(seed);
         let (mut window, mut history, mut since) = (LayoutWindow::default(), Vec::new(), Vec::new());
         let mut layout = Layout::Striped;
-        for _ in 0..random.below(60) {
-            let elements = random.below(2) == 0;
-            let compute_ns = if layout == Layout::Striped { random.below(5_000) } else { 0 };
-            let columns = [1 + random.below(5) as u32, u32::from(elements) * 2];
-            let observation = of_columns(layout, random.below(5_000), compute_ns, elements, columns);
+        for _ in 0..random.below_u64(60) {
+            let elements = random.below_u64(2) == 0;
+            let compute_ns = if layout == Layout::Striped { random.below_u64(5_000) } else { 0 };
+            let columns = [1 + random.below_u64(5) as u32, u32::from(elements) * 2];
+            let observation = of_columns(layout, random.below_u64(5_000), compute_ns, elements, columns);
             window.observe(&ORDERS, &observation);
             let (rows, columns) = (observation.rows_read(&ORDERS), observation.columns_read());
             if layout == Layout::Striped {

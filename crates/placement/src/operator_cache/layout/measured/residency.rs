@@ -147,8 +147,9 @@ fn column_bytes(form: Form, shape: &ItemShape, column: &ColumnRead) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::operator_cache::trace::random::Random;
 
     /// Two columns of records, of 8 MB or, repeated, 32 MB, and two of elements.
     const SHAPE: ItemShape = ItemShape {
@@ -233,8 +234,8 @@ mod tests {
         let (mut foreseen, mut missed) = (0.0, 0.0);
         for query in 0..400 {
             let mut read = [false; 4];
-            read[random.below(4) as usize] = true;
-            read[random.below(4) as usize] = true;
+            read[random.below_u64(4) as usize] = true;
+            read[random.below_u64(4) as usize] = true;
             let from_memory = residency.from_memory(Form::Once, &shape, &reading(read), kept_bytes);
             residency.observe(&shape, &reading(read), kept_bytes);
             let mut query_missed = 0;
@@ -243,7 +244,7 @@ mod tests {
                 for column in (0..4).filter(|column| read[*column]) {
                     for line in step * lines(column) / 50..(step + 1) * lines(column) / 50 {
                         if !cache.contains(&Some((column, line))) {
-                            cache[random.below(cache_lines) as usize] = Some((column, line));
+                            cache[random.below_u64(cache_lines) as usize] = Some((column, line));
                             query_missed += 1;
                         }
                     }

@@ -1,10 +1,11 @@
 //! When the rule converts an item and when it leaves it alone, against the regret written out over a list of all
 //! queries.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::layout::row_or_column::RowsTouched;
 use crate::operator_cache::layout::sample_query::{SampleQuery, evenly};
-use crate::operator_cache::trace::random::Random;
 
 const ORDERS: ItemShape = ItemShape {
     record_count: 100_000,
@@ -53,10 +54,10 @@ fn the_rule_converts_when_the_regret_of_the_best_run_of_queries_exceeds_the_conv
     for seed in 0..100 {
         let mut random = Random::new(seed);
         let mut window = MeasuredWindow::default();
-        let mut layout = Layout::ALL[random.below(4) as usize];
+        let mut layout = Layout::ALL[random.below_u64(4) as usize];
         let mut regrets: [Vec<f64>; 4] = Default::default();
         for _ in 0..120 {
-            let asked = query(random.below(3) == 0, 1 + random.below(8) as u32);
+            let asked = query(random.below_u64(3) == 0, 1 + random.below_u64(8) as u32);
             let observation = observed(asked, layout, 0.5 + random.unit());
             window.observe(&costs, &ORDERS, &observation, &[]);
             for other in Layout::ALL.into_iter().filter(|other| *other != layout) {

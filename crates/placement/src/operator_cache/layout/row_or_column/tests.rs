@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use thermocline_seeded::Random;
+
 use super::*;
-use crate::operator_cache::trace::random::Random;
 
 fn columns(count: usize, width_bytes: u32, read: &[(usize, RowsTouched)]) -> Vec<ColumnRead> {
     let mut columns = vec![ColumnRead { width_bytes, rows: RowsTouched::None, is_of_elements: false }; count];
@@ -48,11 +49,11 @@ fn marked(columns: &[ColumnRead], passes: &[bool]) -> usize {
 fn the_expected_lines_are_those_marked_one_by_one() {
     for seed in 0..60 {
         let mut random = Random::new(seed);
-        let columns: Vec<ColumnRead> = (0..1 + random.below(12))
+        let columns: Vec<ColumnRead> = (0..1 + random.below_u64(12))
             .map(|_| {
-                let widest = if random.below(4) == 0 { 200 } else { 16 };
-                let width_bytes = 1 + random.below(widest) as u32;
-                let rows = [RowsTouched::None, RowsTouched::Selected, RowsTouched::Every][random.below(3) as usize];
+                let widest = if random.below_u64(4) == 0 { 200 } else { 16 };
+                let width_bytes = 1 + random.below_u64(widest) as u32;
+                let rows = [RowsTouched::None, RowsTouched::Selected, RowsTouched::Every][random.below_u64(3) as usize];
                 ColumnRead { width_bytes, rows, is_of_elements: false }
             })
             .collect();

@@ -1,9 +1,10 @@
 //! The order by hand, and the least misses of all where that is promised.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::offline::replay_plan;
 use crate::operator_cache::offline::tests::{best_spent_s, check_plan, requests};
-use crate::operator_cache::trace::random::Random;
 
 #[test]
 fn what_is_needed_again_last_goes_first_even_if_it_came_just_now() {
@@ -19,9 +20,9 @@ fn what_is_needed_again_last_goes_first_even_if_it_came_just_now() {
 fn items_of_one_size_and_cost_are_missed_as_seldom_as_can_be() {
     for seed in 0..300 {
         let mut random = Random::new(seed);
-        let items: Vec<u64> = (0..random.below(13)).map(|_| random.below(5)).collect();
+        let items: Vec<u64> = (0..random.below_u64(13)).map(|_| random.below_u64(5)).collect();
         let requests = requests(&items);
-        let limit_bytes = random.below(50);
+        let limit_bytes = random.below_u64(50);
         let plan = FarthestFirst.plan(&requests, limit_bytes);
         check_plan(&requests, &plan, limit_bytes, &format!("seed {seed}"));
         let (spent_s, best_s) = (replay_plan(&requests, &plan).spent_s, best_spent_s(&requests, limit_bytes));

@@ -71,27 +71,28 @@ impl Load {
 
 #[cfg(test)]
 mod tests {
+    use thermocline_seeded::Random;
+
     use super::*;
-    use crate::operator_cache::trace::random::Random;
 
     #[test]
     fn loads_equal_those_of_a_list() {
         for seed in 0..300 {
             let mut random = Random::new(seed);
-            let count = 1 + random.below(40) as usize;
+            let count = 1 + random.below_u64(40) as usize;
             let (mut load, mut list) = (Load::new(count), vec![0_i128; count]);
             for step in 0..60 {
-                let start = random.below(count as u64) as usize;
-                let end = start + random.below((count - start) as u64 + 1) as usize;
-                let bytes = i128::from(random.below(100)) - 30;
+                let start = random.below_u64(count as u64) as usize;
+                let end = start + random.below_u64((count - start) as u64 + 1) as usize;
+                let bytes = i128::from(random.below_u64(100)) - 30;
                 load.add(start..end, bytes);
                 list[start..end].iter_mut().for_each(|held| *held += bytes);
                 let context = format!("seed {seed}, step {step}, {list:?}");
                 let highest = list.iter().copied().max().filter(|bytes| *bytes > 0);
                 let first = list.iter().position(|held| Some(*held) == highest);
                 assert_eq!(load.highest(), first.zip(highest), "{context}");
-                let from = random.below(count as u64) as usize;
-                let asked = from..from + random.below((count - from) as u64 + 1) as usize;
+                let from = random.below_u64(count as u64) as usize;
+                let asked = from..from + random.below_u64((count - from) as u64 + 1) as usize;
                 let expected = list[asked.clone()].iter().copied().max().unwrap_or(0);
                 assert_eq!(load.highest_in(asked.clone()), expected, "{asked:?}, {context}");
             }

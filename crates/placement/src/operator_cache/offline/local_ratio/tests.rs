@@ -1,9 +1,10 @@
 //! An example by hand, and the bound against the best plan of all.
 
+use thermocline_seeded::Random;
+
 use super::*;
 use crate::operator_cache::offline::future::next_requests;
 use crate::operator_cache::offline::tests::{best_lost_s, check_plan, request};
-use crate::operator_cache::trace::random::Random;
 
 /// Seconds that the plan loses.
 fn lost_s(requests: &[Request], plan: &[bool]) -> f64 {
@@ -31,11 +32,12 @@ fn no_plan_loses_more_than_four_times_what_the_best_does() {
     let mut worst = 1.0_f64;
     for seed in 0..800 {
         let mut random = Random::new(seed);
-        let items: Vec<Request> =
-            (0..1 + random.below(6)).map(|item| request(item, random.below(12), random.below(20))).collect();
+        let items: Vec<Request> = (0..1 + random.below_u64(6))
+            .map(|item| request(item, random.below_u64(12), random.below_u64(20)))
+            .collect();
         let requests: Vec<Request> =
-            (0..random.below(14)).map(|_| items[random.below(items.len() as u64) as usize].clone()).collect();
-        let limit_bytes = random.below(25);
+            (0..random.below_u64(14)).map(|_| items[random.below_u64(items.len() as u64) as usize].clone()).collect();
+        let limit_bytes = random.below_u64(25);
         let plan = LocalRatio.plan(&requests, limit_bytes);
         let context = format!("seed {seed}: {limit_bytes} bytes for {requests:?}");
         check_plan(&requests, &plan, limit_bytes, &context);
