@@ -40,6 +40,19 @@ fn much_that_is_read_ahead_in_little_memory_does_not_push_out_what_is_kept() {
 }
 
 #[test]
+fn columns_that_keep_less_than_is_read_ahead_are_not_pushed_out_by_their_own_pages() {
+    for (ahead_pages, least_hits) in [(24, 20), (48, 12)] {
+        let mut pool = Pool::new(PagePolicyName::Proportional.build(), 100, ahead_pages);
+        let mut hits = Vec::new();
+        for _ in 0..8 {
+            pool.set_quotas(&[(0, 34), (1, 33), (2, 33)]);
+            hits.push([0, 1, 2].map(|list| pool.scan(list, 0..1000)));
+        }
+        assert!(hits[4..].iter().flatten().all(|hits| *hits >= least_hits), "{ahead_pages} ahead: {hits:?}");
+    }
+}
+
+#[test]
 fn what_is_in_memory_is_spread_over_the_scan() {
     let quotas: [&[(u32, u64)]; 3] = [&[], &[(0, 480)], &[(0, 250)]];
     for quotas in quotas {
