@@ -4,8 +4,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::Expr;
 
-/// `expr`, which reads columns of a node of this schema, over what these columns are themselves. None if it holds a subquery, whose
-/// outer references would have to be followed as well.
+/// `expr`, which reads columns of a node of this schema, over what these columns are themselves. None if it holds a
+/// subquery, whose outer references would have to be followed as well.
 pub(crate) fn over_columns(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> Result<Option<Expr>> {
     let mut has_subquery = false;
     let expr = expr.clone().unalias().transform_up(|nested| match &nested {
@@ -23,7 +23,8 @@ pub(crate) fn over_columns(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> 
     Ok((!has_subquery).then_some(expr.data))
 }
 
-/// Whether two plans have the same columns by name, qualifier, type and nullability, so that one may take the other's place.
+/// Whether two plans have the same columns by name, qualifier, type and nullability, so that one may take the other's
+/// place.
 pub(crate) fn is_same_schema(left: &DFSchema, right: &DFSchema) -> bool {
     left.fields().len() == right.fields().len() && left.iter().eq(right.iter())
 }

@@ -1,5 +1,5 @@
-//! `SET thermocline.verify = true`: every query runs once with the caches and fused pipelines and once without, and the answers
-//! must agree.
+//! `SET thermocline.verify = true`: every query runs once with the caches and fused pipelines and once without, and the
+//! answers must agree.
 //!
 //! A tool for those who doubt, and for tests. Rows are compared as multisets; floating point values may differ by the
 //! rounding of another order of summation (1e-9 relative). Plans that need not answer the same twice run once.

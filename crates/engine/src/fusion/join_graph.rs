@@ -1,6 +1,7 @@
 //! A part of a logical plan as relations, conditions on their rows, and equalities that join them.
 //!
-//! **Owns**: following every expression down to columns of the relations. **Does not own**: whether pipelines can evaluate it.
+//! **Owns**: following every expression down to columns of the relations. **Does not own**: whether pipelines can
+//! evaluate it.
 //!
 //! Expressions are DataFusion's, over columns whose qualifier is the number of a relation: [`BaseColumn`].
 

@@ -1,10 +1,11 @@
 //! The pages of a column table's scan as pipelines ask for them.
 //!
-//! **Owns**: pages that were asked for ahead, until the row group is done with; telling the tuner what each row group took.
+//! **Owns**: pages that were asked for ahead, until the row group is done with; telling the tuner what each row group
+//! took.
 //! **Does not own**: which pages are wanted and when (`pipeline`), which of them stay in memory (`buffer-pool`).
 //!
-//! **Concurrency**: a row group belongs to one thread at a time. The map is locked to look one up, the row group itself while its
-//! thread waits for a page.
+//! **Concurrency**: a row group belongs to one thread at a time. The map is locked to look one up, the row group itself
+//! while its thread waits for a page.
 
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;
@@ -96,21 +97,23 @@ impl<'r> ScanPages<'r> {
         Arc::clone(self.coming.lock().groups.entry(row_group).or_default())
     }
 
-    fn pooled(&self, row_group: usize, column: usize) -> thermocline_buffer_pool::Result<PinnedPage> {
+    fn pooled(&self, row_group: usize, column: usize) -> thermocline_buffer_pool::Result<Option<PinnedPage>> {
         let group = self.group(row_group);
         let mut group = group.lock();
         let page = match group.take(column)? {
             Some(page) => page,
             None => {
                 let source = &self.scan.open_segment(self.place(row_group)).source;
-                let page = source.pin(self.page_number(row_group, column)).wait()?;
+                let mut reader = source.reader([self.page_number(row_group, column)], ReadOptions::default());
+                let Some(page) = reader.wait_next() else { return Ok(None) };
+                let page = page?;
                 group.note(&page);
                 page
             }
         };
         let counter = if page.was_hit() { &self.counters.pages_from_memory } else { &self.counters.pages_read };
         counter.add(1);
-        Ok(page)
+        Ok(Some(page))
     }
 }
 
@@ -161,12 +164,13 @@ impl PageSource for ScanPages<'_> {
         column: usize,
     ) -> Result<thermocline_pipeline::PinnedPage, Box<dyn Error + Send + Sync>> {
         if self.scan.uses_pool {
-            return Ok(Box::new(self.pooled(row_group, column)?));
+            let page = self.pooled(row_group, column)?.ok_or("the reader of one page gave none")?;
+            return Ok(Box::new(page));
         }
         let place = self.place(row_group);
         let segment = &self.scan.open_segment(place).segment;
         let mut buffers = read_alone(self.scan.table.medium.as_ref(), segment, place.row_group, &[column])?;
-        let buffer = buffers.pop().ok_or("a page was not read")?;
+        let buffer = buffers.pop().ok_or("the page was not read")?;
         self.counters.pages_read.add(1);
         let size_bytes = self.scan.row_group(place).pages()[column].size_bytes();
         Ok(Box::new(Alone { buffer, size_bytes }))

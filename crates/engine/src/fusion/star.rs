@@ -1,8 +1,9 @@
-//! Which relation of a join graph is scanned, which become tables that its rows are looked up in, and the pipelines of all that.
+//! Which relation of a join graph is scanned, which become tables that its rows are looked up in, and the pipelines of
+//! all that.
 //!
-//! The relation with the most rows is scanned last; from it the joins must form a tree. Each relation below becomes a table, built
-//! by a pipeline that probes the tables below it in turn, and carries what the aggregate needs of it and of those. Conditions
-//! are evaluated where their column is scanned.
+//! The relation with the most rows is scanned last; from it the joins must form a tree. Each relation below becomes a
+//! table, built by a pipeline that probes the tables below it in turn, and carries what the aggregate needs of it and
+//! of those. Conditions are evaluated where their column is scanned.
 
 use std::collections::{BTreeSet, HashMap};
 

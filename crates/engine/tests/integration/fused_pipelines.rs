@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thermocline_engine::{Database, DatabaseOptions, Session};
+use thermocline_hardware::{Clock, SystemClock};
 
 use crate::harness::{Folder, MIB, Random, error, integer, long_mode, rows, sorted_rows, try_rows};
 
@@ -156,11 +157,12 @@ fn star_query(random: &mut Random) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_star_queries_answer_the_same_with_and_without_pipelines() {
-    let end = Instant::now() + long_mode();
+    let clock = SystemClock::new();
+    let end_ns = long_mode().as_nanos() as u64;
     let mut fused_count = 0;
     let mut query_count = 0;
     let mut seed = 0;
-    while query_count < 500 || Instant::now() < end {
+    while query_count < 500 || clock.monotonic_ns() < end_ns {
         seed += 1;
         let folder = Folder::new();
         let session = database(folder.path(), 256 * MIB).session();
@@ -321,9 +323,10 @@ async fn a_query_that_nobody_waits_for_ends() {
     query.abort();
     assert!(query.await.is_err_and(|error| error.is_cancelled()));
     rows(&session, "SET thermocline.simulated_bandwidth = 'none'").await;
-    let begun = Instant::now();
+    let mut waits = 0;
     while integer(&session, "SELECT count(*) FROM thermocline.pipelines WHERE is_running").await > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it goes on");
+        assert!(waits < 1500, "it goes on");
+        waits += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
