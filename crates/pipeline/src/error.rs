@@ -5,7 +5,7 @@ use std::error::Error;
 use thermocline_budget::BudgetError;
 use thermocline_column_store::PageError;
 
-use crate::ValueType;
+use crate::{ProbeKind, ValueType};
 
 /// An error of a pipeline. The first group is found while a pipeline is made: what is not expressed here has to run elsewhere.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +36,22 @@ pub enum PipelineError {
         payload_count: usize,
     },
     /// Payload of a probe that gives none.
-    #[error("table {table}: a semi-probe gives no payload")]
-    SemiPayload {
+    #[error("table {table}: a probe of this kind ({}) gives no payload", kind.name())]
+    NoPayload {
         /// The table's name.
         table: String,
+        /// How it is probed.
+        kind: ProbeKind,
+    },
+    /// A key of more or fewer columns than the table's.
+    #[error("table {table}: the key has {found} columns, expected {expected}")]
+    KeyColumns {
+        /// The table's name.
+        table: String,
+        /// How many it could have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
     },
     /// A value of a type that this use of it does not have.
     #[error("{name} is of type {value_type}; expected {expected}")]
@@ -76,14 +88,6 @@ pub enum PipelineError {
         expected: String,
         /// What it was given.
         found: String,
-    },
-    /// A table whose rows carry payload has several rows for a key.
-    #[error("table {table} has several rows with the key {key}: a probe would multiply rows, which pipelines do not")]
-    DuplicateKey {
-        /// The table's name.
-        table: String,
-        /// One such key.
-        key: i64,
     },
     /// The source does not give a page.
     #[error("row group {row_group}, column {column}: {source}")]

@@ -115,12 +115,13 @@ mod reference;
 mod rowset;
 mod source;
 mod table;
+mod tuples;
 
 pub use cpu::{Outcome, RunOptions, RunReport, run};
 pub use error::{PipelineError, Result};
 pub use ir::{
-    Aggregate, ColumnShape, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind, Sink, Slot, SlotInfo,
-    Step, TableShape, ValueType,
+    Aggregate, ColumnShape, Comparison, Condition, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind,
+    Sink, Slot, SlotInfo, Step, TableShape, ValueType,
 };
 pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};

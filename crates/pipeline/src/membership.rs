@@ -71,6 +71,15 @@ impl Membership {
         Self::of_ranges(ranges.collect())
     }
 
+    /// The places below `count` that a test finds.
+    pub(crate) fn of_places(count: usize, test: impl Fn(usize) -> bool) -> Self {
+        let mut bits = vec![0u64; count.div_ceil(64)];
+        for place in (0..count).filter(|place| test(*place)) {
+            bits[place / 64] |= 1 << (place % 64);
+        }
+        if bits.iter().all(|word| *word == 0) { Self::Never } else { Self::Set { base: 0, bits } }
+    }
+
     /// Sorted ranges that do not overlap.
     fn of_ranges(ranges: Vec<(i64, i64)>) -> Self {
         let (Some((least, _)), Some((_, greatest))) = (ranges.first().copied(), ranges.last().copied()) else {

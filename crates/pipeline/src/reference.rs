@@ -11,10 +11,13 @@ use arrow::datatypes::{
 use thermocline_column_store::Page;
 use thermocline_predicate::Scalar;
 
-use crate::ir::{Aggregate, Expression, Operator, Origin, Pipeline, ProbeKind, Sink, Step, ValueType};
+use crate::ir::{
+    Aggregate, Condition, Expression, Operator, Origin, Pipeline, ProbeKind, Sink, Step, ValueType, text_slot,
+};
 use crate::{PageSource, PipelineError, Value};
 
-/// The rows that a pipeline yields; for one that builds a table its rows, key first. Tables are given like that too.
+/// The rows that a pipeline yields; for one that builds a table its rows, key first, also those with a NULL in it. Tables are given
+/// like that too.
 pub(crate) fn interpret(
     pipeline: &Pipeline,
     source: &dyn PageSource,
@@ -35,11 +38,9 @@ pub(crate) fn interpret(
             })
             .collect();
         for row in 0..source.row_count(row_group) {
-            let mut values: Vec<Value> =
+            let values: Vec<Value> =
                 columns.iter().map(|column| column.as_ref().map_or(Value::Null, |array| value(array, row))).collect();
-            if pass(pipeline, tables, &mut values)? {
-                survivors.push(values);
-            }
+            survivors.extend(pass(pipeline, tables, values)?);
         }
     }
     let pick = |values: &[Value], slots: &[crate::Slot]| -> Vec<Value> {
@@ -47,11 +48,9 @@ pub(crate) fn interpret(
     };
     Ok(match pipeline.sink() {
         Sink::Materialise { columns } => survivors.iter().map(|values| pick(values, columns)).collect(),
-        Sink::Build { key, payload, .. } => survivors
-            .iter()
-            .filter(|values| values[key.index()] != Value::Null)
-            .map(|values| [pick(values, &[*key]), pick(values, payload)].concat())
-            .collect(),
+        Sink::Build { keys, payload, .. } => {
+            survivors.iter().map(|values| [pick(values, keys), pick(values, payload)].concat()).collect()
+        }
         Sink::Aggregate { groups, aggregates } => {
             let mut grouped: BTreeMap<Vec<Value>, Vec<Vec<Value>>> = BTreeMap::new();
             if groups.is_empty() {
@@ -71,38 +70,112 @@ pub(crate) fn interpret(
     })
 }
 
-fn pass(pipeline: &Pipeline, tables: &[Vec<Vec<Value>>], values: &mut [Value]) -> Result<bool, PipelineError> {
+/// What becomes of a row: none, one or several.
+fn pass(pipeline: &Pipeline, tables: &[Vec<Vec<Value>>], row: Vec<Value>) -> Result<Vec<Vec<Value>>, PipelineError> {
+    let mut rows = vec![row];
     for step in pipeline.steps() {
-        match step {
-            Step::Filter { slot, domain } => {
-                let scalar = match &values[slot.index()] {
-                    Value::Null => None,
-                    Value::Integer(value) => Some(Scalar::Int(*value)),
-                    Value::Text(text) => Some(Scalar::from(&**text)),
-                };
-                if !domain.contains(scalar.as_ref()) {
-                    return Ok(false);
+        let mut kept = Vec::new();
+        for mut values in rows {
+            match step {
+                Step::Filter { slot, domain } => {
+                    if domain.contains(scalar(&values[slot.index()]).as_ref()) {
+                        kept.push(values);
+                    }
                 }
-            }
-            Step::Probe { table, key, kind, payload } => {
-                let key = &values[key.index()];
-                if *key == Value::Null {
-                    return Ok(false);
+                Step::Condition { condition } => {
+                    if truth(pipeline, condition, &values)? == Some(true) {
+                        kept.push(values);
+                    }
                 }
-                let found: Vec<_> = tables[*table].iter().filter(|row| row[0] == *key).collect();
-                let Some(row) = found.first() else { return Ok(false) };
-                assert!(*kind == ProbeKind::Semi || found.len() == 1, "the test's tables have unique keys");
-                for slot in payload {
-                    let Origin::Payload { payload, .. } = pipeline.slot(*slot).origin else { unreachable!() };
-                    values[slot.index()] = row[1 + payload].clone();
+                Step::Probe { table, keys, kind, payload } => {
+                    let table = &tables[*table];
+                    let key: Vec<&Value> = keys.iter().map(|key| &values[key.index()]).collect();
+                    let has_null = key.contains(&&Value::Null);
+                    let found: Vec<_> = table
+                        .iter()
+                        .filter(|row| !has_null && key.iter().zip(*row).all(|(key, held)| **key == *held))
+                        .collect();
+                    let table_has_null = table.iter().any(|row| row[..keys.len()].contains(&Value::Null));
+                    let with_payload = |row: &[Value]| {
+                        let mut values = values.clone();
+                        for slot in payload {
+                            let Origin::Payload { payload, .. } = pipeline.slot(*slot).origin else { unreachable!() };
+                            values[slot.index()] = row.get(keys.len() + payload).cloned().unwrap_or(Value::Null);
+                        }
+                        values
+                    };
+                    match kind {
+                        ProbeKind::Outer if found.is_empty() => kept.push(with_payload(&[])),
+                        ProbeKind::Inner | ProbeKind::Outer => {
+                            kept.extend(found.iter().map(|row| with_payload(row)));
+                        }
+                        ProbeKind::Semi if !found.is_empty() => kept.push(values),
+                        ProbeKind::Anti if found.is_empty() => kept.push(values),
+                        ProbeKind::NullAwareAnti
+                            if table.is_empty() || found.is_empty() && !has_null && !table_has_null =>
+                        {
+                            kept.push(values);
+                        }
+                        ProbeKind::Semi | ProbeKind::Anti | ProbeKind::NullAwareAnti => {}
+                    }
                 }
-            }
-            Step::Compute { slot, expression } => {
-                values[slot.index()] = computed(pipeline, expression, values)?.1.map_or(Value::Null, Value::Integer);
+                Step::Compute { slot, expression } => {
+                    values[slot.index()] =
+                        computed(pipeline, expression, &values)?.1.map_or(Value::Null, Value::Integer);
+                    kept.push(values);
+                }
             }
         }
+        rows = kept;
     }
-    Ok(true)
+    Ok(rows)
+}
+
+fn scalar(value: &Value) -> Option<Scalar> {
+    match value {
+        Value::Null => None,
+        Value::Integer(value) => Some(Scalar::Int(*value)),
+        Value::Text(text) => Some(Scalar::from(&**text)),
+    }
+}
+
+/// `None` if it is unknown.
+fn truth(pipeline: &Pipeline, condition: &Condition, values: &[Value]) -> Result<Option<bool>, PipelineError> {
+    let all =
+        |parts: &[Condition]| -> Result<Vec<_>, _> { parts.iter().map(|part| truth(pipeline, part, values)).collect() };
+    Ok(match condition {
+        Condition::In { slot, domain } => {
+            let scalar = scalar(&values[slot.index()]);
+            let is_in = domain.contains(scalar.as_ref());
+            (is_in || scalar.is_some()).then_some(is_in)
+        }
+        Condition::IsNull(slot) => Some(values[slot.index()] == Value::Null),
+        Condition::Compare { comparison, operands } => {
+            let texts = [&operands.0, &operands.1].map(|of| text_slot(of, pipeline.slots()));
+            if let [Some(left), Some(right)] = texts {
+                return Ok(match (&values[left.index()], &values[right.index()]) {
+                    (Value::Text(left), Value::Text(right)) => Some(comparison.holds(left.cmp(right))),
+                    _ => None,
+                });
+            }
+            let (left_type, left) = computed(pipeline, &operands.0, values)?;
+            let (right_type, right) = computed(pipeline, &operands.1, values)?;
+            let scale = |of| if let ValueType::Decimal { scale, .. } = of { scale } else { 0 };
+            let scaled = |value: i128, scale| value * 10i128.pow(u32::from(scale));
+            left.zip(right).map(|(left, right)| {
+                comparison.holds(scaled(left, scale(right_type)).cmp(&scaled(right, scale(left_type))))
+            })
+        }
+        Condition::All(parts) => {
+            let parts = all(parts)?;
+            if parts.contains(&Some(false)) { Some(false) } else { (!parts.contains(&None)).then_some(true) }
+        }
+        Condition::Any(parts) => {
+            let parts = all(parts)?;
+            if parts.contains(&Some(true)) { Some(true) } else { (!parts.contains(&None)).then_some(false) }
+        }
+        Condition::Not(part) => truth(pipeline, part, values)?.map(|is_true| !is_true),
+    })
 }
 
 /// A computed value beside its type.

@@ -37,9 +37,7 @@ impl<'r> Keyed<'r> {
         let kind = match (info.origin, interner) {
             (Origin::Payload { step, payload }, _) if codes || info.value_type == ValueType::Text => {
                 match context.payload_of(step, payload) {
-                    Some((table, _, column)) => {
-                        Kind::Payload { step, payload, distinct: table.column(column).distinct() }
-                    }
+                    Some((table, column)) => Kind::Payload { step, payload, distinct: table.column(column).distinct() },
                     None => Kind::Number,
                 }
             }

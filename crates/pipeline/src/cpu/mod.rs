@@ -1,9 +1,9 @@
 //! The backend for processors: a fused loop over the mini-blocks of encoded pages.
 //!
-//! **Owns**: running a pipeline on threads of its own. Of each mini-block the stages (`stage`: filters, probes, and the key ranges
-//! of probed tables) are worked through in the order that measurements say (`order`), each on the rows that the ones before
-//! have left, as bits or one by one depending on how many these are (`selection`); what is left goes to the sink (`groups`,
-//! `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a page that
+//! **Owns**: running a pipeline on threads of its own. Of each mini-block the stages (`stage`: filters, conditions, probes, and the
+//! key ranges of probed tables) are worked through in the order that measurements say (`order`), each on the rows that the ones before
+//! have left, as bits or one by one depending on how many these are (`selection`); what is left multiplies if a probe finds several
+//! rows for a key (`expansion`), and goes to the sink (`groups`, `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a page that
 //! no surviving row needs is not read (`view`).
 //!
 //! **Does not own**: pages, which a [`PageSource`] gives; tables, which are built before.
@@ -21,6 +21,7 @@
 //! MonetDB/X100's (CIDR 2005).
 
 mod column;
+mod expansion;
 mod groups;
 mod interner;
 mod keyed;
@@ -35,6 +36,7 @@ mod stage;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
+mod texts;
 mod view;
 mod worker;
 
@@ -44,12 +46,13 @@ use std::sync::atomic::AtomicBool;
 use thermocline_budget::{Account, Reservation};
 use thermocline_hardware::Clock;
 
-use crate::ir::{Pipeline, ProbeKind, Sink, Slot, Step};
+use crate::ir::{Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
 use crate::{BuiltTable, PageSource, PipelineError, Result, Rowset};
 use keyed::Interners;
 use memory::Memory;
 use queue::RowGroupQueue;
+use texts::{Translations, payload_translations};
 use view::RunContext;
 use worker::{Collected, Shared, work};
 
@@ -98,7 +101,7 @@ pub struct RunReport {
 /// Runs a pipeline over all row groups of a source. `tables` are those of its probes ([`Pipeline::tables`]).
 ///
 /// # Errors
-/// [`PipelineError::Table`] and [`PipelineError::DuplicateKey`] for tables that it cannot probe; whatever the source's pages,
+/// [`PipelineError::Table`] for other tables than the pipeline was made for; whatever the source's pages,
 /// arithmetic and memory meet; [`PipelineError::Cancelled`].
 pub fn run(
     pipeline: &Pipeline,
@@ -107,7 +110,10 @@ pub fn run(
     options: &RunOptions<'_>,
 ) -> Result<(Outcome, RunReport)> {
     check_tables(pipeline, tables)?;
-    let context = RunContext { pipeline, source, tables };
+    let no_translations = Translations::new();
+    let context = RunContext { pipeline, source, tables, translations: &no_translations };
+    let translations = payload_translations(pipeline, context);
+    let context = RunContext { translations: &translations, ..context };
     let (groups, taken) = sink_slots(pipeline);
     let interners = Interners::new(context, taken.into_iter(), options.account)?;
     let dimensions: Vec<_> = groups.iter().map(|slot| groups::dimension(context, *slot)).collect();
@@ -187,13 +193,6 @@ fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
             return Err(PipelineError::Table { probe, expected: text(shape), found });
         }
     }
-    for step in pipeline.steps() {
-        if let Step::Probe { table, kind: ProbeKind::Inner, .. } = step
-            && let Some(key) = tables[*table].duplicate_key()
-        {
-            return Err(PipelineError::DuplicateKey { table: tables[*table].shape().name.clone(), key });
-        }
-    }
     Ok(())
 }
 
@@ -201,7 +200,7 @@ fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
 fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
     match pipeline.sink() {
         Sink::Aggregate { groups, .. } => (groups.clone(), groups.clone()),
-        Sink::Build { key, payload, .. } => (Vec::new(), [&[*key], payload.as_slice()].concat()),
+        Sink::Build { keys, payload, .. } => (Vec::new(), [keys.as_slice(), payload.as_slice()].concat()),
         Sink::Materialise { columns } => (Vec::new(), columns.clone()),
     }
 }

@@ -126,7 +126,8 @@ fn narrow(
     (!overflowed).then_some(values)
 }
 
-fn both_valid(left: Option<Vec<bool>>, right: Option<Vec<bool>>) -> Option<Vec<bool>> {
+/// Which values of two columns are both not NULL.
+pub(super) fn both_valid(left: Option<Vec<bool>>, right: Option<Vec<bool>>) -> Option<Vec<bool>> {
     match (left, right) {
         (Some(mut left), Some(right)) => {
             for (left, right) in left.iter_mut().zip(right) {

@@ -67,9 +67,14 @@ impl ValueType {
         matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
     }
 
-    /// Whether values of it are whole numbers of at most 64 bits, so that tables can have them as keys.
+    /// Whether keys of tables can have columns of it: whole numbers of at most 64 bits, and texts.
     pub fn is_key(self) -> bool {
-        self.is_integer() || matches!(self, Self::Date | Self::Timestamp)
+        self.is_integer() || matches!(self, Self::Date | Self::Timestamp | Self::Text)
+    }
+
+    /// Whether keys of these types find each other: integers of any width do.
+    pub fn matches_key(self, other: Self) -> bool {
+        self == other || self.is_integer() && other.is_integer()
     }
 
     /// Whether all values of it fit 64 bits (texts by their codes), so that groups can be made by them.

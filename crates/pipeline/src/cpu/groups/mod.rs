@@ -43,7 +43,7 @@ pub(super) fn dimension(context: RunContext<'_>, slot: Slot) -> Option<Dimension
     let info = context.pipeline.slot(slot);
     match info.origin {
         Origin::Payload { step, payload } => {
-            let (table, _, column) = context.payload_of(step, payload)?;
+            let (table, column) = context.payload_of(step, payload)?;
             Some(Dimension { least: 0, value_count: table.column(column).distinct().count() as u64 })
         }
         Origin::Column(column) if info.value_type != ValueType::Text => {

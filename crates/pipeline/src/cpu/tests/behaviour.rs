@@ -117,19 +117,39 @@ fn zone_maps_rule_row_groups_out_by_filters_and_by_the_keys_of_tables() {
 }
 
 #[test]
-fn a_probe_for_payload_refuses_a_table_whose_keys_repeat() {
+fn a_probe_for_payload_yields_a_row_for_each_that_it_finds_and_a_semi_probe_one() {
     let twice = table(&[1, 2, 2]).unwrap();
-    let source = pages(vec![vec![longs([2, 3])]]);
-    let probing = |kind| {
+    let source = pages(vec![vec![longs([2, 3, 1])]]);
+    let probing = |kind: ProbeKind| {
         let mut builder = PipelineBuilder::new();
         let slots = scan_longs(&mut builder, 1);
-        builder.probe(twice.shape(), slots[0], kind, &[]).unwrap();
-        let pipeline = builder.materialise(slots).unwrap();
-        run_with(&pipeline, &source, &[Arc::clone(&twice)], 1, InstructionSet::detect())
+        let payload =
+            builder.probe(twice.shape(), slots[0], kind, if kind.gives_payload() { &[0] } else { &[] }).unwrap();
+        let pipeline = builder.materialise([slots, payload].concat()).unwrap();
+        rows_of(run_with(&pipeline, &source, &[Arc::clone(&twice)], 1, InstructionSet::detect()).unwrap().0)
     };
-    let error = probing(ProbeKind::Inner).unwrap_err().to_string();
-    assert!(error.contains("table keys has several rows with the key 2"), "{error}");
-    assert_eq!(rows_of(probing(ProbeKind::Semi).unwrap().0), [[Value::Integer(2)]]);
+    let number = Value::Integer;
+    let found = vec![vec![number(1), number(1)], vec![number(2), number(2)], vec![number(2), number(2)]];
+    assert_eq!(probing(ProbeKind::Inner), found);
+    assert_eq!(probing(ProbeKind::Outer), [found, vec![vec![number(3), Value::Null]]].concat());
+    assert_eq!(probing(ProbeKind::Semi), [[number(1)], [number(2)]]);
+    assert_eq!(probing(ProbeKind::Anti), [[number(3)]]);
+}
+
+#[test]
+fn rows_that_multiply_into_more_than_a_mini_block_all_come() {
+    let many = table(&vec![5; 3000]).unwrap();
+    let source = pages(vec![vec![longs((0..1500).map(|at| at % 10))]]);
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    builder.probe(many.shape(), slots[0], ProbeKind::Inner, &[]).unwrap();
+    let again = builder.probe(many.shape(), slots[0], ProbeKind::Semi, &[]).unwrap();
+    assert_eq!(again, []);
+    let pipeline = builder.aggregate(vec![slots[0]], vec![Aggregate::CountRows, Aggregate::Sum(slots[0])]).unwrap();
+    let tables = [Arc::clone(&many), many];
+    let (outcome, report) = run_with(&pipeline, &source, &tables, 1, InstructionSet::detect()).unwrap();
+    assert_eq!(rows_of(outcome), [[5, 450_000, 2_250_000].map(Value::Integer)]);
+    assert_eq!(report.rows_kept, 450_000);
 }
 
 #[test]

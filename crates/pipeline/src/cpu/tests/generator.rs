@@ -7,7 +7,7 @@ use arrow::compute::cast;
 use thermocline_column_store::{Encoding, IntegerEncoding, encode, encode_as};
 use thermocline_predicate::{Domain, Scalar};
 
-use crate::ir::{Aggregate, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
+use crate::ir::{Aggregate, Comparison, Condition, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
 use crate::random::Random;
 use crate::reference::arrow_type;
 use crate::{MemoryPages, Pipeline, TableShape};
@@ -150,27 +150,33 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
         slots.push((slot, column.value_type));
     }
     for table in tables {
-        let keys: Vec<Slot> =
-            (0..columns.len()).map(Slot::at).filter(|slot| slots[slot.index()].1 == table.key_type).collect();
-        if keys.is_empty() || random.one_in(5) {
+        // Keys may be payload of tables before.
+        let keys: Option<Vec<Slot>> = table
+            .key_types
+            .iter()
+            .map(|key_type| {
+                let of_type: Vec<Slot> = slots.iter().filter(|(_, of)| of == key_type).map(|(slot, _)| *slot).collect();
+                (!of_type.is_empty()).then(|| *random.pick(&of_type))
+            })
+            .collect();
+        let Some(keys) = keys else { continue };
+        if random.one_in(6) {
             continue;
         }
-        let key = *random.pick(&keys);
-        if random.one_in(3) {
-            builder.probe(table, key, ProbeKind::Semi, &[]).unwrap();
+        let kinds = [ProbeKind::Semi, ProbeKind::Anti, ProbeKind::NullAwareAnti, ProbeKind::Outer];
+        let kind = if random.one_in(2) { ProbeKind::Inner } else { *random.pick(&kinds) };
+        let is_sound = kind != ProbeKind::NullAwareAnti || keys.len() == 1;
+        if !kind.gives_payload() && is_sound {
+            builder.probe(table, keys, kind, &[]).unwrap();
             continue;
         }
+        let kind = if is_sound { kind } else { ProbeKind::Inner };
         let payload: Vec<usize> = (0..table.payload.len()).filter(|_| !random.one_in(4)).collect();
-        let added = builder.probe(table, key, ProbeKind::Inner, &payload).unwrap();
+        let added = builder.probe(table, keys, kind, &payload).unwrap();
         for (slot, number) in added.into_iter().zip(payload) {
             slots.push((slot, table.payload[number].value_type));
             if random.one_in(6) {
-                let like = Column {
-                    value_type: table.payload[number].value_type,
-                    nullable: true,
-                    row_groups: vec![(0..50).map(Some).collect()],
-                };
-                builder.filter(slot, domain(random, &like)).unwrap();
+                builder.filter(slot, domain(random, &some_column(table.payload[number].value_type))).unwrap();
             }
         }
     }
@@ -197,6 +203,10 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
             builder.filter(slot, Domain::interval(bound, std::ops::Bound::Unbounded)).unwrap();
         }
     }
+    if random.one_in(3) {
+        let condition = condition(random, columns, &slots, 3);
+        builder.condition(condition).unwrap();
+    }
     let any: Vec<Slot> = (0..random.below(4)).map(|_| random.pick(&slots).0).collect();
     match random.below(3) {
         0 => builder.materialise(any).unwrap(),
@@ -219,6 +229,57 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
                 }
             }
             builder.aggregate(groups, aggregates).unwrap()
+        }
+    }
+}
+
+/// A column with some values, for domains on what is not scanned.
+fn some_column(value_type: ValueType) -> Column {
+    Column { value_type, nullable: true, row_groups: vec![(0..50).map(Some).collect()] }
+}
+
+/// A condition on some of the slots, of which the first are the columns, nested at most so deep.
+fn condition(random: &mut Random, columns: &[Column], slots: &[(Slot, ValueType)], depth: usize) -> Condition {
+    let shape = if depth == 0 { 3 + random.below(4) } else { random.below(7) };
+    let parts = |random: &mut Random| -> Vec<Condition> {
+        (0..1 + random.below(3)).map(|_| condition(random, columns, slots, depth - 1)).collect()
+    };
+    let (slot, value_type) = *random.pick(slots);
+    match shape {
+        0 => Condition::All(parts(random)),
+        1 => Condition::Any(parts(random)),
+        2 => Condition::Not(Box::new(condition(random, columns, slots, depth - 1))),
+        3 => Condition::IsNull(slot),
+        4 | 5 => {
+            let like = columns.get(slot.index()).cloned().unwrap_or_else(|| some_column(value_type));
+            Condition::In { slot, domain: domain(random, &like) }
+        }
+        _ => {
+            let comparisons = [
+                Comparison::Equal,
+                Comparison::NotEqual,
+                Comparison::Less,
+                Comparison::LessOrEqual,
+                Comparison::Greater,
+                Comparison::GreaterOrEqual,
+            ];
+            let is_decimal = |of: ValueType| matches!(of, ValueType::Decimal { .. });
+            let like = |of: ValueType| of == value_type || is_decimal(of) && is_decimal(value_type);
+            let others: Vec<Slot> = slots.iter().filter(|(_, of)| like(*of)).map(|(slot, _)| *slot).collect();
+            let left = Expression::Slot(slot);
+            let right = match value_type.range() {
+                Some((least, greatest)) if random.one_in(3) => {
+                    let value = (random.below(200) as i128 - 100).clamp(least, greatest);
+                    Expression::Literal { value, value_type }
+                }
+                _ => Expression::Slot(*random.pick(&others)),
+            };
+            let left = if value_type.is_integer() && random.one_in(3) {
+                Expression::binary(Operator::Add, left.clone(), left)
+            } else {
+                left
+            };
+            Condition::compare(*random.pick(&comparisons), left, right)
         }
     }
 }
