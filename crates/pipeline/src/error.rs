@@ -122,7 +122,7 @@ pub enum PipelineError {
         expected: String,
     },
     /// Arithmetic whose result does not fit its type.
-    #[error("overflow: {left} {operator} {right} does not fit 128 bits")]
+    #[error("overflow: {left} {operator} {right} does not fit the type of the result")]
     Overflow {
         /// The left operand.
         left: i128,
@@ -130,6 +130,14 @@ pub enum PipelineError {
         operator: &'static str,
         /// The right operand.
         right: i128,
+    },
+    /// A division of integers by zero.
+    #[error("division by zero: {left} {operator} 0")]
+    DivisionByZero {
+        /// The left operand.
+        left: i128,
+        /// What was done.
+        operator: &'static str,
     },
     /// A decimal with more digits than its type allows, where it has to fit 64 bits.
     #[error("{name}: the decimal {value} (without its point) has more than 18 digits, which its type does not")]

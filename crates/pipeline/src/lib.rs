@@ -107,6 +107,7 @@ mod hash;
 mod ir;
 mod kernels;
 mod membership;
+mod ordinal;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

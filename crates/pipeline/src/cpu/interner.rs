@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thermocline_budget::Account;
 
-use super::column::PageTexts;
 use super::memory::Memory;
+use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use crate::PipelineError;
 

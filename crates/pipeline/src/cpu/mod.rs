@@ -22,12 +22,14 @@
 
 mod column;
 mod expansion;
+mod form;
 mod groups;
 mod interner;
 mod keyed;
 mod memory;
 mod numbers;
 mod order;
+mod page_texts;
 mod place;
 mod queue;
 mod rows;

@@ -108,7 +108,7 @@ impl<'r> Rows<'r> {
                     RowsetValues::Texts { codes, dictionary: Arc::clone(dictionary) }
                 }
                 None if column.is_decimal => RowsetValues::Wide(column.wide),
-                None => RowsetValues::Integers(column.narrow),
+                None => RowsetValues::of_ordinals(shape.value_type, column.narrow),
             };
             let valid = (!column.valid.is_empty()).then_some(column.valid);
             RowsetColumn { shape: shape.clone(), values, valid }

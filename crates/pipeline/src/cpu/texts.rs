@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::column::PageTexts;
+use super::page_texts::PageTexts;
 use super::view::RunContext;
 use crate::ir::{Origin, Pipeline, Step, ValueType};
 use crate::table::{Distinct, KeyColumn};

@@ -17,6 +17,7 @@ use super::place::PagePlace;
 use super::selection::Selection;
 use super::texts::{Texts, Translations, translation};
 use crate::ir::{Expression, Operator, Origin, Pipeline, ProbeKind, Slot, Step, ValueType};
+use crate::ordinal::UNSIGNED_BIAS;
 use crate::table::{ABSENT, Distinct, KeyCoding, KeyColumn};
 use crate::{BuiltTable, PageSource, PinnedPage, PipelineError};
 
@@ -277,8 +278,14 @@ impl<'p> View<'p> {
                 let value_type = self.context.pipeline.slot(*slot).value_type;
                 (value_type, self.numbers(*slot, block, rows)?)
             }
-            Expression::Literal { value, value_type } => (*value_type, Numbers::repeated(*value, rows.len())),
-            Expression::Widen { operand, to } => (*to, self.computed(operand, block, rows)?.1),
+            Expression::Literal { value, value_type } => {
+                let bias = if *value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
+                (*value_type, Numbers::repeated(*value - bias, rows.len()))
+            }
+            Expression::Widen { operand, to } => {
+                let (from, numbers) = self.computed(operand, block, rows)?;
+                (*to, numbers.widened(from, *to))
+            }
             Expression::Binary { operator, operands } => {
                 let (left_type, left) = self.computed(&operands.0, block, rows)?;
                 let (right_type, right) = self.computed(&operands.1, block, rows)?;
@@ -294,7 +301,8 @@ impl<'p> View<'p> {
                     ValueType::Decimal { .. } => {
                         Numbers::decimals(*operator, (left, factor(left_type)), (right, factor(right_type)))?
                     }
-                    _ => Numbers::integers(*operator, value_type, left, right),
+                    ValueType::Float32 | ValueType::Float64 => Numbers::floats(*operator, value_type, left, right),
+                    _ => Numbers::integers(*operator, value_type, left, right)?,
                 };
                 (value_type, numbers)
             }

@@ -241,6 +241,8 @@ impl PipelineBuilder {
                 return Ok(ColumnShape { name, value_type: ValueType::Int64, nullable: false });
             }
             (Aggregate::Sum(_), integer) if integer.is_signed_integer() => ValueType::Int64,
+            (Aggregate::Sum(_), integer) if integer.is_unsigned_integer() => ValueType::UInt64,
+            (Aggregate::Sum(_), float) if float.is_float() => ValueType::Float64,
             (Aggregate::Sum(_), ValueType::Decimal { precision, scale }) => {
                 ValueType::Decimal { precision: (precision + SUM_DIGITS).min(MAX_PRECISION), scale }
             }
@@ -252,7 +254,7 @@ impl PipelineBuilder {
             }
             (Aggregate::Minimum(_) | Aggregate::Maximum(_), other) if other != ValueType::Text => other,
             (Aggregate::Sum(_) | Aggregate::WideSum(_), other) => {
-                return Err(type_error(of.name, other, "a signed integer or a decimal to sum up"));
+                return Err(type_error(of.name, other, "an integer, a decimal or a float to sum up"));
             }
             (_, other) => return Err(type_error(of.name, other, "whole numbers to find the least or greatest of")),
         };

@@ -142,7 +142,12 @@ fn operand_type(expression: &Expression, slots: &[SlotInfo]) -> Result<ValueType
 
 /// Whether a slot's values are of the kind that a domain's bounds are of.
 pub(super) fn check_domain(info: &SlotInfo, domain: &Domain) -> Result<(), PipelineError> {
-    let expected = if info.value_type == ValueType::Text { ScalarKind::Utf8 } else { ScalarKind::Int };
+    let expected = match info.value_type {
+        ValueType::Text => ScalarKind::Utf8,
+        ValueType::Float32 | ValueType::Float64 => ScalarKind::Float,
+        ValueType::Boolean => ScalarKind::Boolean,
+        _ => ScalarKind::Int,
+    };
     match domain.kind() {
         Some(found) if found != expected => Err(PipelineError::Domain {
             name: info.name.clone(),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::ordinal;
+
 use super::{Aggregate, Condition, Expression, Origin, Pipeline, Sink, Slot, Step};
 
 impl fmt::Display for Pipeline {
@@ -72,6 +74,9 @@ impl fmt::Display for Shown<'_> {
         let shown = |expression| Shown { pipeline: self.pipeline, expression };
         match self.expression {
             Expression::Slot(slot) => f.write_str(self.pipeline.name(*slot)),
+            Expression::Literal { value, value_type } if value_type.is_float() => {
+                write!(f, "{value_type} {:?}", ordinal::to_float(*value as i64))
+            }
             Expression::Literal { value, value_type } => write!(f, "{value_type} {value}"),
             Expression::Binary { operator, operands } => {
                 write!(f, "({} {} {})", shown(&operands.0), operator.symbol(), shown(&operands.1))

@@ -188,12 +188,12 @@ pub enum Aggregate {
     CountRows,
     /// The number of values that are not NULL, 64 bits.
     Count(Slot),
-    /// `SUM`: of signed integers 64 bits, which it wraps around in as DataFusion's does; of a decimal one of ten digits more,
-    /// modulo 2^128 likewise.
+    /// `SUM`: of integers 64 bits, with a sign if they have one, which it wraps around in as DataFusion's does; of a decimal one of ten
+    /// digits more, modulo 2^128 likewise; of floats 64 bits, in the order in which threads come to rows.
     Sum(Slot),
     /// The sum as a decimal of 38 digits: of integers it cannot overflow. With a count it makes an average.
     WideSum(Slot),
-    /// The least value that is not NULL.
+    /// The least value that is not NULL; of floats by total order, in which NaNs are the ends.
     Minimum(Slot),
     /// The greatest value that is not NULL.
     Maximum(Slot),

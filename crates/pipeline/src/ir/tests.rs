@@ -91,10 +91,10 @@ fn a_table_has_the_shape_that_its_pipeline_says() {
 fn what_cannot_be_expressed_is_refused_with_the_reason() {
     let types = [ValueType::Int32, ValueType::Int64, MONEY, ValueType::Text, ValueType::Date, ValueType::UInt8];
     let (mut builder, slots) = scan(&types);
-    let [int32, int64, money, text, date, byte] = slots[..] else { panic!("six slots") };
+    let [int32, int64, money, text, date, _] = slots[..] else { panic!("six slots") };
     let mut refused = |expression| message(builder.compute("x", expression));
     assert!(refused(binary(Operator::Add, int32, int64)).contains("int32 + int64 is not computed"));
-    assert!(refused(binary(Operator::Add, date, date)).contains("two integers of one type"));
+    assert!(refused(binary(Operator::Add, date, date)).contains("or two integers or floats of one type"));
     assert!(refused(Expression::Slot(text)).contains("c3 is a text"));
     assert!(refused(Expression::Slot(int64).widen(ValueType::Int32)).contains("int64 cannot be widened to int32"));
     assert!(refused(Expression::Literal { value: 300, value_type: ValueType::UInt8 }).contains("300 is no uint8"));
@@ -140,13 +140,19 @@ fn what_cannot_be_expressed_is_refused_with_the_reason() {
     assert!(message(builder.scan("d", 0, too_precise, false)).contains("1 to 38 digits"));
 
     let sink = |aggregate| message(scan(&types).0.aggregate(vec![], vec![aggregate]));
-    assert!(sink(Aggregate::Sum(byte)).contains("a signed integer or a decimal"));
+    assert!(sink(Aggregate::WideSum(text)).contains("an integer, a decimal or a float"));
+    assert!(refused_division().contains("decimals are not divided"));
     assert!(sink(Aggregate::Sum(date)).contains("c4 is of type date"));
     assert!(sink(Aggregate::Minimum(text)).contains("c3 is of type text"));
     let (builder, slots) = scan(&[ValueType::Decimal { precision: 19, scale: 0 }]);
     assert!(message(builder.clone().aggregate(slots.clone(), vec![])).contains("18 digits to group by"));
     assert!(message(builder.clone().build("t", slots[0], vec![])).contains("as key"));
     assert!(message(builder.build("t", [], vec![])).contains("the key has 0 columns"));
+}
+
+fn refused_division() -> String {
+    let (mut builder, slots) = scan(&[MONEY]);
+    message(builder.compute("x", binary(Operator::Divide, slots[0], slots[0])))
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl KeyColumn {
                 texts.dedup();
                 Ok(Self::Texts(texts.into()))
             }
-            RowsetValues::Wide(_) => Err(PipelineError::Type {
+            _ => Err(PipelineError::Type {
                 name: column.shape.name.clone(),
                 value_type: column.shape.value_type,
                 expected: "an integer, a date, a timestamp or a text as key",
@@ -100,7 +100,7 @@ impl KeyColumn {
             RowsetValues::Integers(values) => {
                 rows.iter().map(|row| self.digit_of_number(values[*row as usize])).collect()
             }
-            RowsetValues::Wide(_) => vec![ABSENT; rows.len()],
+            _ => vec![ABSENT; rows.len()],
         }
     }
 
@@ -183,7 +183,7 @@ impl KeyCoding {
             .map(|(column, value)| match value {
                 Value::Integer(value) => i64::try_from(*value).map_or(ABSENT, |value| column.digit_of_number(value)),
                 Value::Text(text) => column.digit_of_text(text.as_bytes()),
-                Value::Null => ABSENT,
+                Value::Null | Value::Float(_) => ABSENT,
             })
             .map(|digit| vec![digit])
             .collect();

@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 use thermocline_budget::{Account, Reservation};
 
-use crate::{PipelineError, Rowset, RowsetColumn, RowsetValues, TableShape, Value};
+use crate::ordinal;
+use crate::{ColumnShape, PipelineError, Rowset, RowsetColumn, RowsetValues, TableShape, Value};
 
 /// A table that pipelines probe.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ enum Codes {
 /// What codes stand for.
 #[derive(Debug, Clone)]
 pub(crate) enum Distinct {
+    /// Ordinals.
     Numbers(Vec<i64>),
     Texts(Arc<[Arc<str>]>),
 }
@@ -189,15 +191,18 @@ impl BuiltTable {
 
     /// What the rows with this key carry, in no order.
     pub fn payloads(&self, key: &[Value]) -> Vec<Vec<Value>> {
-        let value = |column: &PayloadColumn, row: u32| {
+        let value = |(column, shape): (&PayloadColumn, &ColumnShape), row: u32| {
             let code = column.code(row) as usize;
             match &column.distinct {
-                Distinct::Numbers(numbers) => numbers.get(code).map_or(Value::Null, |n| Value::Integer((*n).into())),
+                Distinct::Numbers(numbers) => {
+                    numbers.get(code).map_or(Value::Null, |number| Value::of_ordinal(shape.value_type, *number))
+                }
                 Distinct::Texts(texts) => texts.get(code).map_or(Value::Null, |text| Value::Text(Arc::clone(text))),
             }
         };
         let rows = self.coding.code_of(key).map_or(0..0, |code| self.rows(code));
-        rows.map(|row| self.payload.iter().map(|column| value(column, row)).collect()).collect()
+        let columns = || self.payload.iter().zip(&self.shape.payload);
+        rows.map(|row| columns().map(|column| value(column, row)).collect()).collect()
     }
 
     /// What a key's code is.
@@ -278,6 +283,8 @@ fn coded(column: &RowsetColumn, order: &[u32]) -> Result<PayloadColumn, Pipeline
             let number = |row: u32| match values {
                 RowsetValues::Integers(values) => values[row as usize],
                 RowsetValues::Wide(values) => values[row as usize] as i64,
+                RowsetValues::Unsigned(values) => ordinal::of_unsigned(values[row as usize]),
+                RowsetValues::Floats(values) => ordinal::of_float(values[row as usize]),
                 RowsetValues::Texts { .. } => 0,
             };
             let mut numbers: Vec<i64> = valid_rows().map(number).collect();

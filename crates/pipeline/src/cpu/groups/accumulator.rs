@@ -4,7 +4,7 @@
 
 use super::super::numbers::{Lane, Numbers};
 use crate::ir::{Aggregate, ColumnShape, ValueType};
-use crate::{RowsetColumn, RowsetValues};
+use crate::{RowsetColumn, RowsetValues, ordinal};
 
 /// What an aggregate keeps for each cell.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ enum State {
     Sum(Vec<i64>),
     /// Modulo 2^128.
     WideSum(Vec<i128>),
+    FloatSum(Vec<f64>),
+    /// Ordinals.
     Least(Vec<i128>),
     Greatest(Vec<i128>),
 }
@@ -35,6 +37,7 @@ impl Accumulator {
         let state = match aggregate {
             Aggregate::CountRows | Aggregate::Count(_) => State::Count,
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_integer) => State::Sum(Vec::new()),
+            Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_float) => State::FloatSum(Vec::new()),
             Aggregate::Sum(_) | Aggregate::WideSum(_) => State::WideSum(Vec::new()),
             Aggregate::Minimum(_) => State::Least(Vec::new()),
             Aggregate::Maximum(_) => State::Greatest(Vec::new()),
@@ -49,9 +52,20 @@ impl Accumulator {
             State::Count => {}
             State::Sum(sums) => sums.resize(cell_count, 0),
             State::WideSum(sums) => sums.resize(cell_count, 0),
+            State::FloatSum(sums) => sums.resize(cell_count, 0.0),
             State::Least(values) => values.resize(cell_count, i128::MAX),
             State::Greatest(values) => values.resize(cell_count, i128::MIN),
         }
+    }
+
+    /// Values as this aggregate takes them: what is summed up are numbers, and not ordinals that are less.
+    pub(super) fn prepared(&self, mut numbers: Numbers, value_type: ValueType) -> Numbers {
+        if let (State::Sum(_) | State::WideSum(_), ValueType::UInt64, Lane::Narrow(ordinals)) =
+            (&self.state, value_type, &numbers.lane)
+        {
+            numbers.lane = Lane::Wide(ordinals.iter().map(|ordinal| ordinal::to_unsigned(*ordinal).into()).collect());
+        }
+        numbers
     }
 
     /// Takes rows in: for each its cell, and its value if the aggregate has any.
@@ -64,38 +78,20 @@ impl Accumulator {
             }
         }
         let Some(values) = values else { return };
-        match &values.lane {
-            Lane::Narrow(numbers) => self.add_numbers(cells, numbers, valid),
-            Lane::Wide(numbers) => self.add_numbers(cells, numbers, valid),
+        match (&values.lane, &mut self.state) {
+            (Lane::Narrow(ordinals), State::FloatSum(sums)) => {
+                each(sums, (cells, ordinals, valid), |sum, number: i64| *sum += ordinal::to_float(number));
+            }
+            (Lane::Narrow(numbers), _) => self.add_numbers(cells, numbers, valid),
+            (Lane::Wide(numbers), _) => self.add_numbers(cells, numbers, valid),
         }
     }
 
     #[inline(always)]
     fn add_numbers<N: Copy + Into<i128>>(&mut self, cells: &[u32], numbers: &[N], valid: Option<&[bool]>) {
-        #[inline(always)]
-        fn each<N: Copy, T>(
-            kept: &mut [T],
-            (cells, numbers, valid): (&[u32], &[N], Option<&[bool]>),
-            take: impl Fn(&mut T, N),
-        ) {
-            match valid {
-                None => {
-                    for (cell, number) in cells.iter().zip(numbers) {
-                        take(&mut kept[*cell as usize], *number);
-                    }
-                }
-                Some(valid) => {
-                    for ((cell, number), valid) in cells.iter().zip(numbers).zip(valid) {
-                        if *valid {
-                            take(&mut kept[*cell as usize], *number);
-                        }
-                    }
-                }
-            }
-        }
         let rows = (cells, numbers, valid);
         match &mut self.state {
-            State::Count => {}
+            State::Count | State::FloatSum(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into() as i64)),
             State::WideSum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into())),
@@ -111,6 +107,7 @@ impl Accumulator {
             match (&mut self.state, &other.state) {
                 (State::Sum(sums), State::Sum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
                 (State::WideSum(sums), State::WideSum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
+                (State::FloatSum(sums), State::FloatSum(more)) => sums[to] += more[from],
                 (State::Least(values), State::Least(more)) => values[to] = values[to].min(more[from]),
                 (State::Greatest(values), State::Greatest(more)) => values[to] = values[to].max(more[from]),
                 // Counts are all there is; other pairs are of different aggregates, which are not merged.
@@ -125,13 +122,18 @@ impl Accumulator {
             let values = cells.iter().map(|cell| value(*cell as usize));
             match shape.value_type {
                 ValueType::Decimal { .. } => RowsetValues::Wide(values.collect()),
-                _ => RowsetValues::Integers(values.map(|value| value as i64).collect()),
+                value_type => RowsetValues::of_ordinals(value_type, values.map(|value| value as i64).collect()),
             }
         };
         let has_value = |cell: usize| self.counts[cell] > 0;
         let values = match &self.state {
             State::Count => wide(&|cell| self.counts[cell].into()),
+            // The bits are the unsigned number's, whose ordinal is less by the highest.
+            State::Sum(sums) if shape.value_type == ValueType::UInt64 => {
+                wide(&|cell| ordinal::of_unsigned(sums[cell] as u64).into())
+            }
             State::Sum(sums) => wide(&|cell| sums[cell].into()),
+            State::FloatSum(sums) => wide(&|cell| ordinal::of_float(sums[cell]).into()),
             State::WideSum(sums) => wide(&|cell| sums[cell]),
             State::Least(values) | State::Greatest(values) => {
                 wide(&|cell| if has_value(cell) { values[cell] } else { 0 })
@@ -141,5 +143,28 @@ impl Accumulator {
             shape.nullable.then(|| cells.iter().map(|cell| has_value(*cell as usize)).collect());
         let valid = valid.filter(|valid| valid.contains(&false));
         RowsetColumn { shape: shape.clone(), values, valid }
+    }
+}
+
+/// Gives each row's number that is not NULL to what its cell keeps.
+#[inline(always)]
+fn each<N: Copy, T>(
+    kept: &mut [T],
+    (cells, numbers, valid): (&[u32], &[N], Option<&[bool]>),
+    take: impl Fn(&mut T, N),
+) {
+    match valid {
+        None => {
+            for (cell, number) in cells.iter().zip(numbers) {
+                take(&mut kept[*cell as usize], *number);
+            }
+        }
+        Some(valid) => {
+            for ((cell, number), valid) in cells.iter().zip(numbers).zip(valid) {
+                if *valid {
+                    take(&mut kept[*cell as usize], *number);
+                }
+            }
+        }
     }
 }

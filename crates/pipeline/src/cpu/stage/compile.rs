@@ -15,6 +15,7 @@ use super::{Stage, Test};
 use crate::BuiltTable;
 use crate::ir::{Origin, ProbeKind, Slot, Step, ValueType};
 use crate::membership::Membership;
+use crate::ordinal::UNSIGNED_BIAS;
 use crate::table::{Distinct, KeyCoding, KeyColumn, KeyIndex};
 
 /// The share of rows that a test keeps of which nothing is known.
@@ -205,7 +206,9 @@ pub(super) fn filter_test<'r>(context: RunContext<'r>, slot: Slot, domain: &Doma
             None => Membership::Never,
         },
         (ValueType::Text, _) => return Test::Texts { domain: domain.clone(), compiled: None },
-        _ => Membership::of_numbers(domain),
+        (ValueType::Boolean, _) => Membership::of_booleans(domain),
+        (ValueType::UInt64, _) => Membership::of_numbers(domain, UNSIGNED_BIAS),
+        _ => Membership::of_numbers(domain, 0),
     };
     Test::Numbers { membership, domain: domain.clone() }
 }
@@ -227,7 +230,8 @@ fn key_test<'r>(context: RunContext<'r>, step: usize, table: &'r BuiltTable, key
 /// The share of the values that a test keeps if they are spread evenly over what zone maps say.
 fn guess(context: RunContext<'_>, slot: Slot, test: &Test<'_>) -> f64 {
     let Origin::Column(column) = context.pipeline.slot(slot).origin else { return UNKNOWN };
-    let Some((least, greatest)) = whole_range(context, column) else { return UNKNOWN };
+    let value_type = context.pipeline.slot(slot).value_type;
+    let Some((least, greatest)) = whole_range(context, column, value_type) else { return UNKNOWN };
     let width = |low: i64, high: i64| (high as f64 - low as f64 + 1.0).max(0.0);
     let overlap = |low: i64, high: i64| width(low.max(least), high.min(greatest));
     let kept = match test {
@@ -247,8 +251,10 @@ fn guess(context: RunContext<'_>, slot: Slot, test: &Test<'_>) -> f64 {
     (kept / width(least, greatest)).clamp(0.0, 1.0)
 }
 
-/// The least and greatest number of a scanned column by its zone maps; `None` if there are none, or not of 64 bits.
-pub(in crate::cpu) fn whole_range(context: RunContext<'_>, column: usize) -> Option<(i64, i64)> {
+/// The least and greatest ordinal of a scanned column by its zone maps; `None` if there are none, or not of 64 bits, and for floats,
+/// of which zone maps leave out NaNs.
+pub(in crate::cpu) fn whole_range(context: RunContext<'_>, column: usize, value_type: ValueType) -> Option<(i64, i64)> {
+    let bias = if value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
     let mut range: Option<(i64, i64)> = None;
     for row_group in 0..context.source.row_group_count() {
         let facts = context.source.facts(row_group, column);
@@ -256,7 +262,7 @@ pub(in crate::cpu) fn whole_range(context: RunContext<'_>, column: usize) -> Opt
             continue;
         }
         let (least, greatest) = zone_range(facts.zone_map)?;
-        let (least, greatest) = (i64::try_from(least).ok()?, i64::try_from(greatest).ok()?);
+        let (least, greatest) = (i64::try_from(least - bias).ok()?, i64::try_from(greatest - bias).ok()?);
         range = Some(range.map_or((least, greatest), |(low, high)| (low.min(least), high.max(greatest))));
     }
     range

@@ -16,8 +16,6 @@ mod members;
 
 pub(super) use compile::{Expansion, Stages, whole_range};
 
-use std::ops::Bound;
-
 use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneValue};
 use thermocline_predicate::{Domain, Scalar};
 
@@ -107,14 +105,13 @@ impl Stage<'_> {
             Test::Condition(_) => return true,
         };
         domain.intervals().iter().any(|interval| {
-            let zone_value = |bound: &Bound<Scalar>| match bound {
-                Bound::Included(Scalar::Int(value)) => Bound::Included(ZoneValue::Integer(*value)),
-                Bound::Excluded(Scalar::Int(value)) => Bound::Excluded(ZoneValue::Integer(*value)),
-                Bound::Included(Scalar::Utf8(text)) => Bound::Included(ZoneValue::Bytes(text.as_bytes().to_vec())),
-                Bound::Excluded(Scalar::Utf8(text)) => Bound::Excluded(ZoneValue::Bytes(text.as_bytes().to_vec())),
-                _ => Bound::Unbounded,
+            let zone_value = |value: &Scalar| match value {
+                Scalar::Boolean(value) => ZoneValue::Integer((*value).into()),
+                Scalar::Int(value) => ZoneValue::Integer(*value),
+                Scalar::Float(value) => ZoneValue::Float(*value),
+                Scalar::Utf8(text) => ZoneValue::Bytes(text.as_bytes().to_vec()),
             };
-            let (low, high) = (zone_value(&interval.low), zone_value(&interval.high));
+            let (low, high) = (interval.low.as_ref().map(zone_value), interval.high.as_ref().map(zone_value));
             facts.zone_map.may_contain(low.as_ref(), high.as_ref())
         })
     }
