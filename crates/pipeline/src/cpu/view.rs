@@ -115,6 +115,11 @@ impl<'p> View<'p> {
         }
     }
 
+    /// A slot in this row group, for messages.
+    pub(super) fn place(&self, slot: Slot) -> PagePlace {
+        PagePlace { row_group: self.row_group, column: self.context.pipeline.slot(slot).name.clone() }
+    }
+
     /// The texts that the codes of a slot stand for, whose page is open.
     pub(super) fn texts(&self, slot: Slot) -> Texts<'_> {
         match self.context.pipeline.slot(slot).origin {

@@ -150,7 +150,7 @@ impl PipelineBuilder {
     /// Ends in groups.
     ///
     /// # Errors
-    /// Groups by decimals of more than 18 digits; aggregates of types that have none (texts are only counted).
+    /// Groups by decimals of more than 18 digits; sums of types that have none.
     pub fn aggregate(self, groups: Vec<Slot>, aggregates: Vec<Aggregate>) -> Result<Pipeline, PipelineError> {
         let mut output = Vec::new();
         for slot in &groups {
@@ -252,11 +252,10 @@ impl PipelineBuilder {
             (Aggregate::WideSum(_), ValueType::Decimal { scale, .. }) => {
                 ValueType::Decimal { precision: MAX_PRECISION, scale }
             }
-            (Aggregate::Minimum(_) | Aggregate::Maximum(_), other) if other != ValueType::Text => other,
+            (Aggregate::Minimum(_) | Aggregate::Maximum(_), other) => other,
             (Aggregate::Sum(_) | Aggregate::WideSum(_), other) => {
                 return Err(type_error(of.name, other, "an integer, a decimal or a float to sum up"));
             }
-            (_, other) => return Err(type_error(of.name, other, "whole numbers to find the least or greatest of")),
         };
         Ok(ColumnShape { name, value_type, nullable: true })
     }

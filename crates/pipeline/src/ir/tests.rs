@@ -143,7 +143,7 @@ fn what_cannot_be_expressed_is_refused_with_the_reason() {
     assert!(sink(Aggregate::WideSum(text)).contains("an integer, a decimal or a float"));
     assert!(refused_division().contains("decimals are not divided"));
     assert!(sink(Aggregate::Sum(date)).contains("c4 is of type date"));
-    assert!(sink(Aggregate::Minimum(text)).contains("c3 is of type text"));
+    assert!(sink(Aggregate::Sum(text)).contains("c3 is of type text"));
     let (builder, slots) = scan(&[ValueType::Decimal { precision: 19, scale: 0 }]);
     assert!(message(builder.clone().aggregate(slots.clone(), vec![])).contains("18 digits to group by"));
     assert!(message(builder.clone().build("t", slots[0], vec![])).contains("as key"));

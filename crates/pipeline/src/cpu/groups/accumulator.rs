@@ -3,6 +3,8 @@
 //! **Invariants**: NULLs change nothing; merging accumulators gives what one would have had of all rows.
 
 use super::super::numbers::{Lane, Numbers};
+use super::super::texts::Texts;
+use super::text_extremes::TextExtremes;
 use crate::ir::{Aggregate, ColumnShape, ValueType};
 use crate::{RowsetColumn, RowsetValues, ordinal};
 
@@ -18,6 +20,7 @@ enum State {
     /// Ordinals.
     Least(Vec<i128>),
     Greatest(Vec<i128>),
+    Text(TextExtremes),
 }
 
 /// An aggregate of each cell.
@@ -28,8 +31,8 @@ pub(super) struct Accumulator {
     counts: Vec<u64>,
 }
 
-/// Most bytes that a cell takes in an accumulator.
-pub(super) const CELL_BYTES: usize = 24;
+/// Most bytes that a cell takes in an accumulator: a number of 128 bits, or a text's reference and code; and a count.
+pub(super) const CELL_BYTES: usize = 28;
 
 impl Accumulator {
     /// Of an aggregate over values of this type.
@@ -39,6 +42,9 @@ impl Accumulator {
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_integer) => State::Sum(Vec::new()),
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_float) => State::FloatSum(Vec::new()),
             Aggregate::Sum(_) | Aggregate::WideSum(_) => State::WideSum(Vec::new()),
+            Aggregate::Minimum(_) | Aggregate::Maximum(_) if value_type == Some(ValueType::Text) => {
+                State::Text(TextExtremes::new(matches!(aggregate, Aggregate::Maximum(_))))
+            }
             Aggregate::Minimum(_) => State::Least(Vec::new()),
             Aggregate::Maximum(_) => State::Greatest(Vec::new()),
         };
@@ -55,6 +61,7 @@ impl Accumulator {
             State::FloatSum(sums) => sums.resize(cell_count, 0.0),
             State::Least(values) => values.resize(cell_count, i128::MAX),
             State::Greatest(values) => values.resize(cell_count, i128::MIN),
+            State::Text(texts) => texts.resize(cell_count),
         }
     }
 
@@ -91,13 +98,29 @@ impl Accumulator {
     fn add_numbers<N: Copy + Into<i128>>(&mut self, cells: &[u32], numbers: &[N], valid: Option<&[bool]>) {
         let rows = (cells, numbers, valid);
         match &mut self.state {
-            State::Count | State::FloatSum(_) => {}
+            State::Count | State::FloatSum(_) | State::Text(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into() as i64)),
             State::WideSum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into())),
             State::Least(values) => each(values, rows, |least, number| *least = number.into().min(*least)),
             State::Greatest(values) => each(values, rows, |greatest, number| *greatest = number.into().max(*greatest)),
         }
+    }
+
+    /// Takes rows of texts in by their codes. `Err` with a code that stands for no UTF-8.
+    pub(super) fn add_texts(&mut self, cells: &[u32], codes: &Numbers, texts: &Texts<'_>) -> Result<(), u32> {
+        self.add(cells, Some(codes));
+        if let State::Text(extremes) = &mut self.state { extremes.add(cells, codes, texts) } else { Ok(()) }
+    }
+
+    /// Whether it keeps texts, and takes their codes with what they stand for.
+    pub(super) fn takes_texts(&self) -> bool {
+        matches!(self.state, State::Text(_))
+    }
+
+    /// Bytes that it takes besides those of cells.
+    pub(super) fn extra_bytes(&self) -> usize {
+        if let State::Text(texts) = &self.state { texts.size_bytes() } else { 0 }
     }
 
     /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to.
@@ -110,6 +133,7 @@ impl Accumulator {
                 (State::FloatSum(sums), State::FloatSum(more)) => sums[to] += more[from],
                 (State::Least(values), State::Least(more)) => values[to] = values[to].min(more[from]),
                 (State::Greatest(values), State::Greatest(more)) => values[to] = values[to].max(more[from]),
+                (State::Text(texts), State::Text(more)) => texts.merge(more, from as u32, to as u32),
                 // Counts are all there is; other pairs are of different aggregates, which are not merged.
                 _ => {}
             }
@@ -127,6 +151,7 @@ impl Accumulator {
         };
         let has_value = |cell: usize| self.counts[cell] > 0;
         let values = match &self.state {
+            State::Text(texts) => texts.finish(cells),
             State::Count => wide(&|cell| self.counts[cell].into()),
             // The bits are the unsigned number's, whose ordinal is less by the highest.
             State::Sum(sums) if shape.value_type == ValueType::UInt64 => {

@@ -8,6 +8,7 @@
 
 mod accumulator;
 mod cells;
+mod text_extremes;
 
 pub(super) use cells::Dimension;
 
@@ -89,9 +90,10 @@ impl<'r> Groups<'r> {
     /// Makes room for the cells that there are; `more` may come before the next call.
     fn resize(&mut self, more: usize) -> Result<()> {
         let cell_count = self.cells.count();
+        let extra_bytes: usize = self.accumulators.iter().map(Accumulator::extra_bytes).sum();
         let cell_bytes = self.accumulators.len() * CELL_BYTES + 1 + self.keys.len() * 16;
         // Vectors grow by doubling.
-        self.memory.ensure(self.cells.size_bytes() + 2 * (cell_count + more) * cell_bytes)?;
+        self.memory.ensure(self.cells.size_bytes() + 2 * (cell_count + more) * cell_bytes + extra_bytes)?;
         for accumulator in &mut self.accumulators {
             accumulator.resize(cell_count);
         }
@@ -137,9 +139,21 @@ impl<'r> Groups<'r> {
                 }
                 _ => None,
             };
-            self.accumulators[at].add(&found, values.as_ref());
+            match (self.aggregates[at].slot(), &values) {
+                (Some(slot), Some(codes)) if self.accumulators[at].takes_texts() => {
+                    view.open(slot)?;
+                    let added = self.accumulators[at].add_texts(&found, codes, &view.texts(slot));
+                    added.map_err(|code| {
+                        view.place(slot).mismatch(format!("text {code} that is no UTF-8"), "UTF-8".to_owned())
+                    })?;
+                }
+                _ => self.accumulators[at].add(&found, values.as_ref()),
+            }
         }
         self.found = found;
+        if self.accumulators.iter().any(Accumulator::takes_texts) {
+            self.resize(0)?;
+        }
         Ok(())
     }
 
