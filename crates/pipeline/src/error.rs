@@ -153,6 +153,15 @@ pub enum PipelineError {
         /// Of what.
         what: String,
     },
+    /// A pipeline that builds a table was to give batches of rows.
+    #[error("table {table} is built as a whole and not given out in batches")]
+    TableInBatches {
+        /// The table's name.
+        table: String,
+    },
+    /// Whoever takes the rows of a pipeline does not go on.
+    #[error("the rows are not taken: {0}")]
+    Consumer(#[source] Box<dyn Error + Send + Sync>),
     /// There is no memory for what the pipeline keeps.
     #[error(transparent)]
     Memory(#[from] BudgetError),

@@ -118,7 +118,7 @@ mod source;
 mod table;
 mod tuples;
 
-pub use cpu::{Outcome, RunOptions, RunReport, run};
+pub use cpu::{BatchConsumer, Outcome, RunOptions, RunReport, run, run_in_batches};
 pub use error::{PipelineError, Result};
 pub use ir::{
     Aggregate, ColumnShape, Comparison, Condition, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind,

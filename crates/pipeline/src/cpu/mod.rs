@@ -20,6 +20,7 @@
 //! **Paper**: pipelines are HetCache's (CIDR 2023), §6, on one device; the loop over vectors that stay in the first-level cache is
 //! MonetDB/X100's (CIDR 2005).
 
+mod batches;
 mod column;
 mod expansion;
 mod form;
@@ -51,6 +52,8 @@ use thermocline_hardware::Clock;
 use crate::ir::{Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
 use crate::{BuiltTable, PageSource, PipelineError, Result, Rowset};
+pub use batches::BatchConsumer;
+use batches::Batches;
 use keyed::Interners;
 use memory::Memory;
 use queue::RowGroupQueue;
@@ -111,6 +114,52 @@ pub fn run(
     tables: &[Arc<BuiltTable>],
     options: &RunOptions<'_>,
 ) -> Result<(Outcome, RunReport)> {
+    let (rowset, reservation, report) = collect(pipeline, source, tables, options, None)?;
+    let outcome = match pipeline.table_shape() {
+        Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
+        None => {
+            reservation.resize(rowset.size_bytes())?;
+            Outcome::Rows { rowset, reservation }
+        }
+    };
+    Ok((outcome, report))
+}
+
+/// Runs a pipeline as [`run`] does and gives its rows to `consumer` batch by batch, from all threads at once and in no order: at
+/// most `batch_bytes` and a mini-block's rows a batch and thread are in memory here. Groups are one batch, when all are done.
+///
+/// # Errors
+/// Those of [`run`]; [`PipelineError::Consumer`] with what the consumer says, which ends the run soon;
+/// [`PipelineError::TableInBatches`] for a pipeline that builds a table. Batches that were given out before stay so.
+pub fn run_in_batches(
+    pipeline: &Pipeline,
+    source: &dyn PageSource,
+    tables: &[Arc<BuiltTable>],
+    options: &RunOptions<'_>,
+    batch_bytes: usize,
+    consumer: &BatchConsumer<'_>,
+) -> Result<RunReport> {
+    if let Some(shape) = pipeline.table_shape() {
+        return Err(PipelineError::TableInBatches { table: shape.name });
+    }
+    let batches = Batches { limit_bytes: batch_bytes, consumer };
+    let (rowset, reservation, report) = collect(pipeline, source, tables, options, Some(batches))?;
+    // Rows were given out by their threads.
+    if rowset.row_count > 0 {
+        reservation.resize(rowset.size_bytes())?;
+        batches.consume(rowset, reservation)?;
+    }
+    Ok(report)
+}
+
+/// What all threads together keep of a run's rows or groups.
+fn collect(
+    pipeline: &Pipeline,
+    source: &dyn PageSource,
+    tables: &[Arc<BuiltTable>],
+    options: &RunOptions<'_>,
+    batches: Option<Batches<'_>>,
+) -> Result<(Rowset, Reservation, RunReport)> {
     check_tables(pipeline, tables)?;
     let no_translations = Translations::new();
     let context = RunContext { pipeline, source, tables, translations: &no_translations };
@@ -124,8 +173,15 @@ pub fn run(
     let thread_count = options.thread_count.clamp(1, source.row_group_count().max(1));
     let queue = RowGroupQueue::new(row_group_count, thread_count);
     let failed = AtomicBool::new(false);
-    let shared =
-        Shared { context, options, queue: &queue, interners: &interners, dimensions: &dimensions, failed: &failed };
+    let shared = Shared {
+        context,
+        options,
+        queue: &queue,
+        interners: &interners,
+        dimensions: &dimensions,
+        failed: &failed,
+        batches,
+    };
     let parts = work_on_threads(&shared, thread_count)?;
     let mut report = RunReport::default();
     let mut collected: Option<Collected<'_>> = None;
@@ -146,18 +202,10 @@ pub fn run(
     let texts = interners.texts();
     let (rowset, memory) = match collected {
         Some(Collected::Groups(groups)) => groups.finish(context, &texts)?,
-        Some(Collected::Rows(rows)) => rows.finish(context, &texts),
+        Some(Collected::Rows(mut rows)) => rows.finish(context, &texts, options.account)?,
         None => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
     };
-    let reservation = memory.into_reservation();
-    let outcome = match pipeline.table_shape() {
-        Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
-        None => {
-            reservation.resize(rowset.size_bytes())?;
-            Outcome::Rows { rowset, reservation }
-        }
-    };
-    Ok((outcome, report))
+    Ok((rowset, memory.into_reservation(), report))
 }
 
 /// What each thread has collected; of errors the first that is not the others' stopping.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use thermocline_budget::Account;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
+use super::batches::Batches;
 use super::expansion::Multiplied;
 use super::groups::{Dimension, Groups};
 use super::keyed::Interners;
@@ -42,6 +43,8 @@ pub(super) struct Shared<'r> {
     pub(super) queue: &'r RowGroupQueue,
     pub(super) interners: &'r Interners,
     pub(super) dimensions: &'r [Option<Dimension>],
+    /// Where rows go before all are done.
+    pub(super) batches: Option<Batches<'r>>,
     /// Set by the first thread that fails, so that the others stop.
     pub(super) failed: &'r AtomicBool,
 }
@@ -52,6 +55,7 @@ pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<
         while let Some(row_group) = shared.queue.next(thread) {
             worker.row_group(row_group as usize)?;
         }
+        worker.give(|_, _| true)?;
         Ok((worker.collected, worker.report))
     });
     if worked.is_err() {
@@ -171,6 +175,15 @@ impl<'s, 'r> Worker<'s, 'r> {
         match &mut self.collected {
             Collected::Groups(groups) => groups.take(view, self.shared.context, block, rows),
             Collected::Rows(kept) => kept.take(view, block, rows),
+        }?;
+        self.give(Batches::is_full)
+    }
+
+    /// Gives out the rows so far, if rows are given out in batches and these are enough for one.
+    fn give(&mut self, is_enough: impl Fn(&Batches<'r>, &Rows<'r>) -> bool) -> Result<()> {
+        match (&mut self.collected, &self.shared.batches) {
+            (Collected::Rows(rows), Some(batches)) if is_enough(batches, rows) => batches.give(rows, self.shared),
+            _ => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, Int64Array, StringArray, UInt64Array};
+use thermocline_budget::Reservation;
 use thermocline_column_store::{Encoding, encode, encode_as};
 use thermocline_hardware::ManualClock;
 use thermocline_predicate::{Domain, Scalar};
@@ -14,7 +15,7 @@ use super::{account, rows_of, run_with, table_of};
 use crate::ir::{Aggregate, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
 use crate::{
     BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, PinnedPage, Pipeline, PipelineError,
-    RunOptions, Value, run,
+    Rowset, RunOptions, Value, run, run_in_batches,
 };
 
 fn pages(row_groups: Vec<Vec<ArrayRef>>) -> MemoryPages {
@@ -309,6 +310,52 @@ fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
         }
         assert_eq!(account.reserved_bytes(), 0);
     }
+}
+
+#[test]
+fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
+    let row_group = |start: i64| -> Vec<ArrayRef> {
+        let texts = (start..start + 20_000).map(|at| format!("text {}", at % 100));
+        vec![longs(start..start + 20_000), Arc::new(StringArray::from_iter_values(texts))]
+    };
+    let source = pages((0..10).map(|number| row_group(number * 20_000)).collect());
+    let mut builder = PipelineBuilder::new();
+    let number = builder.scan("number", 0, ValueType::Int64, false).unwrap();
+    let text = builder.scan("text", 1, ValueType::Text, false).unwrap();
+    let pipeline = builder.materialise(vec![number, text]).unwrap();
+    // All rows would take 2.4 MB.
+    let (clock, cancelled, account) = (ManualClock::new(0), AtomicBool::new(false), account(1_900_000));
+    let instructions = InstructionSet::detect();
+    let options = RunOptions { thread_count: 2, instructions, clock: &clock, account: &account, cancelled: &cancelled };
+    let seen = Mutex::new(BTreeSet::new());
+    let consumer = |rowset: Rowset, reservation: Reservation| {
+        assert!(rowset.row_count <= 30_000 / 18 + 1024, "{} rows", rowset.row_count);
+        assert_eq!(reservation.size_bytes(), rowset.size_bytes());
+        for row in rowset.sorted_rows() {
+            let Value::Integer(number) = row[0] else { panic!("{row:?}") };
+            assert_eq!(row[1], Value::Text(format!("text {}", number % 100).into()));
+            assert!(seen.lock().unwrap().insert(number));
+        }
+        Ok(())
+    };
+    let report = run_in_batches(&pipeline, &source, &[], &options, 30_000, &consumer).unwrap();
+    assert_eq!((report.rows_kept, seen.lock().unwrap().len()), (200_000, 200_000));
+    assert_eq!(account.reserved_bytes(), 0);
+
+    let refuses = |_, _| Err("enough".into());
+    let error = run_in_batches(&pipeline, &source, &[], &options, 30_000, &refuses).unwrap_err();
+    assert_eq!(error.to_string(), "the rows are not taken: enough");
+    let mut builder = PipelineBuilder::new();
+    let slot = scan_longs(&mut builder, 1)[0];
+    let groups = builder.clone().aggregate(vec![], vec![Aggregate::Sum(slot)]).unwrap();
+    let sum = |rowset: Rowset, _| {
+        assert_eq!(rowset.sorted_rows(), [[Value::Integer(199_999 * 100_000)]]);
+        Ok(())
+    };
+    run_in_batches(&groups, &source, &[], &options, 30_000, &sum).unwrap();
+    let table = builder.build("t", slot, vec![]).unwrap();
+    let error = run_in_batches(&table, &source, &[], &options, 30_000, &refuses).unwrap_err().to_string();
+    assert!(error.contains("table t is built as a whole"), "{error}");
 }
 
 #[test]
