@@ -13,8 +13,10 @@ use thermocline_buffer_pool::{BufferPool, PipelineStart, Tuner};
 use thermocline_operator_cache::{Explanation, ItemSummary};
 use thermocline_predicate::Conjunction;
 
+use crate::column_table::ColumnScan;
 use crate::column_table::scan_exec::ColumnScanExec;
 use crate::database::Database;
+use crate::fusion::PipelineExec;
 use crate::parquet_table::{ParquetScan, ScanSource};
 use crate::raw_table::scan_exec::RawScanExec;
 use crate::settings::ThermoclineConfig;
@@ -76,7 +78,10 @@ fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>, ro
         scans.push(scan);
     }
     if let Some(scan) = plan.downcast_ref::<ColumnScanExec>() {
-        rows.push(row_of_table(scan));
+        rows.push(row_of_table(scan.scan(), scan.columns()));
+    }
+    if let Some(pipelines) = plan.downcast_ref::<PipelineExec>() {
+        rows.extend(pipelines.scans().map(|(scan, columns)| row_of_table(scan, columns)));
     }
     if let Some(exec) = plan.downcast_ref::<DataSourceExec>()
         && let Some(config) = exec.data_source().downcast_ref::<FileScanConfig>()
@@ -91,9 +96,8 @@ fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>, ro
 }
 
 /// The row of a scan of a column table.
-fn row_of_table(exec: &ColumnScanExec) -> Row {
-    let scan = exec.scan();
-    let pipeline = scan.pipeline(exec.columns(), 1);
+fn row_of_table(scan: &ColumnScan, columns: &[usize]) -> Row {
+    let pipeline = scan.pipeline(columns, 1);
     let (decision, detail) = match scan.uses_pool {
         true => of_pages(&pipeline, &scan.table.pool, &scan.table.tuner),
         false => ("read", format!("thermocline.cache is off; {}", format_bytes(size_bytes(&pipeline)))),
@@ -104,7 +108,11 @@ fn row_of_table(exec: &ColumnScanExec) -> Row {
         item: String::new(),
         predicate: scan.predicate.to_string(),
         residual: String::new(),
-        columns: exec.schema().fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", "),
+        columns: columns
+            .iter()
+            .map(|&column| scan.table.schema.field(column).name().as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
         detail,
     }
 }

@@ -105,7 +105,7 @@ impl QueryContext {
 
 /// Of a plan as text, in which constants are digits or stand between double quotes. Names that differ in digits alone are taken
 /// to be the same, which does no harm: who uses the signature knows the table and its columns.
-fn signature(plan: &str) -> u64 {
+pub(crate) fn signature(plan: &str) -> u64 {
     let outside = plan.split('"').step_by(2);
     let text: String = outside.flat_map(str::chars).filter(|letter| !letter.is_ascii_digit()).collect();
     xxh3_64(text.as_bytes())

@@ -122,7 +122,9 @@ impl SharedSettings {
 pub struct ThermoclineConfig {
     /// Whether scans use what is kept in memory, the operator cache and the buffer pool, and add to it.
     pub cache: bool,
-    /// Run each query with and without caches and compare the answers.
+    /// Whether aggregates over column tables run as fused pipelines where they can.
+    pub fused_pipelines: bool,
+    /// Run each query with and without caches and fused pipelines and compare the answers.
     pub verify: bool,
     /// How many records schema inference samples.
     pub sample_rows: usize,
@@ -142,6 +144,7 @@ impl ThermoclineConfig {
     pub fn new(shared: Arc<SharedSettings>) -> Self {
         Self {
             cache: true,
+            fused_pipelines: true,
             verify: false,
             sample_rows: DEFAULT_SAMPLE_ROWS,
             on_error: OnError::Fail,
@@ -235,6 +238,7 @@ impl ExtensionOptions for ThermoclineConfig {
         };
         match key {
             "cache" => self.cache = parse_switch(&name, value)?,
+            "fused_pipelines" => self.fused_pipelines = parse_switch(&name, value)?,
             "verify" => self.verify = parse_switch(&name, value)?,
             "sample_rows" => self.sample_rows = parse_sample_rows(&name, value)?,
             "on_error" => self.on_error = parse_on_error(&name, value)?,
@@ -374,7 +378,16 @@ impl ExtensionOptions for ThermoclineConfig {
                 "the file that requests of the cache are recorded in, or none",
             ),
             entry("cache", switch(self.cache), "whether scans use the operator cache and the buffer pool"),
-            entry("verify", switch(self.verify), "run each query with and without caches and compare"),
+            entry(
+                "fused_pipelines",
+                switch(self.fused_pipelines),
+                "whether aggregates over column tables run as fused pipelines",
+            ),
+            entry(
+                "verify",
+                switch(self.verify),
+                "run each query with and without caches and fused pipelines, and compare",
+            ),
             entry("sample_rows", sample_rows, "records that schema inference samples; -1 for all"),
             entry(
                 "on_error",

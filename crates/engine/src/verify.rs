@@ -1,4 +1,5 @@
-//! `SET thermocline.verify = true`: every query runs once with the caches and once without, and the answers must agree.
+//! `SET thermocline.verify = true`: every query runs once with the caches and fused pipelines and once without, and the answers
+//! must agree.
 //!
 //! A tool for those who doubt, and for tests. Rows are compared as multisets; floating point values may differ by the
 //! rounding of another order of summation (1e-9 relative). Plans that need not answer the same twice run once.
@@ -13,6 +14,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{QueryResult, Session};
+use crate::settings::ThermoclineConfig;
 
 /// Whether running the plan twice is harmless and its answer repeatable.
 pub(crate) fn applies_to(plan: &LogicalPlan) -> bool {
@@ -45,7 +47,8 @@ fn is_repeatable(plan: &LogicalPlan) -> bool {
 /// Runs `plan` both ways and returns the rows if they agree.
 pub(crate) async fn run(session: &Session, plan: &LogicalPlan) -> Result<QueryResult> {
     let (schema, cached) = session.collect_with(plan, |config| config.cache = true).await?;
-    let (_, plain) = session.collect_with(plan, |config| config.cache = false).await?;
+    let without = |config: &mut ThermoclineConfig| (config.cache, config.fused_pipelines) = (false, false);
+    let (_, plain) = session.collect_with(plan, without).await?;
     if let Some(difference) = difference(&cached, &plain)? {
         return Err(Error::new(
             ErrorKind::Internal,

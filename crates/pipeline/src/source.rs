@@ -32,6 +32,19 @@ pub trait PageSource: Sync {
     /// # Errors
     /// Whatever the source meets; the pipeline ends with it.
     fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>>;
+
+    /// A thread will soon work on a row group, and probably ask for the pages of these columns. Returns whether it may announce
+    /// the one after that too. May be called several times for a row group; one that was announced may be left out.
+    fn announce(&self, row_group: usize, columns: &[usize]) -> bool {
+        let _ = (row_group, columns);
+        false
+    }
+
+    /// A thread is done with a row group, be it that no row of it can pass, and was so long at it, waiting included. No page of
+    /// it is asked for after that.
+    fn done(&self, row_group: usize, took_ns: u64) {
+        let _ = (row_group, took_ns);
+    }
 }
 
 /// Pages that are in memory, for tests and for data that were never written.

@@ -27,5 +27,7 @@ mod store;
 mod table;
 
 pub(crate) use load::{LoadedRows, load};
+pub(crate) use pages::page_number;
+pub(crate) use scan_run::{ColumnScan, GroupPlace, read_alone};
 pub(crate) use store::{ColumnTables, OpenTable, Reading};
 pub(crate) use table::ColumnTable;

@@ -18,7 +18,7 @@ pub(super) struct SegmentPages {
 }
 
 /// The number of a page among those of a segment with so many columns.
-pub(super) fn page_number(row_group: usize, column: usize, column_count: usize) -> u32 {
+pub(crate) fn page_number(row_group: usize, column: usize, column_count: usize) -> u32 {
     // Segments have at most as many pages as their writers count with 32 bits.
     u32::try_from(row_group * column_count + column).unwrap_or(u32::MAX)
 }

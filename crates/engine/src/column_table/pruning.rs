@@ -7,12 +7,25 @@ use std::ops::Bound;
 use thermocline_column_store::{RowGroup, ZoneMap, ZoneValue};
 use thermocline_predicate::{Conjunction, Domain, Scalar};
 
+use super::scan_run::GroupPlace;
+use super::store::OpenTable;
+
+/// The row groups of a table that can have rows which pass `predicate`.
+pub(super) fn row_groups(table: &OpenTable, predicate: &Conjunction) -> Vec<GroupPlace> {
+    let column_of = |name: &str| table.schema.index_of(name).ok();
+    let mut places = Vec::new();
+    for (segment, open) in table.segments.iter().enumerate() {
+        for (row_group, group) in open.segment.row_groups().iter().enumerate() {
+            if may_pass(predicate, group, column_of) {
+                places.push(GroupPlace { segment, row_group });
+            }
+        }
+    }
+    places
+}
+
 /// Whether a row group can have a row that passes `predicate`, of whose fields `column_of` knows the columns' indexes.
-pub(super) fn may_pass(
-    predicate: &Conjunction,
-    row_group: &RowGroup,
-    mut column_of: impl FnMut(&str) -> Option<usize>,
-) -> bool {
+fn may_pass(predicate: &Conjunction, row_group: &RowGroup, mut column_of: impl FnMut(&str) -> Option<usize>) -> bool {
     predicate.fields().all(|(path, domain)| {
         let [column] = path.parts() else { return true };
         let Some(page) = column_of(column).and_then(|index| row_group.pages().get(index)) else { return true };

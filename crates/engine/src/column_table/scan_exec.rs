@@ -111,6 +111,9 @@ impl DisplayAs for ColumnScanExec {
                 if let Some(limit) = self.limit {
                     write!(f, ", limit={limit}")?;
                 }
+                if let Some(reason) = &scan.unfused {
+                    write!(f, ", unfused=[{reason}]")?;
+                }
                 Ok(())
             }
             DisplayFormatType::TreeRender => {

@@ -24,6 +24,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::pages::page_number;
+use super::pruning;
 use super::store::{OpenSegment, OpenTable};
 use crate::database::Database;
 use crate::idle_work::Busy;
@@ -49,6 +50,8 @@ pub(crate) struct ColumnScan {
     pub(crate) plan_signature: u64,
     /// Whether pages come through the buffer pool, or from the files each time.
     pub(crate) uses_pool: bool,
+    /// Why it is not part of a fused pipeline, if that was tried.
+    pub(crate) unfused: Option<Arc<str>>,
 }
 
 /// One row group of a table.
@@ -59,11 +62,23 @@ pub(crate) struct GroupPlace {
 }
 
 impl ColumnScan {
-    fn open_segment(&self, place: GroupPlace) -> &Arc<OpenSegment> {
+    /// Reads the row groups that can have rows which pass `predicate`.
+    pub(crate) fn new(
+        database: Arc<Database>,
+        table: Arc<OpenTable>,
+        predicate: Conjunction,
+        plan_signature: u64,
+        uses_pool: bool,
+    ) -> Self {
+        let groups = pruning::row_groups(&table, &predicate).into();
+        Self { database, table, groups, predicate, plan_signature, uses_pool, unfused: None }
+    }
+
+    pub(crate) fn open_segment(&self, place: GroupPlace) -> &Arc<OpenSegment> {
         &self.table.segments[place.segment]
     }
 
-    fn row_group(&self, place: GroupPlace) -> &RowGroup {
+    pub(crate) fn row_group(&self, place: GroupPlace) -> &RowGroup {
         &self.open_segment(place).segment.row_groups()[place.row_group]
     }
 
@@ -276,7 +291,7 @@ impl ColumnScanRun {
 }
 
 /// Reads pages past everything that is shared, and checks them.
-fn read_alone(
+pub(crate) fn read_alone(
     medium: &dyn Medium,
     segment: &Segment,
     row_group: usize,

@@ -85,6 +85,10 @@ impl OpenTable {
         row_groups.map(|group| group.pages()[column].stored_bytes() as u64).sum()
     }
 
+    pub(crate) fn row_count(&self) -> u64 {
+        self.segments.iter().flat_map(|open| open.segment.row_groups()).map(|group| group.row_count() as u64).sum()
+    }
+
     pub(crate) fn row_group_count(&self) -> usize {
         self.segments.iter().map(|open| open.segment.row_groups().len()).sum()
     }

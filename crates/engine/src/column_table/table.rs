@@ -10,12 +10,10 @@ use datafusion::datasource::sink::DataSinkExec;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use thermocline_predicate::Conjunction;
 
 use super::insert::ColumnSink;
-use super::pruning;
 use super::scan_exec::ColumnScanExec;
-use super::scan_run::{ColumnScan, GroupPlace};
+use super::scan_run::ColumnScan;
 use super::store::OpenTable;
 use crate::database::Database;
 use crate::error::Error;
@@ -28,29 +26,35 @@ use crate::settings::ThermoclineConfig;
 pub(crate) struct ColumnTable {
     database: Arc<Database>,
     open: Arc<OpenTable>,
+    /// Why it is not read by a fused pipeline, if that was tried.
+    unfused: Option<Arc<str>>,
 }
 
 impl ColumnTable {
     pub(crate) fn new(database: Arc<Database>, open: Arc<OpenTable>) -> Self {
-        Self { database, open }
+        Self { database, open, unfused: None }
+    }
+
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    pub(crate) fn open(&self) -> &Arc<OpenTable> {
+        &self.open
+    }
+
+    /// The same table, which knows why it is not read by a fused pipeline; `None` if it knew already.
+    pub(crate) fn unfused(&self, reason: &str) -> Option<Self> {
+        let is_new = self.unfused.as_deref() != Some(reason);
+        is_new.then(|| Self {
+            database: Arc::clone(&self.database),
+            open: Arc::clone(&self.open),
+            unfused: Some(reason.into()),
+        })
     }
 
     fn fields(&self) -> Fields<'_> {
         Fields { schema: &self.open.schema, element: None }
-    }
-
-    /// The row groups that can have rows which pass `predicate`.
-    fn row_groups(&self, predicate: &Conjunction) -> Vec<GroupPlace> {
-        let column_of = |name: &str| self.open.schema.index_of(name).ok();
-        let mut places = Vec::new();
-        for (segment, open) in self.open.segments.iter().enumerate() {
-            for (row_group, group) in open.segment.row_groups().iter().enumerate() {
-                if pruning::may_pass(predicate, group, column_of) {
-                    places.push(GroupPlace { segment, row_group });
-                }
-            }
-        }
-        places
     }
 }
 
@@ -90,15 +94,10 @@ impl TableProvider for ColumnTable {
             None => (0..self.open.schema.fields().len()).collect(),
         };
         let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
-        let groups = self.row_groups(&predicate);
-        let scan = ColumnScan {
-            database: Arc::clone(&self.database),
-            table: Arc::clone(&self.open),
-            groups: groups.into(),
-            predicate,
-            plan_signature: context.plan_signature(),
-            uses_pool: config.is_none_or(|config| config.cache),
-        };
+        let uses_pool = config.is_none_or(|config| config.cache);
+        let (database, table) = (Arc::clone(&self.database), Arc::clone(&self.open));
+        let mut scan = ColumnScan::new(database, table, predicate, context.plan_signature(), uses_pool);
+        scan.unfused.clone_from(&self.unfused);
         let partition_count = session.config().target_partitions();
         Ok(Arc::new(ColumnScanExec::new(Arc::new(scan), columns, limit, partition_count)?))
     }

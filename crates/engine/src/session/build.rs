@@ -12,7 +12,7 @@ use super::ndjson_output::NdjsonOutput;
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::planner::CachingQueryPlanner;
-use crate::{simplification, unnest};
+use crate::{fusion, simplification, unnest};
 
 /// The context of a session of our own.
 pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
@@ -70,6 +70,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     }
     simplification::install(&mut optimizer_rules);
     unnest::push_down::install(&mut optimizer_rules);
+    fusion::install(&mut optimizer_rules);
     let mut analyzer_rules = state.analyzer().rules.clone();
     if analyzer_rules.is_empty() {
         analyzer_rules = Analyzer::new().rules;

@@ -27,7 +27,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, NullHandling, Result, ScalarValue};
+use datafusion::common::{Column, NullHandling, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
 use datafusion::logical_expr::utils::conjunction;
@@ -38,6 +38,7 @@ use thermocline_predicate::FieldPath;
 
 use super::dependencies::ForgetUnnestDependencies;
 use super::lateral;
+use crate::lineage::{is_same_schema, over_columns};
 use crate::raw_table::RawTable;
 
 /// Adds what UNNEST needs of the logical optimizer: the rule that moves it into raw tables' scans, before limits and filters
@@ -236,7 +237,7 @@ impl<'a> Lineage<'a> {
                 };
                 let mut columns = Vec::with_capacity(projection.expr.len());
                 for expr in &projection.expr {
-                    match input.over_scan(expr, projection.input.schema())? {
+                    match over_columns(expr, projection.input.schema(), &input.columns)? {
                         Some(expr) if !expr.is_volatile() => columns.push(expr),
                         _ => return Ok(None),
                     }
@@ -247,7 +248,7 @@ impl<'a> Lineage<'a> {
                 let Some(mut input) = Self::of(&filter.input)? else {
                     return Ok(None);
                 };
-                match input.over_scan(&filter.predicate, filter.input.schema())? {
+                match over_columns(&filter.predicate, filter.input.schema(), &input.columns)? {
                     Some(predicate) if !predicate.is_volatile() => input.filters.push(predicate),
                     _ => return Ok(None),
                 }
@@ -255,25 +256,6 @@ impl<'a> Lineage<'a> {
             }
             _ => Ok(None),
         }
-    }
-
-    /// `expr`, which reads columns of a plan with this lineage and `schema`, over the scan. None if it holds a subquery,
-    /// whose outer references would have to be followed as well.
-    fn over_scan(&self, expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
-        let mut has_subquery = false;
-        let expr = expr.clone().unalias().transform_up(|nested| match &nested {
-            Expr::Column(column) => Ok(Transformed::yes(self.columns[schema.index_of_column(column)?].clone())),
-            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
-                has_subquery = true;
-                Ok(Transformed::no(nested))
-            }
-            Expr::OuterReferenceColumn(..) => {
-                has_subquery = true;
-                Ok(Transformed::no(nested))
-            }
-            _ => Ok(Transformed::no(nested)),
-        })?;
-        Ok((!has_subquery).then_some(expr.data))
     }
 }
 
@@ -342,10 +324,6 @@ fn appends(base: &[Arc<Field>], fields: &[Arc<Field>], name: &str, element: &Fie
             && last.is_nullable()
             && !base.iter().any(|field| field.name() == name)
     })
-}
-
-fn is_same_schema(left: &DFSchema, right: &DFSchema) -> bool {
-    left.fields().len() == right.fields().len() && left.iter().eq(right.iter())
 }
 
 fn has_unnest(plan: &LogicalPlan) -> Result<bool> {

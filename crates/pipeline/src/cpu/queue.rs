@@ -40,6 +40,11 @@ impl RowGroupQueue {
         (1..self.parts.len()).find_map(|distance| self.steal(thread, (thread + distance) % self.parts.len()))
     }
 
+    /// What a thread has before it, as long as nobody takes half of it.
+    pub(super) fn rest(&self, thread: usize) -> Range<u32> {
+        unpacked(self.parts[thread].load(Ordering::Relaxed))
+    }
+
     /// Takes the latter half of what `victim` has left. Only its own thread adds to a part, and only when it is empty, so that
     /// what is stored here replaces nothing.
     fn steal(&self, thread: usize, victim: usize) -> Option<u32> {
@@ -82,6 +87,7 @@ mod tests {
     fn an_idle_thread_takes_half_of_what_another_has_left() {
         let queue = RowGroupQueue::new(8, 2);
         assert_eq!(queue.next(0), Some(0));
+        assert_eq!((queue.rest(0), queue.rest(1)), (1..4, 4..8));
         // The second thread is through with 4 to 7, and takes 2 and 3 of 1, 2 and 3.
         assert_eq!([0; 5].map(|_| queue.next(1)), [Some(4), Some(5), Some(6), Some(7), Some(2)]);
         assert_eq!([queue.next(0), queue.next(1), queue.next(0), queue.next(1)], [Some(1), Some(3), None, None]);

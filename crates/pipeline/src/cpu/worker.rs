@@ -4,6 +4,7 @@
 //!
 //! **Concurrency**: workers share the queue, the interners and two flags.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use thermocline_budget::Account;
@@ -22,7 +23,7 @@ use super::selection::Selection;
 use super::stage::{Expansion, Stage, Stages};
 use super::view::{Pins, RunContext, View};
 use super::{RunOptions, RunReport};
-use crate::ir::Sink;
+use crate::ir::{Origin, Sink, Slot};
 use crate::{PipelineError, Result};
 
 /// Mini-blocks between two looks at the flags: some tens of microseconds.
@@ -52,8 +53,12 @@ pub(super) struct Shared<'r> {
 /// Works through the queue as thread number `thread`.
 pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<'r>, RunReport)> {
     let worked = Worker::new(shared).and_then(|mut worker| {
+        let Shared { context, options, .. } = *shared;
         while let Some(row_group) = shared.queue.next(thread) {
+            let begun_ns = options.clock.monotonic_ns();
+            worker.announce(row_group, shared.queue.rest(thread));
             worker.row_group(row_group as usize)?;
+            context.source.done(row_group as usize, options.clock.monotonic_ns().saturating_sub(begun_ns));
         }
         worker.give(|_, _| true)?;
         Ok((worker.collected, worker.report))
@@ -71,6 +76,10 @@ struct Worker<'s, 'r> {
     order: Order,
     collected: Collected<'r>,
     report: RunReport,
+    /// Row groups that the source was told of.
+    announced: Range<u32>,
+    /// The scanned columns, and in how many row groups the page of each was needed.
+    columns: Vec<(Slot, usize, u64)>,
     _scratch: Memory,
 }
 
@@ -92,8 +101,34 @@ impl<'s, 'r> Worker<'s, 'r> {
             }
             Sink::Materialise { columns } => Collected::Rows(Rows::new(context, columns, interners, account)?),
         };
+        let columns = context.pipeline.slots().iter().enumerate().filter_map(|(number, slot)| match slot.origin {
+            Origin::Column(column) => Some((Slot::at(number), column, 0)),
+            _ => None,
+        });
+        let columns = columns.collect();
         let report = RunReport::default();
-        Ok(Self { shared, stages, expansions, order, collected, report, _scratch: scratch })
+        let announced = 0..0;
+        Ok(Self { shared, stages, expansions, order, collected, report, announced, columns, _scratch: scratch })
+    }
+
+    /// Tells the source which pages will probably be asked for: of this row group, and of those behind it as far as it goes
+    /// along. A page that most row groups had no use for is not among them.
+    fn announce(&mut self, row_group: u32, rest: Range<u32>) {
+        let Shared { context, .. } = *self.shared;
+        if !self.announced.contains(&row_group) {
+            self.announced = row_group..row_group;
+        }
+        let done = self.report.row_groups_scanned;
+        let likely = self.columns.iter().filter(|(_, _, needed)| 2 * needed >= done).map(|(_, column, _)| *column);
+        let likely: Vec<usize> = likely.collect();
+        while self.announced.end == row_group || rest.contains(&self.announced.end) {
+            let next = self.announced.end as usize;
+            let may_pass = self.stages.iter().all(|stage| stage.may_pass(context, next));
+            if may_pass && !context.source.announce(next, &likely) {
+                return;
+            }
+            self.announced.end += 1;
+        }
     }
 
     fn row_group(&mut self, row_group: usize) -> Result<()> {
@@ -112,6 +147,9 @@ impl<'s, 'r> Worker<'s, 'r> {
             }
             let block_rows = (row_count - block * MINI_BLOCK_VALUES).min(MINI_BLOCK_VALUES);
             self.block(&mut view, block, block_rows)?;
+        }
+        for (slot, _, needed) in &mut self.columns {
+            *needed += u64::from(view.is_open(*slot));
         }
         self.report.row_groups_scanned += 1;
         self.report.pages_read += view.pages_read();

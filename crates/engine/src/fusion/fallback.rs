@@ -1,0 +1,43 @@
+//! The operators that a fused part of a plan stands for, for when its pipelines cannot go on.
+
+use std::sync::Arc;
+
+use datafusion::catalog::Session;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::context::SessionState;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+
+use crate::settings::ThermoclineConfig;
+
+/// What is needed to plan them, which is done only when they are asked for.
+#[derive(Debug)]
+pub(super) struct Fallback {
+    plan: Arc<LogicalPlan>,
+    state: SessionState,
+}
+
+impl Fallback {
+    /// For an optimised plan, in the session that plans it.
+    ///
+    /// # Errors
+    /// A session that is not DataFusion's.
+    pub(super) fn new(plan: &Arc<LogicalPlan>, session: &dyn Session) -> Result<Self> {
+        let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
+            return internal_err!("pipelines need DataFusion's own SessionState");
+        };
+        let mut state = state.clone();
+        // Or it would be planned as the same pipelines again.
+        if let Some(config) = state.config_mut().options_mut().extensions.get_mut::<ThermoclineConfig>() {
+            config.fused_pipelines = false;
+        }
+        Ok(Self { plan: Arc::clone(plan), state })
+    }
+
+    /// The rows, with the plan's columns.
+    pub(super) async fn stream(&self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let plan = self.state.query_planner().create_physical_plan(&self.plan, &self.state).await?;
+        execute_stream(plan, context)
+    }
+}

@@ -1,0 +1,192 @@
+//! A part of a logical plan as relations, conditions on their rows, and equalities that join them.
+//!
+//! **Owns**: following every expression down to columns of the relations. **Does not own**: whether pipelines can evaluate it.
+//!
+//! Expressions are DataFusion's, over columns whose qualifier is the number of a relation: [`BaseColumn`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, TableScan};
+use thermocline_pipeline::ProbeKind;
+
+use super::Refusal;
+use crate::column_table::{ColumnTable, OpenTable};
+use crate::database::Database;
+use crate::lineage::over_columns;
+
+/// A mention of a column table in a plan.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    pub(super) database: Arc<Database>,
+    pub(super) table: Arc<OpenTable>,
+}
+
+/// A column of a relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct BaseColumn {
+    /// The relation's number.
+    pub(super) relation: usize,
+    /// The column's index in the table.
+    pub(super) column: usize,
+}
+
+/// An equality that joins two relations.
+#[derive(Debug)]
+pub(super) struct Edge {
+    /// The two sides; of a semi-join the kept rows' first.
+    pub(super) sides: (Expr, Expr),
+    /// Whether rows of the second side are looked up or joined.
+    pub(super) kind: ProbeKind,
+    /// Of a semi-join, the relations of its second side.
+    pub(super) inner: Range<usize>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct JoinGraph {
+    pub(super) relations: Vec<Relation>,
+    pub(super) edges: Vec<Edge>,
+    /// All of which a row has to pass.
+    pub(super) conditions: Vec<Expr>,
+}
+
+impl JoinGraph {
+    /// The graph of a plan and, for each of the plan's columns, what it is.
+    pub(super) fn of(plan: &LogicalPlan) -> Result<(Self, Vec<Expr>), Refusal> {
+        let mut graph = Self::default();
+        let columns = graph.add(plan)?;
+        Ok((graph, columns))
+    }
+
+    /// The relation's column that an expression is, if it is nothing else.
+    pub(super) fn base_column(&self, expr: &Expr) -> Option<BaseColumn> {
+        let Expr::Column(column) = expr else { return None };
+        self.named(column)
+    }
+
+    /// The column of that name.
+    pub(super) fn named(&self, column: &Column) -> Option<BaseColumn> {
+        let relation: usize = column.relation.as_ref()?.table().parse().ok()?;
+        let schema = &self.relations.get(relation)?.table.schema;
+        Some(BaseColumn { relation, column: schema.index_of(&column.name).ok()? })
+    }
+
+    /// The name of a relation's table.
+    pub(super) fn table_name(&self, relation: usize) -> &str {
+        &self.relations[relation].table.name.name
+    }
+
+    /// An expression with the names of tables in place of the relations' numbers.
+    pub(super) fn readable(&self, expr: &Expr) -> String {
+        let mut text = expr.to_string();
+        for column in expr.column_refs() {
+            if let Some(base) = self.named(column) {
+                let named = format!("{}.{}", self.table_name(base.relation), column.name);
+                text = text.replace(&column.flat_name(), &named);
+            }
+        }
+        text
+    }
+
+    fn add(&mut self, plan: &LogicalPlan) -> Result<Vec<Expr>, Refusal> {
+        match plan {
+            LogicalPlan::TableScan(scan) => self.add_scan(scan),
+            LogicalPlan::SubqueryAlias(alias) => self.add(&alias.input),
+            LogicalPlan::Projection(projection) => {
+                let columns = self.add(&projection.input)?;
+                let schema = projection.input.schema();
+                projection.expr.iter().map(|expr| over(expr, schema, &columns)).collect()
+            }
+            LogicalPlan::Filter(filter) => {
+                let columns = self.add(&filter.input)?;
+                self.add_condition(over(&filter.predicate, filter.input.schema(), &columns)?);
+                Ok(columns)
+            }
+            LogicalPlan::Join(join) => self.add_join(join),
+            other => {
+                let shown = other.display().to_string();
+                let node = shown.split([':', ' ']).next().unwrap_or_default();
+                Err(Refusal::new(format!("{node} below the aggregate")))
+            }
+        }
+    }
+
+    fn add_condition(&mut self, condition: Expr) {
+        self.conditions.extend(split_conjunction_owned(condition));
+    }
+
+    fn add_scan(&mut self, scan: &TableScan) -> Result<Vec<Expr>, Refusal> {
+        let provider = source_as_provider(&scan.source)?;
+        let Some(table) = provider.downcast_ref::<ColumnTable>() else {
+            return Err(Refusal::new(format!("{} is no column table", scan.table_name)));
+        };
+        if scan.fetch.is_some() {
+            return Err(Refusal::new(format!("a limit on {}", scan.table_name)));
+        }
+        let qualifier = TableReference::bare(self.relations.len().to_string());
+        self.relations.push(Relation { database: Arc::clone(table.database()), table: Arc::clone(table.open()) });
+        let column = |name: &str| Expr::Column(Column::new(Some(qualifier.clone()), name));
+        let columns: Vec<Expr> = scan.projected_schema.fields().iter().map(|field| column(field.name())).collect();
+        // A scan's filters name columns that it need not put out.
+        let schema = scan.source.schema();
+        let all: Vec<Expr> = schema.fields().iter().map(|field| column(field.name())).collect();
+        let all_schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), schema.as_ref())?;
+        for filter in &scan.filters {
+            self.add_condition(over(filter, &all_schema, &all)?);
+        }
+        Ok(columns)
+    }
+
+    fn add_join(&mut self, join: &Join) -> Result<Vec<Expr>, Refusal> {
+        if join.null_equality != NullEquality::NullEqualsNothing {
+            return Err(Refusal::new("a join that holds NULLs to be equal"));
+        }
+        let first = self.relations.len();
+        let left = self.add(&join.left)?;
+        let middle = self.relations.len();
+        let right = self.add(&join.right)?;
+        let past = self.relations.len();
+        let sides = |(left_side, right_side): &(Expr, Expr)| -> Result<(Expr, Expr), Refusal> {
+            Ok((over(left_side, join.left.schema(), &left)?, over(right_side, join.right.schema(), &right)?))
+        };
+        let on = join.on.iter().map(sides).collect::<Result<Vec<_>, _>>()?;
+        match join.join_type {
+            JoinType::Inner => {
+                let edge = |sides| Edge { sides, kind: ProbeKind::Inner, inner: 0..0 };
+                self.edges.extend(on.into_iter().map(edge));
+                let columns = [left, right].concat();
+                if let Some(filter) = &join.filter {
+                    self.add_condition(over(filter, &join.schema, &columns)?);
+                }
+                Ok(columns)
+            }
+            kind @ (JoinType::LeftSemi | JoinType::RightSemi) => {
+                if join.filter.is_some() || on.len() != 1 {
+                    return Err(Refusal::new("a semi-join by more than one equality"));
+                }
+                let is_left = kind == JoinType::LeftSemi;
+                let inner = if is_left { middle..past } else { first..middle };
+                let edge = |(left_side, right_side)| Edge {
+                    sides: if is_left { (left_side, right_side) } else { (right_side, left_side) },
+                    kind: ProbeKind::Semi,
+                    inner: inner.clone(),
+                };
+                self.edges.extend(on.into_iter().map(edge));
+                Ok(if is_left { left } else { right })
+            }
+            other => Err(Refusal::new(format!("a {other} join"))),
+        }
+    }
+}
+
+/// An expression over what the columns of its input are.
+fn over(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> Result<Expr, Refusal> {
+    let resolved = over_columns(expr, schema, columns)?;
+    resolved
+        .filter(|expr| !expr.is_volatile())
+        .ok_or_else(|| Refusal::new(format!("{expr} is a subquery or does not have the same value each time")))
+}

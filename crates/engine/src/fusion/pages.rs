@@ -1,0 +1,221 @@
+//! The pages of a column table's scan as pipelines ask for them.
+//!
+//! **Owns**: pages that were asked for ahead, until the row group is done with; telling the tuner what each row group took.
+//! **Does not own**: which pages are wanted and when (`pipeline`), which of them stay in memory (`buffer-pool`).
+//!
+//! **Concurrency**: a row group belongs to one thread at a time. The map is locked to look one up, the row group itself while its
+//! thread waits for a page.
+
+use std::collections::{HashMap, VecDeque};
+use std::error::Error;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thermocline_buffer_pool::{PageReader, PinnedPage, ReadOptions, RunningPipeline, Work};
+use thermocline_medium::AlignedBuffer;
+use thermocline_pipeline::{PageFacts, PageSource};
+
+use super::run::Counters;
+use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
+
+/// Bytes of pages asked for beyond those that are worked on: a few of the device's longest requests.
+const READ_AHEAD_BYTES: u64 = 8 << 20;
+
+/// See the module.
+pub(super) struct ScanPages<'r> {
+    scan: &'r ColumnScan,
+    columns: &'r [usize],
+    counters: &'r Counters,
+    /// What the tuner knows the scan as, if it goes through the pool and reads anything.
+    pipeline: Option<RunningPipeline>,
+    coming: Mutex<Coming>,
+}
+
+/// Row groups that were asked for or are worked on.
+#[derive(Default)]
+struct Coming {
+    groups: HashMap<usize, Arc<Mutex<Group>>>,
+    asked_bytes: u64,
+}
+
+/// One of them.
+#[derive(Default)]
+struct Group {
+    /// Pages on their way, in this order of columns.
+    reader: Option<PageReader>,
+    expected: VecDeque<usize>,
+    /// Pages that came before they were wanted.
+    arrived: Vec<(usize, PinnedPage)>,
+    /// What was asked for ahead.
+    asked_bytes: u64,
+    read_bytes: u64,
+    waited_ns: u64,
+}
+
+/// The bytes of a page that was read past the pool.
+struct Alone {
+    buffer: AlignedBuffer,
+    size_bytes: usize,
+}
+
+impl AsRef<[u8]> for Alone {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer[..self.size_bytes]
+    }
+}
+
+impl<'r> ScanPages<'r> {
+    /// Pages of these columns.
+    pub(super) fn new(scan: &'r ColumnScan, columns: &'r [usize], thread_count: usize, counters: &'r Counters) -> Self {
+        let is_metered = scan.uses_pool && !columns.is_empty() && !scan.groups.is_empty();
+        let pipeline = is_metered.then(|| scan.table.tuner.start(scan.pipeline(columns, thread_count)));
+        Self { scan, columns, counters, pipeline, coming: Mutex::default() }
+    }
+
+    /// The scan has ended well.
+    pub(super) fn finish(self) {
+        if let Some(pipeline) = self.pipeline {
+            pipeline.finish();
+        }
+    }
+
+    fn place(&self, row_group: usize) -> GroupPlace {
+        self.scan.groups[row_group]
+    }
+
+    fn page_number(&self, row_group: usize, column: usize) -> u32 {
+        page_number(self.place(row_group).row_group, column, self.scan.table.schema.fields().len())
+    }
+
+    fn stored_bytes(&self, row_group: usize, columns: &[usize]) -> u64 {
+        let group = self.scan.row_group(self.place(row_group));
+        columns.iter().map(|&column| group.pages()[column].stored_bytes() as u64).sum()
+    }
+
+    fn group(&self, row_group: usize) -> Arc<Mutex<Group>> {
+        Arc::clone(self.coming.lock().groups.entry(row_group).or_default())
+    }
+
+    fn pooled(&self, row_group: usize, column: usize) -> thermocline_buffer_pool::Result<PinnedPage> {
+        let group = self.group(row_group);
+        let mut group = group.lock();
+        let page = match group.take(column)? {
+            Some(page) => page,
+            None => {
+                let source = &self.scan.open_segment(self.place(row_group)).source;
+                let page = source.pin(self.page_number(row_group, column)).wait()?;
+                group.note(&page);
+                page
+            }
+        };
+        let counter = if page.was_hit() { &self.counters.pages_from_memory } else { &self.counters.pages_read };
+        counter.add(1);
+        Ok(page)
+    }
+}
+
+impl Group {
+    /// The page of a column that was asked for ahead; None if it was not.
+    fn take(&mut self, column: usize) -> thermocline_buffer_pool::Result<Option<PinnedPage>> {
+        if let Some(place) = self.arrived.iter().position(|(arrived, _)| *arrived == column) {
+            return Ok(Some(self.arrived.swap_remove(place).1));
+        }
+        if !self.expected.contains(&column) {
+            return Ok(None);
+        }
+        while let (Some(reader), Some(next)) = (&mut self.reader, self.expected.pop_front()) {
+            let Some(page) = reader.wait_next() else { break };
+            let page = page?;
+            self.note(&page);
+            if next == column {
+                return Ok(Some(page));
+            }
+            self.arrived.push((next, page));
+        }
+        Ok(None)
+    }
+
+    fn note(&mut self, page: &PinnedPage) {
+        self.waited_ns += page.waited_ns();
+        self.read_bytes += if page.was_hit() { 0 } else { page.len() as u64 };
+    }
+}
+
+impl PageSource for ScanPages<'_> {
+    fn row_group_count(&self) -> usize {
+        self.scan.groups.len()
+    }
+
+    fn row_count(&self, row_group: usize) -> usize {
+        self.scan.row_group(self.place(row_group)).row_count()
+    }
+
+    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_> {
+        let page = &self.scan.row_group(self.place(row_group)).pages()[column];
+        PageFacts { zone_map: page.zone_map(), null_count: page.null_count() }
+    }
+
+    fn page(
+        &self,
+        row_group: usize,
+        column: usize,
+    ) -> Result<thermocline_pipeline::PinnedPage, Box<dyn Error + Send + Sync>> {
+        if self.scan.uses_pool {
+            return Ok(Box::new(self.pooled(row_group, column)?));
+        }
+        let place = self.place(row_group);
+        let segment = &self.scan.open_segment(place).segment;
+        let mut buffers = read_alone(self.scan.table.medium.as_ref(), segment, place.row_group, &[column])?;
+        let buffer = buffers.pop().ok_or("a page was not read")?;
+        self.counters.pages_read.add(1);
+        let size_bytes = self.scan.row_group(place).pages()[column].size_bytes();
+        Ok(Box::new(Alone { buffer, size_bytes }))
+    }
+
+    fn announce(&self, row_group: usize, columns: &[usize]) -> bool {
+        if !self.scan.uses_pool || columns.is_empty() {
+            return false;
+        }
+        let mut coming = self.coming.lock();
+        if coming.groups.contains_key(&row_group) {
+            return true;
+        }
+        if coming.asked_bytes >= READ_AHEAD_BYTES {
+            return false;
+        }
+        let asked_bytes = self.stored_bytes(row_group, columns);
+        let group = Arc::new(Mutex::new(Group { asked_bytes, ..Group::default() }));
+        coming.asked_bytes += asked_bytes;
+        let mut locked = group.lock();
+        coming.groups.insert(row_group, Arc::clone(&group));
+        drop(coming);
+        let pages = columns.iter().map(|&column| self.page_number(row_group, column));
+        let source = &self.scan.open_segment(self.place(row_group)).source;
+        let mut reader = source.reader(pages.collect::<Vec<_>>(), ReadOptions::default());
+        reader.start();
+        locked.reader = Some(reader);
+        locked.expected = columns.iter().copied().collect();
+        true
+    }
+
+    fn done(&self, row_group: usize, took_ns: u64) {
+        let group = {
+            let mut coming = self.coming.lock();
+            let Some(group) = coming.groups.remove(&row_group) else { return self.observe(row_group, 0, 0, took_ns) };
+            coming.asked_bytes -= group.lock().asked_bytes;
+            group
+        };
+        let group = group.lock();
+        self.counters.waited.add_duration(std::time::Duration::from_nanos(group.waited_ns));
+        self.observe(row_group, group.read_bytes, group.waited_ns, took_ns);
+    }
+}
+
+impl ScanPages<'_> {
+    /// A row group counts with all its pages, wanted or not: so does the whole scan.
+    fn observe(&self, row_group: usize, read_bytes: u64, waited_ns: u64, took_ns: u64) {
+        let Some(pipeline) = &self.pipeline else { return };
+        let bytes = self.stored_bytes(row_group, self.columns);
+        pipeline.observe(Work { bytes, read_bytes, busy_ns: took_ns.saturating_sub(waited_ns), waited_ns });
+    }
+}

@@ -1,0 +1,106 @@
+//! One execution of a fused plan: tables first, then the scan that probes them. Blocks its thread.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+use thermocline_budget::{Purpose, Reservation};
+use thermocline_pipeline::{
+    BuiltTable, InstructionSet, Outcome, PipelineError, Rowset, RunOptions, RunReport, run as run_pipeline,
+};
+
+use super::pages::ScanPages;
+use super::star::FusedPlan;
+use crate::column_table::ColumnScan;
+
+/// What is counted of a run, for `EXPLAIN ANALYZE`.
+#[derive(Debug)]
+pub(super) struct Counters {
+    metrics: ExecutionPlanMetricsSet,
+    pub(super) pages_from_memory: Count,
+    pub(super) pages_read: Count,
+    pub(super) waited: Time,
+    row_groups_scanned: Count,
+    row_groups_skipped: Count,
+    rows_kept: Count,
+}
+
+impl Counters {
+    pub(super) fn new(metrics: &ExecutionPlanMetricsSet) -> Self {
+        let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
+        Self {
+            metrics: metrics.clone(),
+            pages_from_memory: count("pages_from_memory"),
+            pages_read: count("pages_read"),
+            waited: MetricBuilder::new(metrics).subset_time("time_waiting_for_pages", 0),
+            row_groups_scanned: count("row_groups_scanned"),
+            row_groups_skipped: count("row_groups_skipped"),
+            rows_kept: count("rows_kept"),
+        }
+    }
+
+    fn add(&self, table: &str, report: RunReport, took_ns: u64) {
+        self.row_groups_scanned.add(report.row_groups_scanned as usize);
+        self.row_groups_skipped.add(report.row_groups_skipped as usize);
+        self.rows_kept.add(report.rows_kept as usize);
+        let time = MetricBuilder::new(&self.metrics).subset_time(format!("time_{table}"), 0);
+        time.add_duration(Duration::from_nanos(took_ns));
+    }
+}
+
+/// See the module.
+pub(super) struct Run {
+    plan: Arc<FusedPlan>,
+    scans: Vec<Arc<ColumnScan>>,
+    thread_count: usize,
+    counters: Counters,
+}
+
+impl Run {
+    pub(super) fn new(
+        plan: Arc<FusedPlan>,
+        scans: Vec<Arc<ColumnScan>>,
+        thread_count: usize,
+        counters: Counters,
+    ) -> Self {
+        Self { plan, scans, thread_count, counters }
+    }
+
+    /// The groups that the last pipeline ends in, and their memory.
+    ///
+    /// # Errors
+    /// What pipelines meet.
+    pub(super) fn answer(&self, cancelled: &AtomicBool) -> Result<(Rowset, Reservation), PipelineError> {
+        let mut tables: HashMap<usize, Arc<BuiltTable>> = HashMap::new();
+        for (number, (stage, scan)) in self.plan.stages.iter().zip(&self.scans).enumerate() {
+            let database = &scan.database;
+            let _busy = database.idle_work().busy();
+            let clock = database.clock();
+            let account = database.budget().account("pipelines", Purpose::Query);
+            let options = RunOptions {
+                thread_count: self.thread_count,
+                instructions: InstructionSet::detect(),
+                clock: clock.as_ref(),
+                account: &account,
+                cancelled,
+            };
+            let inputs: Vec<Arc<BuiltTable>> =
+                stage.inputs.iter().filter_map(|input| tables.get(input).cloned()).collect();
+            let begun_ns = clock.monotonic_ns();
+            let pages = ScanPages::new(scan, &stage.columns, self.thread_count, &self.counters);
+            let (outcome, report) = run_pipeline(&stage.pipeline, &pages, &inputs, &options)?;
+            pages.finish();
+            self.counters.add(&scan.table.name.name, report, clock.monotonic_ns().saturating_sub(begun_ns));
+            match outcome {
+                Outcome::Rows { rowset, reservation } => return Ok((rowset, reservation)),
+                Outcome::Table(table) => {
+                    tables.insert(number, table);
+                }
+            }
+        }
+        // The last stage's sink is groups.
+        Err(PipelineError::Cancelled)
+    }
+}
