@@ -198,3 +198,70 @@ impl KeyCoding {
         tuples + self.columns().iter().map(KeyColumn::size_bytes).sum::<usize>()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::ir::{ColumnShape, ValueType};
+    use crate::random::Random;
+
+    fn column(value_type: ValueType, values: RowsetValues) -> RowsetColumn {
+        let shape = ColumnShape { name: "k".to_owned(), value_type, nullable: false };
+        RowsetColumn { shape, values, valid: None }
+    }
+
+    /// Numbers from 0 or over all of 64 bits, or texts, some of which the dictionary has twice and some that no row has.
+    fn random_column(random: &mut Random, row_count: usize) -> RowsetColumn {
+        match random.below(3) {
+            0 => {
+                let words: Vec<Arc<str>> = ["b", "", "a", "b", "unused"].into_iter().map(Arc::from).collect();
+                let codes = (0..row_count).map(|_| random.below(4) as u32).collect();
+                column(ValueType::Text, RowsetValues::Texts { codes, dictionary: words.into() })
+            }
+            1 => {
+                let few = [i64::MIN, -1, 0, i64::MAX];
+                let values = (0..row_count).map(|_| *random.pick(&few)).collect();
+                column(ValueType::Int64, RowsetValues::Integers(values))
+            }
+            _ => {
+                let values = (0..row_count).map(|_| random.below(9) as i64 - 4).collect();
+                column(ValueType::Int32, RowsetValues::Integers(values))
+            }
+        }
+    }
+
+    #[test]
+    fn different_keys_have_different_codes_however_they_are_coded() {
+        let (mut packed, mut hashed) = (0, 0);
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let row_count = random.below(60);
+            let columns: Vec<_> = (0..1 + random.below(3)).map(|_| random_column(&mut random, row_count)).collect();
+            let rows: Vec<u32> = (0..row_count as u32).filter(|_| !random.one_in(4)).collect();
+            let (coding, codes) = KeyCoding::of(&columns, &rows).unwrap();
+            match coding {
+                KeyCoding::Number => assert!(columns.len() == 1, "seed {seed}"),
+                KeyCoding::Packed(_) => packed += 1,
+                KeyCoding::Hashed { .. } => hashed += 1,
+            }
+            let key = |row: usize| -> Vec<Value> { columns.iter().map(|column| column.value(row)).collect() };
+            let mut by_key: BTreeMap<Vec<Value>, i64> = BTreeMap::new();
+            let mut by_code: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
+            for (row, code) in rows.iter().zip(&codes) {
+                let key = key(*row as usize);
+                assert_eq!(*by_key.entry(key.clone()).or_insert(*code), *code, "seed {seed}, {key:?}");
+                assert_eq!(*by_code.entry(*code).or_insert_with(|| key.clone()), key, "seed {seed}, {code}");
+                assert_eq!(coding.code_of(&key), Some(*code), "seed {seed}, {key:?}");
+            }
+            for row in 0..row_count {
+                let key = key(row);
+                let found = coding.code_of(&key).filter(|code| by_code.contains_key(code));
+                assert_eq!(found, by_key.get(&key).copied(), "seed {seed}, {key:?}");
+            }
+        }
+        assert!(packed > 40 && hashed > 40, "{packed} packed, {hashed} hashed");
+    }
+}
