@@ -79,7 +79,7 @@ impl<'r> Stages<'r> {
         let is_empty = table.row_count() == 0 && !table.has_null_key();
         let keeps_all = kind == ProbeKind::Outer || kind == ProbeKind::NullAwareAnti && is_empty;
         // Rows that multiply late are looked up then, and there is no need to look twice.
-        if !keeps_all && !(multiplies && is_late) {
+        if !(keeps_all || multiplies && is_late) {
             let is_anti = matches!(kind, ProbeKind::Anti | ProbeKind::NullAwareAnti);
             let test = if kind == ProbeKind::NullAwareAnti && table.has_null_key() {
                 Test::Numbers { membership: Membership::Never, domain: Domain::none() }

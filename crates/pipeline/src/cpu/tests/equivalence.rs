@@ -39,8 +39,8 @@ fn build(random: &mut Random, probing: &[&Column]) -> (Arc<BuiltTable>, Vec<Vec<
         column.nullable = true;
     }
     let mut seen = BTreeSet::new();
-    for row_group in 0..row_counts.len() {
-        for row in 0..row_counts[row_group] {
+    for (row_group, row_count) in row_counts.iter().enumerate() {
+        for row in 0..*row_count {
             let key: Vec<_> = columns.iter().map(|column| column.row_groups[row_group][row]).collect();
             if !repeats && !seen.insert(key) {
                 columns[0].row_groups[row_group][row] = None;
