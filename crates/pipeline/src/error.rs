@@ -5,7 +5,7 @@ use std::error::Error;
 use thermocline_budget::BudgetError;
 use thermocline_column_store::PageError;
 
-use crate::ValueType;
+use crate::{ProbeKind, ValueType};
 
 /// An error of a pipeline. The first group is found while a pipeline is made: what is not expressed here has to run elsewhere.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +36,22 @@ pub enum PipelineError {
         payload_count: usize,
     },
     /// Payload of a probe that gives none.
-    #[error("table {table}: a semi-probe gives no payload")]
-    SemiPayload {
+    #[error("table {table}: a probe of this kind ({}) gives no payload", kind.name())]
+    NoPayload {
         /// The table's name.
         table: String,
+        /// How it is probed.
+        kind: ProbeKind,
+    },
+    /// A key of more or fewer columns than the table's.
+    #[error("table {table}: the key has {found} columns, expected {expected}")]
+    KeyColumns {
+        /// The table's name.
+        table: String,
+        /// How many it could have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
     },
     /// A value of a type that this use of it does not have.
     #[error("{name} is of type {value_type}; expected {expected}")]
@@ -77,14 +89,6 @@ pub enum PipelineError {
         /// What it was given.
         found: String,
     },
-    /// A table whose rows carry payload has several rows for a key.
-    #[error("table {table} has several rows with the key {key}: a probe would multiply rows, which pipelines do not")]
-    DuplicateKey {
-        /// The table's name.
-        table: String,
-        /// One such key.
-        key: i64,
-    },
     /// The source does not give a page.
     #[error("row group {row_group}, column {column}: {source}")]
     Source {
@@ -118,7 +122,7 @@ pub enum PipelineError {
         expected: String,
     },
     /// Arithmetic whose result does not fit its type.
-    #[error("overflow: {left} {operator} {right} does not fit 128 bits")]
+    #[error("overflow: {left} {operator} {right} does not fit the type of the result")]
     Overflow {
         /// The left operand.
         left: i128,
@@ -126,6 +130,14 @@ pub enum PipelineError {
         operator: &'static str,
         /// The right operand.
         right: i128,
+    },
+    /// A division of integers by zero.
+    #[error("division by zero: {left} {operator} 0")]
+    DivisionByZero {
+        /// The left operand.
+        left: i128,
+        /// What was done.
+        operator: &'static str,
     },
     /// A decimal with more digits than its type allows, where it has to fit 64 bits.
     #[error("{name}: the decimal {value} (without its point) has more than 18 digits, which its type does not")]
@@ -141,6 +153,15 @@ pub enum PipelineError {
         /// Of what.
         what: String,
     },
+    /// A pipeline that builds a table was to give batches of rows.
+    #[error("table {table} is built as a whole and not given out in batches")]
+    TableInBatches {
+        /// The table's name.
+        table: String,
+    },
+    /// Whoever takes the rows of a pipeline does not go on.
+    #[error("the rows are not taken: {0}")]
+    Consumer(#[source] Box<dyn Error + Send + Sync>),
     /// There is no memory for what the pipeline keeps.
     #[error(transparent)]
     Memory(#[from] BudgetError),

@@ -107,18 +107,20 @@ mod hash;
 mod ir;
 mod kernels;
 mod membership;
+mod ordinal;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod reference;
 mod rowset;
 mod source;
 mod table;
+mod tuples;
 
-pub use cpu::{Outcome, RunOptions, RunReport, run};
+pub use cpu::{BatchConsumer, Outcome, RunOptions, RunReport, run, run_in_batches};
 pub use error::{PipelineError, Result};
 pub use ir::{
-    Aggregate, ColumnShape, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind, Sink, Slot, SlotInfo,
-    Step, TableShape, ValueType,
+    Aggregate, ColumnShape, Comparison, Condition, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind,
+    Sink, Slot, SlotInfo, Step, TableShape, ValueType,
 };
 pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};

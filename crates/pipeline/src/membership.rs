@@ -32,13 +32,22 @@ pub(crate) enum Membership {
 }
 
 impl Membership {
-    /// The whole numbers of a domain that 64 bits hold.
-    pub(crate) fn of_numbers(domain: &Domain) -> Self {
+    /// The ordinals of a domain's numbers that are less than them by `bias`, as far as 64 bits hold them.
+    pub(crate) fn of_numbers(domain: &Domain, bias: i128) -> Self {
         let clip = |(low, high): (i128, i128)| {
+            let (low, high) = (low.saturating_sub(bias), high.saturating_sub(bias));
             let (low, high) = (low.max(i64::MIN.into()), high.min(i64::MAX.into()));
             (low <= high).then_some((low as i64, high as i64))
         };
         Self::of_ranges(domain.intervals().iter().filter_map(|interval| clip(interval.numeric_key()?)).collect())
+    }
+
+    /// 0 and 1, as a domain has false and true.
+    pub(crate) fn of_booleans(domain: &Domain) -> Self {
+        match [false, true].map(|value| domain.contains_bool(value)) {
+            [false, false] => Self::Never,
+            [no, yes] => Self::Range(i64::from(!no), i64::from(yes)),
+        }
     }
 
     /// The codes of a sorted dictionary of `entry_count` texts that are in a domain. `code_of` finds a text's code, or else the
@@ -69,6 +78,15 @@ impl Membership {
             (start < end).then(|| (start as i64, end as i64 - 1))
         });
         Self::of_ranges(ranges.collect())
+    }
+
+    /// The places below `count` that a test finds.
+    pub(crate) fn of_places(count: usize, test: impl Fn(usize) -> bool) -> Self {
+        let mut bits = vec![0u64; count.div_ceil(64)];
+        for place in (0..count).filter(|place| test(*place)) {
+            bits[place / 64] |= 1 << (place % 64);
+        }
+        if bits.iter().all(|word| *word == 0) { Self::Never } else { Self::Set { base: 0, bits } }
     }
 
     /// Sorted ranges that do not overlap.
@@ -142,15 +160,15 @@ mod tests {
     fn a_set_contains_what_its_domain_does_however_it_is_kept() {
         let far = [i64::MIN.into(), -5, 70_000, i64::MAX.into(), i128::MAX];
         for domain in [Domain::none(), Domain::not_null(), ints(&[3]), ints(&[1, 5, 9, 100]), ints(&far)] {
-            let set = Membership::of_numbers(&domain);
+            let set = Membership::of_numbers(&domain, 0);
             for value in [i64::MIN, -6, -5, 0, 1, 2, 3, 5, 9, 63, 99, 100, 101, 70_000, i64::MAX] {
                 assert_eq!(set.contains(value), domain.contains_int(value.into()), "{value} in {set:?}");
                 assert!(set.may_meet(value, value) || !set.contains(value), "{value} in {set:?}");
                 assert!(!set.covers(value, value) || set.contains(value), "{value} in {set:?}");
             }
         }
-        assert!(matches!(Membership::of_numbers(&ints(&[1, 5, 9])), Membership::Set { .. }));
-        assert!(matches!(Membership::of_numbers(&ints(&far)), Membership::Ranges(_)));
+        assert!(matches!(Membership::of_numbers(&ints(&[1, 5, 9]), 0), Membership::Set { .. }));
+        assert!(matches!(Membership::of_numbers(&ints(&far), 0), Membership::Ranges(_)));
     }
 
     #[test]

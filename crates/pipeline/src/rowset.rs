@@ -1,17 +1,21 @@
 //! Rowsets: rows that left a pipeline, column by column, texts as codes.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::ir::ColumnShape;
+use crate::ir::{ColumnShape, ValueType};
+use crate::ordinal;
 
 /// A value by itself, for people and for comparisons.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone)]
 pub enum Value {
     /// No value.
     Null,
-    /// A whole number: also of dates and of decimals.
+    /// A whole number: also of dates and of decimals; of truth values 0 or 1.
     Integer(i128),
+    /// A floating-point number, by total order.
+    Float(f64),
     /// A text.
     Text(Arc<str>),
 }
@@ -21,16 +25,52 @@ impl fmt::Display for Value {
         match self {
             Self::Null => f.write_str("NULL"),
             Self::Integer(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
             Self::Text(text) => f.write_str(text),
         }
     }
 }
 
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let kind = |value: &Self| match value {
+            Self::Null => 0,
+            Self::Integer(_) => 1,
+            Self::Float(_) => 2,
+            Self::Text(_) => 3,
+        };
+        match (self, other) {
+            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
+            (Self::Float(left), Self::Float(right)) => left.total_cmp(right),
+            (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            _ => kind(self).cmp(&kind(other)),
+        }
+    }
+}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Value {}
+
 /// The values of a column. Where they are NULL they mean nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowsetValues {
-    /// Whole numbers of up to 64 bits.
+    /// Whole numbers that signed ones of 64 bits hold; truth values as 0 and 1.
     Integers(Vec<i64>),
+    /// Unsigned whole numbers of 64 bits.
+    Unsigned(Vec<u64>),
+    /// Floating-point numbers of both widths.
+    Floats(Vec<f64>),
     /// Whole numbers behind decimals.
     Wide(Vec<i128>),
     /// Texts.
@@ -42,12 +82,38 @@ pub enum RowsetValues {
     },
 }
 
+impl RowsetValues {
+    /// Values of a type, which is not a text, of their ordinals.
+    pub(crate) fn of_ordinals(value_type: ValueType, ordinals: Vec<i64>) -> Self {
+        match value_type {
+            ValueType::Decimal { .. } => Self::Wide(ordinals.into_iter().map(i128::from).collect()),
+            ValueType::Float32 | ValueType::Float64 => {
+                Self::Floats(ordinals.into_iter().map(ordinal::to_float).collect())
+            }
+            ValueType::UInt64 => Self::Unsigned(ordinals.into_iter().map(ordinal::to_unsigned).collect()),
+            _ => Self::Integers(ordinals),
+        }
+    }
+}
+
+impl Value {
+    /// A value of a type, which is not a text, of its ordinal.
+    pub(crate) fn of_ordinal(value_type: ValueType, ordinal: i64) -> Self {
+        match value_type {
+            ValueType::Float32 | ValueType::Float64 => Self::Float(ordinal::to_float(ordinal)),
+            ValueType::UInt64 => Self::Integer(ordinal::to_unsigned(ordinal).into()),
+            _ => Self::Integer(ordinal.into()),
+        }
+    }
+}
+
 /// A column of a rowset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowsetColumn {
     /// Name and type.
     pub shape: ColumnShape,
-    /// Its values: [`RowsetValues::Wide`] for all decimals, and for no other type.
+    /// Its values: [`RowsetValues::Wide`] for all decimals, [`RowsetValues::Unsigned`] for [`ValueType::UInt64`],
+    /// [`RowsetValues::Floats`] for floats of both widths, and each for no other type.
     pub values: RowsetValues,
     /// Which values are not NULL; `None` if all.
     pub valid: Option<Vec<bool>>,
@@ -64,6 +130,8 @@ impl RowsetColumn {
         }
         match &self.values {
             RowsetValues::Integers(values) => Value::Integer(values[row].into()),
+            RowsetValues::Unsigned(values) => Value::Integer(values[row].into()),
+            RowsetValues::Floats(values) => Value::Float(values[row]),
             RowsetValues::Wide(values) => Value::Integer(values[row]),
             RowsetValues::Texts { codes, dictionary } => Value::Text(Arc::clone(&dictionary[codes[row] as usize])),
         }
@@ -87,6 +155,8 @@ impl Rowset {
         let column = |column: &RowsetColumn| {
             let values = match &column.values {
                 RowsetValues::Integers(values) => values.len() * 8,
+                RowsetValues::Unsigned(values) => values.len() * 8,
+                RowsetValues::Floats(values) => values.len() * 8,
                 RowsetValues::Wide(values) => values.len() * 16,
                 RowsetValues::Texts { codes, dictionary } => {
                     codes.len() * 4 + dictionary.iter().map(|text| text.len() + TEXT_BYTES).sum::<usize>()

@@ -4,7 +4,7 @@
 //! A table is opened when a statement first names it, and again when its segments have changed; segments that are in
 //! both stay as they are, with what the pool holds of them. Footers of open segments are counted as query memory.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,8 +69,6 @@ pub(crate) struct OpenTable {
     /// What holds their pages, and is told of every scan.
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) tuner: Arc<Tuner>,
-    /// Columns that were seen to have a value in more than one row.
-    repeating: Mutex<BTreeSet<usize>>,
 }
 
 /// One segment, known to the pool.
@@ -90,16 +88,6 @@ impl OpenTable {
 
     pub(crate) fn row_count(&self) -> u64 {
         self.segments.iter().flat_map(|open| open.segment.row_groups()).map(|group| group.row_count() as u64).sum()
-    }
-
-    /// Whether a column is known to have a value in more than one row.
-    pub(crate) fn repeats(&self, column: usize) -> bool {
-        self.repeating.lock().contains(&column)
-    }
-
-    /// A column was seen to have a value in more than one row.
-    pub(crate) fn note_repeating(&self, column: usize) {
-        self.repeating.lock().insert(column);
     }
 
     pub(crate) fn row_group_count(&self) -> usize {
@@ -276,9 +264,7 @@ impl ColumnTables {
         }
         let schema = Arc::clone(schema);
         let (pool, tuner) = (Arc::clone(self.pages.pool()), Arc::clone(self.pages.tuner()));
-        let repeating = Mutex::default();
-        let opened =
-            Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner, repeating });
+        let opened = Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner });
         self.open.lock().insert(name.clone(), Arc::clone(&opened));
         Ok(opened)
     }

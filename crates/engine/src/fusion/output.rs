@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
     LargeStringBuilder, PrimitiveArray, RecordBatch, RecordBatchOptions, StringBuilder, StringViewBuilder, UInt8Array,
-    UInt16Array, UInt32Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
@@ -37,6 +37,11 @@ fn array(column: &RowsetColumn, data_type: &DataType) -> Result<ArrayRef> {
     let nulls = || column.valid.as_ref().map(|valid| NullBuffer::from(valid.as_slice()));
     match &column.values {
         RowsetValues::Integers(values) => integers(values, nulls(), data_type),
+        RowsetValues::Unsigned(values) => Ok(Arc::new(UInt64Array::new(values.clone().into(), nulls()))),
+        RowsetValues::Floats(values) => {
+            let doubles = Float64Array::new(values.clone().into(), nulls());
+            if *data_type == DataType::Float32 { Ok(cast(&doubles, data_type)?) } else { Ok(Arc::new(doubles)) }
+        }
         RowsetValues::Wide(values) => {
             let DataType::Decimal128(precision, scale) = data_type else {
                 return internal_err!("decimals cannot be given out as {data_type}");

@@ -71,7 +71,7 @@ impl Run {
     /// The groups that the last pipeline ends in, and their memory.
     ///
     /// # Errors
-    /// What pipelines meet. [`PipelineError::DuplicateKey`] is remembered: such a join is not fused again.
+    /// What pipelines meet.
     pub(super) fn answer(&self, cancelled: &AtomicBool) -> Result<(Rowset, Reservation), PipelineError> {
         let mut tables: HashMap<usize, Arc<BuiltTable>> = HashMap::new();
         for (number, (stage, scan)) in self.plan.stages.iter().zip(&self.scans).enumerate() {
@@ -96,10 +96,6 @@ impl Run {
             match outcome {
                 Outcome::Rows { rowset, reservation } => return Ok((rowset, reservation)),
                 Outcome::Table(table) => {
-                    if let (Some(column), Some(key)) = (stage.unique_key, table.duplicate_key()) {
-                        scan.table.note_repeating(column);
-                        return Err(PipelineError::DuplicateKey { table: table.shape().name.clone(), key });
-                    }
                     tables.insert(number, table);
                 }
             }

@@ -43,8 +43,6 @@ pub(super) struct Stage {
     pub(super) columns: Vec<usize>,
     /// For each table that it probes, the stage that builds it.
     pub(super) inputs: Vec<usize>,
-    /// The column that its table is found by, if it builds one whose rows are taken along.
-    pub(super) unique_key: Option<usize>,
 }
 
 /// A column of the answer.
@@ -288,18 +286,13 @@ impl Planner<'_> {
             aggregates.push(aggregate);
         }
         let Opened { builder, inputs, .. } = opened;
-        self.push(root, builder.aggregate(group_slots, aggregates)?, inputs, None);
+        self.push(root, builder.aggregate(group_slots, aggregates)?, inputs);
         Ok(outputs)
     }
 
     /// The pipeline that makes a table of a relation.
     fn build(&mut self, child: &Child) -> Result<Built, Refusal> {
         let relation = child.key.relation;
-        let table = &self.graph.relations[relation].table;
-        if child.kind == ProbeKind::Inner && table.repeats(child.key.column) {
-            let (name, key) = (self.graph.table_name(relation), table.schema.field(child.key.column).name());
-            return Err(Refusal::new(format!("{name} has several rows with the same {key}")));
-        }
         let below = self.below(relation);
         let payload: Vec<BaseColumn> = match child.kind {
             ProbeKind::Inner => self.taken.iter().copied().filter(|base| below.contains(&base.relation)).collect(),
@@ -311,8 +304,7 @@ impl Planner<'_> {
         let Opened { builder, inputs, .. } = opened;
         let pipeline = builder.build(self.graph.table_name(relation), key, slots)?;
         let shape = pipeline.table_shape().ok_or_else(|| Refusal::new("a pipeline that builds no table"))?;
-        let unique_key = (child.kind == ProbeKind::Inner).then_some(child.key.column);
-        let stage = self.push(relation, pipeline, inputs, unique_key);
+        let stage = self.push(relation, pipeline, inputs);
         Ok(Built { stage, shape, payload })
     }
 
@@ -349,7 +341,7 @@ impl Planner<'_> {
         below
     }
 
-    fn push(&mut self, relation: usize, pipeline: Pipeline, inputs: Vec<usize>, unique_key: Option<usize>) -> usize {
+    fn push(&mut self, relation: usize, pipeline: Pipeline, inputs: Vec<usize>) -> usize {
         let mut columns: Vec<usize> = pipeline
             .slots()
             .iter()
@@ -365,7 +357,6 @@ impl Planner<'_> {
             predicate: self.predicates[relation].clone(),
             columns,
             inputs,
-            unique_key,
         });
         self.stages.len() - 1
     }

@@ -1,19 +1,17 @@
 //! A scanned column's page, open: mini-blocks of it as words, and single values.
 //!
-//! **Owns**: which form a page's values have for kernels, unpacking into the smallest words that hold them, texts that are not
-//! in a dictionary made to be. **Does not own**: which values are looked at, what they are compared with.
+//! **Owns**: when a mini-block is unpacked. **Does not own**: how pages lie (`form`), which values are looked at, what they are
+//! compared with.
 //!
-//! **Invariants**: value `i` of a block is its base plus word `i`, modulo 2^64, whatever the page's encoding; of texts it is the
-//! code in a sorted dictionary. A mini-block is unpacked at most once while it is worked on.
+//! **Invariants**: the ordinal of value `i` of a block is its base plus word `i`, modulo 2^64, whatever the page's encoding; of texts
+//! it is the code in a sorted dictionary. A mini-block is unpacked at most once while it is worked on.
 //!
 //! **Concurrency**: a reader belongs to one thread.
 
-use std::collections::BTreeMap;
+use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, Page, Validity};
 
-use thermocline_column_store::{
-    Body, Dictionary, Frame, FramesOfReference, Integers, MINI_BLOCK_VALUES, Page, PageError, PhysicalType, Validity,
-};
-
+use super::form::{Form, Scratch, Unpacked};
+use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use crate::PipelineError;
 use crate::ir::ValueType;
@@ -27,77 +25,6 @@ const SPARSE_ROWS: usize = 48;
 pub(super) struct Block<'a> {
     pub(super) base: i64,
     pub(super) words: Words<'a>,
-}
-
-/// How values lie in the page.
-#[derive(Debug)]
-enum Form<'p> {
-    AllNull,
-    Constant(i128),
-    Frames(FramesOfReference<'p>),
-    /// Decoded to 64-bit patterns.
-    Integers(Integers<'p>),
-    /// Little-endian, of this many bytes, with a sign or not.
-    Plain {
-        bytes: &'p [u8],
-        width: usize,
-        signed: bool,
-    },
-    /// Decimals that 64 bits do not hold.
-    Wide(&'p [[u8; 16]]),
-    /// Codes of texts.
-    Codes(Vec<u32>),
-}
-
-/// The texts of a page, sorted.
-#[derive(Debug)]
-pub(super) enum PageTexts<'p> {
-    Dictionary(Dictionary<'p>),
-    /// Of a page without a dictionary.
-    Made(Vec<Vec<u8>>),
-}
-
-impl PageTexts<'_> {
-    pub(super) fn entry_count(&self) -> usize {
-        match self {
-            Self::Dictionary(dictionary) => dictionary.entry_count(),
-            Self::Made(texts) => texts.len(),
-        }
-    }
-
-    pub(super) fn entry(&self, code: usize) -> Option<&[u8]> {
-        match self {
-            Self::Dictionary(dictionary) => dictionary.entry(code),
-            Self::Made(texts) => texts.get(code).map(Vec::as_slice),
-        }
-    }
-
-    /// The code of a text, or else that of the first text behind it.
-    pub(super) fn code_of(&self, text: &[u8]) -> Result<usize, usize> {
-        match self {
-            Self::Dictionary(dictionary) => dictionary.code_of(text),
-            Self::Made(texts) => texts.binary_search_by(|entry| entry.as_slice().cmp(text)),
-        }
-    }
-}
-
-/// The words of the mini-block that is worked on.
-#[derive(Debug)]
-struct Scratch {
-    bytes: [u8; MINI_BLOCK_VALUES],
-    halves: [u16; MINI_BLOCK_VALUES],
-    words: [u32; MINI_BLOCK_VALUES],
-    longs: [u64; MINI_BLOCK_VALUES],
-}
-
-/// What of [`Scratch`] holds a mini-block.
-#[derive(Debug, Clone, Copy)]
-enum Unpacked {
-    Zeros,
-    U8,
-    U16,
-    U32,
-    U64,
 }
 
 /// A page and the mini-block of it that is worked on.
@@ -128,9 +55,9 @@ impl<'p> ColumnReader<'p> {
         if page.value_count() != row_count {
             return Err(place.mismatch(format!("{} values", page.value_count()), row_count.to_string()));
         }
-        let (form, texts) = form_of(&page).map_err(|source| place.page_error(source))?;
+        let (form, texts) = Form::of(&page).map_err(|source| place.page_error(source))?;
         let Some(form) = form else {
-            return Err(place.mismatch(format!("{:?} values", page.encoding()), "whole numbers or texts".to_owned()));
+            return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
         let scratch = Box::new(Scratch {
             bytes: [0; MINI_BLOCK_VALUES],
@@ -181,8 +108,8 @@ impl<'p> ColumnReader<'p> {
     pub(super) fn bounds(&self, index: usize) -> Option<(i64, i64)> {
         match &self.form {
             Form::Constant(value) => i64::try_from(*value).ok().map(|value| (value, value)),
-            Form::Frames(frames) => {
-                let frame = frames.frame(index)?;
+            Form::Frames { .. } => {
+                let frame = self.form.frame(index)?;
                 let base = frame.base as i64;
                 let limit = u64::MAX.checked_shr(64 - frame.differences.width()).unwrap_or(0);
                 Some((base, base.checked_add_unsigned(limit)?))
@@ -215,10 +142,7 @@ impl<'p> ColumnReader<'p> {
     /// The packed bits of a mini-block, if they are worth looking into one by one for so many rows.
     pub(super) fn packed(&self, index: usize, row_count: usize) -> Option<Frame<'p>> {
         let is_unpacked = self.current.is_some_and(|(current, ..)| current == index);
-        match &self.form {
-            Form::Frames(frames) if !is_unpacked && row_count <= SPARSE_ROWS => frames.frame(index),
-            _ => None,
-        }
+        if !is_unpacked && row_count <= SPARSE_ROWS { self.form.frame(index) } else { None }
     }
 
     /// Appends the values of some rows of a mini-block, which are not wide.
@@ -266,135 +190,5 @@ impl<'p> ColumnReader<'p> {
             }
         }
         Ok(())
-    }
-}
-
-/// The form of a page's values, `None` if it is none of these, and its texts.
-fn form_of<'p>(page: &Page<'p>) -> Result<(Option<Form<'p>>, Option<PageTexts<'p>>), PageError> {
-    let physical_type = page.physical_type();
-    let integers = |integers: &Integers<'p>| match integers {
-        Integers::FrameOfReference(frames) => Form::Frames(*frames),
-        other => Form::Integers(*other),
-    };
-    let signed = !matches!(physical_type, PhysicalType::UInt8 | PhysicalType::UInt16 | PhysicalType::UInt32);
-    Ok(match page.body() {
-        Body::AllNull => (Some(Form::AllNull), None),
-        Body::Constant(text) if physical_type == PhysicalType::Text => {
-            (Some(Form::Constant(0)), Some(PageTexts::Made(vec![text.to_vec()])))
-        }
-        Body::Constant(bytes) => (Some(Form::Constant(number(bytes, signed))), None),
-        Body::Plain(bytes) if physical_type == PhysicalType::Decimal128 => {
-            (Some(Form::Wide(bytes.as_chunks::<16>().0)), None)
-        }
-        Body::Plain(bytes) => {
-            let width = physical_type.width_bytes().unwrap_or(1);
-            (Some(Form::Plain { bytes, width, signed }), None)
-        }
-        Body::Integers(numbers) => (Some(integers(numbers)), None),
-        Body::Dictionary { dictionary, codes } => (Some(integers(codes)), Some(PageTexts::Dictionary(*dictionary))),
-        Body::Texts(texts) => {
-            let mut coding = TextCoding::default();
-            for index in 0..page.mini_block_count() {
-                texts.for_each(index, |text| {
-                    coding.push(text);
-                    Ok(())
-                })?;
-            }
-            coding.finish()
-        }
-        Body::Symbols(symbols) => {
-            let mut coding = TextCoding::default();
-            let mut decoded = Vec::new();
-            for index in 0..page.mini_block_count() {
-                symbols.encoded().for_each(index, |encoded| {
-                    decoded.clear();
-                    symbols.decode_text(encoded, &mut decoded)?;
-                    coding.push(&decoded);
-                    Ok(())
-                })?;
-            }
-            coding.finish()
-        }
-        _ => (None, None),
-    })
-}
-
-/// Texts on the way to codes.
-#[derive(Default)]
-struct TextCoding {
-    /// The number of each text, in the order of their first occurrence.
-    numbers: BTreeMap<Vec<u8>, u32>,
-    codes: Vec<u32>,
-}
-
-impl TextCoding {
-    fn push(&mut self, text: &[u8]) {
-        let next = self.numbers.len() as u32;
-        let number = match self.numbers.get(text) {
-            Some(number) => *number,
-            None => *self.numbers.entry(text.to_vec()).or_insert(next),
-        };
-        self.codes.push(number);
-    }
-
-    fn finish<'p>(mut self) -> (Option<Form<'p>>, Option<PageTexts<'p>>) {
-        let mut sorted = vec![0; self.numbers.len()];
-        for (place, number) in self.numbers.values().enumerate() {
-            sorted[*number as usize] = place as u32;
-        }
-        for code in &mut self.codes {
-            *code = sorted[*code as usize];
-        }
-        (Some(Form::Codes(self.codes)), Some(PageTexts::Made(self.numbers.into_keys().collect())))
-    }
-}
-
-/// The whole number that little-endian bytes are.
-fn number(bytes: &[u8], signed: bool) -> i128 {
-    let negative = signed && bytes.last().is_some_and(|last| last & 0x80 != 0);
-    let mut filled = [if negative { 0xff } else { 0 }; 16];
-    filled[..bytes.len()].copy_from_slice(bytes);
-    i128::from_le_bytes(filled)
-}
-
-impl Scratch {
-    /// Unpacks a mini-block; its base, and where its words are.
-    fn fill(&mut self, form: &Form<'_>, index: usize) -> Result<(i64, Unpacked), PageError> {
-        let start = index * MINI_BLOCK_VALUES;
-        Ok(match form {
-            Form::AllNull => (0, Unpacked::Zeros),
-            Form::Constant(value) => (*value as i64, Unpacked::Zeros),
-            Form::Frames(frames) => {
-                let Some(frame) = frames.frame(index) else { return Ok((0, Unpacked::Zeros)) };
-                let bits = frame.differences;
-                let unpacked = match bits.width() {
-                    0 => Unpacked::Zeros,
-                    1..=8 => bits.unpack(&mut self.bytes).map(|()| Unpacked::U8)?,
-                    9..=16 => bits.unpack(&mut self.halves).map(|()| Unpacked::U16)?,
-                    17..=32 => bits.unpack(&mut self.words).map(|()| Unpacked::U32)?,
-                    _ => bits.unpack(&mut self.longs).map(|()| Unpacked::U64)?,
-                };
-                (frame.base as i64, unpacked)
-            }
-            Form::Integers(integers) => {
-                integers.decode(index, &mut self.longs);
-                (0, Unpacked::U64)
-            }
-            Form::Plain { bytes, width, signed } => {
-                let block = bytes.get(start * width..).unwrap_or_default();
-                for (word, bytes) in self.longs.iter_mut().zip(block.chunks_exact(*width)) {
-                    *word = number(bytes, *signed) as u64;
-                }
-                (0, Unpacked::U64)
-            }
-            // Wide values are gathered alone; who asks for their words sees zeros.
-            Form::Wide(_) => (0, Unpacked::Zeros),
-            Form::Codes(codes) => {
-                let block = codes.get(start..).unwrap_or_default();
-                let count = block.len().min(MINI_BLOCK_VALUES);
-                self.words[..count].copy_from_slice(&block[..count]);
-                (0, Unpacked::U32)
-            }
-        })
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thermocline_budget::Account;
 
-use super::column::PageTexts;
 use super::memory::Memory;
+use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use crate::PipelineError;
 
@@ -24,6 +24,8 @@ pub(super) struct Interner {
 struct State {
     numbers: HashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
+    /// `texts` as they were given out last.
+    given: Arc<[Arc<str>]>,
     memory: Memory,
     size_bytes: usize,
 }
@@ -31,7 +33,7 @@ struct State {
 impl Interner {
     pub(super) fn new(account: &Account) -> Result<Self, PipelineError> {
         let memory = Memory::new(account, 0)?;
-        let state = State { numbers: HashMap::new(), texts: Vec::new(), memory, size_bytes: 0 };
+        let state = State { numbers: HashMap::new(), texts: Vec::new(), given: Arc::new([]), memory, size_bytes: 0 };
         Ok(Self { state: Mutex::new(state) })
     }
 
@@ -52,7 +54,11 @@ impl Interner {
 
     /// All texts by their numbers.
     pub(super) fn texts(&self) -> Arc<[Arc<str>]> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).texts.as_slice().into()
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.given.len() < state.texts.len() {
+            state.given = state.texts.as_slice().into();
+        }
+        Arc::clone(&state.given)
     }
 }
 

@@ -35,11 +35,12 @@ impl<'r> Keyed<'r> {
     pub(super) fn new(context: RunContext<'r>, slot: Slot, interner: Option<&'r Interner>, codes: bool) -> Self {
         let info = context.pipeline.slot(slot);
         let kind = match (info.origin, interner) {
-            (Origin::Payload { step, payload }, _) if codes || info.value_type == ValueType::Text => {
+            // Zeros with a sign and without have codes of their own, but make one group.
+            (Origin::Payload { step, payload }, _)
+                if codes && !info.value_type.is_float() || info.value_type == ValueType::Text =>
+            {
                 match context.payload_of(step, payload) {
-                    Some((table, _, column)) => {
-                        Kind::Payload { step, payload, distinct: table.column(column).distinct() }
-                    }
+                    Some((table, column)) => Kind::Payload { step, payload, distinct: table.column(column).distinct() },
                     None => Kind::Number,
                 }
             }

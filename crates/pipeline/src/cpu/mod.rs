@@ -1,9 +1,9 @@
 //! The backend for processors: a fused loop over the mini-blocks of encoded pages.
 //!
-//! **Owns**: running a pipeline on threads of its own. Of each mini-block the stages (`stage`: filters, probes, and the key ranges
-//! of probed tables) are worked through in the order that measurements say (`order`), each on the rows that the ones before
-//! have left, as bits or one by one depending on how many these are (`selection`); what is left goes to the sink (`groups`,
-//! `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a page that
+//! **Owns**: running a pipeline on threads of its own. Of each mini-block the stages (`stage`: filters, conditions, probes, and the
+//! key ranges of probed tables) are worked through in the order that measurements say (`order`), each on the rows that the ones before
+//! have left, as bits or one by one depending on how many these are (`selection`); what is left multiplies if a probe finds several
+//! rows for a key (`expansion`), and goes to the sink (`groups`, `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a page that
 //! no surviving row needs is not read (`view`).
 //!
 //! **Does not own**: pages, which a [`PageSource`] gives; tables, which are built before.
@@ -20,13 +20,17 @@
 //! **Paper**: pipelines are HetCache's (CIDR 2023), §6, on one device; the loop over vectors that stay in the first-level cache is
 //! MonetDB/X100's (CIDR 2005).
 
+mod batches;
 mod column;
+mod expansion;
+mod form;
 mod groups;
 mod interner;
 mod keyed;
 mod memory;
 mod numbers;
 mod order;
+mod page_texts;
 mod place;
 mod queue;
 mod rows;
@@ -35,6 +39,7 @@ mod stage;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
+mod texts;
 mod view;
 mod worker;
 
@@ -44,12 +49,15 @@ use std::sync::atomic::AtomicBool;
 use thermocline_budget::{Account, Reservation};
 use thermocline_hardware::Clock;
 
-use crate::ir::{Pipeline, ProbeKind, Sink, Slot, Step};
+use crate::ir::{Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
 use crate::{BuiltTable, PageSource, PipelineError, Result, Rowset};
+pub use batches::BatchConsumer;
+use batches::Batches;
 use keyed::Interners;
 use memory::Memory;
 use queue::RowGroupQueue;
+use texts::{Translations, payload_translations};
 use view::RunContext;
 use worker::{Collected, Shared, work};
 
@@ -98,7 +106,7 @@ pub struct RunReport {
 /// Runs a pipeline over all row groups of a source. `tables` are those of its probes ([`Pipeline::tables`]).
 ///
 /// # Errors
-/// [`PipelineError::Table`] and [`PipelineError::DuplicateKey`] for tables that it cannot probe; whatever the source's pages,
+/// [`PipelineError::Table`] for other tables than the pipeline was made for; whatever the source's pages,
 /// arithmetic and memory meet; [`PipelineError::Cancelled`].
 pub fn run(
     pipeline: &Pipeline,
@@ -106,8 +114,57 @@ pub fn run(
     tables: &[Arc<BuiltTable>],
     options: &RunOptions<'_>,
 ) -> Result<(Outcome, RunReport)> {
+    let (rowset, reservation, report) = collect(pipeline, source, tables, options, None)?;
+    let outcome = match pipeline.table_shape() {
+        Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
+        None => {
+            reservation.resize(rowset.size_bytes())?;
+            Outcome::Rows { rowset, reservation }
+        }
+    };
+    Ok((outcome, report))
+}
+
+/// Runs a pipeline as [`run`] does and gives its rows to `consumer` batch by batch, from all threads at once and in no order: at
+/// most `batch_bytes` and a mini-block's rows a batch and thread are in memory here. Groups are one batch, when all are done.
+///
+/// # Errors
+/// Those of [`run`]; [`PipelineError::Consumer`] with what the consumer says, which ends the run soon;
+/// [`PipelineError::TableInBatches`] for a pipeline that builds a table. Batches that were given out before stay so.
+pub fn run_in_batches(
+    pipeline: &Pipeline,
+    source: &dyn PageSource,
+    tables: &[Arc<BuiltTable>],
+    options: &RunOptions<'_>,
+    batch_bytes: usize,
+    consumer: &BatchConsumer<'_>,
+) -> Result<RunReport> {
+    if let Some(shape) = pipeline.table_shape() {
+        return Err(PipelineError::TableInBatches { table: shape.name });
+    }
+    let batches = Batches { limit_bytes: batch_bytes, consumer };
+    let (rowset, reservation, report) = collect(pipeline, source, tables, options, Some(batches))?;
+    // Rows were given out by their threads.
+    if rowset.row_count > 0 {
+        reservation.resize(rowset.size_bytes())?;
+        batches.consume(rowset, reservation)?;
+    }
+    Ok(report)
+}
+
+/// What all threads together keep of a run's rows or groups.
+fn collect(
+    pipeline: &Pipeline,
+    source: &dyn PageSource,
+    tables: &[Arc<BuiltTable>],
+    options: &RunOptions<'_>,
+    batches: Option<Batches<'_>>,
+) -> Result<(Rowset, Reservation, RunReport)> {
     check_tables(pipeline, tables)?;
-    let context = RunContext { pipeline, source, tables };
+    let no_translations = Translations::new();
+    let context = RunContext { pipeline, source, tables, translations: &no_translations };
+    let translations = payload_translations(pipeline, context);
+    let context = RunContext { translations: &translations, ..context };
     let (groups, taken) = sink_slots(pipeline);
     let interners = Interners::new(context, taken.into_iter(), options.account)?;
     let dimensions: Vec<_> = groups.iter().map(|slot| groups::dimension(context, *slot)).collect();
@@ -116,8 +173,15 @@ pub fn run(
     let thread_count = options.thread_count.clamp(1, source.row_group_count().max(1));
     let queue = RowGroupQueue::new(row_group_count, thread_count);
     let failed = AtomicBool::new(false);
-    let shared =
-        Shared { context, options, queue: &queue, interners: &interners, dimensions: &dimensions, failed: &failed };
+    let shared = Shared {
+        context,
+        options,
+        queue: &queue,
+        interners: &interners,
+        dimensions: &dimensions,
+        failed: &failed,
+        batches,
+    };
     let parts = work_on_threads(&shared, thread_count)?;
     let mut report = RunReport::default();
     let mut collected: Option<Collected<'_>> = None;
@@ -138,18 +202,10 @@ pub fn run(
     let texts = interners.texts();
     let (rowset, memory) = match collected {
         Some(Collected::Groups(groups)) => groups.finish(context, &texts)?,
-        Some(Collected::Rows(rows)) => rows.finish(context, &texts),
+        Some(Collected::Rows(mut rows)) => rows.finish(context, &texts, options.account)?,
         None => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
     };
-    let reservation = memory.into_reservation();
-    let outcome = match pipeline.table_shape() {
-        Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
-        None => {
-            reservation.resize(rowset.size_bytes())?;
-            Outcome::Rows { rowset, reservation }
-        }
-    };
-    Ok((outcome, report))
+    Ok((rowset, memory.into_reservation(), report))
 }
 
 /// What each thread has collected; of errors the first that is not the others' stopping.
@@ -187,13 +243,6 @@ fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
             return Err(PipelineError::Table { probe, expected: text(shape), found });
         }
     }
-    for step in pipeline.steps() {
-        if let Step::Probe { table, kind: ProbeKind::Inner, .. } = step
-            && let Some(key) = tables[*table].duplicate_key()
-        {
-            return Err(PipelineError::DuplicateKey { table: tables[*table].shape().name.clone(), key });
-        }
-    }
     Ok(())
 }
 
@@ -201,7 +250,7 @@ fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
 fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
     match pipeline.sink() {
         Sink::Aggregate { groups, .. } => (groups.clone(), groups.clone()),
-        Sink::Build { key, payload, .. } => (Vec::new(), [&[*key], payload.as_slice()].concat()),
+        Sink::Build { keys, payload, .. } => (Vec::new(), [keys.as_slice(), payload.as_slice()].concat()),
         Sink::Materialise { columns } => (Vec::new(), columns.clone()),
     }
 }

@@ -1,4 +1,4 @@
-//! Values of selected rows, as whole numbers one behind the other, and arithmetic on them.
+//! Values of selected rows, as ordinals one behind the other, and arithmetic on them.
 //!
 //! **Owns**: numbers of 64 or 128 bits, NULLs beside them, DataFusion's arithmetic. **Does not own**: where they come from.
 //!
@@ -7,8 +7,10 @@
 //!
 //! **Concurrency**: plain values.
 
-use crate::PipelineError;
+use std::ops::{Add, Div, Mul, Rem, Sub};
+
 use crate::ir::{Operator, ValueType};
+use crate::{PipelineError, ordinal};
 
 /// Whole numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,12 +52,23 @@ impl Numbers {
     }
 
     /// Integers of one type, wrapping around in it.
-    pub(super) fn integers(operator: Operator, value_type: ValueType, left: Self, right: Self) -> Self {
+    pub(super) fn integers(
+        operator: Operator,
+        value_type: ValueType,
+        left: Self,
+        right: Self,
+    ) -> Result<Self, PipelineError> {
         let valid = both_valid(left.valid, right.valid);
-        let (Lane::Narrow(mut left), Lane::Narrow(right)) = (left.lane, right.lane) else {
+        let (Lane::Narrow(mut left), Lane::Narrow(mut right)) = (left.lane, right.lane) else {
             // Integers have at most 64 bits, so that lanes of them are narrow.
-            return Self { lane: Lane::Narrow(Vec::new()), valid };
+            return Ok(Self { lane: Lane::Narrow(Vec::new()), valid });
         };
+        let is_biased = value_type == ValueType::UInt64;
+        let bias = |values: &mut [i64]| values.iter_mut().for_each(|value| *value ^= i64::MIN);
+        if is_biased {
+            bias(&mut left);
+            bias(&mut right);
+        }
         let each = |left: &mut [i64], apply: fn(i64, i64) -> i64| {
             for (left, right) in left.iter_mut().zip(&right) {
                 *left = value_type.wrap(apply(*left, *right));
@@ -65,8 +78,74 @@ impl Numbers {
             Operator::Add => each(&mut left, i64::wrapping_add),
             Operator::Subtract => each(&mut left, i64::wrapping_sub),
             Operator::Multiply => each(&mut left, i64::wrapping_mul),
+            Operator::Divide | Operator::Remainder => {
+                for (at, (left, right)) in left.iter_mut().zip(&right).enumerate() {
+                    if valid.as_ref().is_none_or(|valid: &Vec<bool>| valid[at]) {
+                        *left = divided(operator, value_type, *left, *right)?;
+                    }
+                }
+            }
+        }
+        if is_biased {
+            bias(&mut left);
+        }
+        Ok(Self { lane: Lane::Narrow(left), valid })
+    }
+
+    /// Floats of one type.
+    pub(super) fn floats(operator: Operator, value_type: ValueType, left: Self, right: Self) -> Self {
+        let valid = both_valid(left.valid, right.valid);
+        let (Lane::Narrow(mut left), Lane::Narrow(right)) = (left.lane, right.lane) else {
+            return Self { lane: Lane::Narrow(Vec::new()), valid };
+        };
+        let mut each = |apply: fn(f64, f64) -> f64, apply_single: fn(f32, f32) -> f32| {
+            for (left, right) in left.iter_mut().zip(&right) {
+                let (of_left, of_right) = (ordinal::to_float(*left), ordinal::to_float(*right));
+                let result = match value_type {
+                    ValueType::Float32 => apply_single(of_left as f32, of_right as f32).into(),
+                    _ => apply(of_left, of_right),
+                };
+                *left = ordinal::of_float(result);
+            }
+        };
+        match operator {
+            Operator::Add => each(f64::add, f32::add),
+            Operator::Subtract => each(f64::sub, f32::sub),
+            Operator::Multiply => each(f64::mul, f32::mul),
+            Operator::Divide => each(f64::div, f32::div),
+            Operator::Remainder => each(f64::rem, f32::rem),
         }
         Self { lane: Lane::Narrow(left), valid }
+    }
+
+    /// The same numbers, which are integers or floats, in another type.
+    pub(super) fn widened(self, from: ValueType, to: ValueType) -> Self {
+        let Self { lane, valid } = self;
+        let lane = match lane {
+            Lane::Narrow(values) if from == ValueType::UInt64 && to != from => {
+                let values = values.into_iter().map(ordinal::to_unsigned);
+                match to {
+                    ValueType::Float32 => Lane::Narrow(values.map(|value| single(value as f32)).collect()),
+                    ValueType::Float64 => Lane::Narrow(values.map(|value| ordinal::of_float(value as f64)).collect()),
+                    _ => Lane::Wide(values.map(i128::from).collect()),
+                }
+            }
+            Lane::Narrow(mut values) if from != to && !from.is_float() => {
+                match to {
+                    ValueType::Float32 => values.iter_mut().for_each(|value| *value = single(*value as f32)),
+                    ValueType::Float64 => {
+                        values.iter_mut().for_each(|value| *value = ordinal::of_float(*value as f64));
+                    }
+                    ValueType::UInt64 => {
+                        values.iter_mut().for_each(|value| *value = ordinal::of_unsigned(*value as u64));
+                    }
+                    _ => {}
+                }
+                Lane::Narrow(values)
+            }
+            lane => lane,
+        };
+        Self { lane, valid }
     }
 
     /// Decimals; each operand is multiplied by its factor first.
@@ -83,6 +162,8 @@ impl Numbers {
                 Operator::Add => narrow(left, left_factor, right, right_factor, i64::overflowing_add),
                 Operator::Subtract => narrow(left, left_factor, right, right_factor, i64::overflowing_sub),
                 Operator::Multiply => narrow(left, 1, right, 1, i64::overflowing_mul),
+                // Decimals are not divided.
+                Operator::Divide | Operator::Remainder => None,
             };
             if let Some(values) = narrow {
                 return Ok(Self { lane: Lane::Narrow(values), valid });
@@ -94,6 +175,7 @@ impl Numbers {
                 Operator::Add => left.checked_add(right),
                 Operator::Subtract => left.checked_sub(right),
                 Operator::Multiply => left.checked_mul(right),
+                Operator::Divide | Operator::Remainder => None,
             };
             let scaled = left.checked_mul(left_factor).zip(right.checked_mul(right_factor));
             *left = match scaled.and_then(|(left, right)| apply(left, right)) {
@@ -103,6 +185,28 @@ impl Numbers {
             };
         }
         Ok(Self { lane: Lane::Wide(left), valid })
+    }
+}
+
+/// The ordinal of a 32-bit float.
+fn single(value: f32) -> i64 {
+    ordinal::of_float(value.into())
+}
+
+/// An integer divided by another of its type, or what is left of it, as DataFusion's kernels do.
+fn divided(operator: Operator, value_type: ValueType, left: i64, right: i64) -> Result<i64, PipelineError> {
+    let whole = |value: i64| match value_type {
+        ValueType::UInt64 => i128::from(value as u64),
+        _ => value.into(),
+    };
+    let (left, right) = (whole(left), whole(right));
+    if right == 0 {
+        return Err(PipelineError::DivisionByZero { left, operator: operator.symbol() });
+    }
+    let result = if operator == Operator::Divide { left / right } else { left % right };
+    match value_type.range() {
+        Some((least, greatest)) if least <= result && result <= greatest => Ok(result as i64),
+        _ => Err(PipelineError::Overflow { left, operator: operator.symbol(), right }),
     }
 }
 
@@ -126,7 +230,8 @@ fn narrow(
     (!overflowed).then_some(values)
 }
 
-fn both_valid(left: Option<Vec<bool>>, right: Option<Vec<bool>>) -> Option<Vec<bool>> {
+/// Which values of two columns are both not NULL.
+pub(super) fn both_valid(left: Option<Vec<bool>>, right: Option<Vec<bool>>) -> Option<Vec<bool>> {
     match (left, right) {
         (Some(mut left), Some(right)) => {
             for (left, right) in left.iter_mut().zip(right) {

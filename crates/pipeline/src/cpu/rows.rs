@@ -1,6 +1,6 @@
 //! The materialising sink: rows as they are.
 //!
-//! **Concurrency**: a thread keeps rows of its own, laid together when all are done.
+//! **Concurrency**: a thread keeps rows of its own, laid together when all are done, or given out when there are enough.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl<'r> Rows<'r> {
 
     /// Takes in some rows of a mini-block.
     pub(super) fn take(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<()> {
-        let row_bytes: usize = self.columns.iter().map(|column| if column.is_decimal { 17 } else { 9 }).sum();
+        let row_bytes = self.row_bytes();
         // Vectors grow by doubling.
         self.memory.ensure(2 * (self.row_count + rows.len()) * row_bytes)?;
         for column in &mut self.columns {
@@ -91,9 +91,31 @@ impl<'r> Rows<'r> {
         self.memory.absorb(other.memory);
     }
 
-    /// The rows as a rowset, and the memory they take.
-    pub(super) fn finish(self, context: RunContext<'_>, texts: &[(Slot, Arc<[Arc<str>]>)]) -> (Rowset, Memory) {
-        let columns = self.columns.into_iter().zip(context.pipeline.output()).map(|(column, shape)| {
+    /// Bytes of the rows that are kept.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.row_count * self.row_bytes()
+    }
+
+    pub(super) fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.columns.iter().map(|column| if column.is_decimal { 17 } else { 9 }).sum()
+    }
+
+    /// The rows as a rowset, and the memory they take; none are left.
+    pub(super) fn finish(
+        &mut self,
+        context: RunContext<'_>,
+        texts: &[(Slot, Arc<[Arc<str>]>)],
+        account: &Account,
+    ) -> Result<(Rowset, Memory)> {
+        let memory = std::mem::replace(&mut self.memory, Memory::new(account, 0)?);
+        let row_count = std::mem::take(&mut self.row_count);
+        let columns = self.columns.iter_mut().zip(context.pipeline.output()).map(|(column, shape)| {
+            let (narrow, wide) = (std::mem::take(&mut column.narrow), std::mem::take(&mut column.wide));
+            let valid = std::mem::take(&mut column.valid);
             let slot = column.keyed.slot();
             let interned = texts.iter().find(|(of, _)| *of == slot).map(|(_, texts)| texts);
             let dictionary = match column.keyed.distinct() {
@@ -104,15 +126,16 @@ impl<'r> Rows<'r> {
                 Some(dictionary) => {
                     // NULL's code stands for no text.
                     let last = dictionary.len().saturating_sub(1) as u32;
-                    let codes = column.narrow.iter().map(|code| (*code as u32).min(last)).collect();
+                    let codes = narrow.iter().map(|code| (*code as u32).min(last)).collect();
                     RowsetValues::Texts { codes, dictionary: Arc::clone(dictionary) }
                 }
-                None if column.is_decimal => RowsetValues::Wide(column.wide),
-                None => RowsetValues::Integers(column.narrow),
+                None if column.is_decimal => RowsetValues::Wide(wide),
+                None => RowsetValues::of_ordinals(shape.value_type, narrow),
             };
-            let valid = (!column.valid.is_empty()).then_some(column.valid);
+            let valid = (!valid.is_empty()).then_some(valid);
             RowsetColumn { shape: shape.clone(), values, valid }
         });
-        (Rowset { columns: columns.collect(), row_count: self.row_count }, self.memory)
+        let columns = columns.collect();
+        Ok((Rowset { columns, row_count }, memory))
     }
 }

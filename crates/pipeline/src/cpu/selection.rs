@@ -35,6 +35,16 @@ impl Selection {
         Self::of(std::array::from_fn(|word| self.mask[word] & !mask[word]))
     }
 
+    /// The rows of this selection that are not in the other.
+    pub(super) fn without(&self, other: &Self) -> Self {
+        self.and_not(&other.mask)
+    }
+
+    /// A bit for each row.
+    pub(super) fn mask(&self) -> &Mask {
+        &self.mask
+    }
+
     /// The rows of both.
     pub(super) fn or(&self, other: &Self) -> Self {
         Self::of(std::array::from_fn(|word| self.mask[word] | other.mask[word]))

@@ -1,6 +1,7 @@
 //! A row group while it is worked on: its pages, opened when the first value of them is needed, and the values in slots.
 //!
-//! **Owns**: late materialisation (a page that no surviving row needs is not asked for), values of slots for selected rows.
+//! **Owns**: late materialisation (a page that no surviving row needs is not asked for), values of slots for selected rows, also
+//! of rows that have multiplied.
 //!
 //! **Does not own**: which rows are selected.
 //!
@@ -10,10 +11,14 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::column::ColumnReader;
-use super::numbers::{Lane, Numbers};
+use super::expansion::Multiplied;
+use super::numbers::{Lane, Numbers, both_valid};
 use super::place::PagePlace;
-use crate::ir::{Expression, Operator, Origin, Pipeline, Slot, Step, ValueType};
-use crate::table::Distinct;
+use super::selection::Selection;
+use super::texts::{Texts, Translations, translation};
+use crate::ir::{Expression, Operator, Origin, Pipeline, ProbeKind, Slot, Step, ValueType};
+use crate::ordinal::UNSIGNED_BIAS;
+use crate::table::{ABSENT, Distinct, KeyCoding, KeyColumn};
 use crate::{BuiltTable, PageSource, PinnedPage, PipelineError};
 
 /// What all views of a run share.
@@ -22,13 +27,20 @@ pub(super) struct RunContext<'r> {
     pub(super) pipeline: &'r Pipeline,
     pub(super) source: &'r dyn PageSource,
     pub(super) tables: &'r [Arc<BuiltTable>],
+    /// Of texts that are payload and keys.
+    pub(super) translations: &'r Translations,
 }
 
 impl<'r> RunContext<'r> {
-    /// The table of the probe that fills a payload slot, the slot of its key, and which payload it is.
-    pub(super) fn payload_of(&self, step: usize, payload: usize) -> Option<(&'r BuiltTable, Slot, usize)> {
+    /// The table of the probe that fills a payload slot, and which payload it is.
+    pub(super) fn payload_of(&self, step: usize, payload: usize) -> Option<(&'r BuiltTable, usize)> {
+        self.probe(step).map(|(table, ..)| (table, payload))
+    }
+
+    /// The table of a probe, the key that it is looked up by, and how.
+    fn probe(&self, step: usize) -> Option<(&'r BuiltTable, &'r [Slot], ProbeKind)> {
         match &self.pipeline.steps()[step] {
-            Step::Probe { table, key, .. } => Some((&self.tables[*table], *key, payload)),
+            Step::Probe { table, keys, kind, .. } => Some((&self.tables[*table], keys, *kind)),
             _ => None,
         }
     }
@@ -44,13 +56,18 @@ pub(super) struct View<'p> {
     /// By the numbers of slots.
     readers: Vec<Option<ColumnReader<'p>>>,
     pages_read: u64,
+    /// The digits of a key's texts by their codes: by the probe's step and the key's column.
+    translations: Translations,
+    /// The rows that values are asked of, if they are no longer the mini-block's.
+    multiplied: Option<Multiplied>,
 }
 
 impl<'p> View<'p> {
     /// `pins` has a place for each slot, all empty.
     pub(super) fn new(context: RunContext<'p>, row_group: usize, pins: &'p Pins) -> Self {
         let readers = pins.iter().map(|_| None).collect();
-        Self { context, row_group, pins, readers, pages_read: 0 }
+        let translations = Translations::default();
+        Self { context, row_group, pins, readers, pages_read: 0, translations, multiplied: None }
     }
 
     pub(super) fn row_group(&self) -> usize {
@@ -66,9 +83,54 @@ impl<'p> View<'p> {
         self.readers[slot.index()].is_some()
     }
 
+    /// Whether rows are those of an expansion.
+    pub(super) fn is_expanded(&self) -> bool {
+        self.multiplied.is_some()
+    }
+
+    /// The rows of an expansion.
+    pub(super) fn row_count(&self) -> usize {
+        self.multiplied.as_ref().map_or(0, Multiplied::count)
+    }
+
+    /// Drops the rows of an expansion that are not selected.
+    pub(super) fn retain(&mut self, selection: &Selection) {
+        if let Some(multiplied) = &mut self.multiplied
+            && selection.count() < multiplied.count()
+        {
+            multiplied.retain(selection);
+        }
+    }
+
+    /// Sets of which rows values are asked from now on; those before.
+    pub(super) fn expand(&mut self, multiplied: Option<Multiplied>) -> Option<Multiplied> {
+        std::mem::replace(&mut self.multiplied, multiplied)
+    }
+
+    /// Opens the page of a slot if it is a scanned column.
+    pub(super) fn open(&mut self, slot: Slot) -> Result<(), PipelineError> {
+        match self.context.pipeline.slot(slot).origin {
+            Origin::Column(column) => self.reader(slot, column).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A slot in this row group, for messages.
+    pub(super) fn place(&self, slot: Slot) -> PagePlace {
+        PagePlace { row_group: self.row_group, column: self.context.pipeline.slot(slot).name.clone() }
+    }
+
+    /// The texts that the codes of a slot stand for, whose page is open.
+    pub(super) fn texts(&self, slot: Slot) -> Texts<'_> {
+        match self.context.pipeline.slot(slot).origin {
+            Origin::Payload { step, payload } => Texts::of_payload(self.context, step, payload),
+            _ => Texts::Page(self.readers[slot.index()].as_ref().and_then(ColumnReader::texts)),
+        }
+    }
+
     /// The page of a scanned column.
     pub(super) fn reader(&mut self, slot: Slot, column: usize) -> Result<&mut ColumnReader<'p>, PipelineError> {
-        let Self { context, row_group, pins, readers, pages_read } = self;
+        let Self { context, row_group, pins, readers, pages_read, .. } = self;
         match &mut readers[slot.index()] {
             Some(reader) => Ok(reader),
             none => {
@@ -93,6 +155,8 @@ impl<'p> View<'p> {
         let context = self.context;
         match context.pipeline.slot(slot).origin {
             Origin::Column(column) => {
+                let mapped = self.multiplied.as_ref().map(|multiplied| multiplied.rows_of(rows));
+                let rows = mapped.as_deref().unwrap_or(rows);
                 let reader = self.reader(slot, column)?;
                 let valid = reader
                     .valid(block)
@@ -110,7 +174,7 @@ impl<'p> View<'p> {
             }
             Origin::Payload { step, payload } => {
                 let codes = self.payload_codes(step, payload, block, rows)?;
-                let Some((table, _, payload)) = context.payload_of(step, payload) else { return Ok(codes) };
+                let Some((table, payload)) = context.payload_of(step, payload) else { return Ok(codes) };
                 match (table.column(payload).distinct(), codes) {
                     (Distinct::Numbers(numbers), Numbers { lane: Lane::Narrow(mut values), valid }) => {
                         for value in &mut values {
@@ -129,6 +193,53 @@ impl<'p> View<'p> {
         }
     }
 
+    /// The codes that a probe's keys have in its table, for some rows. A key with a NULL in it is NULL.
+    pub(super) fn key_codes(&mut self, step: usize, block: usize, rows: &[u16]) -> Result<Numbers, PipelineError> {
+        let Some((table, keys, _)) = self.context.probe(step) else { return Ok(Numbers::repeated(0, rows.len())) };
+        if let (KeyCoding::Number, [key]) = (table.coding(), keys) {
+            return self.numbers(*key, block, rows);
+        }
+        let mut valid = None;
+        let mut digits = Vec::with_capacity(keys.len());
+        for (number, (key, column)) in keys.iter().zip(table.coding().columns()).enumerate() {
+            let values = self.numbers(*key, block, rows)?;
+            valid = both_valid(valid, values.valid);
+            let Lane::Narrow(mut values) = values.lane else { return Ok(Numbers::repeated(ABSENT.into(), rows.len())) };
+            match column {
+                KeyColumn::Numbers { .. } => {
+                    values.iter_mut().for_each(|value| *value = column.digit_of_number(*value));
+                }
+                KeyColumn::Texts(_) => {
+                    let translation = self.translation((step, number), *key, column)?;
+                    for value in &mut values {
+                        *value = translation.get(*value as usize).copied().unwrap_or(ABSENT);
+                    }
+                }
+            }
+            digits.push(values);
+        }
+        let mut codes = table.coding().codes(&digits, rows.len());
+        for (at, code) in codes.iter_mut().enumerate() {
+            if valid.as_ref().is_some_and(|valid| !valid[at]) {
+                *code = ABSENT;
+            }
+        }
+        Ok(Numbers { lane: Lane::Narrow(codes), valid })
+    }
+
+    /// The digits of a key column by the codes of a slot's texts.
+    fn translation(&mut self, of: (usize, usize), key: Slot, column: &KeyColumn) -> Result<&[i64], PipelineError> {
+        if let Some(digits) = self.context.translations.get(&of) {
+            return Ok(digits);
+        }
+        if !self.translations.contains_key(&of) {
+            self.open(key)?;
+            let digits = translation(&self.texts(key), column);
+            self.translations.insert(of, digits);
+        }
+        Ok(self.translations.get(&of).map_or(&[], Vec::as_slice))
+    }
+
     /// The codes that a payload column has for some rows, which have all passed the probe.
     pub(super) fn payload_codes(
         &mut self,
@@ -137,28 +248,31 @@ impl<'p> View<'p> {
         block: usize,
         rows: &[u16],
     ) -> Result<Numbers, PipelineError> {
-        let Some((table, key, payload)) = self.context.payload_of(step, payload) else {
-            return Ok(Numbers::repeated(0, rows.len()));
-        };
-        let mut keys = self.numbers(key, block, rows)?;
+        let Some((table, _, kind)) = self.context.probe(step) else { return Ok(Numbers::repeated(0, rows.len())) };
         let column = table.column(payload);
         let null = column.distinct().count() as i64;
-        let mut has_null = false;
-        if let Lane::Narrow(values) = &mut keys.lane {
-            for value in values {
-                *value = table.keys().row(*value).map_or(null, |row| column.code(row).into());
-                has_null |= *value == null;
+        let code = |row: Option<u32>| row.map_or(null, |row| column.code(row).into());
+        let multiplied = self.multiplied.as_ref().and_then(|multiplied| multiplied.found(step, rows));
+        let codes: Vec<i64> = if let Some(found) = multiplied.map(|found| found.map(code).collect()) {
+            found
+        } else {
+            let keys = self.key_codes(step, block, rows)?;
+            let Lane::Narrow(mut codes) = keys.lane else { return Ok(Numbers::repeated(null.into(), rows.len())) };
+            for found in &mut codes {
+                *found = code(table.keys().row(*found));
             }
-            keys.valid = match (&keys.lane, has_null) {
-                (Lane::Narrow(codes), true) => Some(codes.iter().map(|code| *code != null).collect()),
-                _ => None,
-            };
-        }
-        Ok(keys)
+            // Rows of other probes would not be left with a NULL for a key.
+            if let (ProbeKind::Outer, Some(valid)) = (kind, keys.valid) {
+                codes.iter_mut().zip(valid).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = null);
+            }
+            codes
+        };
+        let valid = codes.contains(&null).then(|| codes.iter().map(|code| *code != null).collect());
+        Ok(Numbers { lane: Lane::Narrow(codes), valid })
     }
 
     /// The values of an expression, and their type.
-    fn computed(
+    pub(super) fn computed(
         &mut self,
         expression: &Expression,
         block: usize,
@@ -169,8 +283,14 @@ impl<'p> View<'p> {
                 let value_type = self.context.pipeline.slot(*slot).value_type;
                 (value_type, self.numbers(*slot, block, rows)?)
             }
-            Expression::Literal { value, value_type } => (*value_type, Numbers::repeated(*value, rows.len())),
-            Expression::Widen { operand, to } => (*to, self.computed(operand, block, rows)?.1),
+            Expression::Literal { value, value_type } => {
+                let bias = if *value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
+                (*value_type, Numbers::repeated(*value - bias, rows.len()))
+            }
+            Expression::Widen { operand, to } => {
+                let (from, numbers) = self.computed(operand, block, rows)?;
+                (*to, numbers.widened(from, *to))
+            }
             Expression::Binary { operator, operands } => {
                 let (left_type, left) = self.computed(&operands.0, block, rows)?;
                 let (right_type, right) = self.computed(&operands.1, block, rows)?;
@@ -186,7 +306,8 @@ impl<'p> View<'p> {
                     ValueType::Decimal { .. } => {
                         Numbers::decimals(*operator, (left, factor(left_type)), (right, factor(right_type)))?
                     }
-                    _ => Numbers::integers(*operator, value_type, left, right),
+                    ValueType::Float32 | ValueType::Float64 => Numbers::floats(*operator, value_type, left, right),
+                    _ => Numbers::integers(*operator, value_type, left, right)?,
                 };
                 (value_type, numbers)
             }

@@ -1,5 +1,7 @@
 //! One thread's part of a run: row group after row group, mini-block after mini-block, through all stages into the sink.
 //!
+//! **Invariants**: rows that multiply do so piece by piece, each of which goes all the way to the sink before the next is made.
+//!
 //! **Concurrency**: workers share the queue, the interners and two flags.
 
 use std::ops::Range;
@@ -8,14 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use thermocline_budget::Account;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
+use super::batches::Batches;
+use super::expansion::Multiplied;
 use super::groups::{Dimension, Groups};
 use super::keyed::Interners;
 use super::memory::Memory;
+use super::numbers::Lane;
 use super::order::Order;
 use super::queue::RowGroupQueue;
 use super::rows::Rows;
 use super::selection::Selection;
-use super::stage::{Stage, stages};
+use super::stage::{Expansion, Stage, Stages};
 use super::view::{Pins, RunContext, View};
 use super::{RunOptions, RunReport};
 use crate::ir::{Origin, Sink, Slot};
@@ -39,6 +44,8 @@ pub(super) struct Shared<'r> {
     pub(super) queue: &'r RowGroupQueue,
     pub(super) interners: &'r Interners,
     pub(super) dimensions: &'r [Option<Dimension>],
+    /// Where rows go before all are done.
+    pub(super) batches: Option<Batches<'r>>,
     /// Set by the first thread that fails, so that the others stop.
     pub(super) failed: &'r AtomicBool,
 }
@@ -53,6 +60,7 @@ pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<
             worker.row_group(row_group as usize)?;
             context.source.done(row_group as usize, options.clock.monotonic_ns().saturating_sub(begun_ns));
         }
+        worker.give(|_, _| true)?;
         Ok((worker.collected, worker.report))
     });
     if worked.is_err() {
@@ -64,6 +72,7 @@ pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<
 struct Worker<'s, 'r> {
     shared: &'s Shared<'r>,
     stages: Vec<Stage<'r>>,
+    expansions: Vec<Expansion<'r>>,
     order: Order,
     collected: Collected<'r>,
     report: RunReport,
@@ -79,15 +88,15 @@ impl<'s, 'r> Worker<'s, 'r> {
         let Shared { context, interners, dimensions, .. } = *shared;
         let account: &Account = shared.options.account;
         let scratch = Memory::new(account, context.pipeline.slots().len() * SCRATCH_BYTES)?;
-        let stages = stages(context);
+        let Stages { first: stages, expansions, .. } = Stages::of(context);
         let order = Order::new(&stages);
         let collected = match context.pipeline.sink() {
             Sink::Aggregate { groups, aggregates } => {
                 let groups = Groups::new(context, (groups, aggregates), dimensions, interners, account)?;
                 Collected::Groups(Box::new(groups))
             }
-            Sink::Build { key, payload, .. } => {
-                let slots = [&[*key], payload.as_slice()].concat();
+            Sink::Build { keys, payload, .. } => {
+                let slots = [keys.as_slice(), payload.as_slice()].concat();
                 Collected::Rows(Rows::new(context, &slots, interners, account)?)
             }
             Sink::Materialise { columns } => Collected::Rows(Rows::new(context, columns, interners, account)?),
@@ -98,7 +107,8 @@ impl<'s, 'r> Worker<'s, 'r> {
         });
         let columns = columns.collect();
         let report = RunReport::default();
-        Ok(Self { shared, stages, order, collected, report, announced: 0..0, columns, _scratch: scratch })
+        let announced = 0..0;
+        Ok(Self { shared, stages, expansions, order, collected, report, announced, columns, _scratch: scratch })
     }
 
     /// Tells the source which pages will probably be asked for: of this row group, and of those behind it as far as it goes
@@ -161,10 +171,57 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
         let mut rows = [0; MINI_BLOCK_VALUES];
         let rows = selection.rows(&mut rows);
+        if self.expansions.is_empty() {
+            return self.take(view, block, rows);
+        }
+        view.expand(Some(Multiplied::of(rows)));
+        let expanded = self.expand(view, block, 0);
+        view.expand(None);
+        expanded
+    }
+
+    /// Multiplies the view's rows by all probes from number `level` on that do.
+    fn expand(&mut self, view: &mut View<'_>, block: usize, level: usize) -> Result<()> {
+        let Some(Expansion { step, table, is_outer, .. }) = self.expansions.get(level).cloned() else {
+            let places = Selection::all(view.row_count());
+            return self.take(view, block, places.rows(&mut [0; MINI_BLOCK_VALUES]));
+        };
+        let mut places = [0; MINI_BLOCK_VALUES];
+        let codes = view.key_codes(step, block, Selection::all(view.row_count()).rows(&mut places))?;
+        let Some(before) = view.expand(None) else { return Ok(()) };
+        let finds = |place: usize| match &codes.lane {
+            Lane::Narrow(keys) if codes.is_valid(place) => table.rows(keys[place]),
+            _ => 0..0,
+        };
+        before.multiply(step, is_outer, finds, |piece| {
+            view.expand(Some(piece));
+            let mut selection = Selection::all(view.row_count());
+            let (context, instructions) = (self.shared.context, self.shared.options.instructions);
+            for stage in &mut self.expansions[level].stages {
+                selection = stage.apply(view, context, block, &selection, instructions)?;
+            }
+            view.retain(&selection);
+            if selection.count() == 0 { Ok(()) } else { self.expand(view, block, level + 1) }
+        })?;
+        view.expand(Some(before));
+        Ok(())
+    }
+
+    /// Gives the rows at some places of the view to the sink.
+    fn take(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<()> {
         self.report.rows_kept += rows.len() as u64;
         match &mut self.collected {
-            Collected::Groups(groups) => groups.take(view, context, block, rows),
+            Collected::Groups(groups) => groups.take(view, self.shared.context, block, rows),
             Collected::Rows(kept) => kept.take(view, block, rows),
+        }?;
+        self.give(Batches::is_full)
+    }
+
+    /// Gives out the rows so far, if rows are given out in batches and these are enough for one.
+    fn give(&mut self, is_enough: impl Fn(&Batches<'r>, &Rows<'r>) -> bool) -> Result<()> {
+        match (&mut self.collected, &self.shared.batches) {
+            (Collected::Rows(rows), Some(batches)) if is_enough(batches, rows) => batches.give(rows, self.shared),
+            _ => Ok(()),
         }
     }
 
@@ -177,7 +234,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
         let all = Selection::all(row_count);
         for (number, stage) in self.stages.iter_mut().enumerate() {
-            if stage.needs.is_empty() && view.is_open(stage.slot) {
+            if stage.needs.is_empty() && stage.is_open(view) {
                 let start_ns = clock.monotonic_ns();
                 let kept = stage.apply(view, context, block, &all, self.shared.options.instructions)?;
                 let ns = clock.monotonic_ns().saturating_sub(start_ns);

@@ -1,11 +1,12 @@
 //! Making a pipeline step by step, each checked as it is added.
 
-use thermocline_predicate::{Domain, ScalarKind};
+use thermocline_predicate::Domain;
 
+use super::condition::check_domain;
 use super::value_type::MAX_PRECISION;
 use super::{
-    Aggregate, ColumnShape, Expression, Origin, Pipeline, ProbeKind, Sink, Slot, SlotInfo, Step, TableShape, ValueType,
-    slot_info,
+    Aggregate, ColumnShape, Condition, Expression, Origin, Pipeline, ProbeKind, Sink, Slot, SlotInfo, Step, TableShape,
+    ValueType, slot_info,
 };
 use crate::PipelineError;
 
@@ -13,6 +14,9 @@ use crate::PipelineError;
 const MAX_SLOTS: usize = 1 << 16;
 /// Digits that a sum of decimals has more than its values, as in DataFusion.
 const SUM_DIGITS: u8 = 10;
+
+/// What columns of keys are.
+const KEY_TYPES: &str = "an integer, a date, a timestamp or a text as key";
 
 /// A pipeline that is being made. Errors leave it as it was.
 #[derive(Debug, Clone, Default)]
@@ -53,45 +57,63 @@ impl PipelineBuilder {
     /// # Errors
     /// [`PipelineError::Domain`] if the domain's bounds are of another kind than the slot's values.
     pub fn filter(&mut self, slot: Slot, domain: Domain) -> Result<(), PipelineError> {
-        let info = slot_info(&self.slots, slot)?;
-        let expected = if info.value_type == ValueType::Text { ScalarKind::Utf8 } else { ScalarKind::Int };
-        if let Some(found) = domain.kind()
-            && found != expected
-        {
-            return Err(PipelineError::Domain {
-                name: info.name.clone(),
-                value_type: info.value_type,
-                found: found.to_string(),
-            });
-        }
+        check_domain(slot_info(&self.slots, slot)?, &domain)?;
         self.steps.push(Step::Filter { slot, domain });
         Ok(())
     }
 
-    /// Looks `key` up in a table, keeps the rows that are found and takes the payload columns with the numbers `payload` along,
-    /// in whose order the new slots are.
+    /// Keeps the rows of which a condition is true. What it is a conjunction of becomes steps of their own, so that a set of one
+    /// slot's values is as fast here as with [`PipelineBuilder::filter`].
     ///
     /// # Errors
-    /// Keys that are not whole numbers of up to 64 bits, payload that the table does not have or that a semi-join does not give.
+    /// [`PipelineError::Domain`] and [`PipelineError::Expression`] for what cannot be compared.
+    pub fn condition(&mut self, condition: Condition) -> Result<(), PipelineError> {
+        condition.check(&self.slots)?;
+        self.add_condition(condition);
+        Ok(())
+    }
+
+    fn add_condition(&mut self, condition: Condition) {
+        match condition {
+            Condition::All(parts) => parts.into_iter().for_each(|part| self.add_condition(part)),
+            Condition::In { slot, domain } => self.steps.push(Step::Filter { slot, domain }),
+            Condition::IsNull(slot) => self.steps.push(Step::Filter { slot, domain: Domain::null() }),
+            condition => self.steps.push(Step::Condition { condition }),
+        }
+    }
+
+    /// Looks a key (one slot or several) up in a table, keeps the rows that `kind` says and takes the payload columns with the
+    /// numbers `payload` along, in whose order the new slots are.
+    ///
+    /// # Errors
+    /// Keys of other types or numbers than the table's, payload that the table does not have or that the kind of probe does not
+    /// give.
     pub fn probe(
         &mut self,
         table: &TableShape,
-        key: Slot,
+        key: impl AsRef<[Slot]>,
         kind: ProbeKind,
         payload: &[usize],
     ) -> Result<Vec<Slot>, PipelineError> {
-        let info = slot_info(&self.slots, key)?;
-        for key_type in [info.value_type, table.key_type] {
-            if !key_type.is_key() {
-                return Err(type_error(info.name.clone(), key_type, "an integer, a date or a timestamp as key"));
+        let keys = key.as_ref();
+        let most = if kind == ProbeKind::NullAwareAnti { 1 } else { usize::MAX };
+        if keys.len() != table.key_types.len() || keys.is_empty() || keys.len() > most {
+            let (expected, found) = (table.key_types.len().min(most), keys.len());
+            return Err(PipelineError::KeyColumns { table: table.name.clone(), expected, found });
+        }
+        for (key, table_type) in keys.iter().zip(&table.key_types) {
+            let info = slot_info(&self.slots, *key)?;
+            for key_type in [info.value_type, *table_type] {
+                if !key_type.is_key() {
+                    return Err(type_error(info.name.clone(), key_type, KEY_TYPES));
+                }
+            }
+            if !info.value_type.matches_key(*table_type) {
+                return Err(type_error(info.name.clone(), info.value_type, "the type of the table's key"));
             }
         }
-        let mixes = |date: ValueType| (info.value_type == date) != (table.key_type == date);
-        if mixes(ValueType::Date) || mixes(ValueType::Timestamp) {
-            return Err(type_error(info.name.clone(), info.value_type, "the type of the table's key"));
-        }
-        if kind == ProbeKind::Semi && !payload.is_empty() {
-            return Err(PipelineError::SemiPayload { table: table.name.clone() });
+        if !kind.gives_payload() && !payload.is_empty() {
+            return Err(PipelineError::NoPayload { table: table.name.clone(), kind });
         }
         let step = self.steps.len();
         let mut added = Vec::new();
@@ -102,11 +124,12 @@ impl PipelineBuilder {
                 payload_count: table.payload.len(),
             })?;
             let ColumnShape { name, value_type, nullable } = column.clone();
+            let nullable = nullable || kind == ProbeKind::Outer;
             added.push(SlotInfo { name, value_type, nullable, origin: Origin::Payload { step, payload: number } });
         }
         self.expect_room(added.len())?;
         let payload = added.into_iter().map(|info| self.add_slot(info)).collect::<Result<Vec<_>, _>>()?;
-        self.steps.push(Step::Probe { table: self.tables.len(), key, kind, payload: payload.clone() });
+        self.steps.push(Step::Probe { table: self.tables.len(), keys: keys.to_vec(), kind, payload: payload.clone() });
         self.tables.push(table.clone());
         Ok(payload)
     }
@@ -127,7 +150,7 @@ impl PipelineBuilder {
     /// Ends in groups.
     ///
     /// # Errors
-    /// Groups by decimals of more than 18 digits; aggregates of types that have none (texts are only counted).
+    /// Groups by decimals of more than 18 digits; sums of types that have none.
     pub fn aggregate(self, groups: Vec<Slot>, aggregates: Vec<Aggregate>) -> Result<Pipeline, PipelineError> {
         let mut output = Vec::new();
         for slot in &groups {
@@ -143,16 +166,28 @@ impl PipelineBuilder {
         Ok(self.finish(Sink::Aggregate { groups, aggregates }, output))
     }
 
-    /// Ends in a table.
+    /// Ends in a table, found by a key of one slot or several.
     ///
     /// # Errors
-    /// A key that is not a whole number of up to 64 bits; payload of more than 18 digits.
-    pub fn build(self, name: impl Into<String>, key: Slot, payload: Vec<Slot>) -> Result<Pipeline, PipelineError> {
-        let shape = self.column_shape(key)?;
-        if !shape.value_type.is_key() {
-            return Err(type_error(shape.name, shape.value_type, "an integer, a date or a timestamp as key"));
+    /// A key of no columns, or of one that is no whole number of up to 64 bits and no text; payload of more than 18 digits.
+    pub fn build(
+        self,
+        name: impl Into<String>,
+        key: impl AsRef<[Slot]>,
+        payload: Vec<Slot>,
+    ) -> Result<Pipeline, PipelineError> {
+        let (name, keys) = (name.into(), key.as_ref().to_vec());
+        if keys.is_empty() {
+            return Err(PipelineError::KeyColumns { table: name, expected: 1, found: 0 });
         }
-        let mut output = vec![shape];
+        let mut output = Vec::new();
+        for key in &keys {
+            let shape = self.column_shape(*key)?;
+            if !shape.value_type.is_key() {
+                return Err(type_error(shape.name, shape.value_type, KEY_TYPES));
+            }
+            output.push(shape);
+        }
         for slot in &payload {
             let shape = self.column_shape(*slot)?;
             if !shape.value_type.fits_group_key() {
@@ -160,7 +195,7 @@ impl PipelineBuilder {
             }
             output.push(shape);
         }
-        Ok(self.finish(Sink::Build { name: name.into(), key, payload }, output))
+        Ok(self.finish(Sink::Build { name, keys, payload }, output))
     }
 
     /// Ends in rows.
@@ -206,6 +241,8 @@ impl PipelineBuilder {
                 return Ok(ColumnShape { name, value_type: ValueType::Int64, nullable: false });
             }
             (Aggregate::Sum(_), integer) if integer.is_signed_integer() => ValueType::Int64,
+            (Aggregate::Sum(_), integer) if integer.is_unsigned_integer() => ValueType::UInt64,
+            (Aggregate::Sum(_), float) if float.is_float() => ValueType::Float64,
             (Aggregate::Sum(_), ValueType::Decimal { precision, scale }) => {
                 ValueType::Decimal { precision: (precision + SUM_DIGITS).min(MAX_PRECISION), scale }
             }
@@ -215,11 +252,10 @@ impl PipelineBuilder {
             (Aggregate::WideSum(_), ValueType::Decimal { scale, .. }) => {
                 ValueType::Decimal { precision: MAX_PRECISION, scale }
             }
-            (Aggregate::Minimum(_) | Aggregate::Maximum(_), other) if other != ValueType::Text => other,
+            (Aggregate::Minimum(_) | Aggregate::Maximum(_), other) => other,
             (Aggregate::Sum(_) | Aggregate::WideSum(_), other) => {
-                return Err(type_error(of.name, other, "a signed integer or a decimal to sum up"));
+                return Err(type_error(of.name, other, "an integer, a decimal or a float to sum up"));
             }
-            (_, other) => return Err(type_error(of.name, other, "whole numbers to find the least or greatest of")),
         };
         Ok(ColumnShape { name, value_type, nullable: true })
     }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Aggregate, Expression, Origin, Pipeline, ProbeKind, Sink, Slot, Step};
+use crate::ordinal;
+
+use super::{Aggregate, Condition, Expression, Origin, Pipeline, Sink, Slot, Step};
 
 impl fmt::Display for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -17,12 +19,11 @@ impl fmt::Display for Pipeline {
         for step in &self.steps {
             match step {
                 Step::Filter { slot, domain } => writeln!(f, "filter {}", domain.display(&self.name(*slot)))?,
-                Step::Probe { table, key, kind, payload } => {
-                    let kind = match kind {
-                        ProbeKind::Inner => "probe",
-                        ProbeKind::Semi => "semi-probe",
-                    };
-                    write!(f, "{kind} {} with {}", self.tables[*table].name, self.name(*key))?;
+                Step::Condition { condition } => {
+                    writeln!(f, "filter {}", ShownCondition { pipeline: self, condition })?
+                }
+                Step::Probe { table, keys, kind, payload } => {
+                    write!(f, "{} {} with {}", kind.name(), self.tables[*table].name, self.names(keys))?;
                     if !payload.is_empty() {
                         write!(f, " for {}", self.names(payload))?;
                     }
@@ -39,8 +40,8 @@ impl fmt::Display for Pipeline {
                 write!(f, "aggregate {}", shown.join(", "))?;
                 if groups.is_empty() { Ok(()) } else { write!(f, " by {}", self.names(groups)) }
             }
-            Sink::Build { name, key, payload } => {
-                write!(f, "build {name} by {}", self.name(*key))?;
+            Sink::Build { name, keys, payload } => {
+                write!(f, "build {name} by {}", self.names(keys))?;
                 if payload.is_empty() { Ok(()) } else { write!(f, " with {}", self.names(payload)) }
             }
             Sink::Materialise { columns } => write!(f, "materialise {}", self.names(columns)),
@@ -73,11 +74,41 @@ impl fmt::Display for Shown<'_> {
         let shown = |expression| Shown { pipeline: self.pipeline, expression };
         match self.expression {
             Expression::Slot(slot) => f.write_str(self.pipeline.name(*slot)),
+            Expression::Literal { value, value_type } if value_type.is_float() => {
+                write!(f, "{value_type} {:?}", ordinal::to_float(*value as i64))
+            }
             Expression::Literal { value, value_type } => write!(f, "{value_type} {value}"),
             Expression::Binary { operator, operands } => {
                 write!(f, "({} {} {})", shown(&operands.0), operator.symbol(), shown(&operands.1))
             }
             Expression::Widen { operand, to } => write!(f, "{to}({})", shown(operand)),
+        }
+    }
+}
+
+struct ShownCondition<'a> {
+    pipeline: &'a Pipeline,
+    condition: &'a Condition,
+}
+
+impl fmt::Display for ShownCondition<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pipeline = self.pipeline;
+        let joined = |parts: &[Condition], word: &str| {
+            let shown = |condition| ShownCondition { pipeline, condition }.to_string();
+            let parts: Vec<String> = parts.iter().map(shown).collect();
+            format!("({})", parts.join(word))
+        };
+        match self.condition {
+            Condition::In { slot, domain } => write!(f, "{}", domain.display(&pipeline.name(*slot))),
+            Condition::IsNull(slot) => write!(f, "{} IS NULL", pipeline.name(*slot)),
+            Condition::Compare { comparison, operands } => {
+                let shown = |expression| Shown { pipeline, expression };
+                write!(f, "{} {} {}", shown(&operands.0), comparison.symbol(), shown(&operands.1))
+            }
+            Condition::All(parts) => f.write_str(&joined(parts, " AND ")),
+            Condition::Any(parts) => f.write_str(&joined(parts, " OR ")),
+            Condition::Not(part) => write!(f, "NOT ({})", ShownCondition { pipeline, condition: part }),
         }
     }
 }

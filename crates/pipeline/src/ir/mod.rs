@@ -8,14 +8,15 @@
 //! **Invariants**
 //! - A [`Pipeline`] that exists is valid: each slot is filled before it is used, types are ones that every backend computes with,
 //!   what cannot be expressed was refused by [`PipelineBuilder`] with the reason.
-//! - Rows are only ever dropped, never multiplied: a probe that yields payload finds at most one row of its table.
+//! - A row meets each step in order; a probe for payload yields it once for each row of its table that it finds.
 //!
 //! **Concurrency**: plain values.
 //!
-//! **NULLs.** A filter keeps a NULL if its domain admits NULL; a NULL key finds nothing; arithmetic with NULL gives NULL;
-//! aggregates pass over NULLs and are NULL (counts 0) without values; NULLs of a grouping column make a group.
+//! **NULLs.** A filter keeps a NULL if its domain admits NULL, a condition in three-valued logic if it is true; a key with a
+//! NULL in it finds nothing; arithmetic with NULL gives NULL; aggregates pass over NULLs and are NULL (counts 0) without values; NULLs of a grouping column make a group.
 
 mod builder;
+mod condition;
 mod display;
 mod expression;
 #[cfg(test)]
@@ -24,6 +25,8 @@ mod tests;
 mod value_type;
 
 pub use builder::PipelineBuilder;
+pub(crate) use condition::text_slot;
+pub use condition::{Comparison, Condition};
 pub use expression::{Expression, Operator};
 pub use value_type::ValueType;
 
@@ -34,6 +37,13 @@ use crate::PipelineError;
 /// A value of each row: of a scanned column, of a probed table's payload, or computed. Slots are numbered as they are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(u32);
+
+/// One slot as a key of one column.
+impl AsRef<[Slot]> for Slot {
+    fn as_ref(&self) -> &[Slot] {
+        std::slice::from_ref(self)
+    }
+}
 
 impl Slot {
     /// Its number.
@@ -95,8 +105,8 @@ pub struct ColumnShape {
 pub struct TableShape {
     /// Its name, for people.
     pub name: String,
-    /// The type of its key.
-    pub key_type: ValueType,
+    /// The types of its key's columns, most often of one.
+    pub key_types: Vec<ValueType>,
     /// What its rows carry.
     pub payload: Vec<ColumnShape>,
 }
@@ -104,10 +114,35 @@ pub struct TableShape {
 /// Which rows a probe keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProbeKind {
-    /// Those whose key is in the table, with the payload of the table's row. The table's keys must be unique.
+    /// Those whose key is in the table, with the payload of the table's row: once for each row that has the key.
     Inner,
-    /// Those whose key is in the table, without payload; the table's keys may repeat.
+    /// Those whose key is in the table, once, without payload.
     Semi,
+    /// Those whose key is not in the table, also for a NULL in it: `NOT EXISTS`.
+    Anti,
+    /// Those whose key is certainly not in the table: `NOT IN`. All if the table is empty; else none if a key of the table had a
+    /// NULL, and none that has a NULL itself. Only for keys of one column.
+    NullAwareAnti,
+    /// All, as [`ProbeKind::Inner`] those whose key is in the table, the others once, with NULLs for payload.
+    Outer,
+}
+
+impl ProbeKind {
+    /// Whether it gives payload.
+    pub fn gives_payload(self) -> bool {
+        matches!(self, Self::Inner | Self::Outer)
+    }
+
+    /// As pipelines are shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inner => "probe",
+            Self::Semi => "semi-probe",
+            Self::Anti => "anti-probe",
+            Self::NullAwareAnti => "null-aware anti-probe",
+            Self::Outer => "outer probe",
+        }
+    }
 }
 
 /// One thing that happens to each row.
@@ -120,12 +155,17 @@ pub enum Step {
         /// The set.
         domain: Domain,
     },
+    /// Keeps the rows of which a condition is true.
+    Condition {
+        /// The condition.
+        condition: Condition,
+    },
     /// Looks a key up in a built table.
     Probe {
         /// Which of the pipeline's tables ([`Pipeline::tables`]).
         table: usize,
-        /// The key.
-        key: Slot,
+        /// The columns of the key.
+        keys: Vec<Slot>,
         /// Which rows are kept.
         kind: ProbeKind,
         /// A slot for each payload column that is taken along.
@@ -148,12 +188,12 @@ pub enum Aggregate {
     CountRows,
     /// The number of values that are not NULL, 64 bits.
     Count(Slot),
-    /// `SUM`: of signed integers 64 bits, which it wraps around in as DataFusion's does; of a decimal one of ten digits more,
-    /// modulo 2^128 likewise.
+    /// `SUM`: of integers 64 bits, with a sign if they have one, which it wraps around in as DataFusion's does; of a decimal one of ten
+    /// digits more, modulo 2^128 likewise; of floats 64 bits, in the order in which threads come to rows.
     Sum(Slot),
     /// The sum as a decimal of 38 digits: of integers it cannot overflow. With a count it makes an average.
     WideSum(Slot),
-    /// The least value that is not NULL.
+    /// The least value that is not NULL; of floats by total order, in which NaNs are the ends.
     Minimum(Slot),
     /// The greatest value that is not NULL.
     Maximum(Slot),
@@ -191,12 +231,13 @@ pub enum Sink {
         /// What is computed of each.
         aggregates: Vec<Aggregate>,
     },
-    /// In a table that other pipelines probe. Rows whose key is NULL are left out: nothing finds them.
+    /// In a table that other pipelines probe. Rows with a NULL in their key are left out, and remembered to have been there:
+    /// nothing finds them.
     Build {
         /// The table's name, for people.
         name: String,
-        /// What it is found by.
-        key: Slot,
+        /// What its rows are found by.
+        keys: Vec<Slot>,
         /// What its rows carry.
         payload: Vec<Slot>,
     },
@@ -250,9 +291,10 @@ impl Pipeline {
 
     /// The table that it builds, if it builds one.
     pub fn table_shape(&self) -> Option<TableShape> {
-        let Sink::Build { name, .. } = &self.sink else { return None };
-        let (key, payload) = self.output.split_first()?;
-        Some(TableShape { name: name.clone(), key_type: key.value_type, payload: payload.to_vec() })
+        let Sink::Build { name, keys, .. } = &self.sink else { return None };
+        let (keys, payload) = self.output.split_at(keys.len());
+        let key_types = keys.iter().map(|key| key.value_type).collect();
+        Some(TableShape { name: name.clone(), key_types, payload: payload.to_vec() })
     }
 }
 

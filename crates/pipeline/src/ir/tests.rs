@@ -17,7 +17,7 @@ fn scan(types: &[ValueType]) -> (PipelineBuilder, Vec<Slot>) {
 
 fn table(key_type: ValueType) -> TableShape {
     let payload = vec![ColumnShape { name: "p".to_owned(), value_type: ValueType::Text, nullable: true }];
-    TableShape { name: "t".to_owned(), key_type, payload }
+    TableShape { name: "t".to_owned(), key_types: vec![key_type], payload }
 }
 
 fn message<T: std::fmt::Debug>(result: Result<T, PipelineError>) -> String {
@@ -47,11 +47,41 @@ fn a_pipeline_is_shown_line_by_line() {
 }
 
 #[test]
+fn conditions_are_shown_as_sql_and_conjunctions_become_steps() {
+    let (mut builder, slots) = scan(&[ValueType::Int32, MONEY, ValueType::Text, ValueType::Text]);
+    let is_in = |slot: Slot, value: Scalar| Condition::In { slot, domain: Domain::point(value) };
+    let twice = binary(Operator::Add, slots[0], slots[0]);
+    let one = Expression::Literal { value: 1, value_type: ValueType::Int32 };
+    let either = Condition::Any(vec![
+        Condition::All(vec![
+            is_in(slots[2], Scalar::from("x")),
+            Condition::compare(Comparison::GreaterOrEqual, twice, one),
+        ]),
+        Condition::Not(Box::new(Condition::IsNull(slots[1]))),
+    ]);
+    let texts = Condition::compare(Comparison::NotEqual, Expression::Slot(slots[2]), Expression::Slot(slots[3]));
+    builder.condition(Condition::All(vec![is_in(slots[0], Scalar::Int(7)), texts, either])).unwrap();
+    builder.probe(&table(ValueType::Text), slots[2], ProbeKind::Outer, &[0]).unwrap();
+    builder.probe(&table(ValueType::Text), slots[3], ProbeKind::Anti, &[]).unwrap();
+    builder.probe(&table(ValueType::Text), slots[3], ProbeKind::NullAwareAnti, &[]).unwrap();
+    let pipeline = builder.build("both", [slots[0], slots[2]], vec![slots[1]]).unwrap();
+    assert!(
+        pipeline.to_string().ends_with(
+            "filter c0 = 7\nfilter c2 <> c3\nfilter ((c2 = 'x' AND (c0 + c0) >= int32 1) OR NOT (c1 IS NULL))\n\
+             outer probe t with c2 for p\nanti-probe t with c3\nnull-aware anti-probe t with c3\n\
+             build both by c0, c2 with c1"
+        ),
+        "{pipeline}"
+    );
+    assert_eq!(pipeline.table_shape().unwrap().key_types, [ValueType::Int32, ValueType::Text]);
+}
+
+#[test]
 fn a_table_has_the_shape_that_its_pipeline_says() {
     let (builder, slots) = scan(&[ValueType::Date, ValueType::Text]);
     let pipeline = builder.build("days", slots[0], vec![slots[1]]).unwrap();
     let shape = pipeline.table_shape().unwrap();
-    assert_eq!((shape.name.as_str(), shape.key_type, shape.payload.len()), ("days", ValueType::Date, 1));
+    assert_eq!((shape.name.as_str(), shape.key_types, shape.payload.len()), ("days", vec![ValueType::Date], 1));
     assert!(pipeline.to_string().ends_with("build days by c0 with c1"), "{pipeline}");
     let (builder, slots) = scan(&[ValueType::Date]);
     assert_eq!(builder.materialise(slots).unwrap().table_shape(), None);
@@ -61,10 +91,10 @@ fn a_table_has_the_shape_that_its_pipeline_says() {
 fn what_cannot_be_expressed_is_refused_with_the_reason() {
     let types = [ValueType::Int32, ValueType::Int64, MONEY, ValueType::Text, ValueType::Date, ValueType::UInt8];
     let (mut builder, slots) = scan(&types);
-    let [int32, int64, money, text, date, byte] = slots[..] else { panic!("six slots") };
+    let [int32, int64, money, text, date, _] = slots[..] else { panic!("six slots") };
     let mut refused = |expression| message(builder.compute("x", expression));
     assert!(refused(binary(Operator::Add, int32, int64)).contains("int32 + int64 is not computed"));
-    assert!(refused(binary(Operator::Add, date, date)).contains("two integers of one type"));
+    assert!(refused(binary(Operator::Add, date, date)).contains("or two integers or floats of one type"));
     assert!(refused(Expression::Slot(text)).contains("c3 is a text"));
     assert!(refused(Expression::Slot(int64).widen(ValueType::Int32)).contains("int64 cannot be widened to int32"));
     assert!(refused(Expression::Literal { value: 300, value_type: ValueType::UInt8 }).contains("300 is no uint8"));
@@ -77,24 +107,52 @@ fn what_cannot_be_expressed_is_refused_with_the_reason() {
     let mut builder = scan(&types).0;
     assert!(message(builder.filter(text, Domain::point(Scalar::Int(3)))).contains("cannot be compared with a integer"));
     assert!(message(builder.filter(int32, Domain::point(Scalar::from("3")))).contains("c0 is of type int32"));
-    assert!(message(builder.probe(&table(ValueType::Int32), text, ProbeKind::Inner, &[])).contains("as key"));
+    assert!(message(builder.probe(&table(ValueType::Int32), text, ProbeKind::Inner, &[])).contains("the table's key"));
+    assert!(
+        message(builder.probe(&table(ValueType::Int32), money, ProbeKind::Inner, &[])).contains("or a text as key")
+    );
+    let two_keys = builder.probe(&table(ValueType::Int32), [int32, int32], ProbeKind::Inner, &[]);
+    assert!(message(two_keys).contains("the key has 2 columns, expected 1"));
+    let two_keys = TableShape { key_types: vec![ValueType::Int32; 2], ..table(ValueType::Int32) };
+    let not_in = builder.probe(&two_keys, [int32, int32], ProbeKind::NullAwareAnti, &[]);
+    assert!(message(not_in).contains("the key has 2 columns, expected 1"));
     assert!(message(builder.probe(&table(ValueType::Int32), date, ProbeKind::Inner, &[])).contains("the table's key"));
     assert!(
         message(builder.probe(&table(ValueType::Int32), int64, ProbeKind::Inner, &[1]))
             .contains("none with the number 1")
     );
-    assert!(message(builder.probe(&table(ValueType::Int32), int64, ProbeKind::Semi, &[0])).contains("no payload"));
+    assert!(
+        message(builder.probe(&table(ValueType::Int32), int64, ProbeKind::Semi, &[0]))
+            .contains("this kind (semi-probe) gives no payload")
+    );
+    assert!(message(builder.probe(&table(ValueType::Int32), int64, ProbeKind::Anti, &[0])).contains("(anti-probe)"));
     assert!(message(builder.filter(Slot::at(99), Domain::all())).contains("slot 99 is not there: the pipeline has 6"));
+    let compared = |left, right| Condition::compare(Comparison::Less, Expression::Slot(left), Expression::Slot(right));
+    let mut refused = |condition| message(builder.condition(condition));
+    assert!(refused(compared(int32, int64)).contains("int32 < int64 is not compared"));
+    assert!(refused(Condition::Not(Box::new(compared(text, int64)))).contains("text < int64"));
+    assert!(refused(Condition::Any(Vec::new())).contains("no parts"));
+    let one = || Expression::Literal { value: 1, value_type: ValueType::Int32 };
+    assert!(refused(Condition::compare(Comparison::Equal, one(), one())).contains("constants alone"));
+    let of_text = Condition::In { slot: text, domain: Domain::point(Scalar::Int(3)) };
+    assert!(refused(Condition::All(vec![of_text])).contains("cannot be compared with a integer"));
     let too_precise = ValueType::Decimal { precision: 39, scale: 0 };
     assert!(message(builder.scan("d", 0, too_precise, false)).contains("1 to 38 digits"));
 
     let sink = |aggregate| message(scan(&types).0.aggregate(vec![], vec![aggregate]));
-    assert!(sink(Aggregate::Sum(byte)).contains("a signed integer or a decimal"));
+    assert!(sink(Aggregate::WideSum(text)).contains("an integer, a decimal or a float"));
+    assert!(refused_division().contains("decimals are not divided"));
     assert!(sink(Aggregate::Sum(date)).contains("c4 is of type date"));
-    assert!(sink(Aggregate::Minimum(text)).contains("c3 is of type text"));
+    assert!(sink(Aggregate::Sum(text)).contains("c3 is of type text"));
     let (builder, slots) = scan(&[ValueType::Decimal { precision: 19, scale: 0 }]);
     assert!(message(builder.clone().aggregate(slots.clone(), vec![])).contains("18 digits to group by"));
-    assert!(message(builder.build("t", slots[0], vec![])).contains("as key"));
+    assert!(message(builder.clone().build("t", slots[0], vec![])).contains("as key"));
+    assert!(message(builder.build("t", [], vec![])).contains("the key has 0 columns"));
+}
+
+fn refused_division() -> String {
+    let (mut builder, slots) = scan(&[MONEY]);
+    message(builder.compute("x", binary(Operator::Divide, slots[0], slots[0])))
 }
 
 #[test]

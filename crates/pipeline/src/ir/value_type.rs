@@ -1,4 +1,4 @@
-//! The types of values in pipelines: those whose values are whole numbers, and texts.
+//! The types of values in pipelines: numbers of all kinds, truth values, and texts.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use thermocline_column_store::PhysicalType;
 /// Most digits of a decimal.
 pub(crate) const MAX_PRECISION: u8 = 38;
 
-/// The type of a column, of a computed value or of a result. Floats, booleans, binaries and unsigned integers of 64 bits are
-/// not among them: who has such columns must not ask a pipeline for them.
+/// The type of a column, of a computed value or of a result. Binaries are not among them: who has such columns must not ask a pipeline
+/// for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ValueType {
@@ -26,6 +26,14 @@ pub enum ValueType {
     UInt16,
     /// Unsigned, 32 bits.
     UInt32,
+    /// Unsigned, 64 bits.
+    UInt64,
+    /// IEEE 754, 32 bits, in total order.
+    Float32,
+    /// IEEE 754, 64 bits, in total order.
+    Float64,
+    /// False before true.
+    Boolean,
     /// Days since 1970-01-01, 32 bits.
     Date,
     /// Units since 1970-01-01 that the column's own type knows, 64 bits.
@@ -52,6 +60,10 @@ impl ValueType {
             Self::UInt8 => PhysicalType::UInt8,
             Self::UInt16 => PhysicalType::UInt16,
             Self::UInt32 => PhysicalType::UInt32,
+            Self::UInt64 => PhysicalType::UInt64,
+            Self::Float32 => PhysicalType::Float32,
+            Self::Float64 => PhysicalType::Float64,
+            Self::Boolean => PhysicalType::Boolean,
             Self::Decimal { .. } => PhysicalType::Decimal128,
             Self::Text => PhysicalType::Text,
         }
@@ -59,7 +71,17 @@ impl ValueType {
 
     /// Whether it is an integer that can be computed with; dates and timestamps are not.
     pub fn is_integer(self) -> bool {
-        self.is_signed_integer() || matches!(self, Self::UInt8 | Self::UInt16 | Self::UInt32)
+        self.is_signed_integer() || self.is_unsigned_integer()
+    }
+
+    /// Whether it is an integer without a sign.
+    pub fn is_unsigned_integer(self) -> bool {
+        matches!(self, Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64)
+    }
+
+    /// Whether it is a floating-point number.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::Float32 | Self::Float64)
     }
 
     /// Whether it is an integer with a sign.
@@ -67,9 +89,14 @@ impl ValueType {
         matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
     }
 
-    /// Whether values of it are whole numbers of at most 64 bits, so that tables can have them as keys.
+    /// Whether keys of tables can have columns of it: whole numbers that signed ones of 64 bits hold, and texts.
     pub fn is_key(self) -> bool {
-        self.is_integer() || matches!(self, Self::Date | Self::Timestamp)
+        self.is_integer() && self != Self::UInt64 || matches!(self, Self::Date | Self::Timestamp | Self::Text)
+    }
+
+    /// Whether keys of these types find each other: integers of any width do.
+    pub fn matches_key(self, other: Self) -> bool {
+        self == other || self.is_integer() && other.is_integer()
     }
 
     /// Whether all values of it fit 64 bits (texts by their codes), so that groups can be made by them.
@@ -80,7 +107,7 @@ impl ValueType {
         }
     }
 
-    /// The least and greatest whole number of the type; of decimals those of its digits. `None` for texts.
+    /// The least and greatest whole number of the type; of decimals those of its digits. `None` for texts and floats.
     pub fn range(self) -> Option<(i128, i128)> {
         let signed = |bits: u32| Some((-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1));
         let unsigned = |bits: u32| Some((0, (1i128 << bits) - 1));
@@ -92,11 +119,13 @@ impl ValueType {
             Self::UInt8 => unsigned(8),
             Self::UInt16 => unsigned(16),
             Self::UInt32 => unsigned(32),
+            Self::UInt64 => unsigned(64),
+            Self::Boolean => unsigned(1),
             Self::Decimal { precision, .. } => {
                 let end = 10i128.checked_pow(u32::from(precision)).map_or(i128::MAX, |power| power - 1);
                 Some((-end, end))
             }
-            Self::Text => None,
+            Self::Text | Self::Float32 | Self::Float64 => None,
         }
     }
 
@@ -110,7 +139,7 @@ impl ValueType {
             Self::UInt8 => i64::from(value as u8),
             Self::UInt16 => i64::from(value as u16),
             Self::UInt32 => i64::from(value as u32),
-            Self::Int64 | Self::Timestamp | Self::Decimal { .. } | Self::Text => value,
+            _ => value,
         }
     }
 }
@@ -125,6 +154,10 @@ impl fmt::Display for ValueType {
             Self::UInt8 => "uint8",
             Self::UInt16 => "uint16",
             Self::UInt32 => "uint32",
+            Self::UInt64 => "uint64",
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::Boolean => "boolean",
             Self::Date => "date",
             Self::Timestamp => "timestamp",
             Self::Decimal { precision, scale } => return write!(f, "decimal({precision}, {scale})"),

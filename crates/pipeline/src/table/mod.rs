@@ -1,36 +1,44 @@
 //! Built tables: what a pipeline ends in that others probe.
 //!
-//! **Owns**: rows by key (`keys`), what rows carry as codes of the column's distinct values.
+//! **Owns**: rows by key (`key_coding`, `keys`), what rows carry as codes of the column's distinct values.
 //!
 //! **Does not own**: which rows there are, who probes.
 //!
-//! **Invariants**: keys are not NULL. Payload is exact where keys are unique; where they repeat, the table only says which keys
-//! there are, and a probe for payload is refused.
+//! **Invariants**: no column of a key is NULL. Rows with one key lie side by side; where each key has one row, that is the row
+//! with the key's rank.
 //!
 //! **Concurrency**: a table does not change and is shared freely.
 //!
 //! Payload is codes and not values, so that groups can be made by them in arrays, a gather touches one to four bytes, and texts
 //! are looked at only when results are shown.
 
+mod key_coding;
 mod keys;
 
+pub(crate) use key_coding::{ABSENT, KeyCoding, KeyColumn};
 pub(crate) use keys::KeyIndex;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use thermocline_budget::{Account, Reservation};
 
-use crate::{PipelineError, Rowset, RowsetColumn, RowsetValues, TableShape, Value};
+use crate::ordinal;
+use crate::{ColumnShape, PipelineError, Rowset, RowsetColumn, RowsetValues, TableShape, Value};
 
 /// A table that pipelines probe.
 #[derive(Debug)]
 pub struct BuiltTable {
     shape: TableShape,
+    coding: KeyCoding,
     keys: KeyIndex,
-    /// The least and greatest key; `None` without rows.
-    key_range: Option<(i64, i64)>,
+    /// The least and greatest code of a key; `None` without rows.
+    code_range: Option<(i64, i64)>,
     row_count: usize,
-    duplicate: Option<i64>,
+    key_count: usize,
+    /// Where the rows of each key start, and the last end; `None` if each key has one row.
+    starts: Option<Vec<u32>>,
+    has_null_key: bool,
     payload: Vec<PayloadColumn>,
     reservation: Reservation,
 }
@@ -53,6 +61,7 @@ enum Codes {
 /// What codes stand for.
 #[derive(Debug, Clone)]
 pub(crate) enum Distinct {
+    /// Ordinals.
     Numbers(Vec<i64>),
     Texts(Arc<[Arc<str>]>),
 }
@@ -98,45 +107,56 @@ impl PayloadColumn {
 }
 
 impl BuiltTable {
-    /// A table of rows whose first column is the key and whose others are what `shape` says. Memory is reserved from `account`
+    /// A table of rows whose first columns are the key and whose others are what `shape` says. Memory is reserved from `account`
     /// as long as the table lives.
     ///
     /// # Errors
     /// No memory; more than 2^32 rows.
     pub(crate) fn new(shape: TableShape, rows: &Rowset, account: &Account) -> Result<Self, PipelineError> {
-        let Some((key_column, payload)) = rows.columns.split_first() else {
-            return Err(PipelineError::UnknownSlot { slot: 0, slot_count: 0 });
-        };
-        let RowsetValues::Integers(values) = &key_column.values else {
-            let expected = "an integer, a date or a timestamp as key";
-            return Err(PipelineError::Type { name: shape.name, value_type: key_column.shape.value_type, expected });
-        };
+        let (key_columns, payload) = rows.columns.split_at(shape.key_types.len().min(rows.columns.len()));
         if u32::try_from(rows.row_count).is_err() {
             return Err(PipelineError::TooMany { what: format!("rows of table {}", shape.name) });
         }
-        // Of each row its place in the order, its key, and for each column that it carries a code and a distinct value.
-        let reservation = account.try_reserve((rows.row_count * (4 + 8 + payload.len() * (4 + 8))) as u64)?;
-        let mut order: Vec<u32> = (0..rows.row_count as u32)
-            .filter(|row| key_column.valid.as_ref().is_none_or(|valid| valid[*row as usize]))
-            .collect();
-        order.sort_unstable_by_key(|row| values[*row as usize]);
-        let mut duplicate = None;
-        order.dedup_by(|later, earlier| {
-            let repeats = values[*later as usize] == values[*earlier as usize];
-            if repeats {
-                duplicate = duplicate.or(Some(values[*later as usize]));
-            }
-            repeats
-        });
-        let keys: Vec<i64> = order.iter().map(|row| values[*row as usize]).collect();
+        // Of each row its place in the order, its key's digits and code, twice the columns of a combination of digits that is
+        // hashed, and for each column that it carries a code and a distinct value.
+        let row_bytes = 4 + 16 + key_columns.len() * 8 * 3 + payload.len() * (4 + 8);
+        let reservation = account.try_reserve((rows.row_count * row_bytes) as u64)?;
+        let is_whole = |row: &u32| {
+            let is_valid = |column: &RowsetColumn| column.valid.as_ref().is_none_or(|valid| valid[*row as usize]);
+            key_columns.iter().all(is_valid)
+        };
+        let found: Vec<u32> = (0..rows.row_count as u32).filter(is_whole).collect();
+        let has_null_key = found.len() < rows.row_count;
+        let (coding, codes) = KeyCoding::of(key_columns, &found)?;
+        let mut sorted: Vec<(i64, u32)> = codes.into_iter().zip(found).collect();
+        sorted.sort_unstable();
+        let order: Vec<u32> = sorted.iter().map(|(_, row)| *row).collect();
+        let mut keys: Vec<i64> = sorted.into_iter().map(|(code, _)| code).collect();
+        let starts = starts(&keys);
+        keys.dedup();
         reservation.try_grow(KeyIndex::size_bytes_of(&keys) as u64)?;
         let index = KeyIndex::of(&keys);
         let payload: Vec<PayloadColumn> =
             payload.iter().map(|column| coded(column, &order)).collect::<Result<_, _>>()?;
-        let size_bytes = KeyIndex::size_bytes_of(&keys) + payload.iter().map(PayloadColumn::size_bytes).sum::<usize>();
+        let size_bytes = KeyIndex::size_bytes_of(&keys)
+            + coding.size_bytes()
+            + starts.as_ref().map_or(0, |starts| starts.len() * 4)
+            + payload.iter().map(PayloadColumn::size_bytes).sum::<usize>();
         reservation.resize(size_bytes as u64)?;
-        let key_range = keys.first().copied().zip(keys.last().copied());
-        Ok(Self { shape, keys: index, key_range, row_count: keys.len(), duplicate, payload, reservation })
+        let code_range = keys.first().copied().zip(keys.last().copied());
+        let (row_count, key_count) = (order.len(), keys.len());
+        Ok(Self {
+            shape,
+            coding,
+            keys: index,
+            code_range,
+            row_count,
+            key_count,
+            starts,
+            has_null_key,
+            payload,
+            reservation,
+        })
     }
 
     /// Name, key and payload.
@@ -144,19 +164,24 @@ impl BuiltTable {
         &self.shape
     }
 
-    /// Rows with different keys.
+    /// Rows, all with a whole key.
     pub fn row_count(&self) -> usize {
         self.row_count
     }
 
-    /// The least and greatest key; `None` without rows.
-    pub fn key_range(&self) -> Option<(i64, i64)> {
-        self.key_range
+    /// Different keys.
+    pub fn key_count(&self) -> usize {
+        self.key_count
     }
 
-    /// A key that several rows had, if there is one.
-    pub fn duplicate_key(&self) -> Option<i64> {
-        self.duplicate
+    /// Whether rows were left out because of a NULL in their key.
+    pub fn has_null_key(&self) -> bool {
+        self.has_null_key
+    }
+
+    /// Whether a probe for payload may find several rows for a key.
+    pub fn multiplies(&self) -> bool {
+        self.starts.is_some()
     }
 
     /// Memory that the table takes.
@@ -164,26 +189,59 @@ impl BuiltTable {
         self.reservation.size_bytes()
     }
 
-    /// What the row with this key carries; `None` if there is none.
-    pub fn payload(&self, key: i64) -> Option<Vec<Value>> {
-        let row = self.keys.row(key)?;
-        let value = |column: &PayloadColumn| {
+    /// What the rows with this key carry, in no order.
+    pub fn payloads(&self, key: &[Value]) -> Vec<Vec<Value>> {
+        let value = |(column, shape): (&PayloadColumn, &ColumnShape), row: u32| {
             let code = column.code(row) as usize;
             match &column.distinct {
-                Distinct::Numbers(numbers) => numbers.get(code).map_or(Value::Null, |n| Value::Integer((*n).into())),
+                Distinct::Numbers(numbers) => {
+                    numbers.get(code).map_or(Value::Null, |number| Value::of_ordinal(shape.value_type, *number))
+                }
                 Distinct::Texts(texts) => texts.get(code).map_or(Value::Null, |text| Value::Text(Arc::clone(text))),
             }
         };
-        Some(self.payload.iter().map(value).collect())
+        let rows = self.coding.code_of(key).map_or(0..0, |code| self.rows(code));
+        let columns = || self.payload.iter().zip(&self.shape.payload);
+        rows.map(|row| columns().map(|column| value(column, row)).collect()).collect()
     }
 
+    /// What a key's code is.
+    pub(crate) fn coding(&self) -> &KeyCoding {
+        &self.coding
+    }
+
+    /// By the codes of keys.
     pub(crate) fn keys(&self) -> &KeyIndex {
         &self.keys
+    }
+
+    /// The least and greatest key, if they are numbers themselves and there are rows.
+    pub(crate) fn key_range(&self) -> Option<(i64, i64)> {
+        if let KeyCoding::Number = self.coding { self.code_range } else { None }
+    }
+
+    /// The rows with the key of this code.
+    #[inline]
+    pub(crate) fn rows(&self, code: i64) -> Range<u32> {
+        match (self.keys.row(code), &self.starts) {
+            (None, _) => 0..0,
+            (Some(rank), None) => rank..rank + 1,
+            (Some(rank), Some(starts)) => starts[rank as usize]..starts[rank as usize + 1],
+        }
     }
 
     pub(crate) fn column(&self, payload: usize) -> &PayloadColumn {
         &self.payload[payload]
     }
+}
+
+/// Where the rows of each key start, of sorted keys; `None` if no two are the same.
+fn starts(keys: &[i64]) -> Option<Vec<u32>> {
+    let repeats = keys.windows(2).any(|pair| pair[0] == pair[1]);
+    repeats.then(|| {
+        let firsts = (0..keys.len()).filter(|at| *at == 0 || keys[at - 1] != keys[*at]);
+        firsts.chain([keys.len()]).map(|at| at as u32).collect()
+    })
 }
 
 /// The values of the rows in `order` as codes.
@@ -225,6 +283,8 @@ fn coded(column: &RowsetColumn, order: &[u32]) -> Result<PayloadColumn, Pipeline
             let number = |row: u32| match values {
                 RowsetValues::Integers(values) => values[row as usize],
                 RowsetValues::Wide(values) => values[row as usize] as i64,
+                RowsetValues::Unsigned(values) => ordinal::of_unsigned(values[row as usize]),
+                RowsetValues::Floats(values) => ordinal::of_float(values[row as usize]),
                 RowsetValues::Texts { .. } => 0,
             };
             let mut numbers: Vec<i64> = valid_rows().map(number).collect();

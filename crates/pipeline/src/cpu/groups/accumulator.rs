@@ -3,8 +3,10 @@
 //! **Invariants**: NULLs change nothing; merging accumulators gives what one would have had of all rows.
 
 use super::super::numbers::{Lane, Numbers};
+use super::super::texts::Texts;
+use super::text_extremes::TextExtremes;
 use crate::ir::{Aggregate, ColumnShape, ValueType};
-use crate::{RowsetColumn, RowsetValues};
+use crate::{RowsetColumn, RowsetValues, ordinal};
 
 /// What an aggregate keeps for each cell.
 #[derive(Debug)]
@@ -14,8 +16,11 @@ enum State {
     Sum(Vec<i64>),
     /// Modulo 2^128.
     WideSum(Vec<i128>),
+    FloatSum(Vec<f64>),
+    /// Ordinals.
     Least(Vec<i128>),
     Greatest(Vec<i128>),
+    Text(TextExtremes),
 }
 
 /// An aggregate of each cell.
@@ -26,8 +31,8 @@ pub(super) struct Accumulator {
     counts: Vec<u64>,
 }
 
-/// Most bytes that a cell takes in an accumulator.
-pub(super) const CELL_BYTES: usize = 24;
+/// Most bytes that a cell takes in an accumulator: a number of 128 bits, or a text's reference and code; and a count.
+pub(super) const CELL_BYTES: usize = 28;
 
 impl Accumulator {
     /// Of an aggregate over values of this type.
@@ -35,7 +40,11 @@ impl Accumulator {
         let state = match aggregate {
             Aggregate::CountRows | Aggregate::Count(_) => State::Count,
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_integer) => State::Sum(Vec::new()),
+            Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_float) => State::FloatSum(Vec::new()),
             Aggregate::Sum(_) | Aggregate::WideSum(_) => State::WideSum(Vec::new()),
+            Aggregate::Minimum(_) | Aggregate::Maximum(_) if value_type == Some(ValueType::Text) => {
+                State::Text(TextExtremes::new(matches!(aggregate, Aggregate::Maximum(_))))
+            }
             Aggregate::Minimum(_) => State::Least(Vec::new()),
             Aggregate::Maximum(_) => State::Greatest(Vec::new()),
         };
@@ -49,9 +58,21 @@ impl Accumulator {
             State::Count => {}
             State::Sum(sums) => sums.resize(cell_count, 0),
             State::WideSum(sums) => sums.resize(cell_count, 0),
+            State::FloatSum(sums) => sums.resize(cell_count, 0.0),
             State::Least(values) => values.resize(cell_count, i128::MAX),
             State::Greatest(values) => values.resize(cell_count, i128::MIN),
+            State::Text(texts) => texts.resize(cell_count),
         }
+    }
+
+    /// Values as this aggregate takes them: what is summed up are numbers, and not ordinals that are less.
+    pub(super) fn prepared(&self, mut numbers: Numbers, value_type: ValueType) -> Numbers {
+        if let (State::Sum(_) | State::WideSum(_), ValueType::UInt64, Lane::Narrow(ordinals)) =
+            (&self.state, value_type, &numbers.lane)
+        {
+            numbers.lane = Lane::Wide(ordinals.iter().map(|ordinal| ordinal::to_unsigned(*ordinal).into()).collect());
+        }
+        numbers
     }
 
     /// Takes rows in: for each its cell, and its value if the aggregate has any.
@@ -64,44 +85,42 @@ impl Accumulator {
             }
         }
         let Some(values) = values else { return };
-        match &values.lane {
-            Lane::Narrow(numbers) => self.add_numbers(cells, numbers, valid),
-            Lane::Wide(numbers) => self.add_numbers(cells, numbers, valid),
+        match (&values.lane, &mut self.state) {
+            (Lane::Narrow(ordinals), State::FloatSum(sums)) => {
+                each(sums, (cells, ordinals, valid), |sum, number: i64| *sum += ordinal::to_float(number));
+            }
+            (Lane::Narrow(numbers), _) => self.add_numbers(cells, numbers, valid),
+            (Lane::Wide(numbers), _) => self.add_numbers(cells, numbers, valid),
         }
     }
 
     #[inline(always)]
     fn add_numbers<N: Copy + Into<i128>>(&mut self, cells: &[u32], numbers: &[N], valid: Option<&[bool]>) {
-        #[inline(always)]
-        fn each<N: Copy, T>(
-            kept: &mut [T],
-            (cells, numbers, valid): (&[u32], &[N], Option<&[bool]>),
-            take: impl Fn(&mut T, N),
-        ) {
-            match valid {
-                None => {
-                    for (cell, number) in cells.iter().zip(numbers) {
-                        take(&mut kept[*cell as usize], *number);
-                    }
-                }
-                Some(valid) => {
-                    for ((cell, number), valid) in cells.iter().zip(numbers).zip(valid) {
-                        if *valid {
-                            take(&mut kept[*cell as usize], *number);
-                        }
-                    }
-                }
-            }
-        }
         let rows = (cells, numbers, valid);
         match &mut self.state {
-            State::Count => {}
+            State::Count | State::FloatSum(_) | State::Text(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into() as i64)),
             State::WideSum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into())),
             State::Least(values) => each(values, rows, |least, number| *least = number.into().min(*least)),
             State::Greatest(values) => each(values, rows, |greatest, number| *greatest = number.into().max(*greatest)),
         }
+    }
+
+    /// Takes rows of texts in by their codes. `Err` with a code that stands for no UTF-8.
+    pub(super) fn add_texts(&mut self, cells: &[u32], codes: &Numbers, texts: &Texts<'_>) -> Result<(), u32> {
+        self.add(cells, Some(codes));
+        if let State::Text(extremes) = &mut self.state { extremes.add(cells, codes, texts) } else { Ok(()) }
+    }
+
+    /// Whether it keeps texts, and takes their codes with what they stand for.
+    pub(super) fn takes_texts(&self) -> bool {
+        matches!(self.state, State::Text(_))
+    }
+
+    /// Bytes that it takes besides those of cells.
+    pub(super) fn extra_bytes(&self) -> usize {
+        if let State::Text(texts) = &self.state { texts.size_bytes() } else { 0 }
     }
 
     /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to.
@@ -111,8 +130,10 @@ impl Accumulator {
             match (&mut self.state, &other.state) {
                 (State::Sum(sums), State::Sum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
                 (State::WideSum(sums), State::WideSum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
+                (State::FloatSum(sums), State::FloatSum(more)) => sums[to] += more[from],
                 (State::Least(values), State::Least(more)) => values[to] = values[to].min(more[from]),
                 (State::Greatest(values), State::Greatest(more)) => values[to] = values[to].max(more[from]),
+                (State::Text(texts), State::Text(more)) => texts.merge(more, from as u32, to as u32),
                 // Counts are all there is; other pairs are of different aggregates, which are not merged.
                 _ => {}
             }
@@ -125,13 +146,19 @@ impl Accumulator {
             let values = cells.iter().map(|cell| value(*cell as usize));
             match shape.value_type {
                 ValueType::Decimal { .. } => RowsetValues::Wide(values.collect()),
-                _ => RowsetValues::Integers(values.map(|value| value as i64).collect()),
+                value_type => RowsetValues::of_ordinals(value_type, values.map(|value| value as i64).collect()),
             }
         };
         let has_value = |cell: usize| self.counts[cell] > 0;
         let values = match &self.state {
+            State::Text(texts) => texts.finish(cells),
             State::Count => wide(&|cell| self.counts[cell].into()),
+            // The bits are the unsigned number's, whose ordinal is less by the highest.
+            State::Sum(sums) if shape.value_type == ValueType::UInt64 => {
+                wide(&|cell| ordinal::of_unsigned(sums[cell] as u64).into())
+            }
             State::Sum(sums) => wide(&|cell| sums[cell].into()),
+            State::FloatSum(sums) => wide(&|cell| ordinal::of_float(sums[cell]).into()),
             State::WideSum(sums) => wide(&|cell| sums[cell]),
             State::Least(values) | State::Greatest(values) => {
                 wide(&|cell| if has_value(cell) { values[cell] } else { 0 })
@@ -141,5 +168,28 @@ impl Accumulator {
             shape.nullable.then(|| cells.iter().map(|cell| has_value(*cell as usize)).collect());
         let valid = valid.filter(|valid| valid.contains(&false));
         RowsetColumn { shape: shape.clone(), values, valid }
+    }
+}
+
+/// Gives each row's number that is not NULL to what its cell keeps.
+#[inline(always)]
+fn each<N: Copy, T>(
+    kept: &mut [T],
+    (cells, numbers, valid): (&[u32], &[N], Option<&[bool]>),
+    take: impl Fn(&mut T, N),
+) {
+    match valid {
+        None => {
+            for (cell, number) in cells.iter().zip(numbers) {
+                take(&mut kept[*cell as usize], *number);
+            }
+        }
+        Some(valid) => {
+            for ((cell, number), valid) in cells.iter().zip(numbers).zip(valid) {
+                if *valid {
+                    take(&mut kept[*cell as usize], *number);
+                }
+            }
+        }
     }
 }

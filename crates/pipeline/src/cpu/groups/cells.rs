@@ -5,12 +5,10 @@
 //! **Invariants**: equal values have equal cells, and only they; NULL is a value here.
 
 use super::super::numbers::Numbers;
-use crate::hash::mix;
+use crate::tuples::Tuples;
 
 /// Most cells of an array over all possible groups: accumulators of them stay in the second-level cache.
 const MAX_DENSE_CELLS: u128 = 1 << 16;
-/// A free place of the hash table.
-const FREE: u32 = u32::MAX;
 
 /// The possible values of one grouping column: numbers from `least` on, and NULL behind the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +22,8 @@ pub(in crate::cpu) struct Dimension {
 #[derive(Debug)]
 pub(super) enum Cells {
     Dense(Vec<Dimension>),
-    Hashed(HashedCells),
+    /// Groups in the order of their first row, by a word of NULLs and one for each column.
+    Hashed(Tuples),
 }
 
 impl Cells {
@@ -36,7 +35,7 @@ impl Cells {
         };
         match known {
             Some(known) if product(&known).is_some_and(|product| product <= MAX_DENSE_CELLS) => Self::Dense(known),
-            _ => Self::Hashed(HashedCells::new(dimensions.len())),
+            _ => Self::Hashed(Tuples::new(dimensions.len() + 1)),
         }
     }
 
@@ -44,7 +43,7 @@ impl Cells {
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Dense(dimensions) => dimensions.iter().map(|of| of.value_count as usize + 1).product(),
-            Self::Hashed(hashed) => hashed.count,
+            Self::Hashed(tuples) => tuples.count(),
         }
     }
 
@@ -52,7 +51,7 @@ impl Cells {
     pub(super) fn size_bytes(&self) -> usize {
         match self {
             Self::Dense(_) => 0,
-            Self::Hashed(hashed) => 2 * (hashed.keys.len() * 8 + hashed.places.len() * 4),
+            Self::Hashed(tuples) => 2 * tuples.size_bytes(),
         }
     }
 
@@ -73,8 +72,8 @@ impl Cells {
                     }
                 }
             }
-            Self::Hashed(hashed) => {
-                let mut key = vec![0; hashed.stride];
+            Self::Hashed(tuples) => {
+                let mut key = vec![0; columns.len() + 1];
                 for row in 0..row_count {
                     key[0] = 0;
                     for (number, (values, valid)) in columns.iter().enumerate() {
@@ -83,7 +82,7 @@ impl Cells {
                         key[0] |= i64::from(is_null) << number.min(63);
                         key[number + 1] = if is_null { i64::MIN } else { values[row] };
                     }
-                    cells.push(hashed.cell(&key));
+                    cells.push(tuples.number(&key));
                 }
             }
         }
@@ -98,63 +97,10 @@ impl Cells {
                 let place = u64::from(cell) / behind % (of.value_count + 1);
                 (place < of.value_count).then(|| of.least.wrapping_add(place as i64))
             }
-            Self::Hashed(hashed) => {
-                let key = &hashed.keys[cell as usize * hashed.stride..][..hashed.stride];
+            Self::Hashed(tuples) => {
+                let key = tuples.get(cell);
                 (key[0] >> column.min(63) & 1 == 0).then_some(key[column + 1])
             }
-        }
-    }
-}
-
-/// Groups in the order of their first row, found by a hash of their key: a word of NULLs and one for each column.
-#[derive(Debug)]
-pub(super) struct HashedCells {
-    stride: usize,
-    count: usize,
-    keys: Vec<i64>,
-    places: Vec<u32>,
-}
-
-impl HashedCells {
-    fn new(column_count: usize) -> Self {
-        Self { stride: column_count + 1, count: 0, keys: Vec::new(), places: vec![FREE; 1024] }
-    }
-
-    fn start(&self, key: &[i64]) -> usize {
-        let hash = key.iter().fold(0x243f_6a88_85a3_08d3, |hash, word| mix(hash ^ *word as u64));
-        hash as usize & (self.places.len() - 1)
-    }
-
-    fn cell(&mut self, key: &[i64]) -> u32 {
-        let mut place = self.start(key);
-        loop {
-            let cell = self.places[place];
-            if cell == FREE {
-                break;
-            }
-            if self.keys[cell as usize * self.stride..][..self.stride] == *key {
-                return cell;
-            }
-            place = (place + 1) & (self.places.len() - 1);
-        }
-        let cell = self.count as u32;
-        self.places[place] = cell;
-        self.keys.extend_from_slice(key);
-        self.count += 1;
-        if self.count * 2 > self.places.len() {
-            self.grow();
-        }
-        cell
-    }
-
-    fn grow(&mut self) {
-        self.places = vec![FREE; self.places.len() * 4];
-        for cell in 0..self.count {
-            let mut place = self.start(&self.keys[cell * self.stride..][..self.stride]);
-            while self.places[place] != FREE {
-                place = (place + 1) & (self.places.len() - 1);
-            }
-            self.places[place] = cell as u32;
         }
     }
 }

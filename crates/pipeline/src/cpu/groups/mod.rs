@@ -8,6 +8,7 @@
 
 mod accumulator;
 mod cells;
+mod text_extremes;
 
 pub(super) use cells::Dimension;
 
@@ -20,6 +21,7 @@ use super::memory::Memory;
 use super::stage::whole_range;
 use super::view::{RunContext, View};
 use crate::ir::{Aggregate, Origin, Slot, ValueType};
+use crate::ordinal::NEGATIVE_ZERO;
 use crate::table::Distinct;
 use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues};
 use accumulator::{Accumulator, CELL_BYTES};
@@ -42,12 +44,13 @@ pub(super) struct Groups<'r> {
 pub(super) fn dimension(context: RunContext<'_>, slot: Slot) -> Option<Dimension> {
     let info = context.pipeline.slot(slot);
     match info.origin {
+        _ if info.value_type.is_float() => None,
         Origin::Payload { step, payload } => {
-            let (table, _, column) = context.payload_of(step, payload)?;
+            let (table, column) = context.payload_of(step, payload)?;
             Some(Dimension { least: 0, value_count: table.column(column).distinct().count() as u64 })
         }
         Origin::Column(column) if info.value_type != ValueType::Text => {
-            let (least, greatest) = whole_range(context, column)?;
+            let (least, greatest) = whole_range(context, column, info.value_type)?;
             Some(Dimension { least, value_count: greatest.abs_diff(least).checked_add(1)? })
         }
         _ => None,
@@ -87,9 +90,10 @@ impl<'r> Groups<'r> {
     /// Makes room for the cells that there are; `more` may come before the next call.
     fn resize(&mut self, more: usize) -> Result<()> {
         let cell_count = self.cells.count();
+        let extra_bytes: usize = self.accumulators.iter().map(Accumulator::extra_bytes).sum();
         let cell_bytes = self.accumulators.len() * CELL_BYTES + 1 + self.keys.len() * 16;
         // Vectors grow by doubling.
-        self.memory.ensure(self.cells.size_bytes() + 2 * (cell_count + more) * cell_bytes)?;
+        self.memory.ensure(self.cells.size_bytes() + 2 * (cell_count + more) * cell_bytes + extra_bytes)?;
         for accumulator in &mut self.accumulators {
             accumulator.resize(cell_count);
         }
@@ -109,7 +113,11 @@ impl<'r> Groups<'r> {
         for key in &mut self.keys {
             let values = key.values(view, block, rows)?;
             let name = || context.pipeline.slot(key.slot()).name.clone();
-            columns.push(narrow(values).map_err(|value| PipelineError::Digits { name: name(), value })?);
+            let (mut values, valid) = narrow(values).map_err(|value| PipelineError::Digits { name: name(), value })?;
+            if context.pipeline.slot(key.slot()).value_type.is_float() {
+                values.iter_mut().filter(|value| **value == NEGATIVE_ZERO).for_each(|value| *value = 0);
+            }
+            columns.push((values, valid));
         }
         if let Cells::Hashed(_) = self.cells {
             self.resize(rows.len())?;
@@ -125,12 +133,27 @@ impl<'r> Groups<'r> {
                 matches!(self.aggregates[at], Aggregate::Count(_)) && !context.pipeline.slot(slot).nullable
             };
             let values = match self.aggregates[at].slot() {
-                Some(slot) if !counts_all(slot) => Some(view.numbers(slot, block, rows)?),
+                Some(slot) if !counts_all(slot) => {
+                    let numbers = view.numbers(slot, block, rows)?;
+                    Some(self.accumulators[at].prepared(numbers, context.pipeline.slot(slot).value_type))
+                }
                 _ => None,
             };
-            self.accumulators[at].add(&found, values.as_ref());
+            match (self.aggregates[at].slot(), &values) {
+                (Some(slot), Some(codes)) if self.accumulators[at].takes_texts() => {
+                    view.open(slot)?;
+                    let added = self.accumulators[at].add_texts(&found, codes, &view.texts(slot));
+                    added.map_err(|code| {
+                        view.place(slot).mismatch(format!("text {code} that is no UTF-8"), "UTF-8".to_owned())
+                    })?;
+                }
+                _ => self.accumulators[at].add(&found, values.as_ref()),
+            }
         }
         self.found = found;
+        if self.accumulators.iter().any(Accumulator::takes_texts) {
+            self.resize(0)?;
+        }
         Ok(())
     }
 
@@ -190,10 +213,7 @@ impl<'r> Groups<'r> {
                     codes: codes().map(|code| code.unwrap_or(0) as u32).collect(),
                     dictionary: Arc::clone(dictionary),
                 },
-                _ if matches!(shape.value_type, ValueType::Decimal { .. }) => {
-                    RowsetValues::Wide(codes().map(|code| number(code).into()).collect())
-                }
-                _ => RowsetValues::Integers(codes().map(number).collect()),
+                _ => RowsetValues::of_ordinals(shape.value_type, codes().map(number).collect()),
             };
             columns.push(RowsetColumn { shape, values, valid: valid.contains(&false).then_some(valid) });
         }

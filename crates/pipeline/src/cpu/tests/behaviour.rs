@@ -5,7 +5,8 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{ArrayRef, Decimal128Array, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, Int64Array, StringArray, UInt64Array};
+use thermocline_budget::Reservation;
 use thermocline_column_store::{Encoding, encode, encode_as};
 use thermocline_hardware::ManualClock;
 use thermocline_predicate::{Domain, Scalar};
@@ -14,7 +15,7 @@ use super::{account, rows_of, run_with, table_of};
 use crate::ir::{Aggregate, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
 use crate::{
     BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, PinnedPage, Pipeline, PipelineError,
-    RunOptions, Value, run,
+    Rowset, RunOptions, Value, run, run_in_batches,
 };
 
 fn pages(row_groups: Vec<Vec<ArrayRef>>) -> MemoryPages {
@@ -117,19 +118,39 @@ fn zone_maps_rule_row_groups_out_by_filters_and_by_the_keys_of_tables() {
 }
 
 #[test]
-fn a_probe_for_payload_refuses_a_table_whose_keys_repeat() {
+fn a_probe_for_payload_yields_a_row_for_each_that_it_finds_and_a_semi_probe_one() {
     let twice = table(&[1, 2, 2]).unwrap();
-    let source = pages(vec![vec![longs([2, 3])]]);
-    let probing = |kind| {
+    let source = pages(vec![vec![longs([2, 3, 1])]]);
+    let probing = |kind: ProbeKind| {
         let mut builder = PipelineBuilder::new();
         let slots = scan_longs(&mut builder, 1);
-        builder.probe(twice.shape(), slots[0], kind, &[]).unwrap();
-        let pipeline = builder.materialise(slots).unwrap();
-        run_with(&pipeline, &source, &[Arc::clone(&twice)], 1, InstructionSet::detect())
+        let payload =
+            builder.probe(twice.shape(), slots[0], kind, if kind.gives_payload() { &[0] } else { &[] }).unwrap();
+        let pipeline = builder.materialise([slots, payload].concat()).unwrap();
+        rows_of(run_with(&pipeline, &source, &[Arc::clone(&twice)], 1, InstructionSet::detect()).unwrap().0)
     };
-    let error = probing(ProbeKind::Inner).unwrap_err().to_string();
-    assert!(error.contains("table keys has several rows with the key 2"), "{error}");
-    assert_eq!(rows_of(probing(ProbeKind::Semi).unwrap().0), [[Value::Integer(2)]]);
+    let number = Value::Integer;
+    let found = vec![vec![number(1), number(1)], vec![number(2), number(2)], vec![number(2), number(2)]];
+    assert_eq!(probing(ProbeKind::Inner), found);
+    assert_eq!(probing(ProbeKind::Outer), [found, vec![vec![number(3), Value::Null]]].concat());
+    assert_eq!(probing(ProbeKind::Semi), [[number(1)], [number(2)]]);
+    assert_eq!(probing(ProbeKind::Anti), [[number(3)]]);
+}
+
+#[test]
+fn rows_that_multiply_into_more_than_a_mini_block_all_come() {
+    let many = table(&vec![5; 3000]).unwrap();
+    let source = pages(vec![vec![longs((0..1500).map(|at| at % 10))]]);
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    builder.probe(many.shape(), slots[0], ProbeKind::Inner, &[]).unwrap();
+    let again = builder.probe(many.shape(), slots[0], ProbeKind::Semi, &[]).unwrap();
+    assert_eq!(again, []);
+    let pipeline = builder.aggregate(vec![slots[0]], vec![Aggregate::CountRows, Aggregate::Sum(slots[0])]).unwrap();
+    let tables = [Arc::clone(&many), many];
+    let (outcome, report) = run_with(&pipeline, &source, &tables, 1, InstructionSet::detect()).unwrap();
+    assert_eq!(rows_of(outcome), [[5, 450_000, 2_250_000].map(Value::Integer)]);
+    assert_eq!(report.rows_kept, 450_000);
 }
 
 #[test]
@@ -170,6 +191,64 @@ fn decimals_go_on_in_128_bits_and_overflow_only_there() {
     assert_eq!(decimal_products([long, 2], [long, 3]).unwrap(), [[Value::Integer(long * long + 6)]]);
     let error = decimal_products([long * long, 2], [4, 3]).unwrap_err().to_string();
     assert!(error.contains("overflow: 85070591730234615847396907784232501249 * 4"), "{error}");
+}
+
+/// What an expression over two columns of a type makes of a row.
+fn computed(
+    of: ValueType,
+    columns: Vec<ArrayRef>,
+    expression: impl Fn(Expression, Expression) -> Expression,
+) -> Result<Value, PipelineError> {
+    let mut builder = PipelineBuilder::new();
+    let slots = [0, 1].map(|number| builder.scan(format!("c{number}"), number, of, true).unwrap());
+    let slot = builder.compute("x", expression(Expression::Slot(slots[0]), Expression::Slot(slots[1]))).unwrap();
+    let pipeline = builder.materialise(vec![slot]).unwrap();
+    let rows = run_with(&pipeline, &pages(vec![columns]), &[], 1, InstructionSet::detect())?;
+    Ok(rows_of(rows.0).remove(0).remove(0))
+}
+
+#[test]
+fn integers_are_divided_towards_zero_and_by_zero_with_an_error() {
+    let divided = |operator, left: Option<i64>, right: i64| {
+        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![left])), longs([right])];
+        computed(ValueType::Int64, columns, |left, right| Expression::binary(operator, left, right))
+    };
+    let number = Value::Integer;
+    assert_eq!(divided(Operator::Divide, Some(-7), 2).unwrap(), number(-3));
+    assert_eq!(divided(Operator::Remainder, Some(-7), 2).unwrap(), number(-1));
+    assert_eq!(divided(Operator::Remainder, Some(i64::MIN), -1).unwrap(), number(0));
+    assert_eq!(divided(Operator::Divide, None, 0).unwrap(), Value::Null);
+    let error = |operator, left| divided(operator, Some(left), 0).unwrap_err().to_string();
+    assert_eq!(error(Operator::Divide, 3), "division by zero: 3 / 0");
+    assert_eq!(error(Operator::Remainder, -3), "division by zero: -3 % 0");
+    let overflow = divided(Operator::Divide, Some(i64::MIN), -1).unwrap_err().to_string();
+    assert!(overflow.contains("overflow: -9223372036854775808 / -1"), "{overflow}");
+}
+
+#[test]
+fn floats_are_computed_in_their_own_width_and_divided_without_errors() {
+    let doubles = |left: f64, right: f64, operator| {
+        let column = |value: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
+        computed(ValueType::Float64, vec![column(left), column(right)], |left, right| {
+            Expression::binary(operator, left, right)
+        })
+        .unwrap()
+    };
+    assert_eq!(doubles(0.1, 0.2, Operator::Add), Value::Float(0.1 + 0.2));
+    assert_eq!(doubles(-1.0, 0.0, Operator::Divide), Value::Float(f64::NEG_INFINITY));
+    let column = |value: f32| -> ArrayRef { Arc::new(Float32Array::from(vec![value])) };
+    let single = computed(ValueType::Float32, vec![column(0.1), column(0.2)], |left, right| {
+        Expression::binary(Operator::Add, left, right)
+    });
+    assert_eq!(single.unwrap(), Value::Float((0.1f32 + 0.2f32).into()));
+    let widened =
+        computed(ValueType::Int64, vec![longs([i64::MAX]), longs([0])], |left, _| left.widen(ValueType::Float64));
+    assert_eq!(widened.unwrap(), Value::Float(i64::MAX as f64));
+    let unsigned: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
+    let widened = computed(ValueType::UInt64, vec![Arc::clone(&unsigned), unsigned], |left, _| {
+        left.widen(ValueType::Decimal { precision: 20, scale: 0 })
+    });
+    assert_eq!(widened.unwrap(), Value::Integer(u64::MAX.into()));
 }
 
 #[test]
@@ -231,6 +310,52 @@ fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
         }
         assert_eq!(account.reserved_bytes(), 0);
     }
+}
+
+#[test]
+fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
+    let row_group = |start: i64| -> Vec<ArrayRef> {
+        let texts = (start..start + 20_000).map(|at| format!("text {}", at % 100));
+        vec![longs(start..start + 20_000), Arc::new(StringArray::from_iter_values(texts))]
+    };
+    let source = pages((0..10).map(|number| row_group(number * 20_000)).collect());
+    let mut builder = PipelineBuilder::new();
+    let number = builder.scan("number", 0, ValueType::Int64, false).unwrap();
+    let text = builder.scan("text", 1, ValueType::Text, false).unwrap();
+    let pipeline = builder.materialise(vec![number, text]).unwrap();
+    // All rows would take 2.4 MB.
+    let (clock, cancelled, account) = (ManualClock::new(0), AtomicBool::new(false), account(1_900_000));
+    let instructions = InstructionSet::detect();
+    let options = RunOptions { thread_count: 2, instructions, clock: &clock, account: &account, cancelled: &cancelled };
+    let seen = Mutex::new(BTreeSet::new());
+    let consumer = |rowset: Rowset, reservation: Reservation| {
+        assert!(rowset.row_count <= 30_000 / 18 + 1024, "{} rows", rowset.row_count);
+        assert_eq!(reservation.size_bytes(), rowset.size_bytes());
+        for row in rowset.sorted_rows() {
+            let Value::Integer(number) = row[0] else { panic!("{row:?}") };
+            assert_eq!(row[1], Value::Text(format!("text {}", number % 100).into()));
+            assert!(seen.lock().unwrap().insert(number));
+        }
+        Ok(())
+    };
+    let report = run_in_batches(&pipeline, &source, &[], &options, 30_000, &consumer).unwrap();
+    assert_eq!((report.rows_kept, seen.lock().unwrap().len()), (200_000, 200_000));
+    assert_eq!(account.reserved_bytes(), 0);
+
+    let refuses = |_, _| Err("enough".into());
+    let error = run_in_batches(&pipeline, &source, &[], &options, 30_000, &refuses).unwrap_err();
+    assert_eq!(error.to_string(), "the rows are not taken: enough");
+    let mut builder = PipelineBuilder::new();
+    let slot = scan_longs(&mut builder, 1)[0];
+    let groups = builder.clone().aggregate(vec![], vec![Aggregate::Sum(slot)]).unwrap();
+    let sum = |rowset: Rowset, _| {
+        assert_eq!(rowset.sorted_rows(), [[Value::Integer(199_999 * 100_000)]]);
+        Ok(())
+    };
+    run_in_batches(&groups, &source, &[], &options, 30_000, &sum).unwrap();
+    let table = builder.build("t", slot, vec![]).unwrap();
+    let error = run_in_batches(&table, &source, &[], &options, 30_000, &refuses).unwrap_err().to_string();
+    assert!(error.contains("table t is built as a whole"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Whatever pipeline over whatever pages: the answer is the reference's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thermocline_column_store::{Encoding, PageSummary};
@@ -12,21 +12,39 @@ use crate::ir::{PipelineBuilder, ValueType};
 use crate::reference::interpret;
 use crate::{BuiltTable, InstructionSet, MemoryPages, PageSource, Value};
 
-/// Builds a table over random rows with unique keys, some filtered out; and its rows by the reference.
-fn build(random: &mut Random, probing: &Column) -> (Arc<BuiltTable>, Vec<Vec<Value>>) {
-    let row_counts: Vec<usize> = (0..1 + random.below(2)).map(|_| 1 + random.below(1500)).collect();
-    let mut columns = vec![Column::random(random, probing.value_type, &row_counts)];
-    let probed: Vec<_> = probing.row_groups.concat();
-    for value in columns[0].row_groups.iter_mut().flatten() {
-        if !random.one_in(4) {
-            *value = *random.pick(&probed);
+/// Builds a table over random rows, found by what the probing columns have, some filtered out; and its rows by the reference.
+fn build(random: &mut Random, probing: &[&Column]) -> (Arc<BuiltTable>, Vec<Vec<Value>>) {
+    let repeats = random.one_in(3);
+    let most_rows = if repeats { 8 } else { 1500 };
+    let row_counts: Vec<usize> = (0..1 + random.below(2)).map(|_| 1 + random.below(most_rows)).collect();
+    let mut columns: Vec<Column> =
+        probing.iter().map(|probing| Column::random(random, probing.value_type, &row_counts)).collect();
+    let probed: Vec<Vec<_>> = probing.iter().map(|probing| probing.row_groups.concat()).collect();
+    for (row_group, row_count) in row_counts.iter().enumerate() {
+        for row in 0..*row_count {
+            let like = random.below(probed[0].len());
+            for (column, probed) in columns.iter_mut().zip(&probed) {
+                if !random.one_in(8) {
+                    column.row_groups[row_group][row] = probed[like];
+                }
+            }
         }
     }
+    for (column, probed) in columns.iter_mut().zip(&probed) {
+        // NULLs make their own answers (`NOT IN`), so that some tables have none.
+        if random.one_in(2) {
+            let some = probed.iter().flatten().next().copied().unwrap_or(1);
+            column.row_groups.iter_mut().flatten().for_each(|value| *value = value.or(Some(some)));
+        }
+        column.nullable = true;
+    }
     let mut seen = BTreeSet::new();
-    columns[0].nullable = true;
-    for value in columns[0].row_groups.iter_mut().flatten() {
-        if value.is_some_and(|value| !seen.insert(value)) {
-            *value = None;
+    for (row_group, row_count) in row_counts.iter().enumerate() {
+        for row in 0..*row_count {
+            let key: Vec<_> = columns.iter().map(|column| column.row_groups[row_group][row]).collect();
+            if !repeats && !seen.insert(key) {
+                columns[0].row_groups[row_group][row] = None;
+            }
         }
     }
     for _ in 0..random.below(3) {
@@ -44,17 +62,37 @@ fn build(random: &mut Random, probing: &Column) -> (Arc<BuiltTable>, Vec<Vec<Val
             builder.filter(slots[number], domain(random, column)).unwrap();
         }
     }
-    let built = builder.build("d", slots[0], slots[1..].to_vec()).unwrap();
+    let (keys, payload) = slots.split_at(probing.len());
+    let built = builder.build("d", keys, payload.to_vec()).unwrap();
     let instructions = *random.pick(&InstructionSet::available());
     let (outcome, _) = run_with(&built, &source, &[], 1 + random.below(3), instructions).unwrap();
     let table = table_of(outcome);
     let expected = interpret(&built, &source, &[]).unwrap();
-    assert_eq!(table.row_count(), expected.len());
+    let mut by_key: BTreeMap<Vec<Value>, Vec<Vec<Value>>> = BTreeMap::new();
     for row in &expected {
-        let Value::Integer(key) = row[0] else { panic!("{row:?} has no key") };
-        assert_eq!(table.payload(key as i64).as_deref(), Some(&row[1..]), "key {key}");
+        let (key, payload) = row.split_at(probing.len());
+        by_key.entry(key.to_vec()).or_default().push(payload.to_vec());
+    }
+    let row_count = expected.len();
+    let null_count =
+        by_key.iter().filter(|(key, _)| key.contains(&Value::Null)).map(|(_, rows)| rows.len()).sum::<usize>();
+    by_key.retain(|key, _| !key.contains(&Value::Null));
+    assert_eq!((table.row_count(), table.has_null_key()), (row_count - null_count, null_count > 0));
+    assert_eq!((table.key_count(), table.multiplies()), (by_key.len(), by_key.values().any(|rows| rows.len() > 1)));
+    for (key, mut payloads) in by_key {
+        let mut found = table.payloads(&key);
+        found.sort_unstable();
+        payloads.sort_unstable();
+        assert_eq!(found, payloads, "key {key:?}");
     }
     (table, expected)
+}
+
+/// One to three columns that tables can have as keys; the first two are.
+fn key_columns<'a>(random: &mut Random, columns: &'a [Column]) -> Vec<&'a Column> {
+    let can_be: Vec<&Column> = columns.iter().filter(|column| column.value_type.is_key()).collect();
+    let count = if random.one_in(2) { 1 } else { 1 + random.below(3) };
+    (0..count).map(|_| *random.pick(&can_be)).collect()
 }
 
 /// Compares the answers of a seed's pipeline; how many rows it has.
@@ -62,15 +100,19 @@ fn check(seed: u64) -> usize {
     let mut random = Random::new(seed);
     let row_counts: Vec<usize> =
         (0..1 + random.below(4)).map(|_| *random.pick(&[1, 70, 1000, 1024, 1025, 2500])).collect();
-    let key_types = [ValueType::Int32, ValueType::Int64, ValueType::Date, ValueType::UInt16];
+    let key_types = [ValueType::Int32, ValueType::Int64, ValueType::Date, ValueType::UInt16, ValueType::Text];
     let mut columns = Vec::new();
     for number in 0..2 + random.below(4) {
         let value_type = if number < 2 { *random.pick(&key_types) } else { *random.pick(&TYPES) };
         columns.push(Column::random(&mut random, value_type, &row_counts));
     }
     let source = pages(&mut random, &columns);
-    let (tables, table_rows): (Vec<_>, Vec<_>) =
-        (0..random.below(3)).map(|number| build(&mut random, &columns[number])).unzip();
+    let (tables, table_rows): (Vec<_>, Vec<_>) = (0..random.below(4))
+        .map(|_| {
+            let probing = key_columns(&mut random, &columns);
+            build(&mut random, &probing)
+        })
+        .unzip();
     let shapes: Vec<_> = tables.iter().map(|table| table.shape().clone()).collect();
     let pipeline = pipeline(&mut random, &columns, &shapes);
     // The pipeline may leave tables out: those it has are found by shape, in order.
@@ -108,7 +150,7 @@ fn any_pipeline_over_any_pages_answers_as_the_reference_does() {
         check(seed.parse().unwrap());
         return;
     }
-    let row_counts: Vec<usize> = (0..600).map(check).collect();
+    let row_counts: Vec<usize> = (0..800).map(check).collect();
     let many = row_counts.iter().filter(|count| **count > 20).count();
     assert!(many > 200, "only {many} pipelines have rows: the generator tests too little");
 }

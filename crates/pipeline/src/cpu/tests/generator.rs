@@ -8,7 +8,7 @@ use thermocline_column_store::{Encoding, IntegerEncoding, encode, encode_as};
 use thermocline_predicate::{Domain, Scalar};
 use thermocline_seeded::Random;
 
-use crate::ir::{Aggregate, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
+use crate::ir::{Aggregate, Comparison, Condition, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
 use crate::reference::arrow_type;
 use crate::{MemoryPages, Pipeline, TableShape};
 
@@ -20,7 +20,7 @@ pub(super) struct Column {
     pub(super) row_groups: Vec<Vec<Option<i128>>>,
 }
 
-pub(super) const TYPES: [ValueType; 11] = [
+pub(super) const TYPES: [ValueType; 15] = [
     ValueType::Int8,
     ValueType::Int16,
     ValueType::Int32,
@@ -28,6 +28,10 @@ pub(super) const TYPES: [ValueType; 11] = [
     ValueType::UInt8,
     ValueType::UInt16,
     ValueType::UInt32,
+    ValueType::UInt64,
+    ValueType::Float32,
+    ValueType::Float64,
+    ValueType::Boolean,
     ValueType::Date,
     ValueType::Decimal { precision: 12, scale: 2 },
     ValueType::Decimal { precision: 30, scale: 4 },
@@ -37,6 +41,15 @@ pub(super) const TYPES: [ValueType; 11] = [
 /// The text that a number stands for: not in the numbers' order, one of them empty.
 pub(super) fn text(number: i128) -> String {
     if number == 7 { String::new() } else { format!("{:x}-{}", (number * 37).rem_euclid(101), number) }
+}
+
+/// The float that a number stands for: sums and products of a few are exact; one of them no number, one a zero with a sign.
+fn float(number: i128) -> f64 {
+    match number {
+        7 => f64::NAN,
+        11 => -0.0,
+        _ => (number - 20) as f64 / 8.0,
+    }
 }
 
 impl Column {
@@ -82,6 +95,15 @@ impl Column {
             let decimals: arrow::array::Decimal128Array = values.iter().copied().collect();
             return Arc::new(decimals.with_precision_and_scale(precision, scale as i8).unwrap());
         }
+        if self.value_type.is_float() {
+            let floats: arrow::array::Float64Array = values.iter().map(|value| value.map(float)).collect();
+            return cast(&floats, &data_type).unwrap();
+        }
+        if self.value_type == ValueType::UInt64 {
+            let numbers: arrow::array::UInt64Array =
+                values.iter().map(|value| value.map(|value| value as u64)).collect();
+            return Arc::new(numbers);
+        }
         let numbers: arrow::array::Int64Array = values.iter().map(|value| value.map(|value| value as i64)).collect();
         let whole: ArrayRef = Arc::new(numbers);
         match self.value_type {
@@ -116,11 +138,15 @@ pub(super) fn pages(random: &mut Random, columns: &[Column]) -> MemoryPages {
 /// A set of values, some of them the column's.
 pub(super) fn domain(random: &mut Random, column: &Column) -> Domain {
     let values: Vec<i128> = column.row_groups.iter().flatten().filter_map(|value| *value).collect();
-    let is_text = column.value_type == ValueType::Text;
     let scalar = |random: &mut Random| {
         let value = if values.is_empty() { 0 } else { *random.pick(&values) };
         let value = value + random.below(3) as i128 - 1;
-        if is_text { Scalar::from(text(value).as_str()) } else { Scalar::Int(value) }
+        match column.value_type {
+            ValueType::Text => Scalar::from(text(value).as_str()),
+            ValueType::Boolean => Scalar::Boolean(value == 1),
+            of if of.is_float() => Scalar::Float(float(value)),
+            _ => Scalar::Int(value),
+        }
     };
     use std::ops::Bound::{Excluded, Included, Unbounded};
     let mut chosen = match random.below(7) {
@@ -150,27 +176,33 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
         slots.push((slot, column.value_type));
     }
     for table in tables {
-        let keys: Vec<Slot> =
-            (0..columns.len()).map(Slot::at).filter(|slot| slots[slot.index()].1 == table.key_type).collect();
-        if keys.is_empty() || random.one_in(5) {
+        // Keys may be payload of tables before.
+        let keys: Option<Vec<Slot>> = table
+            .key_types
+            .iter()
+            .map(|key_type| {
+                let of_type: Vec<Slot> = slots.iter().filter(|(_, of)| of == key_type).map(|(slot, _)| *slot).collect();
+                (!of_type.is_empty()).then(|| *random.pick(&of_type))
+            })
+            .collect();
+        let Some(keys) = keys else { continue };
+        if random.one_in(6) {
             continue;
         }
-        let key = *random.pick(&keys);
-        if random.one_in(3) {
-            builder.probe(table, key, ProbeKind::Semi, &[]).unwrap();
+        let kinds = [ProbeKind::Semi, ProbeKind::Anti, ProbeKind::NullAwareAnti, ProbeKind::Outer];
+        let kind = if random.one_in(2) { ProbeKind::Inner } else { *random.pick(&kinds) };
+        let is_sound = kind != ProbeKind::NullAwareAnti || keys.len() == 1;
+        if !kind.gives_payload() && is_sound {
+            builder.probe(table, keys, kind, &[]).unwrap();
             continue;
         }
+        let kind = if is_sound { kind } else { ProbeKind::Inner };
         let payload: Vec<usize> = (0..table.payload.len()).filter(|_| !random.one_in(4)).collect();
-        let added = builder.probe(table, key, ProbeKind::Inner, &payload).unwrap();
+        let added = builder.probe(table, keys, kind, &payload).unwrap();
         for (slot, number) in added.into_iter().zip(payload) {
             slots.push((slot, table.payload[number].value_type));
             if random.one_in(6) {
-                let like = Column {
-                    value_type: table.payload[number].value_type,
-                    nullable: true,
-                    row_groups: vec![(0..50).map(Some).collect()],
-                };
-                builder.filter(slot, domain(random, &like)).unwrap();
+                builder.filter(slot, domain(random, &some_column(table.payload[number].value_type))).unwrap();
             }
         }
     }
@@ -181,21 +213,39 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
     }
     for number in 0..random.below(3) {
         let (left, right) = (*random.pick(&slots), *random.pick(&slots));
-        let operator = *random.pick(&[Operator::Add, Operator::Subtract, Operator::Multiply]);
+        let operators = [Operator::Add, Operator::Subtract, Operator::Multiply, Operator::Divide, Operator::Remainder];
+        let operator = *random.pick(&operators);
         let expression = Expression::binary(operator, Expression::Slot(left.0), Expression::Slot(right.0));
         // Products of wide decimals overflow, and are an error that depends on what is computed.
         let is_wide = |value_type| matches!(value_type, ValueType::Decimal { precision: 13.., .. });
         if operator == Operator::Multiply && (is_wide(left.1) || is_wide(right.1)) {
             continue;
         }
+        // Division by zero is an error, and a sum of quotients that are not exact depends on its order.
+        let divisor = match left.1 {
+            of if of.is_float() => Some(Expression::float(2.0, of)),
+            of if of.is_integer() => Some(Expression::Literal { value: 3, value_type: of }),
+            _ => None,
+        };
+        let expression = match (operator, divisor) {
+            (Operator::Divide | Operator::Remainder, Some(divisor)) => {
+                Expression::binary(operator, Expression::Slot(left.0), divisor)
+            }
+            _ => expression,
+        };
         let widened = matches!(left.1, ValueType::Int32) && random.one_in(2);
         let expression = if widened { Expression::Slot(left.0).widen(ValueType::Int64) } else { expression };
         let Ok(slot) = builder.compute(format!("x{number}"), expression) else { continue };
         slots.push((slot, builder.clone().materialise(vec![slot]).unwrap().output()[0].value_type));
-        if random.one_in(3) {
+        let is_integer = slots.last().is_some_and(|(_, of)| !of.is_float() && *of != ValueType::Boolean);
+        if is_integer && random.one_in(3) {
             let bound = std::ops::Bound::Included(Scalar::Int(random.below(2000) as i128 - 500));
             builder.filter(slot, Domain::interval(bound, std::ops::Bound::Unbounded)).unwrap();
         }
+    }
+    if random.one_in(3) {
+        let condition = condition(random, columns, &slots, 3);
+        builder.condition(condition).unwrap();
     }
     let any: Vec<Slot> = (0..random.below(4)).map(|_| random.pick(&slots).0).collect();
     match random.below(3) {
@@ -219,6 +269,57 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
                 }
             }
             builder.aggregate(groups, aggregates).unwrap()
+        }
+    }
+}
+
+/// A column with some values, for domains on what is not scanned.
+fn some_column(value_type: ValueType) -> Column {
+    Column { value_type, nullable: true, row_groups: vec![(0..50).map(Some).collect()] }
+}
+
+/// A condition on some of the slots, of which the first are the columns, nested at most so deep.
+fn condition(random: &mut Random, columns: &[Column], slots: &[(Slot, ValueType)], depth: usize) -> Condition {
+    let shape = if depth == 0 { 3 + random.below(4) } else { random.below(7) };
+    let parts = |random: &mut Random| -> Vec<Condition> {
+        (0..1 + random.below(3)).map(|_| condition(random, columns, slots, depth - 1)).collect()
+    };
+    let (slot, value_type) = *random.pick(slots);
+    match shape {
+        0 => Condition::All(parts(random)),
+        1 => Condition::Any(parts(random)),
+        2 => Condition::Not(Box::new(condition(random, columns, slots, depth - 1))),
+        3 => Condition::IsNull(slot),
+        4 | 5 => {
+            let like = columns.get(slot.index()).cloned().unwrap_or_else(|| some_column(value_type));
+            Condition::In { slot, domain: domain(random, &like) }
+        }
+        _ => {
+            let comparisons = [
+                Comparison::Equal,
+                Comparison::NotEqual,
+                Comparison::Less,
+                Comparison::LessOrEqual,
+                Comparison::Greater,
+                Comparison::GreaterOrEqual,
+            ];
+            let is_decimal = |of: ValueType| matches!(of, ValueType::Decimal { .. });
+            let like = |of: ValueType| of == value_type || is_decimal(of) && is_decimal(value_type);
+            let others: Vec<Slot> = slots.iter().filter(|(_, of)| like(*of)).map(|(slot, _)| *slot).collect();
+            let left = Expression::Slot(slot);
+            let right = match value_type.range() {
+                Some((least, greatest)) if random.one_in(3) => {
+                    let value = (random.below(200) as i128 - 100).clamp(least, greatest);
+                    Expression::Literal { value, value_type }
+                }
+                _ => Expression::Slot(*random.pick(&others)),
+            };
+            let left = if (value_type.is_integer() || value_type.is_float()) && random.one_in(3) {
+                Expression::binary(Operator::Add, left.clone(), left)
+            } else {
+                left
+            };
+            Condition::compare(*random.pick(&comparisons), left, right)
         }
     }
 }

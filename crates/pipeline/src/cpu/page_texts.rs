@@ -1,0 +1,70 @@
+//! The texts of a page, sorted, so that their codes are ordered as they are: its dictionary, or one that is made.
+//!
+//! **Concurrency**: plain values and views.
+
+use std::collections::BTreeMap;
+
+use thermocline_column_store::Dictionary;
+
+/// The texts of a page, sorted.
+#[derive(Debug)]
+pub(super) enum PageTexts<'p> {
+    Dictionary(Dictionary<'p>),
+    /// Of a page without a dictionary.
+    Made(Vec<Vec<u8>>),
+}
+
+impl PageTexts<'_> {
+    pub(super) fn entry_count(&self) -> usize {
+        match self {
+            Self::Dictionary(dictionary) => dictionary.entry_count(),
+            Self::Made(texts) => texts.len(),
+        }
+    }
+
+    pub(super) fn entry(&self, code: usize) -> Option<&[u8]> {
+        match self {
+            Self::Dictionary(dictionary) => dictionary.entry(code),
+            Self::Made(texts) => texts.get(code).map(Vec::as_slice),
+        }
+    }
+
+    /// The code of a text, or else that of the first text behind it.
+    pub(super) fn code_of(&self, text: &[u8]) -> Result<usize, usize> {
+        match self {
+            Self::Dictionary(dictionary) => dictionary.code_of(text),
+            Self::Made(texts) => texts.binary_search_by(|entry| entry.as_slice().cmp(text)),
+        }
+    }
+}
+
+/// Texts on the way to codes.
+#[derive(Default)]
+pub(super) struct TextCoding {
+    /// The number of each text, in the order of their first occurrence.
+    numbers: BTreeMap<Vec<u8>, u32>,
+    codes: Vec<u32>,
+}
+
+impl TextCoding {
+    pub(super) fn push(&mut self, text: &[u8]) {
+        let next = self.numbers.len() as u32;
+        let number = match self.numbers.get(text) {
+            Some(number) => *number,
+            None => *self.numbers.entry(text.to_vec()).or_insert(next),
+        };
+        self.codes.push(number);
+    }
+
+    /// The code of each text, and the texts.
+    pub(super) fn finish<'p>(mut self) -> (Vec<u32>, PageTexts<'p>) {
+        let mut sorted = vec![0; self.numbers.len()];
+        for (place, number) in self.numbers.values().enumerate() {
+            sorted[*number as usize] = place as u32;
+        }
+        for code in &mut self.codes {
+            *code = sorted[*code as usize];
+        }
+        (self.codes, PageTexts::Made(self.numbers.into_keys().collect()))
+    }
+}

@@ -1,0 +1,115 @@
+//! Which rows of a mini-block have a number in a set, by kernels over all values or one by one.
+//!
+//! **Concurrency**: plain functions.
+
+use thermocline_column_store::{Frame, MINI_BLOCK_VALUES};
+
+use super::super::column::{Block, ColumnReader};
+use super::super::selection::Selection;
+use crate::PipelineError;
+use crate::kernels::{InstructionSet, MASK_WORDS, Mask, Words};
+use crate::membership::Membership;
+
+/// Up to so many rows, ranges are tested value by value: a vector loop over all takes as long.
+const SPARSE_RANGE_ROWS: usize = 40;
+/// Up to so many rows, sets are looked into value by value: these loops are slower a value.
+const SPARSE_SET_ROWS: usize = 400;
+/// Ranges that are tested one after the other on whole mini-blocks.
+const FEW_RANGES: usize = 4;
+
+/// The rows whose number is in a set.
+pub(super) fn members(
+    membership: &Membership,
+    reader: &mut ColumnReader<'_>,
+    block: usize,
+    selection: &Selection,
+    instructions: InstructionSet,
+) -> Result<Selection, PipelineError> {
+    if let Some((least, greatest)) = reader.bounds(block) {
+        if membership.covers(least, greatest) {
+            return Ok(*selection);
+        }
+        if !membership.may_meet(least, greatest) {
+            return Ok(Selection::of([0; MASK_WORDS]));
+        }
+    }
+    let ranges = match membership {
+        Membership::Never => return Ok(Selection::of([0; MASK_WORDS])),
+        Membership::Set { base, bits } => {
+            let contains = |value| membership.contains(value);
+            return in_set(*base, bits, contains, reader, block, selection, instructions);
+        }
+        Membership::Range(low, high) => &[(*low, *high)][..],
+        Membership::Ranges(ranges) => ranges,
+    };
+    if selection.count() <= SPARSE_RANGE_ROWS || ranges.len() > FEW_RANGES {
+        return one_by_one(|value| membership.contains(value), reader, block, selection);
+    }
+    let block = reader.block(block)?;
+    let mut mask = [0; MASK_WORDS];
+    for (low, high) in ranges {
+        let in_range = in_range(block.base, block.words, *low, *high, instructions);
+        for (word, more) in mask.iter_mut().zip(in_range) {
+            *word |= more;
+        }
+    }
+    Ok(selection.and(&mask))
+}
+
+/// Which values from `low` to `high` are; values are `base` plus the word.
+fn in_range(base: i64, words: Words<'_>, low: i64, high: i64, instructions: InstructionSet) -> Mask {
+    if let Words::U64(_) = words {
+        // Modulo 2^64 all differences are exact.
+        return instructions.in_range(words, low.wrapping_sub(base) as u64, high.wrapping_sub(low) as u64);
+    }
+    let low = (i128::from(low) - i128::from(base)).max(0);
+    let high = (i128::from(high) - i128::from(base)).min(words.limit().into());
+    if low > high {
+        return [0; MASK_WORDS];
+    }
+    instructions.in_range(words, low as u64, (high - low) as u64)
+}
+
+/// The rows whose number is `base` plus the place of a set bit, which `contains` says of one.
+pub(super) fn in_set(
+    base: i64,
+    bits: &[u64],
+    contains: impl Fn(i64) -> bool,
+    reader: &mut ColumnReader<'_>,
+    block: usize,
+    selection: &Selection,
+    instructions: InstructionSet,
+) -> Result<Selection, PipelineError> {
+    if selection.count() <= SPARSE_SET_ROWS {
+        return one_by_one(contains, reader, block, selection);
+    }
+    let block = reader.block(block)?;
+    let shift = block.base.wrapping_sub(base) as u64;
+    Ok(selection.and(&instructions.in_set(block.words, shift, bits)))
+}
+
+/// The rows whose number passes a test.
+#[inline(always)]
+pub(super) fn one_by_one(
+    contains: impl Fn(i64) -> bool,
+    reader: &mut ColumnReader<'_>,
+    block: usize,
+    selection: &Selection,
+) -> Result<Selection, PipelineError> {
+    if let Some(Frame { base, differences }) = reader.packed(block, selection.count()) {
+        return Ok(selection.retain(|row| contains(base.wrapping_add(differences.get(row)) as i64)));
+    }
+    let Block { base, words } = reader.block(block)?;
+    macro_rules! retain {
+        ($words:expr) => {
+            selection.retain(|row| contains(base.wrapping_add($words[row % MINI_BLOCK_VALUES] as i64)))
+        };
+    }
+    Ok(match words {
+        Words::Zeros => selection.retain(|_| contains(base)),
+        Words::U8(words) => retain!(words),
+        Words::U16(words) => retain!(words),
+        Words::U32(words) => retain!(words),
+        Words::U64(words) => retain!(words),
+    })
+}

@@ -1,0 +1,254 @@
+//! Filters and probes as tests of the rows of a mini-block that are left.
+//!
+//! **Owns**: compiling a pipeline's steps (`compile`), tests of one value against a set (`members`) and conditions on several
+//! (`condition`), leaving out row groups by zone maps.
+//!
+//! **Does not own**: the order of stages (`order`), rows that multiply (`expansion`).
+//!
+//! **Invariants**: stages commute, apart from those that take a payload or what is computed of it, which come after its probe.
+//! A stage that is *implied* by another may be left out.
+//!
+//! **Concurrency**: each thread has stages of its own.
+
+mod compile;
+mod condition;
+mod members;
+
+pub(super) use compile::{Expansion, Stages, whole_range};
+
+use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneValue};
+use thermocline_predicate::{Domain, Scalar};
+
+use super::column::ColumnReader;
+use super::numbers::Lane;
+use super::selection::Selection;
+use super::view::{RunContext, View};
+use crate::BuiltTable;
+use crate::PipelineError;
+use crate::ir::{Origin, Slot};
+use crate::kernels::InstructionSet;
+use crate::membership::Membership;
+use crate::table::{ABSENT, KeyIndex};
+use condition::CompiledCondition;
+use members::{in_set, members, one_by_one};
+
+/// What rows are tested for.
+#[derive(Debug, Clone)]
+enum Test<'r> {
+    /// A number, or a code of a table's payload. The domain tells of wide decimals.
+    Numbers { membership: Membership, domain: Domain },
+    /// A text of a scanned column: compiled to codes for each page, the row group's number beside.
+    Texts { domain: Domain, compiled: Option<(usize, Membership)> },
+    /// Keys of a table.
+    Keys { keys: &'r KeyIndex, range: Option<(i64, i64)> },
+    /// Keys of a table that are texts of a scanned column, compiled likewise.
+    TextKeys { table: &'r BuiltTable, compiled: Option<(usize, Membership)> },
+    /// Keys of a table by their codes, of the probe that is this step.
+    CodedKeys { step: usize, table: &'r BuiltTable },
+    /// A condition on several values.
+    Condition(Box<CompiledCondition<'r>>),
+}
+
+/// A filter or a probe.
+#[derive(Debug, Clone)]
+pub(super) struct Stage<'r> {
+    /// What is tested, or the first of several.
+    pub(super) slot: Slot,
+    slots: Vec<Slot>,
+    test: Test<'r>,
+    admits_null: bool,
+    /// Whether it keeps the values that fail the test.
+    negated: bool,
+    /// Stages that must come before.
+    pub(super) needs: Vec<usize>,
+    /// Whether another stage drops all rows that this one drops.
+    pub(super) implied: bool,
+    /// The share of rows that it is guessed to keep, before anything is measured.
+    pub(super) guessed_selectivity: f64,
+    /// Whether it takes payload or computed values, which cost arithmetic or a look into a table.
+    pub(super) takes_derived: bool,
+}
+
+/// Whether a slot may be NULL in a row group, as far as is known.
+fn zone_may_have_null(context: RunContext<'_>, slot: Slot, row_group: usize) -> bool {
+    match context.pipeline.slot(slot).origin {
+        Origin::Column(column) => context.source.facts(row_group, column).null_count > 0,
+        _ => true,
+    }
+}
+
+impl Stage<'_> {
+    /// Whether the pages of all that it takes are open.
+    pub(super) fn is_open(&self, view: &View<'_>) -> bool {
+        self.slots.iter().all(|slot| view.is_open(*slot))
+    }
+
+    /// Whether a row of a row group may pass, as far as zone maps tell.
+    pub(super) fn may_pass(&self, context: RunContext<'_>, row_group: usize) -> bool {
+        if let Test::Condition(condition) = &self.test {
+            return condition.may_pass(context, row_group);
+        }
+        let Origin::Column(column) = context.pipeline.slot(self.slot).origin else { return true };
+        let facts = context.source.facts(row_group, column);
+        if self.admits_null && facts.null_count > 0 {
+            return true;
+        }
+        if facts.null_count == context.source.row_count(row_group) {
+            return false;
+        }
+        let domain = match &self.test {
+            Test::Numbers { domain, .. } | Test::Texts { domain, .. } => domain,
+            _ if self.negated => return true,
+            // The implied range beside it tells.
+            Test::Keys { range, .. } => return range.is_some(),
+            Test::TextKeys { table, .. } | Test::CodedKeys { table, .. } => return table.row_count() > 0,
+            Test::Condition(_) => return true,
+        };
+        domain.intervals().iter().any(|interval| {
+            let zone_value = |value: &Scalar| match value {
+                Scalar::Boolean(value) => ZoneValue::Integer((*value).into()),
+                Scalar::Int(value) => ZoneValue::Integer(*value),
+                Scalar::Float(value) => ZoneValue::Float(*value),
+                Scalar::Utf8(text) => ZoneValue::Bytes(text.as_bytes().to_vec()),
+            };
+            let (low, high) = (interval.low.as_ref().map(zone_value), interval.high.as_ref().map(zone_value));
+            facts.zone_map.may_contain(low.as_ref(), high.as_ref())
+        })
+    }
+
+    /// The rows of `selection` that pass, of mini-block `block`.
+    pub(super) fn apply(
+        &mut self,
+        view: &mut View<'_>,
+        context: RunContext<'_>,
+        block: usize,
+        selection: &Selection,
+        instructions: InstructionSet,
+    ) -> Result<Selection, PipelineError> {
+        match &mut self.test {
+            Test::Condition(condition) => {
+                return Ok(condition.truth(view, context, block, selection, instructions)?.yes);
+            }
+            Test::CodedKeys { step, table } => {
+                let (step, table) = (*step, *table);
+                return self.apply_to_codes(view, (step, table), block, selection);
+            }
+            _ => {}
+        }
+        let Origin::Column(column) = context.pipeline.slot(self.slot).origin else {
+            return self.apply_to_slot(view, block, selection);
+        };
+        let row_group = view.row_group();
+        let reader = view.reader(self.slot, column)?;
+        self.test.compile(reader, row_group);
+        if view.is_expanded() {
+            return self.apply_to_slot(view, block, selection);
+        }
+        let reader = view.reader(self.slot, column)?;
+        let valid = reader.valid(block);
+        let values = valid.map_or(*selection, |valid| selection.and(&valid));
+        let kept = if values.count() == 0 {
+            values
+        } else {
+            match &self.test {
+                Test::Numbers { domain, .. } if reader.is_wide() => {
+                    let (mut rows, mut wide) = ([0; MINI_BLOCK_VALUES], Vec::new());
+                    reader.gather_wide(block, values.rows(&mut rows), &mut wide)?;
+                    let mut wide = wide.into_iter();
+                    values.retain(|_| wide.next().is_some_and(|value| domain.contains_int(value)))
+                }
+                Test::Numbers { membership, .. } => members(membership, reader, block, &values, instructions)?,
+                Test::Texts { compiled: Some((_, membership)), .. }
+                | Test::TextKeys { compiled: Some((_, membership)), .. } => {
+                    members(membership, reader, block, &values, instructions)?
+                }
+                Test::Keys { keys: KeyIndex::Dense(keys), .. } => {
+                    in_set(keys.base(), keys.bits(), |key| keys.contains(key), reader, block, &values, instructions)?
+                }
+                Test::Keys { keys, .. } => one_by_one(|key| keys.row(key).is_some(), reader, block, &values)?,
+                // Compiled above, or dealt with before.
+                Test::Texts { .. } | Test::TextKeys { .. } | Test::CodedKeys { .. } | Test::Condition(_) => values,
+            }
+        };
+        let kept = if self.negated { values.without(&kept) } else { kept };
+        Ok(match valid {
+            Some(valid) if self.admits_null => kept.or(&selection.and_not(&valid)),
+            _ => kept,
+        })
+    }
+
+    /// Of payload and computed values, and of rows that have multiplied.
+    fn apply_to_slot(
+        &self,
+        view: &mut View<'_>,
+        block: usize,
+        selection: &Selection,
+    ) -> Result<Selection, PipelineError> {
+        let mut rows = [0; MINI_BLOCK_VALUES];
+        let numbers = view.numbers(self.slot, block, selection.rows(&mut rows))?;
+        let mut places = 0..;
+        Ok(selection.retain(|_| {
+            let Some(at) = places.next() else { return false };
+            if !numbers.is_valid(at) {
+                return self.admits_null;
+            }
+            let passes = match (&self.test, &numbers.lane) {
+                (Test::Numbers { membership, .. }, Lane::Narrow(values)) => membership.contains(values[at]),
+                (Test::Numbers { domain, .. }, Lane::Wide(values)) => domain.contains_int(values[at]),
+                (Test::Keys { keys, .. }, Lane::Narrow(values)) => keys.row(values[at]).is_some(),
+                (
+                    Test::Texts { compiled: Some((_, membership)), .. }
+                    | Test::TextKeys { compiled: Some((_, membership)), .. },
+                    Lane::Narrow(codes),
+                ) => membership.contains(codes[at]),
+                // Computed values are numbers, and keys have 64 bits.
+                _ => false,
+            };
+            passes != self.negated
+        }))
+    }
+
+    /// Of keys that are found by what they are coded as.
+    fn apply_to_codes(
+        &self,
+        view: &mut View<'_>,
+        (step, table): (usize, &BuiltTable),
+        block: usize,
+        selection: &Selection,
+    ) -> Result<Selection, PipelineError> {
+        let mut rows = [0; MINI_BLOCK_VALUES];
+        let codes = view.key_codes(step, block, selection.rows(&mut rows))?;
+        let mut places = 0..;
+        Ok(selection.retain(|_| {
+            let Some(at) = places.next() else { return false };
+            match &codes.lane {
+                _ if !codes.is_valid(at) => self.admits_null,
+                Lane::Narrow(codes) => table.keys().row(codes[at]).is_some() != self.negated,
+                Lane::Wide(_) => false,
+            }
+        }))
+    }
+}
+
+impl Test<'_> {
+    /// Makes a test of texts one of the codes of a row group's page.
+    fn compile(&mut self, reader: &ColumnReader<'_>, row_group: usize) {
+        match self {
+            Self::Texts { domain, compiled } if compiled.as_ref().is_none_or(|(of, _)| *of != row_group) => {
+                let membership = reader.texts().map_or(Membership::Never, |texts| {
+                    Membership::of_codes(domain, texts.entry_count(), |text| texts.code_of(text))
+                });
+                *compiled = Some((row_group, membership));
+            }
+            Self::TextKeys { table, compiled } if compiled.as_ref().is_none_or(|(of, _)| *of != row_group) => {
+                let (texts, keys) = (reader.texts(), table.coding().columns().first());
+                let membership = texts.zip(keys).map_or(Membership::Never, |(texts, keys)| {
+                    let digit = |code: usize| texts.entry(code).map_or(ABSENT, |text| keys.digit_of_text(text));
+                    Membership::of_places(texts.entry_count(), |code| digit(code) != ABSENT)
+                });
+                *compiled = Some((row_group, membership));
+            }
+            _ => {}
+        }
+    }
+}

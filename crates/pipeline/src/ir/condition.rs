@@ -1,0 +1,163 @@
+//! Conditions on several values of a row, in three-valued logic.
+//!
+//! **Invariants**: a condition that was checked has values of one kind on both sides of each comparison, and no part without a
+//! slot: what is constant is for a planner to fold.
+
+use super::{Expression, Slot, SlotInfo, ValueType, slot_info};
+use crate::PipelineError;
+use thermocline_predicate::{Domain, ScalarKind};
+
+/// How two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// As SQL writes it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "<>",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// Whether two values that are ordered like this compare so.
+    #[inline(always)]
+    pub(crate) fn holds(self, ordering: std::cmp::Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
+
+/// A condition on a row: true, false, or unknown where a NULL leaves it open. Rows are kept of which it is true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Whether a value is in a set. Of NULL it is true if the set admits NULL, else unknown.
+    In {
+        /// The value.
+        slot: Slot,
+        /// The set.
+        domain: Domain,
+    },
+    /// Whether there is no value; never unknown.
+    IsNull(Slot),
+    /// A comparison of two numbers of one type, two decimals of any scales, or two texts, which only slots hold. Unknown if one
+    /// of them is NULL.
+    Compare {
+        /// How.
+        comparison: Comparison,
+        /// The left and the right operand.
+        operands: Box<(Expression, Expression)>,
+    },
+    /// `AND`: false if one is, true if all are.
+    All(Vec<Condition>),
+    /// `OR`: true if one is, false if all are.
+    Any(Vec<Condition>),
+    /// `NOT`: unknown stays unknown.
+    Not(Box<Condition>),
+}
+
+impl Condition {
+    /// A comparison of two operands.
+    pub fn compare(comparison: Comparison, left: Expression, right: Expression) -> Self {
+        Self::Compare { comparison, operands: Box::new((left, right)) }
+    }
+
+    /// The slots whose values it takes, in the order of their mention.
+    pub fn slots(&self) -> Vec<Slot> {
+        match self {
+            Self::In { slot, .. } | Self::IsNull(slot) => vec![*slot],
+            Self::Compare { operands, .. } => [operands.0.slots(), operands.1.slots()].concat(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::slots).collect(),
+            Self::Not(part) => part.slots(),
+        }
+    }
+
+    /// Whether it compares what can be compared.
+    pub(crate) fn check(&self, slots: &[SlotInfo]) -> Result<(), PipelineError> {
+        match self {
+            Self::In { slot, domain } => check_domain(slot_info(slots, *slot)?, domain),
+            Self::IsNull(slot) => slot_info(slots, *slot).map(|_| ()),
+            Self::Compare { comparison, operands } => {
+                if self.slots().is_empty() {
+                    return Err(refused(format!("a comparison ({}) of constants alone", comparison.symbol())));
+                }
+                let (left, right) = (operand_type(&operands.0, slots)?, operand_type(&operands.1, slots)?);
+                let are_decimals = matches!((left, right), (ValueType::Decimal { .. }, ValueType::Decimal { .. }));
+                if left == right || are_decimals {
+                    return Ok(());
+                }
+                Err(refused(format!(
+                    "{left} {} {right} is not compared in pipelines: both sides must be of one type",
+                    comparison.symbol()
+                )))
+            }
+            Self::All(parts) | Self::Any(parts) if parts.is_empty() => {
+                Err(refused("a condition of no parts".to_owned()))
+            }
+            Self::All(parts) | Self::Any(parts) => parts.iter().try_for_each(|part| part.check(slots)),
+            Self::Not(part) => part.check(slots),
+        }
+    }
+}
+
+/// The slot whose text an expression is, if it is one.
+pub(crate) fn text_slot(expression: &Expression, slots: &[SlotInfo]) -> Option<Slot> {
+    match expression {
+        Expression::Slot(slot) => {
+            slots.get(slot.index()).is_some_and(|info| info.value_type == ValueType::Text).then_some(*slot)
+        }
+        _ => None,
+    }
+}
+
+fn operand_type(expression: &Expression, slots: &[SlotInfo]) -> Result<ValueType, PipelineError> {
+    match text_slot(expression, slots) {
+        Some(_) => Ok(ValueType::Text),
+        None => expression.value_type(slots),
+    }
+}
+
+/// Whether a slot's values are of the kind that a domain's bounds are of.
+pub(super) fn check_domain(info: &SlotInfo, domain: &Domain) -> Result<(), PipelineError> {
+    let expected = match info.value_type {
+        ValueType::Text => ScalarKind::Utf8,
+        ValueType::Float32 | ValueType::Float64 => ScalarKind::Float,
+        ValueType::Boolean => ScalarKind::Boolean,
+        _ => ScalarKind::Int,
+    };
+    match domain.kind() {
+        Some(found) if found != expected => Err(PipelineError::Domain {
+            name: info.name.clone(),
+            value_type: info.value_type,
+            found: found.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn refused(reason: String) -> PipelineError {
+    PipelineError::Expression { reason }
+}
