@@ -1,16 +1,18 @@
-//! From DataFusion's expressions and types to those of pipelines.
+//! From DataFusion's expressions, conditions and types to those of pipelines.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
-use thermocline_pipeline::{Expression, Slot, ValueType};
+use thermocline_pipeline::{self as pipeline, Comparison, Condition, Expression, Slot, ValueType};
 
 use super::Refusal;
 use super::join_graph::{BaseColumn, JoinGraph};
+use crate::filters::{self, Fields};
 
 /// How pipelines know values of a type, if they do.
 pub(super) fn value_type(data_type: &DataType) -> Option<ValueType> {
     Some(match data_type {
+        DataType::Boolean => ValueType::Boolean,
         DataType::Int8 => ValueType::Int8,
         DataType::Int16 => ValueType::Int16,
         DataType::Int32 => ValueType::Int32,
@@ -18,6 +20,9 @@ pub(super) fn value_type(data_type: &DataType) -> Option<ValueType> {
         DataType::UInt8 => ValueType::UInt8,
         DataType::UInt16 => ValueType::UInt16,
         DataType::UInt32 => ValueType::UInt32,
+        DataType::UInt64 => ValueType::UInt64,
+        DataType::Float32 => ValueType::Float32,
+        DataType::Float64 => ValueType::Float64,
         DataType::Date32 => ValueType::Date,
         DataType::Timestamp(_, _) => ValueType::Timestamp,
         DataType::Decimal128(precision, scale) => {
@@ -28,85 +33,157 @@ pub(super) fn value_type(data_type: &DataType) -> Option<ValueType> {
     })
 }
 
-/// The arithmetic of an expression, whose columns have the slots that `slot_of` gives.
-pub(super) fn expression(
-    expr: &Expr,
-    graph: &JoinGraph,
-    slot_of: &mut dyn FnMut(BaseColumn) -> Result<Slot, Refusal>,
-) -> Result<Expression, Refusal> {
-    let refused = || Refusal::new(format!("{} is not computed in pipelines", graph.readable(expr)));
+/// Where a column's values are.
+pub(super) type SlotOf<'a> = &'a mut dyn FnMut(BaseColumn) -> Result<Slot, Refusal>;
+
+fn refused(expr: &Expr, graph: &JoinGraph) -> Refusal {
+    Refusal::new(format!("{} is not computed in pipelines", graph.readable(expr)))
+}
+
+/// The arithmetic of an expression.
+pub(super) fn expression(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>) -> Result<Expression, Refusal> {
     match expr {
-        Expr::Column(column) => Ok(Expression::Slot(slot_of(graph.named(column).ok_or_else(refused)?)?)),
-        Expr::Literal(value, _) => literal(value).ok_or_else(refused),
+        Expr::Column(column) => {
+            let base = graph.named(column).ok_or_else(|| refused(expr, graph))?;
+            Ok(Expression::Slot(slot_of(base)?))
+        }
+        Expr::Literal(value, _) => literal(value).ok_or_else(|| refused(expr, graph)),
         Expr::Alias(alias) => expression(&alias.expr, graph, slot_of),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let operator = match op {
-                Operator::Plus => thermocline_pipeline::Operator::Add,
-                Operator::Minus => thermocline_pipeline::Operator::Subtract,
-                Operator::Multiply => thermocline_pipeline::Operator::Multiply,
-                _ => return Err(refused()),
+                Operator::Plus => pipeline::Operator::Add,
+                Operator::Minus => pipeline::Operator::Subtract,
+                Operator::Multiply => pipeline::Operator::Multiply,
+                Operator::Divide => pipeline::Operator::Divide,
+                Operator::Modulo => pipeline::Operator::Remainder,
+                _ => return Err(refused(expr, graph)),
             };
             let (left, right) = (expression(left, graph, slot_of)?, expression(right, graph, slot_of)?);
             Ok(Expression::binary(operator, left, right))
         }
         Expr::Cast(Cast { expr: operand, field }) => {
-            let to = value_type(field.data_type()).ok_or_else(refused)?;
+            let to = value_type(field.data_type()).ok_or_else(|| refused(expr, graph))?;
             Ok(expression(operand, graph, slot_of)?.widen(to))
         }
-        _ => Err(refused()),
+        _ => Err(refused(expr, graph)),
     }
 }
 
 /// A number that is no NULL.
 fn literal(value: &ScalarValue) -> Option<Expression> {
+    let value_type = value_type(&value.data_type())?;
     let number = match value {
+        ScalarValue::Boolean(value) => i128::from((*value)?),
         ScalarValue::Int8(value) => i128::from((*value)?),
         ScalarValue::Int16(value) => i128::from((*value)?),
-        ScalarValue::Int32(value) => i128::from((*value)?),
-        ScalarValue::Int64(value) => i128::from((*value)?),
+        ScalarValue::Int32(value) | ScalarValue::Date32(value) => i128::from((*value)?),
+        ScalarValue::Int64(value)
+        | ScalarValue::TimestampSecond(value, _)
+        | ScalarValue::TimestampMillisecond(value, _)
+        | ScalarValue::TimestampMicrosecond(value, _)
+        | ScalarValue::TimestampNanosecond(value, _) => i128::from((*value)?),
         ScalarValue::UInt8(value) => i128::from((*value)?),
         ScalarValue::UInt16(value) => i128::from((*value)?),
         ScalarValue::UInt32(value) => i128::from((*value)?),
+        ScalarValue::UInt64(value) => i128::from((*value)?),
         ScalarValue::Decimal128(value, _, _) => (*value)?,
+        ScalarValue::Float32(value) => return Some(Expression::float(f64::from((*value)?), value_type)),
+        ScalarValue::Float64(value) => return Some(Expression::float((*value)?, value_type)),
         _ => return None,
     };
-    Some(Expression::Literal { value: number, value_type: value_type(&value.data_type())? })
+    Some(Expression::Literal { value: number, value_type })
 }
 
-/// The column that a join's side compares: casts to a wider integer change no equality.
+/// A condition. `is_negated` if rows are wanted of which it is false: then what is false and what is unknown must not be taken
+/// for one another.
+pub(super) fn condition(
+    expr: &Expr,
+    graph: &JoinGraph,
+    slot_of: SlotOf<'_>,
+    is_negated: bool,
+) -> Result<Condition, Refusal> {
+    if let Some(condition) = one_set(expr, graph, slot_of, is_negated)? {
+        return Ok(condition);
+    }
+    match expr {
+        Expr::Alias(alias) => condition(&alias.expr, graph, slot_of, is_negated),
+        Expr::Not(inner) => Ok(Condition::Not(Box::new(condition(inner, graph, slot_of, !is_negated)?))),
+        Expr::IsNull(inner) | Expr::IsNotNull(inner) => {
+            let base = graph.base_column(inner).ok_or_else(|| refused(expr, graph))?;
+            let is_null = Condition::IsNull(slot_of(base)?);
+            Ok(if matches!(expr, Expr::IsNull(_)) { is_null } else { Condition::Not(Box::new(is_null)) })
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            if matches!(op, Operator::And | Operator::Or) {
+                let parts = [left, right].map(|part| condition(part, graph, slot_of, is_negated));
+                let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+                return Ok(if *op == Operator::And { Condition::All(parts) } else { Condition::Any(parts) });
+            }
+            let comparison = match op {
+                Operator::Eq => Comparison::Equal,
+                Operator::NotEq => Comparison::NotEqual,
+                Operator::Lt => Comparison::Less,
+                Operator::LtEq => Comparison::LessOrEqual,
+                Operator::Gt => Comparison::Greater,
+                Operator::GtEq => Comparison::GreaterOrEqual,
+                _ => return Err(refused(expr, graph)),
+            };
+            let (left, right) = (expression(left, graph, slot_of)?, expression(right, graph, slot_of)?);
+            Ok(Condition::compare(comparison, left, right))
+        }
+        _ => Err(refused(expr, graph)),
+    }
+}
+
+/// A condition on one column as a set of its values, if it can be said so.
+fn one_set(
+    expr: &Expr,
+    graph: &JoinGraph,
+    slot_of: SlotOf<'_>,
+    is_negated: bool,
+) -> Result<Option<Condition>, Refusal> {
+    // A set says which values it is true for. What these are unknown for where it is not must be NULL alone.
+    let is_plain = match expr {
+        Expr::BinaryExpr(binary) => !matches!(binary.op, Operator::And | Operator::Or),
+        Expr::InList(_) | Expr::Like(_) | Expr::Between(_) | Expr::Column(_) => true,
+        _ => false,
+    };
+    if is_negated && !is_plain {
+        return Ok(None);
+    }
+    let Some((base, domain)) = column_set(expr, graph) else { return Ok(None) };
+    Ok(Some(Condition::In { slot: slot_of(base)?, domain }))
+}
+
+/// The column that a condition is about, if it is about one alone, and the values for which it is true.
+pub(super) fn column_set(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, thermocline_predicate::Domain)> {
+    let mut columns = expr.column_refs().into_iter();
+    let base = graph.named(columns.next()?)?;
+    if columns.next().is_some() {
+        return None;
+    }
+    let schema = &graph.relations[base.relation].table.schema;
+    let (path, _, domain) = filters::condition(&Fields { schema, element: None }, expr)?;
+    // A field of a structure is no column.
+    (path.parts().len() == 1).then_some((base, domain))
+}
+
+/// The column that a join's side compares: casts to a wider integer, or between texts, change no equality.
 pub(super) fn key_column(expr: &Expr, graph: &JoinGraph) -> Option<BaseColumn> {
     match expr {
         Expr::Cast(Cast { expr: operand, field }) => {
             let base = key_column(operand, graph)?;
             let from = value_type(graph.relations[base.relation].table.schema.field(base.column).data_type())?;
             let to = value_type(field.data_type())?;
-            let (inner, outer) = (from.range()?, to.range()?);
-            let widens = from.is_integer() && to.is_integer() && outer.0 <= inner.0 && inner.1 <= outer.1;
+            let widens = match (from.range(), to.range()) {
+                (Some(inner), Some(outer)) => {
+                    from.is_integer() && to.is_integer() && outer.0 <= inner.0 && inner.1 <= outer.1
+                }
+                _ => from == ValueType::Text && to == ValueType::Text,
+            };
             widens.then_some(base)
         }
         Expr::Alias(alias) => key_column(&alias.expr, graph),
         other => graph.base_column(other),
-    }
-}
-
-/// What a sum takes: a cast to 64 bits is what it does itself, without a cast for each row.
-pub(super) fn summed(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Cast(Cast { expr: operand, field })
-            if *field.data_type() == DataType::Int64 && !matches!(operand.as_ref(), Expr::Cast(_)) =>
-        {
-            operand
-        }
-        Expr::Alias(alias) => summed(&alias.expr),
-        other => other,
-    }
-}
-
-/// What an average of integers takes, which DataFusion turns into floats first.
-pub(super) fn averaged(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Cast(Cast { expr: operand, field }) if *field.data_type() == DataType::Float64 => operand,
-        Expr::Alias(alias) => averaged(&alias.expr),
-        other => other,
     }
 }

@@ -38,11 +38,11 @@ pub(super) struct BaseColumn {
 /// An equality that joins two relations.
 #[derive(Debug)]
 pub(super) struct Edge {
-    /// The two sides; of a semi-join the kept rows' first.
-    pub(super) sides: (Expr, Expr),
-    /// Whether rows of the second side are looked up or joined.
+    /// What is equal, on two sides; of semi- and anti-joins the kept rows' first. Of inner joins one pair.
+    pub(super) sides: Vec<(Expr, Expr)>,
+    /// What rows of the second side are looked up for.
     pub(super) kind: ProbeKind,
-    /// Of a semi-join, the relations of its second side.
+    /// Of semi- and anti-joins, the relations of the second side.
     pub(super) inner: Range<usize>,
 }
 
@@ -157,7 +157,7 @@ impl JoinGraph {
         let on = join.on.iter().map(sides).collect::<Result<Vec<_>, _>>()?;
         match join.join_type {
             JoinType::Inner => {
-                let edge = |sides| Edge { sides, kind: ProbeKind::Inner, inner: 0..0 };
+                let edge = |sides| Edge { sides: vec![sides], kind: ProbeKind::Inner, inner: 0..0 };
                 self.edges.extend(on.into_iter().map(edge));
                 let columns = [left, right].concat();
                 if let Some(filter) = &join.filter {
@@ -165,18 +165,21 @@ impl JoinGraph {
                 }
                 Ok(columns)
             }
-            kind @ (JoinType::LeftSemi | JoinType::RightSemi) => {
-                if join.filter.is_some() || on.len() != 1 {
-                    return Err(Refusal::new("a semi-join by more than one equality"));
+            join_type @ (JoinType::LeftSemi | JoinType::RightSemi | JoinType::LeftAnti | JoinType::RightAnti) => {
+                if join.filter.is_some() || on.is_empty() {
+                    return Err(Refusal::new(format!("a {join_type} join by more than equalities")));
                 }
-                let is_left = kind == JoinType::LeftSemi;
-                let inner = if is_left { middle..past } else { first..middle };
-                let edge = |(left_side, right_side)| Edge {
-                    sides: if is_left { (left_side, right_side) } else { (right_side, left_side) },
-                    kind: ProbeKind::Semi,
-                    inner: inner.clone(),
+                let is_left = matches!(join_type, JoinType::LeftSemi | JoinType::LeftAnti);
+                let kind = match join_type {
+                    JoinType::LeftSemi | JoinType::RightSemi => ProbeKind::Semi,
+                    _ if join.null_aware => ProbeKind::NullAwareAnti,
+                    _ => ProbeKind::Anti,
                 };
-                self.edges.extend(on.into_iter().map(edge));
+                let turned =
+                    |(left_side, right_side)| if is_left { (left_side, right_side) } else { (right_side, left_side) };
+                let sides = on.into_iter().map(turned).collect();
+                let inner = if is_left { middle..past } else { first..middle };
+                self.edges.push(Edge { sides, kind, inner });
                 Ok(if is_left { left } else { right })
             }
             other => Err(Refusal::new(format!("a {other} join"))),

@@ -1,7 +1,7 @@
 //! Star queries over column tables as fused pipelines.
 //!
 //! **Owns**: which parts of a plan run so, and which do not and why ([`rule`]); reading them as relations that are
-//! joined by equalities (`join_graph`), which relation is scanned and which become tables that it probes (`star`);
+//! joined by equalities (`join_graph`), which relation is scanned and which are looked up in (`tree`), the pipelines of that (`star`);
 //! running the pipelines over pages of the buffer pool (`exec`, `run`, `pages`), and the arrays that come out of them
 //! (`output`).
 //!
@@ -22,6 +22,7 @@
 //! **Paper**: the pipelines that HetCache (CIDR 2023), §6, routes and caches for; §5 for what a scan and its probes
 //! are.
 
+mod calls;
 mod exec;
 mod expressions;
 mod fallback;
@@ -32,6 +33,7 @@ mod rule;
 mod run;
 mod star;
 mod table;
+mod tree;
 
 pub(crate) use exec::PipelineExec;
 pub(crate) use rule::install;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, Date32Array, Decimal128Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
     LargeStringBuilder, PrimitiveArray, RecordBatch, RecordBatchOptions, StringBuilder, StringViewBuilder, UInt8Array,
     UInt16Array, UInt32Array, UInt64Array,
 };
@@ -93,6 +93,9 @@ fn integers(values: &[i64], nulls: Option<NullBuffer>, data_type: &DataType) -> 
         DataType::UInt32 => Arc::new(narrowed(values, nulls, |value| value as u32)) as Arc<UInt32Array>,
         DataType::Date32 => Arc::new(narrowed(values, nulls, |value| value as i32)) as Arc<Date32Array>,
         DataType::Int64 => Arc::new(Int64Array::new(values.to_vec().into(), nulls)),
+        DataType::Boolean => {
+            Arc::new(BooleanArray::new(values.iter().map(|value| *value != 0).collect::<Vec<_>>().into(), nulls))
+        }
         DataType::Timestamp(_, _) => cast(&Int64Array::new(values.to_vec().into(), nulls), data_type)?,
         other => return internal_err!("whole numbers cannot be given out as {other}"),
     })
@@ -100,8 +103,14 @@ fn integers(values: &[i64], nulls: Option<NullBuffer>, data_type: &DataType) -> 
 
 /// Sums divided by counts, as DataFusion divides them: of integers as floats, of decimals with more digits, cut.
 fn average(sum: &RowsetColumn, count: &RowsetColumn, data_type: &DataType) -> Result<ArrayRef> {
-    let (RowsetValues::Wide(sums), RowsetValues::Integers(counts)) = (&sum.values, &count.values) else {
-        return internal_err!("an average of other than sums and counts");
+    let (sums, counts) = match (&sum.values, &count.values) {
+        (RowsetValues::Wide(sums), RowsetValues::Integers(counts)) => (sums, counts),
+        (RowsetValues::Floats(sums), RowsetValues::Integers(counts)) => {
+            let groups = sums.iter().zip(counts);
+            let averages = groups.map(|(sum, count)| (*count > 0).then(|| *sum / *count as f64));
+            return Ok(Arc::new(averages.collect::<Float64Array>()));
+        }
+        _ => return internal_err!("an average of other than sums and counts"),
     };
     let groups = sums.iter().zip(counts);
     match (data_type, sum.shape.value_type) {

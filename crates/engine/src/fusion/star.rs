@@ -1,26 +1,22 @@
-//! Which relation of a join graph is scanned, which become tables that its rows are looked up in, and the pipelines of
-//! all that.
+//! The pipelines that answer an aggregate over a join graph.
 //!
-//! The relation with the most rows is scanned last; from it the joins must form a tree. Each relation below becomes a
-//! table, built by a pipeline that probes the tables below it in turn, and carries what the aggregate needs of it and
-//! of those. Conditions are evaluated where their column is scanned.
+//! The root of the tree is scanned last. Each relation below it becomes a table, built by a pipeline that probes the tables below
+//! it in turn, and carries what is needed of it and of those further up. Conditions are evaluated where all of their columns
+//! first come together.
 
 use std::collections::{BTreeSet, HashMap};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError};
-use datafusion::functions_aggregate::average::avg_udaf;
-use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::{self, Expr};
-use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Slot, TableShape};
-use thermocline_predicate::{Conjunction, Domain};
+use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, Slot, TableShape};
+use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::Refusal;
-use super::expressions::{averaged, expression, key_column, summed, value_type};
+use super::calls::{Call, Function};
+use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph, Relation};
-use crate::filters::{self, Fields};
+use super::tree::{Child, Tree};
 use crate::lineage::over_columns;
 
 /// Pipelines that together answer an aggregate.
@@ -62,25 +58,29 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
         over_columns(expr, schema, &columns)?.ok_or_else(|| Refusal::new(format!("{expr} holds a subquery")))
     };
     let groups = aggregate.group_expr.iter().map(over).collect::<Result<Vec<_>, _>>()?;
-    let calls = aggregate.aggr_expr.iter().map(|expr| call(expr, &over)).collect::<Result<Vec<_>, _>>()?;
-    if graph.relations.len() == 1 && graph.conditions.is_empty() && groups.is_empty() && calls.iter().all(is_known) {
+    let calls = aggregate.aggr_expr.iter().map(|expr| Call::of(expr, schema, &over)).collect::<Result<Vec<_>, _>>()?;
+    if graph.relations.len() == 1
+        && graph.conditions.is_empty()
+        && groups.is_empty()
+        && calls.iter().all(Call::is_known)
+    {
         return Err(Refusal::new("the answer is in the statistics"));
     }
-    let taken = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
-    let taken: BTreeSet<BaseColumn> =
-        taken.flat_map(|expr| expr.column_refs()).filter_map(|column| graph.named(column)).collect();
-    let root = root(&graph)?;
-    let mut planner = Planner {
-        children: tree(&graph, root)?,
-        predicates: predicates(&graph)?,
-        graph: &graph,
-        taken,
-        stages: vec![],
-    };
-    let outputs = planner.answer(root, &groups, &calls)?;
+    let tree = Tree::of(&graph)?;
+    let answer = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
+    let uses = vec![(tree.root, columns_of(answer, &graph))];
+    let predicates = graph.relations.iter().map(|_| Conjunction::all()).collect();
+    let conditions = graph.relations.iter().map(|_| Vec::new()).collect();
+    let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new() };
+    planner.place_conditions();
+    let outputs = planner.answer(&groups, &calls)?;
     let plan = FusedPlan { stages: planner.stages, outputs };
     plan.check_types(&aggregate.schema)?;
     Ok(plan)
+}
+
+fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {
+    exprs.flat_map(|expr| expr.column_refs()).filter_map(|column| graph.named(column)).collect()
 }
 
 impl FusedPlan {
@@ -100,143 +100,15 @@ impl FusedPlan {
     }
 }
 
-/// An aggregate function and what it takes.
-struct Call {
-    function: Function,
-    argument: Option<Expr>,
-}
-
-#[derive(Clone, Copy)]
-enum Function {
-    Count,
-    Sum,
-    Minimum,
-    Maximum,
-    Average,
-}
-
-fn call(expr: &Expr, over: &dyn Fn(&Expr) -> Result<Expr, Refusal>) -> Result<Call, Refusal> {
-    let unaliased = expr.clone().unalias();
-    let Expr::AggregateFunction(call) = &unaliased else {
-        return Err(Refusal::new(format!("{expr} is no aggregate function")));
-    };
-    let params = &call.params;
-    let is_plain = !params.distinct
-        && params.filter.is_none()
-        && params.order_by.is_empty()
-        && params.null_treatment.is_none()
-        && params.args.len() == 1;
-    let known = [
-        (count_udaf(), Function::Count),
-        (sum_udaf(), Function::Sum),
-        (min_udaf(), Function::Minimum),
-        (max_udaf(), Function::Maximum),
-        (avg_udaf(), Function::Average),
-    ];
-    let function = known.into_iter().find(|(function, _)| *function == call.func);
-    let (Some((_, function)), true) = (function, is_plain) else {
-        return Err(Refusal::new(format!("{unaliased} is not computed in pipelines")));
-    };
-    let argument = over(&params.args[0])?;
-    let counts_rows = matches!((function, &argument), (Function::Count, Expr::Literal(value, _)) if !value.is_null());
-    Ok(Call { function, argument: (!counts_rows).then_some(argument) })
-}
-
-/// Whether statistics of a whole table tell it.
-fn is_known(call: &Call) -> bool {
-    let of_column = call.argument.as_ref().is_none_or(|argument| matches!(argument, Expr::Column(_)));
-    of_column && matches!(call.function, Function::Count | Function::Minimum | Function::Maximum)
-}
-
-/// The relation with the most rows, of those whose rows are aggregated.
-fn root(graph: &JoinGraph) -> Result<usize, Refusal> {
-    let is_inner = |relation: &usize| graph.edges.iter().any(|edge| edge.inner.contains(relation));
-    let row_count = |relation: &usize| graph.relations[*relation].table.row_count();
-    let candidates = (0..graph.relations.len()).filter(|relation| !is_inner(relation));
-    candidates.max_by_key(row_count).ok_or_else(|| Refusal::new("no table"))
-}
-
-/// A relation that another one's rows are looked up in.
-struct Child {
-    own_key: BaseColumn,
-    key: BaseColumn,
-    kind: ProbeKind,
-}
-
-/// For each relation those below it.
-fn tree(graph: &JoinGraph, root: usize) -> Result<Vec<Vec<Child>>, Refusal> {
-    let mut children: Vec<Vec<Child>> = graph.relations.iter().map(|_| Vec::new()).collect();
-    let mut is_reached = vec![false; graph.relations.len()];
-    is_reached[root] = true;
-    let mut is_used = vec![false; graph.edges.len()];
-    let mut next = vec![root];
-    while let Some(relation) = next.pop() {
-        for (number, edge) in graph.edges.iter().enumerate() {
-            if is_used[number] {
-                continue;
-            }
-            let key = |side: &Expr| {
-                key_column(side, graph)
-                    .ok_or_else(|| Refusal::new(format!("a join by {}, which is no column", graph.readable(side))))
-            };
-            let (first, second) = (key(&edge.sides.0)?, key(&edge.sides.1)?);
-            let (own_key, key) = match (first.relation == relation, second.relation == relation) {
-                (true, false) => (first, second),
-                (false, true) if edge.kind == ProbeKind::Inner => (second, first),
-                (false, false) => continue,
-                _ => return Err(Refusal::new("a join of a table's rows with each other")),
-            };
-            if std::mem::replace(&mut is_reached[key.relation], true) {
-                let names = (graph.table_name(relation), graph.table_name(key.relation));
-                return Err(Refusal::new(format!("{} and {} are joined in more than one way", names.0, names.1)));
-            }
-            let row_count = |relation: usize| graph.relations[relation].table.row_count();
-            if row_count(key.relation) > row_count(root) {
-                let names = (graph.table_name(key.relation), graph.table_name(root));
-                return Err(Refusal::new(format!("{} has more rows than {}", names.0, names.1)));
-            }
-            is_used[number] = true;
-            children[relation].push(Child { own_key, key, kind: edge.kind });
-            next.push(key.relation);
-        }
-    }
-    match is_reached.iter().position(|is_reached| !is_reached) {
-        Some(apart) => Err(Refusal::new(format!("{} is not joined by an equality", graph.table_name(apart)))),
-        None => Ok(children),
-    }
-}
-
-/// For each relation what its rows have to pass.
-fn predicates(graph: &JoinGraph) -> Result<Vec<Conjunction>, Refusal> {
-    let mut predicates: Vec<Conjunction> = graph.relations.iter().map(|_| Conjunction::all()).collect();
-    for condition in &graph.conditions {
-        let relations: BTreeSet<usize> = condition
-            .column_refs()
-            .into_iter()
-            .filter_map(|column| graph.named(column))
-            .map(|base| base.relation)
-            .collect();
-        let found = match relations.into_iter().collect::<Vec<_>>().as_slice() {
-            [relation] => {
-                let fields = Fields { schema: &graph.relations[*relation].table.schema, element: None };
-                filters::condition(&fields, condition).map(|(path, _, domain)| (*relation, path, domain))
-            }
-            _ => None,
-        };
-        let Some((relation, path, domain)) = found else {
-            return Err(Refusal::new(format!("{} is not about one column alone", graph.readable(condition))));
-        };
-        predicates[relation] = predicates[relation].clone().and(path, domain);
-    }
-    Ok(predicates)
-}
-
 struct Planner<'g> {
     graph: &'g JoinGraph,
-    children: Vec<Vec<Child>>,
+    tree: &'g Tree,
+    /// By relation, what its rows have to pass, column by column.
     predicates: Vec<Conjunction>,
-    /// What groups and aggregates are made of.
-    taken: BTreeSet<BaseColumn>,
+    /// By relation, what its rows have to pass with what was found for them.
+    conditions: Vec<Vec<Expr>>,
+    /// Which columns are needed in the pipelines over which relations.
+    uses: Vec<(usize, BTreeSet<BaseColumn>)>,
     stages: Vec<Stage>,
 }
 
@@ -256,34 +128,53 @@ struct Built {
 }
 
 impl Planner<'_> {
+    /// Finds the pipeline that each condition belongs to.
+    fn place_conditions(&mut self) {
+        for condition in self.graph.conditions.iter().chain(&self.tree.conditions) {
+            match column_set(condition, self.graph) {
+                Some((base, domain)) => {
+                    let name = self.graph.relations[base.relation].table.schema.field(base.column).name();
+                    let predicate = &mut self.predicates[base.relation];
+                    *predicate = predicate.clone().and(FieldPath::root(name), domain);
+                }
+                None => {
+                    let columns = columns_of(std::iter::once(condition), self.graph);
+                    let home = self.tree.home(&columns.iter().map(|base| base.relation).collect());
+                    self.conditions[home].push(condition.clone());
+                    self.uses.push((home, columns));
+                }
+            }
+        }
+    }
+
     /// The last pipeline.
-    fn answer(&mut self, root: usize, groups: &[Expr], calls: &[Call]) -> Result<Vec<Output>, Refusal> {
+    fn answer(&mut self, groups: &[Expr], calls: &[Call]) -> Result<Vec<Output>, Refusal> {
+        let root = self.tree.root;
         let mut opened = self.open(root)?;
         let group_slots = groups.iter().map(|group| opened.value(self.graph, group)).collect::<Result<Vec<_>, _>>()?;
         let mut aggregates = Vec::with_capacity(calls.len());
         let mut outputs: Vec<Output> = (0..groups.len()).map(Output::Column).collect();
         for call in calls {
             let number = groups.len() + aggregates.len();
-            outputs.push(Output::Column(number));
             let Some(argument) = &call.argument else {
                 aggregates.push(Aggregate::CountRows);
+                outputs.push(Output::Column(number));
                 continue;
             };
-            let mut value = |expr: &Expr| opened.value(self.graph, expr);
-            let aggregate = match call.function {
-                Function::Count => Aggregate::Count(value(argument)?),
-                Function::Sum => Aggregate::Sum(value(summed(argument))?),
-                Function::Minimum => Aggregate::Minimum(value(argument)?),
-                Function::Maximum => Aggregate::Maximum(value(argument)?),
-                Function::Average => {
-                    let slot = value(averaged(argument))?;
-                    aggregates.push(Aggregate::Count(slot));
-                    outputs.pop();
-                    outputs.push(Output::Average { sum: number + 1, count: number });
-                    Aggregate::WideSum(slot)
+            let slot = opened.value(self.graph, argument)?;
+            let (made, output) = match call.function {
+                Function::Count => (vec![Aggregate::Count(slot)], Output::Column(number)),
+                Function::Sum => (vec![Aggregate::Sum(slot)], Output::Column(number)),
+                Function::Minimum => (vec![Aggregate::Minimum(slot)], Output::Column(number)),
+                Function::Maximum => (vec![Aggregate::Maximum(slot)], Output::Column(number)),
+                Function::Average | Function::AverageOfFloats => {
+                    let is_exact = call.function == Function::Average;
+                    let sum = if is_exact { Aggregate::WideSum(slot) } else { Aggregate::Sum(slot) };
+                    (vec![sum, Aggregate::Count(slot)], Output::Average { sum: number, count: number + 1 })
                 }
             };
-            aggregates.push(aggregate);
+            aggregates.extend(made);
+            outputs.push(output);
         }
         let Opened { builder, inputs, .. } = opened;
         self.push(root, builder.aggregate(group_slots, aggregates)?, inputs);
@@ -292,25 +183,31 @@ impl Planner<'_> {
 
     /// The pipeline that makes a table of a relation.
     fn build(&mut self, child: &Child) -> Result<Built, Refusal> {
-        let relation = child.key.relation;
-        let below = self.below(relation);
-        let payload: Vec<BaseColumn> = match child.kind {
-            ProbeKind::Inner => self.taken.iter().copied().filter(|base| below.contains(&base.relation)).collect(),
-            _ => Vec::new(),
-        };
-        let mut opened = self.open(relation)?;
-        let key = opened.slot(self.graph, child.key)?;
+        let payload = self.carried(child);
+        let mut opened = self.open(child.relation)?;
+        let keys = child.keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
         let slots = payload.iter().map(|base| opened.slot(self.graph, *base)).collect::<Result<Vec<_>, _>>()?;
         let Opened { builder, inputs, .. } = opened;
-        let pipeline = builder.build(self.graph.table_name(relation), key, slots)?;
+        let pipeline = builder.build(self.graph.table_name(child.relation), keys, slots)?;
         let shape = pipeline.table_shape().ok_or_else(|| Refusal::new("a pipeline that builds no table"))?;
-        let stage = self.push(relation, pipeline, inputs);
+        let stage = self.push(child.relation, pipeline, inputs);
         Ok(Built { stage, shape, payload })
+    }
+
+    /// What is needed further up of a relation and those below it.
+    fn carried(&self, child: &Child) -> Vec<BaseColumn> {
+        if !child.kind.gives_payload() {
+            return Vec::new();
+        }
+        let further_up = |place: &usize| !self.tree.is_within(*place, child.relation);
+        let needed = self.uses.iter().filter(|(place, _)| further_up(place)).flat_map(|(_, columns)| columns);
+        let carried: BTreeSet<BaseColumn> =
+            needed.copied().filter(|base| self.tree.is_within(base.relation, child.relation)).collect();
+        carried.into_iter().collect()
     }
 
     /// Scan, filters and probes of a relation's pipeline, behind the pipelines of what it probes.
     fn open(&mut self, relation: usize) -> Result<Opened, Refusal> {
-        let children = std::mem::take(&mut self.children[relation]);
         let mut opened =
             Opened { relation, builder: PipelineBuilder::new(), slots: HashMap::new(), inputs: Vec::new() };
         let schema = &self.graph.relations[relation].table.schema;
@@ -321,24 +218,20 @@ impl Planner<'_> {
             let slot = opened.slot(self.graph, BaseColumn { relation, column })?;
             opened.builder.filter(slot, Domain::clone(domain))?;
         }
-        for child in &children {
+        let tree = self.tree;
+        for child in &tree.children[relation] {
             let built = self.build(child)?;
-            let key = opened.slot(self.graph, child.own_key)?;
+            let keys = child.own_keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
             let numbers: Vec<usize> = (0..built.payload.len()).collect();
-            let slots = opened.builder.probe(&built.shape, key, child.kind, &numbers)?;
+            let slots = opened.builder.probe(&built.shape, keys, child.kind, &numbers)?;
             opened.slots.extend(built.payload.into_iter().zip(slots));
             opened.inputs.push(built.stage);
         }
-        Ok(opened)
-    }
-
-    /// A relation and all that hang from it.
-    fn below(&self, relation: usize) -> BTreeSet<usize> {
-        let mut below = BTreeSet::from([relation]);
-        for child in &self.children[relation] {
-            below.extend(self.below(child.key.relation));
+        for expr in &self.conditions[relation] {
+            let condition = condition(expr, self.graph, &mut |base| opened.slot(self.graph, base), false)?;
+            opened.builder.condition(condition)?;
         }
-        below
+        Ok(opened)
     }
 
     fn push(&mut self, relation: usize, pipeline: Pipeline, inputs: Vec<usize>) -> usize {
@@ -351,13 +244,8 @@ impl Planner<'_> {
             })
             .collect();
         columns.sort_unstable();
-        self.stages.push(Stage {
-            pipeline,
-            relation: self.graph.relations[relation].clone(),
-            predicate: self.predicates[relation].clone(),
-            columns,
-            inputs,
-        });
+        let (relation, predicate) = (self.graph.relations[relation].clone(), self.predicates[relation].clone());
+        self.stages.push(Stage { pipeline, relation, predicate, columns, inputs });
         self.stages.len() - 1
     }
 }
