@@ -11,6 +11,23 @@ pub(super) fn of_column<'a>(
     column: usize,
     data_type: &DataType,
 ) -> ColumnStatistics {
+    let (null_count, bounds) = bounds(row_groups, column);
+    let mut statistics = ColumnStatistics::new_unknown();
+    statistics.null_count = Precision::Exact(null_count);
+    if let Some((least, greatest)) = bounds
+        && let (Some(least), Some(greatest)) = (scalar(least, data_type), scalar(greatest, data_type))
+    {
+        statistics.min_value = Precision::Exact(least);
+        statistics.max_value = Precision::Exact(greatest);
+    }
+    statistics
+}
+
+/// The NULLs of a column, and its least and greatest value if all are whole numbers and there is one.
+pub(super) fn bounds<'a>(
+    row_groups: impl Iterator<Item = &'a RowGroup>,
+    column: usize,
+) -> (usize, Option<(i128, i128)>) {
     let mut null_count = 0;
     let mut bounds: Option<(i128, i128)> = None;
     let mut is_bounded = true;
@@ -30,15 +47,7 @@ pub(super) fn of_column<'a>(
             _ => is_bounded = false,
         }
     }
-    let mut statistics = ColumnStatistics::new_unknown();
-    statistics.null_count = Precision::Exact(null_count);
-    if let Some((least, greatest)) = bounds.filter(|_| is_bounded)
-        && let (Some(least), Some(greatest)) = (scalar(least, data_type), scalar(greatest, data_type))
-    {
-        statistics.min_value = Precision::Exact(least);
-        statistics.max_value = Precision::Exact(greatest);
-    }
-    statistics
+    (null_count, bounds.filter(|_| is_bounded))
 }
 
 /// The value of a column whose pages hold it as this whole number.

@@ -13,12 +13,13 @@ use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::{Mutex, RwLock};
 use thermocline_budget::{Account, Budget, Purpose, Reservation};
 use thermocline_buffer_pool::{BufferPool, RegisteredSource, Tuner};
-use thermocline_column_store::{Catalog, Entry, EntryName, Manifest, PendingSegment, Segment, SegmentInfo};
+use thermocline_column_store::{Catalog, Entry, EntryName, Manifest, PendingSegment, RowGroup, Segment, SegmentInfo};
 use thermocline_hardware::Clock;
 use thermocline_medium::{DirectMedium, DirectOptions, Medium, SystemSleep, Throttle, ThrottledMedium};
 use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
 use super::pages::SegmentPages;
+use super::statistics;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::page_pool::PagePool;
@@ -82,12 +83,27 @@ pub(crate) struct OpenSegment {
 impl OpenTable {
     /// Bytes of one column's pages.
     pub(crate) fn column_bytes(&self, column: usize) -> u64 {
-        let row_groups = self.segments.iter().flat_map(|open| open.segment.row_groups());
-        row_groups.map(|group| group.pages()[column].stored_bytes() as u64).sum()
+        self.row_groups().map(|group| group.pages()[column].stored_bytes() as u64).sum()
+    }
+
+    fn row_groups(&self) -> impl Iterator<Item = &RowGroup> {
+        self.segments.iter().flat_map(|open| open.segment.row_groups())
     }
 
     pub(crate) fn row_count(&self) -> u64 {
-        self.segments.iter().flat_map(|open| open.segment.row_groups()).map(|group| group.row_count() as u64).sum()
+        self.row_groups().map(|group| group.row_count() as u64).sum()
+    }
+
+    /// How many different values a column has at most, NULL among them.
+    pub(crate) fn most_values(&self, column: usize) -> u64 {
+        let row_count = self.row_count();
+        match statistics::bounds(self.row_groups(), column) {
+            (_, Some((least, greatest))) => {
+                // From the least to the greatest, both included, and NULL.
+                u64::try_from(greatest - least).map_or(row_count, |span| row_count.min(span.saturating_add(2)))
+            }
+            _ => row_count,
+        }
     }
 
     pub(crate) fn row_group_count(&self) -> usize {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -200,7 +201,13 @@ impl ExecutionPlan for PipelineExec {
     }
 
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(Statistics::new_unknown(&self.schema())))
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        let (most_rows, is_exact) = self.plan.most_rows;
+        statistics.num_rows = match is_exact {
+            true => Precision::Exact(most_rows as usize),
+            false => Precision::Inexact(most_rows as usize),
+        };
+        Ok(Arc::new(statistics))
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct FusedPlan {
     pub(super) stages: Vec<Stage>,
     /// What each column of the answer is made of.
     pub(super) outputs: Vec<Output>,
+    /// How many rows the answer has at most, and whether it has just as many.
+    pub(super) most_rows: (u64, bool),
 }
 
 /// One pipeline, over one relation.
@@ -74,9 +76,19 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new() };
     planner.place_conditions();
     let outputs = planner.answer(&groups, &calls)?;
-    let plan = FusedPlan { stages: planner.stages, outputs };
+    let plan = FusedPlan { stages: planner.stages, outputs, most_rows: most_rows(&groups, &graph, &tree) };
     plan.check_types(&aggregate.schema)?;
     Ok(plan)
+}
+
+/// How many groups there are at most, without rows that joins multiply; just one if there is nothing to group by.
+fn most_rows(groups: &[Expr], graph: &JoinGraph, tree: &Tree) -> (u64, bool) {
+    let row_count = graph.relations[tree.root].table.row_count();
+    let most_values = |group: &Expr| {
+        graph.base_column(group).map_or(row_count, |base| graph.relations[base.relation].table.most_values(base.column))
+    };
+    let most = groups.iter().fold(1u64, |most, group| most.saturating_mul(most_values(group)));
+    (most.min(row_count.max(1)), groups.is_empty())
 }
 
 fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {

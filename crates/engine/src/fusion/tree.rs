@@ -1,7 +1,7 @@
 //! Which relation of a join graph is scanned last, and which others its rows are looked up in.
 //!
-//! The relation with the most rows is the root; the others hang from it by the equalities that join them, each from the
-//! relation that it was reached from first. Equalities that would close a circle become conditions.
+//! The relation with the most rows is the root; the others hang from it by the equalities that join them. Those whose keys can be
+//! unique come first, so that rows are multiplied as little as may be. Equalities that would close a circle become conditions.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +11,9 @@ use thermocline_pipeline::ProbeKind;
 use super::Refusal;
 use super::expressions::key_column;
 use super::join_graph::{BaseColumn, Edge, JoinGraph};
+
+/// A join that multiplies rows further than this, for certain and on average, is left to DataFusion's operators.
+const MOST_ROWS_PER_KEY: u64 = 4;
 
 /// A relation that another one's rows are looked up in, and by which columns of both.
 #[derive(Debug)]
@@ -41,29 +44,24 @@ impl Tree {
             parents: vec![None; graph.relations.len()],
             conditions: Vec::new(),
         };
-        let mut is_used = vec![false; graph.edges.len()];
-        let mut next = vec![root];
-        while let Some(relation) = next.pop() {
-            for (number, edge) in graph.edges.iter().enumerate() {
-                if is_used[number] {
-                    continue;
-                }
-                let Some(child) = child(relation, edge, graph)? else { continue };
-                let other = child.relation;
-                is_used[number] = true;
-                if tree.is_reached(other) {
-                    tree.join_again(relation, child, edge);
-                    continue;
-                }
-                let row_count = |relation: usize| graph.relations[relation].table.row_count();
-                if row_count(other) > row_count(root) {
-                    let names = (graph.table_name(other), graph.table_name(root));
-                    return Err(Refusal::new(format!("{} has more rows than {}", names.0, names.1)));
-                }
-                tree.parents[other] = Some(relation);
-                tree.children[relation].push(child);
-                next.push(other);
+        let mut open: Vec<&Edge> = graph.edges.iter().collect();
+        while let Some(best) = tree.best_child(&open, graph)? {
+            let (parent, child) = best;
+            if child.row_count > row_count_of(graph, root) {
+                let names = (graph.table_name(child.relation), graph.table_name(root));
+                return Err(Refusal::new(format!("{} has more rows than {}", names.0, names.1)));
             }
+            if child.kind == ProbeKind::Inner && child.row_count > child.most_keys.saturating_mul(MOST_ROWS_PER_KEY) {
+                let name = graph.table_name(child.relation);
+                return Err(Refusal::new(format!("{name} has many rows with the same key")));
+            }
+            open.retain(|edge| !child.edges.iter().any(|used| std::ptr::eq(*used, *edge)));
+            tree.parents[child.relation] = Some(parent);
+            let Candidate { relation, own_keys, keys, kind, .. } = child;
+            tree.children[parent].push(Child { relation, own_keys, keys, kind });
+        }
+        for edge in open.iter().filter(|edge| edge.kind == ProbeKind::Inner) {
+            tree.conditions.extend(edge.sides.iter().map(|(left, right)| left.clone().eq(right.clone())));
         }
         match (0..graph.relations.len()).find(|&relation| !tree.is_reached(relation)) {
             Some(apart) => Err(Refusal::new(format!("{} is not joined by an equality", graph.table_name(apart)))),
@@ -75,16 +73,32 @@ impl Tree {
         relation == self.root || self.parents[relation].is_some()
     }
 
-    /// Another equality between two relations of the tree: one more column of the key, or a condition.
-    fn join_again(&mut self, relation: usize, again: Child, edge: &Edge) {
-        let child = self.children[relation].iter_mut().find(|child| child.relation == again.relation);
-        match child.filter(|child| child.kind == ProbeKind::Inner) {
-            Some(child) => {
-                child.own_keys.extend(again.own_keys);
-                child.keys.extend(again.keys);
+    /// Of all relations that could hang from one of the tree, the one with the fewest rows for each key, and where it hangs.
+    fn best_child<'g>(
+        &self,
+        open: &[&'g Edge],
+        graph: &'g JoinGraph,
+    ) -> Result<Option<(usize, Candidate<'g>)>, Refusal> {
+        let mut best: Option<(usize, Candidate<'g>)> = None;
+        for parent in (0..graph.relations.len()).filter(|&relation| self.is_reached(relation)) {
+            let mut candidates: Vec<Candidate<'g>> = Vec::new();
+            for edge in open {
+                let Some(child) = child(parent, edge, graph)?.filter(|child| !self.is_reached(child.relation)) else {
+                    continue;
+                };
+                let same = candidates.iter_mut().find(|known| known.relation == child.relation);
+                match same.filter(|known| known.kind == ProbeKind::Inner) {
+                    Some(known) => known.add_columns(child),
+                    None => candidates.push(child),
+                }
             }
-            None => self.conditions.extend(edge.sides.iter().map(|(left, right)| left.clone().eq(right.clone()))),
+            for candidate in candidates {
+                if best.as_ref().is_none_or(|(_, best)| candidate.rows_per_key() < best.rows_per_key()) {
+                    best = Some((parent, candidate));
+                }
+            }
         }
+        Ok(best)
     }
 
     /// The relation above a relation.
@@ -105,16 +119,51 @@ impl Tree {
     }
 }
 
+/// A relation that could hang from another.
+struct Candidate<'g> {
+    relation: usize,
+    own_keys: Vec<BaseColumn>,
+    keys: Vec<BaseColumn>,
+    kind: ProbeKind,
+    edges: Vec<&'g Edge>,
+    row_count: u64,
+    /// How many different keys it has at most.
+    most_keys: u64,
+}
+
+impl Candidate<'_> {
+    /// More columns of the key.
+    fn add_columns(&mut self, more: Self) {
+        self.own_keys.extend(more.own_keys);
+        self.keys.extend(more.keys);
+        self.most_keys = self.most_keys.saturating_mul(more.most_keys);
+        for edge in more.edges {
+            self.edges.push(edge);
+        }
+    }
+
+    /// At least so many on average; 1 where it does not matter.
+    fn rows_per_key(&self) -> f64 {
+        match self.kind {
+            ProbeKind::Inner => (self.row_count as f64 / self.most_keys.max(1) as f64).max(1.0),
+            _ => 1.0,
+        }
+    }
+}
+
+fn row_count_of(graph: &JoinGraph, relation: usize) -> u64 {
+    graph.relations[relation].table.row_count()
+}
+
 /// The relation with the most rows, of those whose rows are aggregated.
 fn root(graph: &JoinGraph) -> Result<usize, Refusal> {
     let is_inner = |relation: &usize| graph.edges.iter().any(|edge| edge.inner.contains(relation));
-    let row_count = |relation: &usize| graph.relations[*relation].table.row_count();
     let candidates = (0..graph.relations.len()).filter(|relation| !is_inner(relation));
-    candidates.max_by_key(row_count).ok_or_else(|| Refusal::new("no table"))
+    candidates.max_by_key(|&relation| row_count_of(graph, relation)).ok_or_else(|| Refusal::new("no table"))
 }
 
 /// What an edge joins to one of its relations; `None` if it is none of the relation's.
-fn child(relation: usize, edge: &Edge, graph: &JoinGraph) -> Result<Option<Child>, Refusal> {
+fn child<'g>(relation: usize, edge: &'g Edge, graph: &JoinGraph) -> Result<Option<Candidate<'g>>, Refusal> {
     let key = |side: &Expr| {
         key_column(side, graph)
             .ok_or_else(|| Refusal::new(format!("a join by {}, which is no column", graph.readable(side))))
@@ -129,7 +178,12 @@ fn child(relation: usize, edge: &Edge, graph: &JoinGraph) -> Result<Option<Child
         }
     };
     let (of_first, of_second) = (of(&first)?, of(&second)?);
-    let child = |relation, own_keys, keys| Some(Child { relation, own_keys, keys, kind: edge.kind });
+    let child = |relation: usize, own_keys, keys: Vec<BaseColumn>| {
+        let table = &graph.relations[relation].table;
+        let most_keys = keys.iter().fold(1u64, |most, key| most.saturating_mul(table.most_values(key.column)));
+        let (kind, edges, row_count) = (edge.kind, vec![edge], table.row_count());
+        Some(Candidate { relation, own_keys, keys, kind, edges, row_count, most_keys })
+    };
     match (of_first == relation, of_second == relation) {
         (true, false) => Ok(child(of_second, first, second)),
         (false, true) if edge.kind == ProbeKind::Inner => Ok(child(of_first, second, first)),
