@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Reservation};
 use thermocline_hardware::first_touch;
 use thermocline_medium::DIRECT_ALIGNMENT_BYTES;
@@ -220,12 +220,36 @@ impl Arena {
                 state.free.take(size_bytes)?
             }
         };
+        Some(self.extent(state, offset, size_bytes))
+    }
+
+    /// An extent for the first of these sizes, as many of them as lie together anywhere in what is backed and free; for how
+    /// many it is. None if there is no room for one.
+    pub(crate) fn take_first(self: &Arc<Self>, sizes_bytes: &[u64]) -> Option<(Extent, usize)> {
+        let mut state = self.state.lock();
+        let largest_bytes = state.free.largest_bytes();
+        let (mut size_bytes, mut count) = (0, 0);
+        for next_bytes in sizes_bytes {
+            if size_bytes + next_bytes > largest_bytes {
+                break;
+            }
+            size_bytes += next_bytes;
+            count += 1;
+        }
+        if count == 0 {
+            return None;
+        }
+        let offset = state.free.take(size_bytes)?;
+        Some((self.extent(state, offset, size_bytes), count))
+    }
+
+    /// Notes that a part of what was free is taken.
+    fn extent(self: &Arc<Self>, mut state: MutexGuard<'_, State>, offset: u64, size_bytes: u64) -> Extent {
         for (chunk, part_bytes) in self.chunks(offset, size_bytes) {
             state.used_bytes[chunk] += part_bytes;
             state.empty.remove(&chunk);
         }
-        drop(state);
-        Some(Extent { arena: Arc::clone(self), offset, size_bytes })
+        Extent { arena: Arc::clone(self), offset, size_bytes }
     }
 
     /// Backs so many neighbouring chunks. Empty ones elsewhere move there before the budget is asked for more.
@@ -280,6 +304,11 @@ impl Arena {
             let start = offset.max(chunk * chunk_bytes);
             (chunk as usize, end.min((chunk + 1) * chunk_bytes) - start)
         })
+    }
+
+    /// The range that would be free around the frame that lies in `part`, if that went.
+    pub(crate) fn hole_around(&self, part: Range<u64>) -> Range<u64> {
+        self.state.lock().free.around(part)
     }
 
     /// The smallest range of whole chunks around a range.
@@ -354,9 +383,9 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Where in the arena it begins.
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
+    /// Where in the arena it lies.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.size_bytes
     }
 
     /// Cuts off all but the first `size_bytes`, a multiple of [`UNIT_BYTES`] less than its size.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use thermocline_medium::AlignedBuffer;
 use thermocline_placement::page_cache::PageKey;
 
-use crate::arena::UNIT_BYTES;
+use crate::arena::{Extent, UNIT_BYTES};
 use crate::frame::{Frame, FrameMemory, PassingMemory};
 use crate::pool::BufferPool;
 use crate::read_run::ReadRun;
@@ -88,7 +88,7 @@ impl BufferPool {
         residents.note_passing(&frame);
         drop(residents);
         let memory = FrameMemory::Passing(Box::new(PassingMemory { buffer, _reservation: reservation }));
-        let run = ReadRun::new(entry.source.medium(), place, vec![Arc::clone(&frame)], memory);
+        let run = ReadRun::new(entry.source.medium(), place, vec![Arc::clone(&frame)], vec![memory]);
         self.submit(entry, vec![run]);
         Ok(Asked { frame, was_hit: false })
     }
@@ -117,23 +117,25 @@ fn read_run(
 ) -> usize {
     let sizes_bytes: Vec<u64> = run.iter().map(|(_, place)| place.held_bytes()).collect();
     let mut done_count = 0;
-    while let Some((_, place)) = run.get(done_count) {
-        let taken = residents.take_run(&sizes_bytes[done_count..], place.list, done_count == 0);
-        let Some((extent, count)) = taken else { break };
-        let mut offset = extent.offset();
-        let frames: Vec<Arc<Frame>> = run[done_count..done_count + count]
-            .iter()
-            .map(|(page, place)| {
-                let frame = Frame::new(PageKey { source: entry.id, page: *page }, place, Some(offset));
-                offset += place.held_bytes();
-                Arc::new(frame)
-            })
-            .collect();
+    while let Some((_, first)) = run.get(done_count) {
+        let Some((extents, count)) = residents.take_run(&sizes_bytes[done_count..], first.list) else { break };
+        let mut free = extents.iter().map(Extent::range);
+        let mut part = 0..0;
+        let mut frames = Vec::with_capacity(count);
+        for (page, place) in &run[done_count..done_count + count] {
+            if part.is_empty() {
+                part = free.next().unwrap_or_default();
+            }
+            let frame = Frame::new(PageKey { source: entry.id, page: *page }, place, Some(part.start));
+            part.start += place.held_bytes();
+            frames.push(Arc::new(frame));
+        }
         for frame in &frames {
             residents.keep(frame);
             asked.push_back(Asked { frame: Arc::clone(frame), was_hit: false });
         }
-        runs.push(ReadRun::new(entry.source.medium(), place, frames, FrameMemory::Extent(extent)));
+        let memory = extents.into_iter().map(FrameMemory::Extent).collect();
+        runs.push(ReadRun::new(entry.source.medium(), first, frames, memory));
         done_count += count;
     }
     done_count

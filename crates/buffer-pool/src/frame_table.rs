@@ -103,6 +103,13 @@ impl FrameTable {
         frame.offset().map(|offset| offset..offset + frame.held_bytes())
     }
 
+    /// The page whose frame ends where a part of memory begins, and that whose frame begins where it ends.
+    pub(crate) fn beside(&self, part: &Range<u64>) -> [Option<PageKey>; 2] {
+        let before = self.by_offset.range(..part.start).next_back().map(|(_, &key)| key);
+        let before = before.filter(|&key| self.part_of(key).is_some_and(|frame| frame.end == part.start));
+        [before, self.by_offset.get(&part.end).copied()]
+    }
+
     /// The pages whose frames lie in a part of memory, if only with a part of theirs.
     pub(crate) fn keys_in(&self, part: &Range<u64>) -> Vec<PageKey> {
         let before = self.by_offset.range(..part.start).next_back();

@@ -8,6 +8,7 @@
 //! rest stays whole. All calls are O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A set of free extents, in bytes from the start of the range.
 #[derive(Debug, Default)]
@@ -50,6 +51,20 @@ impl FreeExtents {
             self.note(offset + size_bytes, found_bytes - size_bytes);
         }
         Some(offset)
+    }
+
+    /// The size of the largest; 0 if there is none.
+    pub(crate) fn largest_bytes(&self) -> u64 {
+        self.by_size.last().map_or(0, |&(size_bytes, _)| size_bytes)
+    }
+
+    /// The range that would be free around `part`, which is not free, if it were.
+    pub(crate) fn around(&self, part: Range<u64>) -> Range<u64> {
+        let before =
+            self.by_offset.range(..part.start).next_back().filter(|&(start, bytes)| start + bytes == part.start);
+        let start = before.map_or(part.start, |(&start, _)| start);
+        let end = part.end + self.by_offset.get(&part.end).copied().unwrap_or(0);
+        start..end
     }
 
     /// Takes this range, all of which is free; false, and nothing is changed, if it is not.
@@ -147,6 +162,14 @@ mod tests {
                             taken.push((offset, kept));
                         }
                     }
+                }
+                assert_eq!(extents.largest_bytes(), units.extents().iter().map(|&(_, count)| count).max().unwrap_or(0));
+                for &(offset, count) in taken.iter().filter(|&&(_, count)| count > 0) {
+                    let mut freed = Units(units.0.clone());
+                    freed.set(offset, count, true);
+                    let mut around = freed.extents().into_iter().map(|(start, count)| start..start + count);
+                    let around = around.find(|extent| extent.contains(&offset));
+                    assert_eq!(Some(extents.around(offset..offset + count)), around, "seed {seed}");
                 }
                 let found: Vec<(u64, u64)> = extents.by_offset.iter().map(|(&offset, &size)| (offset, size)).collect();
                 assert_eq!(found, units.extents(), "seed {seed}");

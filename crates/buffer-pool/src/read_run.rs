@@ -3,9 +3,10 @@
 //! **Invariants**: every frame of a run hears of its end, whatever becomes of the medium. A run that fails is read again page by
 //! page, so that a page shares no error with its neighbours.
 
+use std::io::IoSliceMut;
 use std::sync::Arc;
 
-use thermocline_medium::{Medium, MediumError, MediumFile, PendingRead, ReadAt};
+use thermocline_medium::{Destination, Medium, MediumError, MediumFile, PendingRead, ReadAt};
 
 use crate::device_meter::UnderWay;
 use crate::frame::{Arrived, Frame, FrameMemory};
@@ -19,19 +20,20 @@ pub(crate) struct ReadRun {
     read_bytes: usize,
     /// Not empty until the read is over.
     frames: Vec<Arc<Frame>>,
-    /// None only when the read is over.
-    memory: Option<FrameMemory>,
+    /// Parts for one or several of the frames each, in their order. Empty only when the read is over.
+    memory: Vec<FrameMemory>,
     /// None before it is handed to the medium, when it is over, and if it is not metered.
     under_way: Option<UnderWay>,
 }
 
 impl ReadRun {
-    /// A run of these frames, each of which lies behind the one before in file and memory. `first` is where the first lies.
+    /// A run of these frames, each of which lies behind the one before in the file, where `first` is the place of the first, and in
+    /// the parts of `memory`.
     pub(crate) fn new(
         medium: &Arc<dyn Medium>,
         first: &PagePlace,
         frames: Vec<Arc<Frame>>,
-        memory: FrameMemory,
+        memory: Vec<FrameMemory>,
     ) -> Self {
         Self::at(Arc::clone(medium), first.file.clone(), first.offset_bytes, frames, memory)
     }
@@ -41,13 +43,13 @@ impl ReadRun {
         file: MediumFile,
         offset_bytes: u64,
         frames: Vec<Arc<Frame>>,
-        memory: FrameMemory,
+        memory: Vec<FrameMemory>,
     ) -> Self {
         // The last one's memory may be more than what its file has.
         let unread_bytes = frames.last().map_or(0, |last| last.held_bytes() - last.read_bytes());
         let held_bytes: u64 = frames.iter().map(|frame| frame.held_bytes()).sum();
         let read_bytes = (held_bytes - unread_bytes) as usize;
-        Self { medium, file, offset_bytes, read_bytes, frames, memory: Some(memory), under_way: None }
+        Self { medium, file, offset_bytes, read_bytes, frames, memory, under_way: None }
     }
 
     /// What the medium is asked for.
@@ -60,16 +62,16 @@ impl ReadRun {
     fn parts(&mut self) -> Vec<(Arc<Frame>, FrameMemory)> {
         let frames = std::mem::take(&mut self.frames);
         let mut parts = Vec::with_capacity(frames.len());
-        let mut left = self.memory.take();
-        let mut frames = frames.into_iter().peekable();
-        while let (Some(memory), Some(frame)) = (left.take(), frames.next()) {
-            parts.push(match memory {
-                FrameMemory::Extent(mut extent) if frames.peek().is_some() => {
-                    left = Some(FrameMemory::Extent(extent.split_off(frame.held_bytes())));
-                    (frame, FrameMemory::Extent(extent))
-                }
-                memory => (frame, memory),
-            });
+        let mut memory = std::mem::take(&mut self.memory).into_iter();
+        let mut left = None;
+        for frame in frames {
+            let Some(mut part) = left.take().or_else(|| memory.next()) else { break };
+            if let FrameMemory::Extent(extent) = &mut part
+                && extent.len() as u64 > frame.held_bytes()
+            {
+                left = Some(FrameMemory::Extent(extent.split_off(frame.held_bytes())));
+            }
+            parts.push((frame, part));
         }
         parts
     }
@@ -82,7 +84,8 @@ impl ReadRun {
             let runs = parts.into_iter().map(|(frame, memory)| {
                 let offset_bytes = next_bytes;
                 next_bytes += frame.held_bytes();
-                let run = Self::at(Arc::clone(&self.medium), self.file.clone(), offset_bytes, vec![frame], memory);
+                let run =
+                    Self::at(Arc::clone(&self.medium), self.file.clone(), offset_bytes, vec![frame], vec![memory]);
                 run.into_read(under_way.as_ref().map(UnderWay::another))
             });
             self.medium.submit(runs.collect());
@@ -96,8 +99,21 @@ impl ReadRun {
 }
 
 impl PendingRead for ReadRun {
-    fn destination(&mut self) -> &mut [u8] {
-        self.memory.as_mut().and_then(|memory| memory.get_mut(..self.read_bytes)).unwrap_or_default()
+    fn destination(&mut self) -> Destination<'_> {
+        let mut left_bytes = self.read_bytes;
+        match &mut self.memory[..] {
+            [] => Destination::One(&mut []),
+            [memory] => Destination::One(memory.get_mut(..left_bytes).unwrap_or_default()),
+            several => {
+                let parts = several.iter_mut().map(|memory| {
+                    // Less than all of it only at the end of the last one.
+                    let part_bytes = memory.len().min(left_bytes);
+                    left_bytes -= part_bytes;
+                    IoSliceMut::new(&mut memory[..part_bytes])
+                });
+                Destination::Several(parts.collect())
+            }
+        }
     }
 
     fn completed(mut self: Box<Self>, outcome: Result<(), MediumError>) {

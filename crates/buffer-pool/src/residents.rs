@@ -1,7 +1,8 @@
 //! Which frames the pool keeps, and how room is made for others.
 //!
-//! **Owns**: the table of frames, what each list has, the policy and when it is asked. **Does not own**: the memory (`arena`),
-//! reads, or which page is worth least: the policy says that (`placement`).
+//! **Owns**: the table of frames, what each list has, the policy and when it is asked; how room is made for pages that come
+//! ([`room`]) and for queries. **Does not own**: the memory (`arena`), reads, or which page is worth least: the policy says
+//! that (`placement`).
 //!
 //! **Invariants**: a frame in the table is known to the policy and counted with its list, and not once it is out of the table.
 //! Only frames that nobody else owns are taken out to make room.
@@ -11,13 +12,16 @@
 //! **Paper**: HPCache §4.3: lists with quotas and a global free list are the policy's; pages on that list are hits as long as
 //! they are in the table, which is until their memory is taken.
 
+mod holes;
+mod room;
+
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use thermocline_budget::Reservation;
 use thermocline_placement::page_cache::{ListKey, PageKey, PagePolicy};
 
-use crate::arena::{Arena, Extent};
+use crate::arena::Arena;
 use crate::frame::Frame;
 use crate::frame_table::{FrameTable, Numbered};
 use crate::snapshot::ListSnapshot;
@@ -225,48 +229,6 @@ impl Residents {
     fn evict_one(&mut self, incoming: Option<ListKey>) -> Option<u64> {
         let victim = self.victim(incoming, |_, _, _| true)?;
         Some(self.remove(victim))
-    }
-
-    /// Memory for pages of these sizes that are read together, as much as there is by giving up others: an extent, and for how
-    /// many of them. With `may_evict_for_all` about as many bytes go as all of them take, without it only what a single one
-    /// needs. None if there is not even room for the first.
-    pub(crate) fn take_run(
-        &mut self,
-        sizes_bytes: &[u64],
-        incoming: ListKey,
-        may_evict_for_all: bool,
-    ) -> Option<(Extent, usize)> {
-        let all_bytes: u64 = sizes_bytes.iter().sum();
-        let mut evicted_bytes = 0;
-        while may_evict_for_all && sizes_bytes.len() > 1 && evicted_bytes < all_bytes {
-            if let Some(extent) = self.arena.take(all_bytes) {
-                return Some((extent, sizes_bytes.len()));
-            }
-            let Some(bytes) = self.evict_one(Some(incoming)) else { break };
-            evicted_bytes += bytes;
-        }
-        let mut count = sizes_bytes.len();
-        while count > 1 {
-            if let Some(extent) = self.arena.take(sizes_bytes[..count].iter().sum()) {
-                return Some((extent, count));
-            }
-            count /= 2;
-        }
-        Some((self.take_one(*sizes_bytes.first()?, incoming)?, 1))
-    }
-
-    /// Memory for one page, whatever has to go that can.
-    fn take_one(&mut self, size_bytes: u64, incoming: ListKey) -> Option<Extent> {
-        let mut evicted_bytes = 0;
-        loop {
-            if let Some(extent) = self.arena.take(size_bytes) {
-                return Some(extent);
-            }
-            let victim = self.victim(Some(incoming), |_, _, _| true)?;
-            // What went lies scattered: whole chunks are the way to a piece of this size.
-            evicted_bytes +=
-                if evicted_bytes < 2 * size_bytes { self.remove(victim) } else { self.empty_around(victim) };
-        }
     }
 
     /// Gives up all pages in the chunks that a page lies in, if nobody has them. Returns how many bytes they had.

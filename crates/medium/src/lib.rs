@@ -42,8 +42,8 @@ pub use location::{LocalPattern, Location, RemotePattern};
 pub use pinned_file::{Change, PinnedFile};
 pub use remote::{RemoteFile, list_remote};
 pub use storage::{
-    AlignedBuffer, DIRECT_ALIGNMENT_BYTES, DirectMedium, DirectOptions, Exploration, Explored, Fault, Finding,
-    FinishedRead, Medium, MediumFile, MemoryMedium, PendingRead, ReadAt, ReadQueue, SimulatedMedium, Sleep,
+    AlignedBuffer, DIRECT_ALIGNMENT_BYTES, Destination, DirectMedium, DirectOptions, Exploration, Explored, Fault,
+    Finding, FinishedRead, Medium, MediumFile, MemoryMedium, PendingRead, ReadAt, ReadQueue, SimulatedMedium, Sleep,
     SystemSleep, Throttle, ThrottledMedium,
 };
 pub use stores::{OpenStores, StoreOptions, open_store};

@@ -27,7 +27,7 @@ pub use aligned_buffer::{AlignedBuffer, DIRECT_ALIGNMENT_BYTES};
 pub use direct::{DirectMedium, DirectOptions};
 pub use medium::{Medium, MediumFile};
 pub use memory::MemoryMedium;
-pub use pending_read::{PendingRead, ReadAt};
+pub use pending_read::{Destination, PendingRead, ReadAt};
 pub use read_queue::{FinishedRead, ReadQueue};
 pub use simulated::{Exploration, Explored, Fault, Finding, SimulatedMedium};
 pub use throttled::{Sleep, SystemSleep, Throttle, ThrottledMedium};

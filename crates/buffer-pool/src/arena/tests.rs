@@ -69,11 +69,11 @@ fn memory_that_was_used_is_used_again_before_fresh_memory() {
     let arena = arena(&budget);
     let first = arena.take(3 * UNIT_BYTES).unwrap();
     let second = arena.take(UNIT_BYTES).unwrap();
-    let offset = first.offset();
+    let offset = first.range().start;
     drop(first);
-    assert_eq!(arena.take(3 * UNIT_BYTES).unwrap().offset(), offset);
-    assert_eq!(arena.take(2 * UNIT_BYTES).unwrap().offset(), offset, "the smaller gap");
-    assert_eq!((arena.backed_bytes(), second.offset()), (CHUNK_BYTES, offset + 3 * UNIT_BYTES));
+    assert_eq!(arena.take(3 * UNIT_BYTES).unwrap().range().start, offset);
+    assert_eq!(arena.take(2 * UNIT_BYTES).unwrap().range().start, offset, "the smaller gap");
+    assert_eq!((arena.backed_bytes(), second.range().start), (CHUNK_BYTES, offset + 3 * UNIT_BYTES));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use parking_lot::Mutex;
 use thermocline_budget::Budget;
 use thermocline_hardware::ManualClock;
-use thermocline_medium::{Medium, MediumError, MediumFile, MemoryMedium, ReadAt, Result as MediumResult};
+use thermocline_medium::{Destination, Medium, MediumError, MediumFile, MemoryMedium, ReadAt, Result as MediumResult};
 use thermocline_placement::page_cache::{ListKey, PageKey, PagePolicyName};
 
 use crate::{
@@ -27,6 +27,8 @@ pub(super) struct Stage {
     pub(super) bad_bytes: Mutex<BTreeSet<u64>>,
     /// Reads are dropped rather than done.
     pub(super) drops_reads: AtomicBool,
+    /// Reads are over without a byte having been touched, so that a pool of any size takes no memory.
+    pub(super) is_blank: AtomicBool,
 }
 
 #[derive(Default)]
@@ -52,7 +54,9 @@ impl Stage {
     pub(super) fn held(&self) -> Vec<(String, u64, u64)> {
         let mut held = self.held.lock();
         let reads = held.reads.iter_mut();
-        reads.map(|at| (at.file.name().to_owned(), at.offset_bytes, at.read.destination().len() as u64)).collect()
+        reads
+            .map(|at| (at.file.name().to_owned(), at.offset_bytes, at.read.destination().length_bytes() as u64))
+            .collect()
     }
 
     /// All reads there ever were: offset and length.
@@ -73,17 +77,25 @@ impl Stage {
     }
 
     fn carry_out(&self, ReadAt { file, offset_bytes, mut read }: ReadAt) {
-        let destination = read.destination();
-        let part = offset_bytes..offset_bytes + destination.len() as u64;
+        if self.is_blank.load(Ordering::Relaxed) {
+            return read.completed(Ok(()));
+        }
+        let part = offset_bytes..offset_bytes + read.destination().length_bytes() as u64;
         if self.drops_reads.load(Ordering::Relaxed) {
             return;
         }
         let outcome = match self.bad_bytes.lock().range(part).next() {
             Some(&byte) => Err(MediumError::Changed { path: format!("byte {byte}"), difference: "is bad".to_owned() }),
-            None => self.inner.read_at(&file, offset_bytes, destination),
+            None => match read.destination() {
+                Destination::One(buffer) => self.inner.read_at(&file, offset_bytes, buffer),
+                Destination::Several(mut parts) => self.inner.read_vectored_at(&file, offset_bytes, &mut parts),
+            },
         };
         if outcome.is_err() {
-            read.destination().fill(0xEE);
+            match read.destination() {
+                Destination::One(buffer) => buffer.fill(0xEE),
+                Destination::Several(mut parts) => parts.iter_mut().for_each(|part| part.fill(0xEE)),
+            }
         }
         read.completed(outcome);
     }
@@ -119,7 +131,7 @@ impl Medium for Stage {
     }
     fn submit(&self, reads: Vec<ReadAt>) {
         for mut read in reads {
-            let length = read.read.destination().len() as u64;
+            let length = read.read.destination().length_bytes() as u64;
             let mut held = self.held.lock();
             held.log.push((read.file.name().to_owned(), read.offset_bytes, length));
             if self.is_holding.load(Ordering::Relaxed) {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use thermocline_medium::{Medium, MediumError, MediumFile, PinnedFile, ReadAt, RemoteFile};
+use thermocline_medium::{Destination, Medium, MediumError, MediumFile, PinnedFile, ReadAt, RemoteFile};
 use tokio::runtime::Handle;
 
 use super::file::{ParquetFile, require_unwritten};
@@ -157,7 +157,7 @@ impl Medium for OpenFiles {
 
     fn read_at(&self, file: &MediumFile, offset_bytes: u64, buffer: &mut [u8]) -> Result<()> {
         match open_file(file)? {
-            ParquetFile::Local(file) => read_local(&file, offset_bytes, buffer),
+            ParquetFile::Local(file) => read_local(&file, offset_bytes, Destination::One(buffer)),
             // Nobody may block on a request here.
             ParquetFile::Remote(_) => read_only(file.name()),
         }
@@ -207,9 +207,26 @@ fn submit_local(file: &Arc<PinnedFile>, reads: Vec<ReadAt>) {
     }
 }
 
-fn read_local(file: &PinnedFile, offset_bytes: u64, destination: &mut [u8]) -> Result<()> {
-    file.read_exact_at(destination, offset_bytes)?;
+fn read_local(file: &PinnedFile, offset_bytes: u64, destination: Destination<'_>) -> Result<()> {
+    fill(destination, offset_bytes, |next_bytes, part| file.read_exact_at(part, next_bytes))?;
     require_unwritten(file)
+}
+
+/// Fills each part of a read by `read`, which is told where the part begins in the file.
+fn fill(
+    destination: Destination<'_>,
+    offset_bytes: u64,
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let mut next_bytes = offset_bytes;
+    match destination {
+        Destination::One(part) => read(next_bytes, part),
+        Destination::Several(parts) => parts.into_iter().try_for_each(|mut part| {
+            read(next_bytes, &mut part)?;
+            next_bytes += part.len() as u64;
+            Ok(())
+        }),
+    }
 }
 
 fn submit_remote(file: &Arc<RemoteFile>, reads: Vec<ReadAt>) {
@@ -230,13 +247,12 @@ async fn read_remote(file: &RemoteFile, range: Range<u64>, reads: Vec<ReadAt>) {
     let found = file.read_range(range.clone()).await;
     let mut found = Some(found);
     for ReadAt { offset_bytes, mut read, .. } in reads {
-        let destination = read.destination();
         let outcome = match &found {
-            Some(Ok(bytes)) => copy_part(file, bytes, range.start, offset_bytes, destination),
+            Some(Ok(bytes)) => copy_from(file, bytes, range.start, offset_bytes, read.destination()),
             _ if is_joined => {
-                let end = offset_bytes + destination.len() as u64;
+                let end = offset_bytes + read.destination().length_bytes() as u64;
                 let alone = file.read_range(offset_bytes..end).await;
-                alone.and_then(|bytes| copy_part(file, &bytes, offset_bytes, offset_bytes, read.destination()))
+                alone.and_then(|bytes| copy_from(file, &bytes, offset_bytes, offset_bytes, read.destination()))
             }
             _ => found.take().map_or(Ok(()), |found| found.map(|_| ())),
         };
@@ -245,27 +261,24 @@ async fn read_remote(file: &RemoteFile, range: Range<u64>, reads: Vec<ReadAt>) {
 }
 
 /// Fills `destination` from `bytes`, which begin at `start_bytes` of the file.
-fn copy_part(
+fn copy_from(
     file: &RemoteFile,
     bytes: &[u8],
     start_bytes: u64,
     offset_bytes: u64,
-    destination: &mut [u8],
+    destination: Destination<'_>,
 ) -> Result<()> {
-    // Within a range that was asked for: the distance fits.
-    let start = (offset_bytes - start_bytes) as usize;
-    match bytes.get(start..start + destination.len()) {
-        Some(part) => {
-            destination.copy_from_slice(part);
-            Ok(())
-        }
-        None => Err(MediumError::PastEnd {
-            path: file.version().path.to_string(),
-            offset_bytes,
-            length_bytes: destination.len() as u64,
-            size_bytes: file.size_bytes(),
-        }),
-    }
+    let length_bytes = destination.length_bytes() as u64;
+    fill(destination, offset_bytes, |next_bytes, part| {
+        // Within a range that was asked for: the distance fits.
+        let start = (next_bytes - start_bytes) as usize;
+        let Some(found) = bytes.get(start..start + part.len()) else {
+            let (path, size_bytes) = (file.version().path.to_string(), file.size_bytes());
+            return Err(MediumError::PastEnd { path, offset_bytes, length_bytes, size_bytes });
+        };
+        part.copy_from_slice(found);
+        Ok(())
+    })
 }
 
 /// The reads in the order of the file, those together that lie close to each other, each group with the range that it
@@ -275,7 +288,7 @@ fn joined(mut reads: Vec<ReadAt>, joining: Joining) -> Vec<(Range<u64>, Vec<Read
     let mut groups: Vec<(Range<u64>, Vec<ReadAt>)> = Vec::new();
     for mut read in reads {
         let start = read.offset_bytes;
-        let end = start + read.read.destination().len() as u64;
+        let end = start + read.read.destination().length_bytes() as u64;
         match groups.last_mut() {
             Some((range, group))
                 if start <= range.end.saturating_add(joining.gap_bytes)
@@ -293,6 +306,8 @@ fn joined(mut reads: Vec<ReadAt>, joining: Joining) -> Vec<(Range<u64>, Vec<Read
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::io::IoSliceMut;
+
     use thermocline_medium::PendingRead;
 
     use super::*;
@@ -300,8 +315,8 @@ mod tests {
     struct Asked(Vec<u8>);
 
     impl PendingRead for Asked {
-        fn destination(&mut self) -> &mut [u8] {
-            &mut self.0
+        fn destination(&mut self) -> Destination<'_> {
+            Destination::One(&mut self.0)
         }
 
         fn completed(self: Box<Self>, _outcome: Result<()>) {}
@@ -325,6 +340,22 @@ mod tests {
         assert_eq!(ranges(&[(0, 50), (50, 50), (100, 50)], joining), [(0..100, 2), (100..150, 1)]);
         assert_eq!(ranges(&[(0, 500), (500, 1)], joining), [(0..500, 1), (500..501, 1)], "one alone may be larger");
         assert!(ranges(&[], joining).is_empty());
+    }
+
+    #[test]
+    fn each_part_of_a_read_is_filled_from_where_the_one_before_ends() {
+        let file: Vec<u8> = (0..100).collect();
+        let read = |offset_bytes: u64, part: &mut [u8]| {
+            let start = offset_bytes as usize;
+            part.copy_from_slice(&file[start..start + part.len()]);
+            Ok(())
+        };
+        let mut whole = [0; 9];
+        fill(Destination::One(&mut whole), 20, read).unwrap();
+        let (mut first, mut second, mut third) = ([0; 2], [0; 0], [0; 7]);
+        let parts = [&mut first[..], &mut second, &mut third].map(IoSliceMut::new);
+        fill(Destination::Several(parts.into()), 20, read).unwrap();
+        assert_eq!((first.as_slice(), third.as_slice()), whole.split_at(2));
     }
 
     #[test]

@@ -19,10 +19,11 @@ mod read_threads;
 #[cfg(target_os = "linux")]
 mod ring;
 mod size_limit;
+mod vectored;
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,7 +170,11 @@ impl Medium for DirectMedium {
     }
 
     fn read_at(&self, file: &MediumFile, offset_bytes: u64, buffer: &mut [u8]) -> Result<()> {
-        file.state::<DirectFile>()?.read_at(offset_bytes, buffer)
+        self.read_vectored_at(file, offset_bytes, &mut [IoSliceMut::new(buffer)])
+    }
+
+    fn read_vectored_at(&self, file: &MediumFile, offset_bytes: u64, parts: &mut [IoSliceMut<'_>]) -> Result<()> {
+        file.state::<DirectFile>()?.read_vectored_at(offset_bytes, parts)
     }
 
     fn submit(&self, reads: Vec<ReadAt>) {

@@ -2,10 +2,11 @@
 
 use std::any::Any;
 use std::fmt::{self, Debug};
+use std::io::IoSliceMut;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pending_read::ReadAt;
+use super::pending_read::{Destination, ReadAt};
 use crate::{MediumError, Result};
 
 /// A folder-like namespace of files that a database keeps its own data in.
@@ -75,6 +76,20 @@ pub trait Medium: Send + Sync + Debug {
     /// [`MediumError::PastEnd`] when the file ends before; failures of the system.
     fn read_at(&self, file: &MediumFile, offset_bytes: u64, buffer: &mut [u8]) -> Result<()>;
 
+    /// Fills `parts` one after the other from `offset_bytes` on, in the calling thread: one read where the medium can do
+    /// that, one for each part where nothing else is said. The slices themselves may be changed.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at). The parts then hold anything.
+    fn read_vectored_at(&self, file: &MediumFile, offset_bytes: u64, parts: &mut [IoSliceMut<'_>]) -> Result<()> {
+        let mut next_bytes = offset_bytes;
+        for part in parts {
+            self.read_at(file, next_bytes, part)?;
+            next_bytes += part.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Hands over reads that the medium carries out while the caller goes on, as many at once as it sees fit, in any
     /// order. For each one [`PendingRead::completed`](super::PendingRead::completed) is called exactly once, on a
     /// thread of the medium or, for media without threads, before this call returns.
@@ -83,7 +98,10 @@ pub trait Medium: Send + Sync + Debug {
     /// owns the buffers and so the bound.
     fn submit(&self, reads: Vec<ReadAt>) {
         for ReadAt { file, offset_bytes, mut read } in reads {
-            let outcome = self.read_at(&file, offset_bytes, read.destination());
+            let outcome = match read.destination() {
+                Destination::One(buffer) => self.read_at(&file, offset_bytes, buffer),
+                Destination::Several(mut parts) => self.read_vectored_at(&file, offset_bytes, &mut parts),
+            };
             read.completed(outcome);
         }
     }

@@ -1,9 +1,11 @@
 //! Files in memory: for tests, and under a throttle in place of disks of any speed.
 
 use std::collections::BTreeMap;
+use std::io::IoSliceMut;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::medium::{name_taken, no_such_file, read_only, require_name, require_within};
+use super::pending_read::length_bytes;
 use super::{Medium, MediumFile};
 use crate::Result;
 
@@ -139,11 +141,19 @@ impl Medium for MemoryMedium {
     }
 
     fn read_at(&self, file: &MediumFile, offset_bytes: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_vectored_at(file, offset_bytes, &mut [IoSliceMut::new(buffer)])
+    }
+
+    fn read_vectored_at(&self, file: &MediumFile, offset_bytes: u64, parts: &mut [IoSliceMut<'_>]) -> Result<()> {
         let chunks = file.state::<OpenMemoryFile>()?.file.chunks();
-        require_within(file.name(), offset_bytes, buffer.len(), size_of(&chunks) as u64)?;
-        for_each_chunk(offset_bytes as usize, buffer.len(), |index, within, part| {
-            buffer[part].copy_from_slice(&chunks[index][within]);
-        });
+        require_within(file.name(), offset_bytes, length_bytes(parts), size_of(&chunks) as u64)?;
+        let mut next = offset_bytes as usize;
+        for buffer in parts {
+            for_each_chunk(next, buffer.len(), |index, within, part| {
+                buffer[part].copy_from_slice(&chunks[index][within]);
+            });
+            next += buffer.len();
+        }
         Ok(())
     }
 

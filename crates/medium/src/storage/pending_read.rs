@@ -1,9 +1,35 @@
 //! A read that a medium carries out while its caller goes on.
 
+use std::io::IoSliceMut;
 use std::thread::{self, JoinHandle};
 
 use super::MediumFile;
 use crate::Result;
+
+/// The memory that one read fills.
+#[derive(Debug)]
+pub enum Destination<'a> {
+    /// Memory that lies together: the shortest way.
+    One(&'a mut [u8]),
+    /// Memory in several places, filled one after the other, as `readv` does. A read goes past the page cache only if the
+    /// address of each and the lengths of all are multiples of [`DIRECT_ALIGNMENT_BYTES`](super::DIRECT_ALIGNMENT_BYTES).
+    Several(Vec<IoSliceMut<'a>>),
+}
+
+impl Destination<'_> {
+    /// The length of the read.
+    pub fn length_bytes(&self) -> usize {
+        match self {
+            Self::One(part) => part.len(),
+            Self::Several(parts) => length_bytes(parts),
+        }
+    }
+}
+
+/// Of all parts together.
+pub(super) fn length_bytes(parts: &[IoSliceMut<'_>]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
+}
 
 /// Where a read goes, and what happens when it is done.
 ///
@@ -17,7 +43,7 @@ use crate::Result;
 pub trait PendingRead: Send {
     /// The memory to fill; its length is the length of the read. The same memory at every call. May be called by the
     /// thread that submits and by one of the medium's.
-    fn destination(&mut self) -> &mut [u8];
+    fn destination(&mut self) -> Destination<'_>;
 
     /// Called once, when the destination is filled or the read has failed; after a failure the destination holds
     /// anything. Runs on a thread that serves all reads of the medium: publish, wake and return, and neither block

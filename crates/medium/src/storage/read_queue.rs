@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Debug};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Medium, MediumFile, PendingRead, ReadAt};
+use super::{Destination, Medium, MediumFile, PendingRead, ReadAt};
 use crate::Result;
 
 /// A read that is over.
@@ -74,8 +74,8 @@ struct Queued<B> {
 }
 
 impl<B: AsMut<[u8]> + Send> PendingRead for Queued<B> {
-    fn destination(&mut self) -> &mut [u8] {
-        self.buffer.as_mut()
+    fn destination(&mut self) -> Destination<'_> {
+        Destination::One(self.buffer.as_mut())
     }
 
     fn completed(self: Box<Self>, outcome: Result<()>) {

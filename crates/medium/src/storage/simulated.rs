@@ -19,11 +19,12 @@
 mod disk;
 mod explore;
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::medium::{name_taken, no_such_file, read_only, require_name, require_within};
+use super::pending_read::length_bytes;
 use super::{Medium, MediumFile};
 use crate::{MediumError, Result};
 use disk::{Disk, FileId};
@@ -298,8 +299,13 @@ impl Medium for SimulatedMedium {
     }
 
     fn read_at(&self, file: &MediumFile, offset_bytes: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_vectored_at(file, offset_bytes, &mut [IoSliceMut::new(buffer)])
+    }
+
+    fn read_vectored_at(&self, file: &MediumFile, offset_bytes: u64, parts: &mut [IoSliceMut<'_>]) -> Result<()> {
         let state = self.state(file)?;
-        let action = || format!("read {} bytes at byte {offset_bytes}", buffer.len());
+        let length_bytes = length_bytes(parts);
+        let action = || format!("read {length_bytes} bytes at byte {offset_bytes}");
         let mut machine = self.lock();
         machine.require_running(file.name(), "read")?;
         let index = machine.read_count;
@@ -308,10 +314,12 @@ impl Medium for SimulatedMedium {
             return Err(MediumError::from_io(Path::new(file.name()), action(), Fault::InputOutput.error()));
         }
         let content = machine.disk.content(state.file);
-        require_within(file.name(), offset_bytes, buffer.len(), content.len() as u64)?;
-        if !buffer.is_empty() {
-            let offset = offset_bytes as usize;
-            buffer.copy_from_slice(&content[offset..offset + buffer.len()]);
+        require_within(file.name(), offset_bytes, length_bytes, content.len() as u64)?;
+        let mut next = offset_bytes as usize;
+        for part in parts.iter_mut().filter(|part| !part.is_empty()) {
+            let end = next + part.len();
+            part.copy_from_slice(&content[next..end]);
+            next = end;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Random calls on every medium beside a plain model of a folder, and what all media promise of reads under way.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+mod vectored;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -233,8 +235,8 @@ struct Counted {
 }
 
 impl PendingRead for Counted {
-    fn destination(&mut self) -> &mut [u8] {
-        &mut self.buffer
+    fn destination(&mut self) -> Destination<'_> {
+        Destination::One(&mut self.buffer)
     }
 
     fn completed(self: Box<Self>, outcome: Result<()>) {

@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
+use std::io::IoSliceMut;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,8 +23,8 @@ use std::time::Duration;
 
 use thermocline_hardware::Clock;
 
-use super::pending_read::join_unless_self;
-use super::{Medium, MediumFile, PendingRead, ReadAt};
+use super::pending_read::{join_unless_self, length_bytes};
+use super::{Destination, Medium, MediumFile, PendingRead, ReadAt};
 use crate::{MediumError, Result};
 
 /// How a thread waits: for the system, or for a test that moves its clock itself.
@@ -123,8 +124,8 @@ struct Slot {
 }
 
 impl PendingRead for Delayed {
-    fn destination(&mut self) -> &mut [u8] {
-        self.read.as_mut().map_or(&mut [], |read| read.destination())
+    fn destination(&mut self) -> Destination<'_> {
+        self.read.as_mut().map_or(Destination::One(&mut []), |read| read.destination())
     }
 
     fn completed(mut self: Box<Self>, outcome: Result<()>) {
@@ -254,10 +255,17 @@ impl Medium for ThrottledMedium {
         outcome
     }
 
+    fn read_vectored_at(&self, file: &MediumFile, offset_bytes: u64, parts: &mut [IoSliceMut<'_>]) -> Result<()> {
+        let due_ns = self.device.book(&mut self.device.lock(), length_bytes(parts));
+        let outcome = self.inner.read_vectored_at(file, offset_bytes, parts);
+        self.device.sleep_until_ns(due_ns);
+        outcome
+    }
+
     fn submit(&self, reads: Vec<ReadAt>) {
         let mut state = self.device.lock();
         for mut read in reads {
-            let due_ns = self.device.book(&mut state, read.read.destination().len());
+            let due_ns = self.device.book(&mut state, read.read.destination().length_bytes());
             state.arrived.push_back((read, due_ns));
         }
         drop(state);

@@ -1,7 +1,7 @@
 //! One open file of a direct medium, and blocking calls on it.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::read_progress::{REPEATS_MAX, ReadProgress, Verdict, is_aligned};
 use super::size_limit;
+use super::vectored::{alignment_bits, read_vectored_at};
 use crate::storage::medium::read_only;
+use crate::storage::pending_read::length_bytes;
 use crate::{MediumError, Result};
 
 /// A file that is open past the page cache, through it, or both.
@@ -69,19 +71,22 @@ impl DirectFile {
         Ok(metadata.len())
     }
 
-    /// Fills `buffer` from `offset_bytes` on.
-    pub(super) fn read_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> Result<()> {
-        let mut progress = ReadProgress::new(offset_bytes, buffer.len());
-        if buffer.is_empty() {
+    /// Fills `parts` one after the other from `offset_bytes` on. Takes what is done off their front.
+    pub(super) fn read_vectored_at(&self, offset_bytes: u64, mut parts: &mut [IoSliceMut<'_>]) -> Result<()> {
+        let mut progress = ReadProgress::new(offset_bytes, length_bytes(parts));
+        if progress.remaining().is_empty() {
             return self.read_result(&progress, Verdict::Complete);
         }
-        let address = buffer.as_ptr().addr();
+        IoSliceMut::advance_slices(&mut parts, 0); // past parts that are empty
         loop {
-            let (file, direct) = match self.way(progress.may_go_direct(address)) {
+            let (file, direct) = match self.way(progress.may_go_direct(alignment_bits(parts))) {
                 Ok(way) => way,
                 Err(error) => return self.read_result(&progress, Verdict::Failed(error)),
             };
-            let answer = file.read_at(&mut buffer[progress.remaining()], progress.next_offset_bytes());
+            let answer = read_vectored_at(file, parts, progress.next_offset_bytes());
+            if let Ok(read_bytes) = answer {
+                IoSliceMut::advance_slices(&mut parts, read_bytes);
+            }
             match progress.answered(answer, direct) {
                 Verdict::Again => {}
                 verdict => return self.read_result(&progress, verdict),

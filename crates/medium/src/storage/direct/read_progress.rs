@@ -53,10 +53,10 @@ impl ReadProgress {
         self.offset_bytes
     }
 
-    /// Whether the remaining part can go past the page cache, given the address of the whole destination.
+    /// Whether what remains can go past the page cache, given where its memory begins; of memory in several places, all bits
+    /// of their addresses and of the lengths of all but the last.
     pub(super) fn may_go_direct(&self, address: usize) -> bool {
-        !self.refused_direct
-            && is_aligned(address + self.done_bytes, self.next_offset_bytes(), self.length_bytes - self.done_bytes)
+        !self.refused_direct && is_aligned(address, self.next_offset_bytes(), self.length_bytes - self.done_bytes)
     }
 
     /// Takes in an answer: the count of bytes read, or the error. `direct` tells which way was asked.
@@ -107,7 +107,7 @@ mod tests {
         let mut progress = ReadProgress::new(8192, 8192);
         assert!(matches!(progress.answered(Ok(4096), true), Verdict::Again));
         assert_eq!((progress.remaining(), progress.next_offset_bytes()), (4096..8192, 12288));
-        assert!(progress.may_go_direct(4096));
+        assert!(progress.may_go_direct(4096) && !progress.may_go_direct(4096 | 512));
         assert!(matches!(progress.answered(Ok(100), true), Verdict::Again));
         assert!(!progress.may_go_direct(4096), "what remains after an odd count is not aligned");
         assert!(matches!(progress.answered(Ok(0), false), Verdict::PastEnd));

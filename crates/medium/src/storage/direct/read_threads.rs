@@ -1,14 +1,15 @@
 //! Reads in the background by threads that block: for systems without io_uring, and the safe reference beside it.
 
 use std::collections::VecDeque;
+use std::io::IoSliceMut;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::BackgroundReads;
 use super::file::DirectFile;
-use crate::storage::ReadAt;
 use crate::storage::pending_read::join_unless_self;
+use crate::storage::{Destination, ReadAt};
 
 /// How many reads are under way at once. A disk of today is kept busy by 16 reads of 256 KiB; of more threads most would
 /// wait for each other.
@@ -124,6 +125,9 @@ impl Drop for ReadThreads {
 
 /// Carries one read out and tells its owner.
 fn read_blocking(ReadAt { file, offset_bytes, mut read }: ReadAt) {
-    let outcome = file.state::<DirectFile>().and_then(|file| file.read_at(offset_bytes, read.destination()));
+    let outcome = file.state::<DirectFile>().and_then(|file| match read.destination() {
+        Destination::One(buffer) => file.read_vectored_at(offset_bytes, &mut [IoSliceMut::new(buffer)]),
+        Destination::Several(mut parts) => file.read_vectored_at(offset_bytes, &mut parts),
+    });
     read.completed(outcome);
 }

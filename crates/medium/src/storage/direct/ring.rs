@@ -19,7 +19,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +31,9 @@ use io_uring::{EnterFlags, IoUring, Probe, opcode, types};
 use super::BackgroundReads;
 use super::file::DirectFile;
 use super::read_progress::{ReadProgress, Verdict};
+use super::vectored::{PARTS_MAX, alignment_bits};
 use crate::storage::pending_read::join_unless_self;
-use crate::storage::{MediumFile, PendingRead, ReadAt};
+use crate::storage::{Destination, MediumFile, PendingRead, ReadAt};
 use crate::{MediumError, Result};
 
 /// How many reads the kernel has at once. Disks of today reach their best rate of 4 KiB reads with 64 to 128 of them;
@@ -95,15 +96,47 @@ impl Shared {
 struct Flight {
     /// From `Box::into_raw`; given back by `finish`.
     read: *mut dyn PendingRead,
-    /// The first byte of the destination that `read` has lent until `finish`.
-    bytes: *mut u8,
+    /// What of the destination, which `read` has lent until `finish`, has yet to be filled.
+    memory: Memory,
     progress: ReadProgress,
     file: MediumFile,
     /// Whether the last transfer was asked to go past the page cache.
     direct: bool,
 }
 
-// SAFETY: stands for a `Box<dyn PendingRead>`, which is `Send`, and a `&mut [u8]` lent by it, which is `Send` too.
+/// Addresses that the kernel is given. No references: the kernel writes there while this is moved about.
+enum Memory {
+    /// From here on.
+    One(*mut u8),
+    /// These parts from the given one on. In a box, for the kernel may look at them until it has answered. `'static` stands for
+    /// the time until `finish`; an `IoSliceMut` is an address and a length.
+    Several(Box<[IoSliceMut<'static>]>, usize),
+}
+
+impl Memory {
+    /// So many bytes of it are filled.
+    fn advance(&mut self, bytes: usize) {
+        match self {
+            Self::One(start) => *start = start.wrapping_add(bytes),
+            Self::Several(parts, first) => {
+                let mut rest = &mut parts[*first..];
+                let count = rest.len();
+                IoSliceMut::advance_slices(&mut rest, bytes);
+                *first += count - rest.len();
+            }
+        }
+    }
+
+    /// As [`ReadProgress::may_go_direct`] asks for it.
+    fn alignment_bits(&self) -> usize {
+        match self {
+            Self::One(start) => start.addr(),
+            Self::Several(parts, first) => alignment_bits(&parts[*first..]),
+        }
+    }
+}
+
+// SAFETY: stands for a `Box<dyn PendingRead>`, which is `Send`, and a `Destination` lent by it, which is `Send` too.
 unsafe impl Send for Flight {}
 
 impl Flight {
@@ -112,43 +145,60 @@ impl Flight {
         // SAFETY: the pointer comes from a box, and nothing else uses it before `finish` makes it a box again. The
         // borrow that `destination` returns is taken to last until then: lifetimes don't change what an implementation
         // does, so it can't tell this caller from one that holds the slice in a local variable all the while.
-        let destination = unsafe { (*read).destination() };
-        let progress = ReadProgress::new(offset_bytes, destination.len());
-        Self { read, bytes: destination.as_mut_ptr(), progress, file, direct: false }
+        let destination: Destination<'static> = unsafe { (*read).destination() };
+        let progress = ReadProgress::new(offset_bytes, destination.length_bytes());
+        let mut memory = match destination {
+            Destination::One(bytes) => Memory::One(bytes.as_mut_ptr()),
+            Destination::Several(parts) => Memory::Several(parts.into(), 0),
+        };
+        memory.advance(0); // past parts that are empty
+        Self { read, memory, progress, file, direct: false }
     }
 
     /// The entry that asks the kernel for what remains.
     fn entry(&mut self, user_data: u64) -> Result<io_uring::squeue::Entry> {
-        let remaining = self.progress.remaining();
-        let way = self.file.state::<DirectFile>()?.way(self.progress.may_go_direct(self.bytes.addr()));
+        let way = self.file.state::<DirectFile>()?.way(self.progress.may_go_direct(self.memory.alignment_bits()));
         let (file, direct) =
             way.map_err(|source| MediumError::from_io(self.file.name().as_ref(), "open it anew", source))?;
         self.direct = direct;
-        // Within the destination, for the range ends at its length.
-        let bytes = self.bytes.wrapping_add(remaining.start);
-        let length = remaining.len().min(TRANSFER_MAX_BYTES) as u32;
-        Ok(opcode::Read::new(types::Fd(file.as_raw_fd()), bytes, length)
-            .offset(self.progress.next_offset_bytes())
-            .build()
-            .user_data(user_data))
+        let (file, offset_bytes) = (types::Fd(file.as_raw_fd()), self.progress.next_offset_bytes());
+        let entry = match &self.memory {
+            Memory::One(start) => {
+                let length = self.progress.remaining().len().min(TRANSFER_MAX_BYTES) as u32;
+                opcode::Read::new(file, *start, length).offset(offset_bytes).build()
+            }
+            Memory::Several(parts, first) => {
+                let rest = &parts[*first..];
+                // An `IoSliceMut` has the form of an `iovec` on Unix, as its documentation promises.
+                let vectors = rest.as_ptr().cast::<libc::iovec>();
+                opcode::Readv::new(file, vectors, rest.len().min(PARTS_MAX) as u32).offset(offset_bytes).build()
+            }
+        };
+        Ok(entry.user_data(user_data))
     }
 
     /// Reads what remains in this thread.
-    fn read_blocking(self) {
-        let remaining = self.progress.remaining();
-        // SAFETY: the destination is lent until `finish`, the range lies within it, and the kernel has no part of it:
-        // flights come here from the queue or after their entry was answered.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes.add(remaining.start), remaining.len()) };
-        let outcome =
-            self.file.state::<DirectFile>().and_then(|file| file.read_at(self.progress.next_offset_bytes(), bytes));
+    fn read_blocking(mut self) {
+        let (offset_bytes, length) = (self.progress.next_offset_bytes(), self.progress.remaining().len());
+        let outcome = self.file.state::<DirectFile>().and_then(|file| match &mut self.memory {
+            Memory::One(start) => {
+                // SAFETY: the destination is lent until `finish`, so many bytes of it remain from there on, and the kernel has
+                // no part of it: flights come here from the queue or after their entry was answered.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(*start, length) };
+                file.read_vectored_at(offset_bytes, &mut [IoSliceMut::new(bytes)])
+            }
+            Memory::Several(parts, first) => file.read_vectored_at(offset_bytes, &mut parts[*first..]),
+        });
         self.finish(outcome);
     }
 
     /// Gives the memory back and tells the owner. One that panics must not end the reads of all others.
     fn finish(self, outcome: Result<()>) {
+        let Self { read, memory, .. } = self;
+        drop(memory);
         // SAFETY: the pointer comes from `Box::into_raw` and becomes a box only here, once, as `self` is consumed. The
-        // kernel is done with the memory, and the slice that was lent is not used any more.
-        let read = unsafe { Box::from_raw(self.read) };
+        // kernel is done with the memory, and the slices that were lent are gone.
+        let read = unsafe { Box::from_raw(read) };
         let _ = catch_unwind(AssertUnwindSafe(|| read.completed(outcome)));
     }
 }
@@ -338,8 +388,9 @@ impl RingThread {
                     continue;
                 }
             };
-            // SAFETY: the entry refers to a range within the destination, which is lent until `Flight::finish`, and to a
-            // descriptor that the flight's file keeps open; the flight stays in its slot until the entry is answered.
+            // SAFETY: the entry refers to memory within the destination, which is lent until `Flight::finish`, or to addresses of
+            // such in a box of the flight's, which no one changes before it is answered, and to a descriptor that the flight's
+            // file keeps open; the flight stays in its slot until then.
             if unsafe { self.ring.submission().push(&entry) }.is_err() {
                 self.waiting.push_front(flight);
                 return;
@@ -384,6 +435,9 @@ impl RingThread {
             }
             let Some(mut flight) = self.land(user_data) else { continue };
             let answer = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+            if let Ok(read_bytes) = answer {
+                flight.memory.advance(read_bytes);
+            }
             match flight.progress.answered(answer, flight.direct) {
                 Verdict::Again => self.waiting.push_front(flight),
                 verdict => {

@@ -66,8 +66,8 @@ fn a_read_is_told_when_it_is_due_and_not_before() {
         at_ns: mpsc::Sender<u64>,
     }
     impl PendingRead for Told {
-        fn destination(&mut self) -> &mut [u8] {
-            &mut self.buffer
+        fn destination(&mut self) -> Destination<'_> {
+            Destination::One(&mut self.buffer)
         }
         fn completed(self: Box<Self>, outcome: Result<()>) {
             outcome.unwrap();

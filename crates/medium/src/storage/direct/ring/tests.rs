@@ -70,6 +70,43 @@ fn a_ring_that_is_given_up_under_way_loses_no_read() {
     }
 }
 
+/// What the kernel does with an entry: fills the first bytes of what remains, and says how many.
+fn fill_some(memory: &mut Memory, next: &mut u8, most: usize) -> usize {
+    let mut left = most;
+    match memory {
+        Memory::One(_) => unreachable!("of several parts"),
+        Memory::Several(parts, first) => {
+            for byte in parts[*first..].iter_mut().flat_map(|part| part.iter_mut()).take(most) {
+                (*byte, *next) = (*next, next.wrapping_add(1));
+                left -= 1;
+            }
+        }
+    }
+    most - left
+}
+
+#[test]
+fn a_short_read_into_parts_goes_on_where_it_stopped() {
+    for seed in 0..100 {
+        let seeded = &mut crate::storage::seeded::Seeded::new(seed);
+        let sizes: Vec<usize> = (0..1 + seeded.below(9)).map(|_| seeded.below(50) as usize).collect();
+        let length: usize = sizes.iter().sum();
+        // Lent for good, as the ring takes it.
+        let parts: Vec<&'static mut [u8]> = sizes.iter().map(|&size| Box::leak(vec![0; size].into())).collect();
+        let places: Vec<(*const u8, usize)> = parts.iter().map(|part| (part.as_ptr(), part.len())).collect();
+        let mut memory = Memory::Several(parts.into_iter().map(IoSliceMut::new).collect(), 0);
+        let (mut progress, mut next) = (ReadProgress::new(0, length), 0);
+        while !progress.remaining().is_empty() {
+            let read_bytes = fill_some(&mut memory, &mut next, 1 + seeded.below(40) as usize);
+            memory.advance(read_bytes);
+            progress.answered(Ok(read_bytes), false);
+        }
+        // SAFETY: leaked above, and no slice of it is used any more.
+        let bytes = places.iter().flat_map(|&(start, size)| unsafe { std::slice::from_raw_parts(start, size) });
+        assert!(bytes.copied().eq((0..length).map(|index| index as u8)), "seed {seed}: {sizes:?}");
+    }
+}
+
 #[test]
 fn the_last_owner_of_a_medium_may_be_a_completion() {
     struct LastOwner {
@@ -78,8 +115,8 @@ fn the_last_owner_of_a_medium_may_be_a_completion() {
         told: std::sync::mpsc::Sender<()>,
     }
     impl PendingRead for LastOwner {
-        fn destination(&mut self) -> &mut [u8] {
-            &mut self.buffer
+        fn destination(&mut self) -> Destination<'_> {
+            Destination::One(&mut self.buffer)
         }
         fn completed(mut self: Box<Self>, outcome: Result<()>) {
             outcome.unwrap();

@@ -1,0 +1,136 @@
+//! Memory for pages that come, by giving up others.
+//!
+//! **Invariants**: no more goes than is needed. A run of pages takes memory that lies together if there is such, else as few parts as
+//! there are; that is cheaper than giving up more, which would have to be read again, and than moving what stays.
+//!
+//! What has to go is what the policy names, and about as much as comes; but where that leaves no hole of the size that is wanted, it is
+//! chosen among what the policy would name next ([`holes`]), and in the end what lies beside it goes too.
+
+use thermocline_placement::page_cache::{ListKey, PageKey};
+
+use super::Residents;
+use super::holes::{self, Candidate, size_bytes};
+use crate::arena::Extent;
+
+/// Most extents that a run is read into: the system looks at each, and the kernel's fast way has room for eight.
+const PARTS_MAX: usize = 64;
+
+/// Most pages that are looked at for a hole, however many there are.
+const CANDIDATES_MAX: u64 = 64;
+
+/// Of the pages one in so many is looked at for a hole, so that what a policy would keep in a small pool stays.
+const CANDIDATES_PART: u64 = 16;
+
+impl Residents {
+    /// Memory for pages of these sizes that are read together: extents, each for one or several of them in their order, and for
+    /// how many of them that is: all, if enough others can go. None if there is not even room for the first.
+    pub(crate) fn take_run(&mut self, sizes_bytes: &[u64], incoming: ListKey) -> Option<(Vec<Extent>, usize)> {
+        let (mut extents, mut count) = (Vec::new(), 0);
+        let mut left_bytes: u64 = sizes_bytes.iter().sum();
+        // Of all that come, and for the next of them.
+        let (mut may_go_bytes, mut gone_bytes) = (left_bytes, 0);
+        while let Some(&next_bytes) = sizes_bytes.get(count)
+            && extents.len() < PARTS_MAX
+        {
+            let (extent, taken_count) = if let Some(extent) = self.arena.take(left_bytes) {
+                (extent, sizes_bytes.len() - count)
+            } else if let Some(taken) = self.arena.take_first(&sizes_bytes[count..]) {
+                taken
+            } else if extents.is_empty() {
+                (self.take_one(next_bytes, incoming)?, 1)
+            } else if may_go_bytes > 0
+                && let Some(bytes) = self.make_hole(next_bytes, incoming, gone_bytes)
+            {
+                may_go_bytes = may_go_bytes.saturating_sub(bytes);
+                gone_bytes += bytes;
+                continue;
+            } else {
+                break;
+            };
+            left_bytes -= extent.len() as u64;
+            extents.push(extent);
+            count += taken_count;
+            gone_bytes = 0;
+        }
+        Some((extents, count))
+    }
+
+    /// Memory for one page, whatever has to go that can.
+    fn take_one(&mut self, wanted_bytes: u64, incoming: ListKey) -> Option<Extent> {
+        let mut gone_bytes = 0;
+        loop {
+            if let Some(extent) = self.arena.take(wanted_bytes) {
+                return Some(extent);
+            }
+            gone_bytes += self.make_hole(wanted_bytes, incoming, gone_bytes)?;
+        }
+    }
+
+    /// Gives up pages so that there is a hole of `wanted_bytes`, or one step closer to it, `gone_bytes` having gone for it already.
+    /// Returns how many bytes they had; None if no page can go.
+    fn make_hole(&mut self, wanted_bytes: u64, incoming: ListKey, gone_bytes: u64) -> Option<u64> {
+        // Asked for the newcomer: a policy learns from it how much there is that can't go.
+        let next = self.victim(Some(incoming), |_, _, _| true)?;
+        if self.candidate(next).is_some_and(|next| next.is_close(wanted_bytes)) {
+            return Some(self.remove(next));
+        }
+        let candidates = self.candidates(wanted_bytes);
+        if let Some(chosen) = holes::for_a_hole(&candidates, wanted_bytes) {
+            return Some(chosen.into_iter().map(|key| self.give_up(key)).sum());
+        }
+        // As much as comes goes by the policy's order alone before neighbours in memory go too.
+        if gone_bytes < wanted_bytes {
+            return Some(self.give_up(next));
+        }
+        Some(match self.with_neighbours(next, wanted_bytes) {
+            Some(keys) => keys.into_iter().map(|key| self.remove(key)).sum(),
+            // Pinned ones lie between: whole chunks can be put together from anywhere.
+            None => self.empty_around(next),
+        })
+    }
+
+    /// The pages that the policy would give up next, up to one that leaves a hole close to what is wanted.
+    fn candidates(&mut self, wanted_bytes: u64) -> Vec<Candidate> {
+        let most = (self.table.page_count() / CANDIDATES_PART).clamp(1, CANDIDATES_MAX) as usize;
+        let Self { policy, table, arena, .. } = self;
+        let mut candidates = Vec::with_capacity(most);
+        policy.victim(None, &mut |key| {
+            let Some(frame) = table.part_of(key).filter(|_| table.is_unused(key)) else { return false };
+            let candidate = Candidate { key, hole: arena.hole_around(frame.clone()), frame };
+            let is_last = candidate.is_close(wanted_bytes) || candidates.len() + 1 >= most;
+            candidates.push(candidate);
+            is_last
+        });
+        candidates
+    }
+
+    fn candidate(&self, key: PageKey) -> Option<Candidate> {
+        let frame = self.table.part_of(key)?;
+        Some(Candidate { key, hole: self.arena.hole_around(frame.clone()), frame })
+    }
+
+    /// Gives up a page that the policy did not name last, as if it had.
+    fn give_up(&mut self, key: PageKey) -> u64 {
+        self.policy.victim(None, &mut |candidate| candidate == key);
+        self.remove(key)
+    }
+
+    /// The page and those beside it in memory that leave a hole of `wanted_bytes` with it, the fewest bytes of them; None if one
+    /// of them can't go.
+    fn with_neighbours(&self, key: PageKey, wanted_bytes: u64) -> Option<Vec<PageKey>> {
+        let mut keys = vec![key];
+        let mut hole = self.candidate(key)?.hole;
+        while size_bytes(&hole) < wanted_bytes {
+            let missing_bytes = wanted_bytes - size_bytes(&hole);
+            let beside = self.table.beside(&hole).into_iter().flatten().filter(|&key| self.table.is_unused(key));
+            // The smallest that suffices, else the largest.
+            let nearest = beside.filter_map(|key| self.candidate(key)).min_by_key(|beside| {
+                let frame_bytes = size_bytes(&beside.frame);
+                if frame_bytes >= missing_bytes { (false, frame_bytes) } else { (true, u64::MAX - frame_bytes) }
+            })?;
+            hole = hole.start.min(nearest.hole.start)..hole.end.max(nearest.hole.end);
+            keys.push(nearest.key);
+        }
+        Some(keys)
+    }
+}
