@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thermocline_column_store::{Encoding, PageSummary};
 use thermocline_seeded::Random;
 
-use super::generator::{Column, TYPES, domain, pages, pipeline};
+use super::generator::{Column, TYPES, condition, domain, pages, pipeline};
 use super::{rows_of, run_with, table_of};
 use crate::ir::{PipelineBuilder, ValueType};
 use crate::reference::interpret;
@@ -153,6 +153,39 @@ fn any_pipeline_over_any_pages_answers_as_the_reference_does() {
     let row_counts: Vec<usize> = (0..800).map(check).collect();
     let many = row_counts.iter().filter(|count| **count > 20).count();
     assert!(many > 200, "only {many} pipelines have rows: the generator tests too little");
+}
+
+#[test]
+fn any_condition_keeps_the_rows_of_which_the_reference_says_that_it_is_true() {
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let types = [*random.pick(&TYPES), *random.pick(&TYPES)];
+        // Two of each type, so that they can be compared.
+        let columns: Vec<Column> = [types, types]
+            .concat()
+            .into_iter()
+            .map(|value_type| {
+                let mut column = Column::random(&mut random, value_type, &[1500]);
+                column.nullable = true;
+                column.row_groups[0].iter_mut().step_by(7).for_each(|value| *value = None);
+                column
+            })
+            .collect();
+        let source = pages(&mut random, &columns);
+        let mut builder = PipelineBuilder::new();
+        let mut slots = Vec::new();
+        for (number, column) in columns.iter().enumerate() {
+            let slot = builder.scan(format!("c{number}"), number, column.value_type, true).unwrap();
+            slots.push((slot, column.value_type));
+        }
+        builder.condition(condition(&mut random, &columns, &slots, 3)).unwrap();
+        let pipeline = builder.materialise(slots.into_iter().map(|(slot, _)| slot).collect()).unwrap();
+        let mut expected = interpret(&pipeline, &source, &[]).unwrap();
+        expected.sort_unstable();
+        let instructions = *random.pick(&InstructionSet::available());
+        let found = rows_of(run_with(&pipeline, &source, &[], 1, instructions).unwrap().0);
+        assert!(found == expected, "seed {seed}: {} rows, expected {}\n{pipeline}", found.len(), expected.len());
+    }
 }
 
 #[test]

@@ -1,15 +1,21 @@
 mod behaviour;
 mod equivalence;
 mod generator;
+mod values;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arrow::array::{ArrayRef, Int64Array};
 use thermocline_budget::{Account, Budget, Purpose};
+use thermocline_column_store::encode;
 use thermocline_hardware::Clock;
+use thermocline_predicate::{Domain, Scalar};
 
+use crate::ir::{PipelineBuilder, Slot, ValueType};
 use crate::{
-    BuiltTable, InstructionSet, Outcome, PageSource, Pipeline, PipelineError, RunOptions, RunReport, Value, run,
+    BuiltTable, InstructionSet, MemoryPages, Outcome, PageSource, Pipeline, PipelineError, RunOptions, RunReport,
+    Value, run,
 };
 
 /// A clock that goes by leaps, so that measurements order stages in every way.
@@ -25,6 +31,31 @@ impl Clock for LeapingClock {
     fn wall_ns(&self) -> i64 {
         0
     }
+}
+
+fn pages(row_groups: Vec<Vec<ArrayRef>>) -> MemoryPages {
+    let mut source = MemoryPages::new();
+    for columns in row_groups {
+        let page = |column: &ArrayRef| {
+            let mut bytes = Vec::new();
+            let summary = encode(column, &mut bytes).unwrap();
+            (bytes, summary)
+        };
+        source.push(columns.iter().map(page).collect());
+    }
+    source
+}
+
+fn longs(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn scan_longs(builder: &mut PipelineBuilder, count: usize) -> Vec<Slot> {
+    (0..count).map(|number| builder.scan(format!("c{number}"), number, ValueType::Int64, false).unwrap()).collect()
+}
+
+fn equals(value: i128) -> Domain {
+    Domain::point(Scalar::Int(value))
 }
 
 fn account(limit_bytes: u64) -> Account {
