@@ -49,7 +49,7 @@ use std::sync::atomic::AtomicBool;
 use thermocline_budget::{Account, Reservation};
 use thermocline_hardware::Clock;
 
-use crate::ir::{Pipeline, Sink, Slot};
+use crate::ir::{Aggregate, Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
 use crate::{BuiltTable, PageSource, PipelineError, Result, Rowset};
 pub use batches::BatchConsumer;
@@ -246,10 +246,16 @@ fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
     Ok(())
 }
 
-/// The slots that the sink groups by, and all that it takes as they are.
+/// The slots that the sink groups by, and all whose values it tells apart or takes as they are.
 fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
     match pipeline.sink() {
-        Sink::Aggregate { groups, .. } => (groups.clone(), groups.clone()),
+        Sink::Aggregate { groups, aggregates } => {
+            let distinct = aggregates.iter().filter_map(|aggregate| match aggregate {
+                Aggregate::CountDistinct(slot) => Some(*slot),
+                _ => None,
+            });
+            (groups.clone(), groups.iter().copied().chain(distinct).collect())
+        }
         Sink::Build { keys, payload, .. } => (Vec::new(), [keys.as_slice(), payload.as_slice()].concat()),
         Sink::Materialise { columns } => (Vec::new(), columns.clone()),
     }

@@ -142,6 +142,9 @@ fn what_cannot_be_expressed_is_refused_with_the_reason() {
     let sink = |aggregate| message(scan(&types).0.aggregate(vec![], vec![aggregate]));
     assert!(sink(Aggregate::WideSum(text)).contains("an integer, a decimal or a float"));
     assert!(refused_division().contains("decimals are not divided"));
+    let (builder, doubles) = scan(&[ValueType::Float64]);
+    let distinct = builder.aggregate(vec![], vec![Aggregate::CountDistinct(doubles[0])]);
+    assert!(message(distinct).contains("c0 is of type float64; expected no float"));
     assert!(sink(Aggregate::Sum(date)).contains("c4 is of type date"));
     assert!(sink(Aggregate::Sum(text)).contains("c3 is of type text"));
     let (builder, slots) = scan(&[ValueType::Decimal { precision: 19, scale: 0 }]);

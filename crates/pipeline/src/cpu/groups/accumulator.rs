@@ -2,10 +2,13 @@
 //!
 //! **Invariants**: NULLs change nothing; merging accumulators gives what one would have had of all rows.
 
+use std::collections::HashMap;
+
 use super::super::numbers::{Lane, Numbers};
 use super::super::texts::Texts;
 use super::text_extremes::TextExtremes;
 use crate::ir::{Aggregate, ColumnShape, ValueType};
+use crate::tuples::Tuples;
 use crate::{RowsetColumn, RowsetValues, ordinal};
 
 /// What an aggregate keeps for each cell.
@@ -21,6 +24,8 @@ enum State {
     Least(Vec<i128>),
     Greatest(Vec<i128>),
     Text(TextExtremes),
+    /// A cell and a number for each different value.
+    Distinct(Tuples),
 }
 
 /// An aggregate of each cell.
@@ -39,6 +44,7 @@ impl Accumulator {
     pub(super) fn new(aggregate: Aggregate, value_type: Option<ValueType>) -> Self {
         let state = match aggregate {
             Aggregate::CountRows | Aggregate::Count(_) => State::Count,
+            Aggregate::CountDistinct(_) => State::Distinct(Tuples::new(2)),
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_integer) => State::Sum(Vec::new()),
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_float) => State::FloatSum(Vec::new()),
             Aggregate::Sum(_) | Aggregate::WideSum(_) => State::WideSum(Vec::new()),
@@ -55,7 +61,7 @@ impl Accumulator {
     pub(super) fn resize(&mut self, cell_count: usize) {
         self.counts.resize(cell_count, 0);
         match &mut self.state {
-            State::Count => {}
+            State::Count | State::Distinct(_) => {}
             State::Sum(sums) => sums.resize(cell_count, 0),
             State::WideSum(sums) => sums.resize(cell_count, 0),
             State::FloatSum(sums) => sums.resize(cell_count, 0.0),
@@ -98,7 +104,7 @@ impl Accumulator {
     fn add_numbers<N: Copy + Into<i128>>(&mut self, cells: &[u32], numbers: &[N], valid: Option<&[bool]>) {
         let rows = (cells, numbers, valid);
         match &mut self.state {
-            State::Count | State::FloatSum(_) | State::Text(_) => {}
+            State::Count | State::FloatSum(_) | State::Text(_) | State::Distinct(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into() as i64)),
             State::WideSum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into())),
@@ -113,6 +119,23 @@ impl Accumulator {
         if let State::Text(extremes) = &mut self.state { extremes.add(cells, codes, texts) } else { Ok(()) }
     }
 
+    /// Takes rows in whose different values are counted, by numbers that hold for the whole run.
+    pub(super) fn add_distinct(&mut self, cells: &[u32], numbers: &[i64], valid: Option<&[bool]>) {
+        let State::Distinct(tuples) = &mut self.state else { return };
+        for (at, (cell, number)) in cells.iter().zip(numbers).enumerate() {
+            if valid.is_none_or(|valid| valid[at]) {
+                let before = tuples.count();
+                tuples.number(&[(*cell).into(), *number]);
+                self.counts[*cell as usize] += (tuples.count() - before) as u64;
+            }
+        }
+    }
+
+    /// Whether what it keeps grows with more than the number of cells.
+    pub(super) fn grows(&self) -> bool {
+        matches!(self.state, State::Text(_) | State::Distinct(_))
+    }
+
     /// Whether it keeps texts, and takes their codes with what they stand for.
     pub(super) fn takes_texts(&self) -> bool {
         matches!(self.state, State::Text(_))
@@ -120,11 +143,26 @@ impl Accumulator {
 
     /// Bytes that it takes besides those of cells.
     pub(super) fn extra_bytes(&self) -> usize {
-        if let State::Text(texts) = &self.state { texts.size_bytes() } else { 0 }
+        match &self.state {
+            State::Text(texts) => texts.size_bytes(),
+            // And twice as much for growing.
+            State::Distinct(tuples) => 3 * tuples.size_bytes(),
+            _ => 0,
+        }
     }
 
     /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to.
     pub(super) fn merge(&mut self, other: &Self, cells: &[(u32, u32)]) {
+        if let State::Distinct(more) = &other.state {
+            let to: HashMap<u32, u32> = cells.iter().copied().collect();
+            let values = (0..more.count() as u32).map(|number| more.get(number)).filter_map(|tuple| match tuple {
+                [cell, number] => to.get(&(*cell as u32)).map(|to| (*to, *number)),
+                _ => None,
+            });
+            let (cells, numbers): (Vec<u32>, Vec<i64>) = values.unzip();
+            self.add_distinct(&cells, &numbers, None);
+            return;
+        }
         for (from, to) in cells.iter().map(|(from, to)| (*from as usize, *to as usize)) {
             self.counts[to] += other.counts[from];
             match (&mut self.state, &other.state) {
@@ -152,7 +190,7 @@ impl Accumulator {
         let has_value = |cell: usize| self.counts[cell] > 0;
         let values = match &self.state {
             State::Text(texts) => texts.finish(cells),
-            State::Count => wide(&|cell| self.counts[cell].into()),
+            State::Count | State::Distinct(_) => wide(&|cell| self.counts[cell].into()),
             // The bits are the unsigned number's, whose ordinal is less by the highest.
             State::Sum(sums) if shape.value_type == ValueType::UInt64 => {
                 wide(&|cell| ordinal::of_unsigned(sums[cell] as u64).into())

@@ -32,6 +32,8 @@ use cells::{Cells, narrow};
 pub(super) struct Groups<'r> {
     keys: Vec<Keyed<'r>>,
     aggregates: Vec<Aggregate>,
+    /// Of the aggregates that tell values apart, what they do it by.
+    distinct: Vec<Option<Keyed<'r>>>,
     cells: Cells,
     accumulators: Vec<Accumulator>,
     /// Whether a row has the cell.
@@ -74,9 +76,15 @@ impl<'r> Groups<'r> {
                 Accumulator::new(*aggregate, value_type)
             })
             .collect();
+        let distinct = aggregates.iter().map(|aggregate| match aggregate {
+            Aggregate::CountDistinct(slot) => Some(Keyed::new(context, *slot, interners.of(*slot), true)),
+            _ => None,
+        });
+        let distinct = distinct.collect();
         let mut groups = Self {
             keys,
             aggregates: aggregates.to_vec(),
+            distinct,
             cells: Cells::new(dimensions),
             accumulators,
             seen: Vec::new(),
@@ -111,9 +119,7 @@ impl<'r> Groups<'r> {
     ) -> Result<()> {
         let mut columns = Vec::with_capacity(self.keys.len());
         for key in &mut self.keys {
-            let values = key.values(view, block, rows)?;
-            let name = || context.pipeline.slot(key.slot()).name.clone();
-            let (mut values, valid) = narrow(values).map_err(|value| PipelineError::Digits { name: name(), value })?;
+            let (mut values, valid) = narrow_of(key, view, context, block, rows)?;
             if context.pipeline.slot(key.slot()).value_type.is_float() {
                 values.iter_mut().filter(|value| **value == NEGATIVE_ZERO).for_each(|value| *value = 0);
             }
@@ -129,6 +135,11 @@ impl<'r> Groups<'r> {
         }
         found.iter().for_each(|cell| self.seen[*cell as usize] = true);
         for at in 0..self.aggregates.len() {
+            if let Some(keyed) = &mut self.distinct[at] {
+                let (numbers, valid) = narrow_of(keyed, view, context, block, rows)?;
+                self.accumulators[at].add_distinct(&found, &numbers, valid.as_deref());
+                continue;
+            }
             let counts_all = |slot: Slot| {
                 matches!(self.aggregates[at], Aggregate::Count(_)) && !context.pipeline.slot(slot).nullable
             };
@@ -151,7 +162,7 @@ impl<'r> Groups<'r> {
             }
         }
         self.found = found;
-        if self.accumulators.iter().any(Accumulator::takes_texts) {
+        if self.accumulators.iter().any(Accumulator::grows) {
             self.resize(0)?;
         }
         Ok(())
@@ -222,4 +233,17 @@ impl<'r> Groups<'r> {
         }
         Ok((Rowset { columns, row_count: cells.len() }, self.memory))
     }
+}
+
+/// What some rows are told apart by, which 64 bits hold.
+fn narrow_of(
+    keyed: &mut Keyed<'_>,
+    view: &mut View<'_>,
+    context: RunContext<'_>,
+    block: usize,
+    rows: &[u16],
+) -> Result<(Vec<i64>, Option<Vec<bool>>)> {
+    let values = keyed.values(view, block, rows)?;
+    let name = || context.pipeline.slot(keyed.slot()).name.clone();
+    narrow(values).map_err(|value| PipelineError::Digits { name: name(), value })
 }

@@ -259,6 +259,7 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
                 let aggregate = *random.pick(&[
                     Aggregate::CountRows,
                     Aggregate::Count(of),
+                    Aggregate::CountDistinct(of),
                     Aggregate::Sum(of),
                     Aggregate::WideSum(of),
                     Aggregate::Minimum(of),
@@ -279,7 +280,12 @@ fn some_column(value_type: ValueType) -> Column {
 }
 
 /// A condition on some of the slots, of which the first are the columns, nested at most so deep.
-fn condition(random: &mut Random, columns: &[Column], slots: &[(Slot, ValueType)], depth: usize) -> Condition {
+pub(super) fn condition(
+    random: &mut Random,
+    columns: &[Column],
+    slots: &[(Slot, ValueType)],
+    depth: usize,
+) -> Condition {
     let shape = if depth == 0 { 3 + random.below(4) } else { random.below(7) };
     let parts = |random: &mut Random| -> Vec<Condition> {
         (0..1 + random.below(3)).map(|_| condition(random, columns, slots, depth - 1)).collect()
