@@ -18,10 +18,11 @@
 // The kernel is given addresses; no safe form of io_uring exists that takes memory by another owner.
 #![allow(unsafe_code)]
 
+mod flight;
+
 use std::collections::VecDeque;
-use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -30,19 +31,17 @@ use io_uring::{EnterFlags, IoUring, Probe, opcode, types};
 
 use super::BackgroundReads;
 use super::file::DirectFile;
-use super::read_progress::{ReadProgress, Verdict};
-use super::vectored::{PARTS_MAX, alignment_bits};
+use super::read_progress::Verdict;
+use crate::Result;
+use crate::storage::ReadAt;
 use crate::storage::pending_read::join_unless_self;
-use crate::storage::{Destination, MediumFile, PendingRead, ReadAt};
-use crate::{MediumError, Result};
+use flight::Flight;
 
 /// How many reads the kernel has at once. Disks of today reach their best rate of 4 KiB reads with 64 to 128 of them;
 /// of larger pieces fewer are needed, and more do no harm.
 const DEPTH: usize = 128;
 /// How often in a row the kernel may refuse to take reads, a millisecond apart, before the ring is given up.
 const REFUSALS_MAX: u32 = 1000;
-/// The most that is asked of the kernel at once; it transfers no more than 2 GiB less a page.
-const TRANSFER_MAX_BYTES: usize = 1 << 30;
 /// The completion that stands for "somebody has submitted".
 const WAKE: u64 = u64::MAX;
 
@@ -89,117 +88,6 @@ impl Shared {
             // One byte for each time the thread lies down: the pipe is never full, and its other end lives in the thread.
             let _ = (&self.wake).write(&[1]);
         }
-    }
-}
-
-/// A read on its way: the box of its owner taken apart, so that nothing but the kernel has access to its memory.
-struct Flight {
-    /// From `Box::into_raw`; given back by `finish`.
-    read: *mut dyn PendingRead,
-    /// What of the destination, which `read` has lent until `finish`, has yet to be filled.
-    memory: Memory,
-    progress: ReadProgress,
-    file: MediumFile,
-    /// Whether the last transfer was asked to go past the page cache.
-    direct: bool,
-}
-
-/// Addresses that the kernel is given. No references: the kernel writes there while this is moved about.
-enum Memory {
-    /// From here on.
-    One(*mut u8),
-    /// These parts from the given one on. In a box, for the kernel may look at them until it has answered. `'static` stands for
-    /// the time until `finish`; an `IoSliceMut` is an address and a length.
-    Several(Box<[IoSliceMut<'static>]>, usize),
-}
-
-impl Memory {
-    /// So many bytes of it are filled.
-    fn advance(&mut self, bytes: usize) {
-        match self {
-            Self::One(start) => *start = start.wrapping_add(bytes),
-            Self::Several(parts, first) => {
-                let mut rest = &mut parts[*first..];
-                let count = rest.len();
-                IoSliceMut::advance_slices(&mut rest, bytes);
-                *first += count - rest.len();
-            }
-        }
-    }
-
-    /// As [`ReadProgress::may_go_direct`] asks for it.
-    fn alignment_bits(&self) -> usize {
-        match self {
-            Self::One(start) => start.addr(),
-            Self::Several(parts, first) => alignment_bits(&parts[*first..]),
-        }
-    }
-}
-
-// SAFETY: stands for a `Box<dyn PendingRead>`, which is `Send`, and a `Destination` lent by it, which is `Send` too.
-unsafe impl Send for Flight {}
-
-impl Flight {
-    fn new(ReadAt { file, offset_bytes, read }: ReadAt) -> Self {
-        let read = Box::into_raw(read);
-        // SAFETY: the pointer comes from a box, and nothing else uses it before `finish` makes it a box again. The
-        // borrow that `destination` returns is taken to last until then: lifetimes don't change what an implementation
-        // does, so it can't tell this caller from one that holds the slice in a local variable all the while.
-        let destination: Destination<'static> = unsafe { (*read).destination() };
-        let progress = ReadProgress::new(offset_bytes, destination.length_bytes());
-        let mut memory = match destination {
-            Destination::One(bytes) => Memory::One(bytes.as_mut_ptr()),
-            Destination::Several(parts) => Memory::Several(parts.into(), 0),
-        };
-        memory.advance(0); // past parts that are empty
-        Self { read, memory, progress, file, direct: false }
-    }
-
-    /// The entry that asks the kernel for what remains.
-    fn entry(&mut self, user_data: u64) -> Result<io_uring::squeue::Entry> {
-        let way = self.file.state::<DirectFile>()?.way(self.progress.may_go_direct(self.memory.alignment_bits()));
-        let (file, direct) =
-            way.map_err(|source| MediumError::from_io(self.file.name().as_ref(), "open it anew", source))?;
-        self.direct = direct;
-        let (file, offset_bytes) = (types::Fd(file.as_raw_fd()), self.progress.next_offset_bytes());
-        let entry = match &self.memory {
-            Memory::One(start) => {
-                let length = self.progress.remaining().len().min(TRANSFER_MAX_BYTES) as u32;
-                opcode::Read::new(file, *start, length).offset(offset_bytes).build()
-            }
-            Memory::Several(parts, first) => {
-                let rest = &parts[*first..];
-                // An `IoSliceMut` has the form of an `iovec` on Unix, as its documentation promises.
-                let vectors = rest.as_ptr().cast::<libc::iovec>();
-                opcode::Readv::new(file, vectors, rest.len().min(PARTS_MAX) as u32).offset(offset_bytes).build()
-            }
-        };
-        Ok(entry.user_data(user_data))
-    }
-
-    /// Reads what remains in this thread.
-    fn read_blocking(mut self) {
-        let (offset_bytes, length) = (self.progress.next_offset_bytes(), self.progress.remaining().len());
-        let outcome = self.file.state::<DirectFile>().and_then(|file| match &mut self.memory {
-            Memory::One(start) => {
-                // SAFETY: the destination is lent until `finish`, so many bytes of it remain from there on, and the kernel has
-                // no part of it: flights come here from the queue or after their entry was answered.
-                let bytes = unsafe { std::slice::from_raw_parts_mut(*start, length) };
-                file.read_vectored_at(offset_bytes, &mut [IoSliceMut::new(bytes)])
-            }
-            Memory::Several(parts, first) => file.read_vectored_at(offset_bytes, &mut parts[*first..]),
-        });
-        self.finish(outcome);
-    }
-
-    /// Gives the memory back and tells the owner. One that panics must not end the reads of all others.
-    fn finish(self, outcome: Result<()>) {
-        let Self { read, memory, .. } = self;
-        drop(memory);
-        // SAFETY: the pointer comes from `Box::into_raw` and becomes a box only here, once, as `self` is consumed. The
-        // kernel is done with the memory, and the slices that were lent are gone.
-        let read = unsafe { Box::from_raw(read) };
-        let _ = catch_unwind(AssertUnwindSafe(|| read.completed(outcome)));
     }
 }
 
@@ -435,14 +323,10 @@ impl RingThread {
             }
             let Some(mut flight) = self.land(user_data) else { continue };
             let answer = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
-            if let Ok(read_bytes) = answer {
-                flight.memory.advance(read_bytes);
-            }
-            match flight.progress.answered(answer, flight.direct) {
+            match flight.answered(answer) {
                 Verdict::Again => self.waiting.push_front(flight),
                 verdict => {
-                    let outcome =
-                        flight.file.state::<DirectFile>().and_then(|file| file.read_result(&flight.progress, verdict));
+                    let outcome = flight.result(verdict);
                     self.finished.push((flight, outcome));
                 }
             }

@@ -1,7 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::io::IoSliceMut;
+
+use super::flight::Memory;
 use super::*;
-use crate::{AlignedBuffer, DirectMedium, Medium, ReadQueue};
+use crate::storage::direct::read_progress::ReadProgress;
+use crate::{AlignedBuffer, Destination, DirectMedium, Medium, MediumError, PendingRead, ReadQueue};
 
 /// A medium whose ring thread runs `run`; None where the system grants no io_uring.
 fn medium_with(folder: &std::path::Path, run: fn(RingThread)) -> Option<Arc<dyn Medium>> {
