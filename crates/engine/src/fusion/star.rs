@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::logical_expr::{self, Expr};
-use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, Slot, TableShape};
+use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, Slot, TableShape, ValueType};
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::Refusal;
@@ -18,6 +18,14 @@ use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph, Relation};
 use super::tree::{Child, Tree};
 use crate::lineage::over_columns;
+
+/// So many texts are told apart in no time.
+const FEW_TEXTS: u64 = 10_000;
+/// Pages of texts that take more for each row have more than codes of a small dictionary.
+const CODE_BYTES: u64 = 3;
+/// Groups beyond these, where no row is filtered out before, are found faster by DataFusion's operators, which part rows by
+/// hash first.
+const MOST_GROUPS_OF_ALL: u64 = 1 << 20;
 
 /// Pipelines that together answer an aggregate.
 #[derive(Debug)]
@@ -70,15 +78,32 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     }
     let tree = Tree::of(&graph)?;
     let answer = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
-    let uses = vec![(tree.root, columns_of(answer, &graph))];
+    let taken = columns_of(answer, &graph);
+    if let Some(base) = taken.iter().find(|base| has_many_texts(&graph, base)) {
+        let name = graph.relations[base.relation].table.schema.field(base.column).name();
+        return Err(Refusal::new(format!("too many different texts in {}.{name}", graph.table_name(base.relation))));
+    }
+    let most_rows = most_rows(&groups, &graph, &tree);
+    if graph.relations.len() == 1 && graph.conditions.is_empty() && most_rows.0 > MOST_GROUPS_OF_ALL {
+        return Err(Refusal::new("too many groups of all rows"));
+    }
+    let uses = vec![(tree.root, taken)];
     let predicates = graph.relations.iter().map(|_| Conjunction::all()).collect();
     let conditions = graph.relations.iter().map(|_| Vec::new()).collect();
     let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new() };
     planner.place_conditions();
     let outputs = planner.answer(&groups, &calls)?;
-    let plan = FusedPlan { stages: planner.stages, outputs, most_rows: most_rows(&groups, &graph, &tree) };
+    let plan = FusedPlan { stages: planner.stages, outputs, most_rows };
     plan.check_types(&aggregate.schema)?;
     Ok(plan)
+}
+
+/// Whether a column has texts that are mostly different, each of which a pipeline would have to tell from all others.
+fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
+    let table = &graph.relations[base.relation].table;
+    let is_text = value_type(table.schema.field(base.column).data_type()) == Some(ValueType::Text);
+    let row_count = table.row_count();
+    is_text && row_count > FEW_TEXTS && table.column_bytes(base.column) > row_count * CODE_BYTES
 }
 
 /// How many groups there are at most, without rows that joins multiply; just one if there is nothing to group by.

@@ -37,7 +37,7 @@ impl fmt::Display for Pipeline {
         match &self.sink {
             Sink::Aggregate { groups, aggregates } => {
                 let shown = aggregates.iter().map(|aggregate| self.aggregate(*aggregate)).collect::<Vec<_>>();
-                write!(f, "aggregate {}", shown.join(", "))?;
+                write!(f, "aggregate{}{}", if shown.is_empty() { "" } else { " " }, shown.join(", "))?;
                 if groups.is_empty() { Ok(()) } else { write!(f, " by {}", self.names(groups)) }
             }
             Sink::Build { name, keys, payload } => {

@@ -7,8 +7,12 @@
 use super::super::numbers::Numbers;
 use crate::tuples::Tuples;
 
-/// Most cells of an array over all possible groups: accumulators of them stay in the second-level cache.
-const MAX_DENSE_CELLS: u128 = 1 << 16;
+/// Cells of an array over all possible groups that are always worth it: accumulators of them stay in the second-level cache.
+const CHEAP_DENSE_CELLS: u64 = 1 << 16;
+/// Most cells of such an array.
+const MAX_DENSE_CELLS: u64 = 1 << 20;
+/// Rows for each cell from which on an array is worth it that the cache does not hold: even if most of them are filtered out.
+const ROWS_PER_CELL: u64 = 8;
 
 /// The possible values of one grouping column: numbers from `least` on, and NULL behind the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +31,15 @@ pub(super) enum Cells {
 }
 
 impl Cells {
-    /// `dimensions` are those of the grouping columns, as far as they are known.
-    pub(super) fn new(dimensions: &[Option<Dimension>]) -> Self {
+    /// `dimensions` are those of the grouping columns, as far as they are known; so many rows may come.
+    pub(super) fn new(dimensions: &[Option<Dimension>], row_count: u64) -> Self {
+        let most = u128::from((row_count / ROWS_PER_CELL).clamp(CHEAP_DENSE_CELLS, MAX_DENSE_CELLS));
         let known: Option<Vec<Dimension>> = dimensions.iter().copied().collect();
         let product = |dimensions: &[Dimension]| {
             dimensions.iter().try_fold(1u128, |product, of| product.checked_mul(u128::from(of.value_count) + 1))
         };
         match known {
-            Some(known) if product(&known).is_some_and(|product| product <= MAX_DENSE_CELLS) => Self::Dense(known),
+            Some(known) if product(&known).is_some_and(|product| product <= most) => Self::Dense(known),
             _ => Self::Hashed(Tuples::new(dimensions.len() + 1)),
         }
     }
@@ -144,7 +149,7 @@ mod tests {
                     (seed % 2 == 0).then_some(of)
                 })
                 .collect();
-            let mut cells = Cells::new(&dimensions);
+            let mut cells = Cells::new(&dimensions, 0);
             assert_eq!(matches!(cells, Cells::Dense(_)), seed % 2 == 0 || column_count == 0);
             let mut seen: BTreeMap<Vec<Option<i64>>, u32> = BTreeMap::new();
             for _ in 0..5 {

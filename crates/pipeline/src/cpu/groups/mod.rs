@@ -81,11 +81,13 @@ impl<'r> Groups<'r> {
             _ => None,
         });
         let distinct = distinct.collect();
+        let source = context.source;
+        let row_count = (0..source.row_group_count()).map(|row_group| source.row_count(row_group) as u64).sum();
         let mut groups = Self {
             keys,
             aggregates: aggregates.to_vec(),
             distinct,
-            cells: Cells::new(dimensions),
+            cells: Cells::new(dimensions, row_count),
             accumulators,
             seen: Vec::new(),
             memory: Memory::new(account, 0)?,
