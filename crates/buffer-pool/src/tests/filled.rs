@@ -15,8 +15,8 @@ use thermocline_medium::{Medium, MediumFile};
 use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
 use super::stage::{Play, poll_once};
-use crate::random::Random;
 use crate::{PagePlace, PageReader, PageSource, PinnedPage, PoolOptions, ReadOptions, RegisteredSource, Result};
+use thermocline_seeded::Random;
 
 /// The pages of a column are within a sixteenth of this, more or less.
 const COLUMNS_KIB: [u64; 16] = [32, 256, 64, 180, 256, 32, 64, 64, 256, 256, 180, 32, 180, 64, 180, 256];

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
-use crate::random::Random;
+use thermocline_seeded::Random;
 
 /// Pages one after the other in memory with what is free before each, and which of them are candidates in which order.
 fn candidates(random: &mut Random, page_count: usize) -> Vec<Candidate> {
