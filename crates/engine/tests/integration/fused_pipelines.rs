@@ -264,9 +264,10 @@ async fn explain_says_what_runs_as_pipelines_and_why_the_rest_does_not() {
         ("SELECT kind, stddev(v) FROM f GROUP BY kind", "is not computed in pipelines"),
         ("SELECT sum(v) FROM f LEFT JOIN a ON f.a = a.k", "a Left join"),
         ("SELECT sum(v) FROM f WHERE abs(v) > tiny", "abs(f.v) is not computed in pipelines"),
-        ("SELECT max(v) FROM f", "the answer is in the statistics"),
+        // Told by statistics, without reading a row.
+        ("SELECT max(v) FROM f", "PlaceholderRowExec"),
         ("SELECT sum(v) FROM f, m WHERE f.v > m.x", "m is not joined by an equality"),
-        ("SELECT sum(n) FROM (SELECT tiny, count(*) AS n FROM f GROUP BY tiny)", "Aggregate below the aggregate"),
+        ("SELECT sum(x) FROM (SELECT x FROM m ORDER BY k LIMIT 5)", "below the aggregate"),
     ] {
         let explained = physical_plan(&session, sql).await;
         assert!(explained.contains(reason), "{sql}: {reason}\n{explained}");
