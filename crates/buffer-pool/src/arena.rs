@@ -1,23 +1,25 @@
 //! The memory of the pool: one range of addresses, of which chunks are backed by memory as the budget gives it.
 //!
-//! **Owns**: the range, which chunks of it are backed and reserved, which bytes of them are free; [`Extent`], a part of it with
-//! one owner. **Does not own**: what lies in the extents, what has to go when there is no room.
+//! **Owns**: the range, which chunks of it are backed and reserved, which bytes of them are free; [`Extent`], a part of
+//! it with one owner. **Does not own**: what lies in the extents, what has to go when there is no room.
 //!
-//! Memory that was touched once is used again before fresh memory is: bringing a page in costs more than reading into it. One
-//! range, rather than a mapping for each chunk, lets an extent cross chunks, and leaves room for the largest extent wherever
-//! chunks are backed, since addresses cost nothing. The range can also be registered as a whole with a device.
+//! Memory that was touched once is used again before fresh memory is: bringing a page in costs more than reading into
+//! it. One range, rather than a mapping for each chunk, lets an extent cross chunks, and leaves room for the largest
+//! extent wherever chunks are backed, since addresses cost nothing. The range can also be registered as a whole with a
+//! device.
 //!
 //! **Invariants**
 //! - Extents lie in backed chunks, at multiples of [`UNIT_BYTES`], and no two that are alive overlap.
 //! - What is backed is reserved, and a little more for the notes about what lies in it ([`Arena::notes_bytes`]).
 //! - A chunk without extents is given back when there are more than [`SPARE_CHUNKS`] of them.
 //!
-//! **Concurrency**: one lock, held for a search in a tree and, where chunks come and go, for the system calls that do that. It
-//! is taken within the pool's lock, never the other way round.
+//! **Concurrency**: one lock, held for a search in a tree and, where chunks come and go, for the system calls that do
+//! that. It is taken within the pool's lock, never the other way round.
 
-// The reason: memory that the system is asked for directly, so that it can be handed out in parts, given back by the chunk
-// and lie on huge pages. `Vec<u8>` could not be shared out to owners on several threads without a copy. The safe twin of an
-// extent is `AlignedBuffer`, which frames without room in the arena lie in; tests run both against one model.
+// The reason: memory that the system is asked for directly, so that it can be handed out in parts, given back by the
+// chunk and lie on huge pages. `Vec<u8>` could not be shared out to owners on several threads without a copy. The safe
+// twin of an extent is `AlignedBuffer`, which frames without room in the arena lie in; tests run both against one
+// model.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -43,8 +45,8 @@ const SPARE_CHUNKS: usize = 4;
 /// Of a huge page; the range begins at a multiple of it.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// A huge page that takes more than so many times as long to touch first as small ones is not made up for by what it spares
-/// afterwards. The allocator of the process decides by the same number.
+/// A huge page that takes more than so many times as long to touch first as small ones is not made up for by what it
+/// spares afterwards. The allocator of the process decides by the same number.
 const TOLERATED_RATIO: f64 = 2.0;
 
 /// One part in so many of a chunk is reserved on top of it for notes about what it holds: 320 bytes for each 20 KiB.
@@ -69,8 +71,8 @@ struct Mapping {
     size_bytes: usize,
 }
 
-// SAFETY: a mapping is two addresses and two lengths; the memory behind it is reached by extents alone, each of which has one
-// owner.
+// SAFETY: a mapping is two addresses and two lengths; the memory behind it is reached by extents alone, each of which
+// has one owner.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -114,8 +116,9 @@ impl Mapping {
     /// Gives the memory behind a part back to the system.
     fn bare(&self, part: Range<u64>) {
         let (start, size_bytes) = self.part(part);
-        // SAFETY: the part lies within this mapping, where no extent is: what it holds is nobody's. A new mapping in its place
-        // drops the memory on every system; should that fail, the memory stays and is used when the part is backed again.
+        // SAFETY: the part lies within this mapping, where no extent is: what it holds is nobody's. A new mapping in
+        // its place drops the memory on every system; should that fail, the memory stays and is used when the part is
+        // backed again.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
             libc::mmap(start, size_bytes, libc::PROT_NONE, flags, -1, 0);
@@ -163,8 +166,8 @@ struct State {
 }
 
 impl Arena {
-    /// An arena that reserves from `account`, nothing at first. `address_bytes` bounds what can ever be backed at once; where
-    /// the system grants fewer addresses it takes what it gets.
+    /// An arena that reserves from `account`, nothing at first. `address_bytes` bounds what can ever be backed at once;
+    /// where the system grants fewer addresses it takes what it gets.
     ///
     /// # Errors
     /// The system grants not even a small part of the addresses.
@@ -208,8 +211,8 @@ impl Arena {
         self.backed_bytes() / NOTES_PART
     }
 
-    /// An extent of `size_bytes`, a multiple of [`UNIT_BYTES`] and not 0; from what is backed if it fits there, else from
-    /// chunks that the budget has free room for. None if neither.
+    /// An extent of `size_bytes`, a multiple of [`UNIT_BYTES`] and not 0; from what is backed if it fits there, else
+    /// from chunks that the budget has free room for. None if neither.
     pub(crate) fn take(self: &Arc<Self>, size_bytes: u64) -> Option<Extent> {
         debug_assert!(size_bytes > 0 && size_bytes.is_multiple_of(UNIT_BYTES), "{size_bytes}");
         let mut state = self.state.lock();
@@ -223,8 +226,8 @@ impl Arena {
         Some(self.extent(state, offset, size_bytes))
     }
 
-    /// An extent for the first of these sizes, as many of them as lie together anywhere in what is backed and free; for how
-    /// many it is. None if there is no room for one.
+    /// An extent for the first of these sizes, as many of them as lie together anywhere in what is backed and free; for
+    /// how many it is. None if there is no room for one.
     pub(crate) fn take_first(self: &Arc<Self>, sizes_bytes: &[u64]) -> Option<(Extent, usize)> {
         let mut state = self.state.lock();
         let largest_bytes = state.free.largest_bytes();
@@ -338,7 +341,8 @@ impl Arena {
         sparse.into_iter().map(|(_, chunk)| range(chunk)).collect()
     }
 
-    /// Gives empty chunks back until `bytes` of the reservation are, or there are none; returns how many bytes those were.
+    /// Gives empty chunks back until `bytes` of the reservation are, or there are none; returns how many bytes those
+    /// were.
     pub(crate) fn give_back(&self, bytes: u64) -> u64 {
         let mut state = self.state.lock();
         let count = bytes.div_ceil(self.charge_bytes()).min(state.empty.len() as u64);
@@ -414,9 +418,10 @@ impl Deref for Extent {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range is backed by initialised memory (zeros, if nobody wrote), stays so while the extent is alive since its
-        // chunks are not empty, and overlaps no other extent; who changes it needs a unique reference to this one. Gains: frames
-        // of the size of a page without an allocation each, on huge pages (`benches/pool.rs`).
+        // SAFETY: the range is backed by initialised memory (zeros, if nobody wrote), stays so while the extent is
+        // alive since its chunks are not empty, and overlaps no other extent; who changes it needs a unique reference
+        // to this one. Gains: frames of the size of a page without an allocation each, on huge pages
+        // (`benches/pool.rs`).
         unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.size_bytes as usize) }
     }
 }

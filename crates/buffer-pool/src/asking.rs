@@ -1,10 +1,10 @@
 //! Asking for pages: those in memory are found, the others are read.
 //!
-//! **Owns**: which pages become one read, and where pages go that there is no room for. **Does not own**: when they are asked
-//! for (`reader`), what has to go (`residents`).
+//! **Owns**: which pages become one read, and where pages go that there is no room for. **Does not own**: when they are
+//! asked for (`reader`), what has to go (`residents`).
 //!
-//! **Invariants**: each page that is asked for is looked up and, if it is not there, entered under one hold of the lock, so
-//! that it is read once however many ask. Reads are submitted after the lock is released.
+//! **Invariants**: each page that is asked for is looked up and, if it is not there, entered under one hold of the
+//! lock, so that it is read once however many ask. Reads are submitted after the lock is released.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(crate) struct Asked {
 }
 
 impl BufferPool {
-    /// Asks for pages in this order, as far as there is room; returns for how many. Neighbours in the order that are neighbours
-    /// in the file are read together.
+    /// Asks for pages in this order, as far as there is room; returns for how many. Neighbours in the order that are
+    /// neighbours in the file are read together.
     pub(crate) fn ask(&self, entry: &SourceEntry, wanted: &[(u32, PagePlace)], asked: &mut VecDeque<Asked>) -> usize {
         let mut runs = Vec::new();
         let mut residents = self.residents.lock();
@@ -107,7 +107,8 @@ impl BufferPool {
     }
 }
 
-/// Enters frames for pages that are not there and lie next to each other, as far as there is room; returns for how many.
+/// Enters frames for pages that are not there and lie next to each other, as far as there is room; returns for how
+/// many.
 fn read_run(
     residents: &mut Residents,
     entry: &SourceEntry,

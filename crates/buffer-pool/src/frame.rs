@@ -1,14 +1,14 @@
 //! The memory of one page, from the moment its read is asked for.
 //!
-//! **Owns**: what has become of the read (under way, arrived, checked, failed) and who waits for it. **Does not own**: finding
-//! frames by page, or where memory comes from.
+//! **Owns**: what has become of the read (under way, arrived, checked, failed) and who waits for it. **Does not own**:
+//! finding frames by page, or where memory comes from.
 //!
-//! **Invariants**: a frame goes from *under way* to *arrived* once, and from there to *settled* once: bytes that passed the
-//! check, or an error. It is checked by whoever polls it first after it arrived, so that a waiter that goes away leaves the rest
-//! to the next one, and the medium's thread only publishes and wakes.
+//! **Invariants**: a frame goes from *under way* to *arrived* once, and from there to *settled* once: bytes that passed
+//! the check, or an error. It is checked by whoever polls it first after it arrived, so that a waiter that goes away
+//! leaves the rest to the next one, and the medium's thread only publishes and wakes.
 //!
-//! **Concurrency**: a frame's owners count as pins: the pool's table is one of them, reads and users the others. A wake is not
-//! lost, since whoever registers looks for the outcome under the lock under which it is published.
+//! **Concurrency**: a frame's owners count as pins: the pool's table is one of them, reads and users the others. A wake
+//! is not lost, since whoever registers looks for the outcome under the lock under which it is published.
 
 use std::error::Error;
 use std::fmt;
@@ -84,7 +84,8 @@ pub(crate) struct Frame {
     size_bytes: u32,
     /// Where in the arena it lies, if it does.
     offset: Option<u64>,
-    /// From the end of the read on, whatever became of it: what lies where this frame does is this frame's while it lives.
+    /// From the end of the read on, whatever became of it: what lies where this frame does is this frame's while it
+    /// lives.
     memory: OnceLock<FrameMemory>,
     settled: OnceLock<Result<(), Arc<PoolError>>>,
     progress: Mutex<Progress>,

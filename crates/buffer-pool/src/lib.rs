@@ -2,8 +2,8 @@
 //!
 //! **Owns**: frames by page id ([`RegisteredSource`]); reads of pages ahead of a consumer ([`PageReader`]); pins
 //! ([`PinnedPage`]); the memory of all that, as the budget gives it ([`BufferPool`]). **Does not own**: where pages lie
-//! and whether they are what they should be ([`PageSource`]), bytes on their way (`medium`), which pages are worth their
-//! memory (`placement::page_cache`). It never looks into a page.
+//! and whether they are what they should be ([`PageSource`]), bytes on their way (`medium`), which pages are worth
+//! their memory (`placement::page_cache`). It never looks into a page.
 //!
 //! **Invariants**
 //! - A page that is asked for by many is read once, and checked once, by one of those who ask.

@@ -1,7 +1,7 @@
 //! One read that fills the frames of pages that are neighbours in their file.
 //!
-//! **Invariants**: every frame of a run hears of its end, whatever becomes of the medium. A run that fails is read again page by
-//! page, so that a page shares no error with its neighbours.
+//! **Invariants**: every frame of a run hears of its end, whatever becomes of the medium. A run that fails is read
+//! again page by page, so that a page shares no error with its neighbours.
 
 use std::io::IoSliceMut;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) struct ReadRun {
 }
 
 impl ReadRun {
-    /// A run of these frames, each of which lies behind the one before in the file, where `first` is the place of the first, and in
-    /// the parts of `memory`.
+    /// A run of these frames, each of which lies behind the one before in the file, where `first` is the place of the
+    /// first, and in the parts of `memory`.
     pub(crate) fn new(
         medium: &Arc<dyn Medium>,
         first: &PagePlace,

@@ -1,16 +1,17 @@
 //! Which frames the pool keeps, and how room is made for others.
 //!
-//! **Owns**: the table of frames, what each list has, the policy and when it is asked; how room is made for pages that come
-//! ([`room`]) and for queries. **Does not own**: the memory (`arena`), reads, or which page is worth least: the policy says
-//! that (`placement`).
+//! **Owns**: the table of frames, what each list has, the policy and when it is asked; how room is made for pages that
+//! come ([`room`]) and for queries. **Does not own**: the memory (`arena`), reads, or which page is worth least: the
+//! policy says that (`placement`).
 //!
-//! **Invariants**: a frame in the table is known to the policy and counted with its list, and not once it is out of the table.
-//! Only frames that nobody else owns are taken out to make room.
+//! **Invariants**: a frame in the table is known to the policy and counted with its list, and not once it is out of the
+//! table. Only frames that nobody else owns are taken out to make room.
 //!
-//! **Concurrency**: all of it is under the pool's one lock, which is held for look-ups and decisions, never for I/O or checks.
+//! **Concurrency**: all of it is under the pool's one lock, which is held for look-ups and decisions, never for I/O or
+//! checks.
 //!
-//! **Paper**: HPCache §4.3: lists with quotas and a global free list are the policy's; pages on that list are hits as long as
-//! they are in the table, which is until their memory is taken.
+//! **Paper**: HPCache §4.3: lists with quotas and a global free list are the policy's; pages on that list are hits as
+//! long as they are in the table, which is until their memory is taken.
 
 mod holes;
 mod room;
@@ -26,8 +27,8 @@ use crate::frame::Frame;
 use crate::frame_table::{FrameTable, Numbered};
 use crate::snapshot::ListSnapshot;
 
-/// What is known about a page in memory takes about so much: 160 for its frame, 50 in the table and the order by place, and
-/// the policy's part.
+/// What is known about a page in memory takes about so much: 160 for its frame, 50 in the table and the order by place,
+/// and the policy's part.
 pub(crate) const NOTE_BYTES: u64 = 320;
 
 /// Passing frames that may be noted before those that are gone are looked for.
@@ -47,7 +48,8 @@ pub(crate) struct Residents {
     passing_most: usize,
     /// For notes beyond what the arena has reserved for them.
     notes: Reservation,
-    /// Bytes asked for and found, halved whenever as much was read as there is memory: how useful the memory is of late.
+    /// Bytes asked for and found, halved whenever as much was read as there is memory: how useful the memory is of
+    /// late.
     recent_hit_bytes: u64,
     recent_read_bytes: u64,
 }
@@ -141,8 +143,8 @@ impl Residents {
         self.recent_hit_bytes as f64 / self.arena.backed_bytes().max(1) as f64
     }
 
-    /// Keeps a frame of the arena that is about to be read and whose page is not in the table. Where nothing stays without a
-    /// pin, it lives as long as who asks for it; so does one of a source that is not registered any more.
+    /// Keeps a frame of the arena that is about to be read and whose page is not in the table. Where nothing stays
+    /// without a pin, it lives as long as who asks for it; so does one of a source that is not registered any more.
     pub(crate) fn keep(&mut self, frame: &Arc<Frame>) {
         if !self.policy.keeps_unpinned() {
             return self.note_passing(frame);
@@ -200,8 +202,8 @@ impl Residents {
         (self.table.page_count() * NOTE_BYTES).saturating_sub(self.arena.notes_bytes())
     }
 
-    /// Reserves for the notes, or gives up pages until what is reserved suffices. Of pages that are all in use, the last few
-    /// notes go uncounted.
+    /// Reserves for the notes, or gives up pages until what is reserved suffices. Of pages that are all in use, the
+    /// last few notes go uncounted.
     fn make_room_for_notes(&mut self, incoming: ListKey) {
         loop {
             let missing_bytes = self.notes_needed_bytes().saturating_sub(self.notes.size_bytes());
@@ -246,8 +248,8 @@ impl Residents {
         removed_bytes
     }
 
-    /// Gives `bytes` of reserved memory back, or what there is to give: first what lies in chunks with little in them, then
-    /// the chunks of the pages that the policy names. Returns how many bytes were given.
+    /// Gives `bytes` of reserved memory back, or what there is to give: first what lies in chunks with little in them,
+    /// then the chunks of the pages that the policy names. Returns how many bytes were given.
     pub(crate) fn release(&mut self, bytes: u64) -> u64 {
         let before_bytes = self.arena.reserved_bytes();
         let still_wanted = |arena: &Arena| bytes.saturating_sub(before_bytes.saturating_sub(arena.reserved_bytes()));
@@ -324,8 +326,8 @@ impl Residents {
     }
 }
 
-/// Whether these chunks would be empty without the pages that nobody has. Frames of which the table knows nothing any more
-/// may lie there too.
+/// Whether these chunks would be empty without the pages that nobody has. Frames of which the table knows nothing any
+/// more may lie there too.
 fn can_be_emptied(table: &FrameTable, arena: &Arena, chunks: &Range<u64>) -> bool {
     table.unused_bytes(chunks).is_some_and(|bytes| bytes == arena.used_bytes(chunks))
 }

@@ -1,9 +1,9 @@
 //! How fast a medium reads a file that is not in the page cache: MB/s for each size and number of reads under way.
 //!
-//! `cargo bench -p thermocline-medium --bench storage -- [FOLDER [SECONDS [KIB DEPTH]]]` makes a file of a gibibyte in the
-//! folder (a temporary one unless told) and reads each kind, or the one named, for that long (0.5 s). Reads below 256 KiB
-//! are at random places, larger ones in order. To compare:
-//! `fio --name=r --filename=FILE --rw=read --bs=1M --iodepth=8 --ioengine=io_uring --direct=1`.
+//! `cargo bench -p thermocline-medium --bench storage -- [FOLDER [SECONDS [KIB DEPTH]]]` makes a file of a gibibyte in
+//! the folder (a temporary one unless told) and reads each kind, or the one named, for that long (0.5 s). Reads below
+//! 256 KiB are at random places, larger ones in order. To compare: `fio --name=r --filename=FILE --rw=read --bs=1M
+//! --iodepth=8 --ioengine=io_uring --direct=1`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};

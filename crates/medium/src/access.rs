@@ -1,8 +1,8 @@
 //! Who may read what: the setting `allowed_directories`.
 //!
 //! A path is judged by where it really leads: links and `..` are resolved first, as far as the path exists. A file that
-//! is opened is judged again by the path of the open descriptor ([`PinnedFile::path`](crate::PinnedFile::path)), so that
-//! a link switched in between gains nothing.
+//! is opened is judged again by the path of the open descriptor ([`PinnedFile::path`](crate::PinnedFile::path)), so
+//! that a link switched in between gains nothing.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};

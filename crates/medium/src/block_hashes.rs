@@ -1,8 +1,8 @@
 //! Hashes of a file's content by aligned blocks, which prove that an old prefix is still there.
 //!
-//! Reading and hashing is an order of magnitude cheaper than parsing (xxh3 hashes faster than memory is read), so a file
-//! that grew is checked by reading its old part again and comparing. The hash is not cryptographic: it guards against
-//! writers that do not know of it, not against forgery.
+//! Reading and hashing is an order of magnitude cheaper than parsing (xxh3 hashes faster than memory is read), so a
+//! file that grew is checked by reading its old part again and comparing. The hash is not cryptographic: it guards
+//! against writers that do not know of it, not against forgery.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -66,8 +66,8 @@ impl BlockHashes {
 
     /// Compares the first `prefix_bytes` of `file` with those that were hashed, reading them in parallel.
     ///
-    /// The whole answer is given for [`size_bytes`](Self::size_bytes) (the usual question, after growth) and for multiples of
-    /// [`BLOCK_BYTES`] below it. Costs one read of the prefix, a buffer of one block a thread, and at most
+    /// The whole answer is given for [`size_bytes`](Self::size_bytes) (the usual question, after growth) and for
+    /// multiples of [`BLOCK_BYTES`] below it. Costs one read of the prefix, a buffer of one block a thread, and at most
     /// `available_parallelism` threads; stops at the first difference. A file shorter than the prefix is different.
     ///
     /// # Errors

@@ -82,7 +82,8 @@ impl GlobPattern {
         self.closed(vec![0])
     }
 
-    /// After one more name. `**` passes over it only when `is_passable`: the name is that of a folder, not of a link to one.
+    /// After one more name. `**` passes over it only when `is_passable`: the name is that of a folder, not of a link to
+    /// one.
     pub(crate) fn step(&self, progress: &Progress, name: &str, is_passable: bool) -> Progress {
         let mut positions = Vec::with_capacity(progress.positions.len() + 1);
         for &position in &progress.positions {

@@ -6,16 +6,16 @@
 //! read what ([`Access`]), and the stores that open by their URL ([`OpenStores`]); and the media that a database keeps
 //! files of its own in, real and simulated ([`Medium`]).
 //!
-//! **Does not own:** what the bytes mean (`raw`, and for a database's own files the crates that write them), what is kept
-//! of them (`operator-cache`). No async runtime: remote calls are futures of `object_store`, and reads in the background
-//! tell their owners.
+//! **Does not own:** what the bytes mean (`raw`, and for a database's own files the crates that write them), what is
+//! kept of them (`operator-cache`). No async runtime: remote calls are futures of `object_store`, and reads in the
+//! background tell their owners.
 //!
 //! **Invariants:** a version describes the bytes that its pin reads, never a later file under the same name. Listing
 //! returns files sorted by path, each with the version seen by that listing. An error names the path and what to do.
 //!
 //! **Concurrency:** every type is `Send + Sync`. Reads are positional, so that any number of threads share one pin.
-//! Writers that change a mapped file leave no trace in its metadata before the kernel writes back: such changes are seen
-//! only by content.
+//! Writers that change a mapped file leave no trace in its metadata before the kernel writes back: such changes are
+//! seen only by content.
 
 mod access;
 mod block_hashes;

@@ -1,9 +1,9 @@
 //! Which local files a location names now.
 //!
-//! Order is by path, byte by byte. Folders are read recursively without their hidden names and those that start with `_`
-//! (marker and staging files of other engines). Links to files are followed; links to folders are followed when a
-//! pattern names that level, but not by `**` or a folder's recursion, so that no file is found twice by a way around and
-//! no circle is walked.
+//! Order is by path, byte by byte. Folders are read recursively without their hidden names and those that start with
+//! `_` (marker and staging files of other engines). Links to files are followed; links to folders are followed when a
+//! pattern names that level, but not by `**` or a folder's recursion, so that no file is found twice by a way around
+//! and no circle is walked.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub struct ListedFile {
     pub version: FileVersion,
 }
 
-/// Lists the files that `location` names: one file, the matches of a glob, or a folder's files whose names end in one of
-/// `suffixes` (such as `.csv` or `.ndjson.gz`, letters in any case; `None` takes all). At least one, sorted by path.
+/// Lists the files that `location` names: one file, the matches of a glob, or a folder's files whose names end in one
+/// of `suffixes` (such as `.csv` or `.ndjson.gz`, letters in any case; `None` takes all). At least one, sorted by path.
 ///
 /// # Errors
 /// A missing file; a folder or glob without a match; no permission to read a folder on the way; outside of `access`;

@@ -108,8 +108,8 @@ impl fmt::Debug for RemoteFile {
     }
 }
 
-/// Lists the objects that `pattern` names in `store`: one object, the matches of a glob, or all below a folder whose names
-/// end in one of `suffixes` (`None` takes all). At least one, sorted by URL.
+/// Lists the objects that `pattern` names in `store`: one object, the matches of a glob, or all below a folder whose
+/// names end in one of `suffixes` (`None` takes all). At least one, sorted by URL.
 ///
 /// # Errors
 /// A missing object; a folder or glob without a match; outside of `access`; failures of the store.

@@ -8,8 +8,8 @@
 //! **Does not own:** what the files hold (`column-store`, and later index and log), what of them is kept in memory.
 //!
 //! **Invariants:** every medium gives the same answers to the same calls; tests run random ones on all of them beside a
-//! plain model. What [`Medium`] says of crashes is the least that POSIX lets a program rely on, and no medium is relied on
-//! for more.
+//! plain model. What [`Medium`] says of crashes is the least that POSIX lets a program rely on, and no medium is relied
+//! on for more.
 //!
 //! **Concurrency:** media are shared by all threads of a database. A read owns its memory while it is under way.
 

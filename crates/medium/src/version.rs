@@ -2,8 +2,8 @@
 //!
 //! A version is compared for equality before anything derived from a file is used again. It is as good as its stamp.
 //! A local stamp has the change time, which no program can set, so restoring size and modification time is noticed.
-//! Two things can still hide a write: the clock that stamps writes advances only once a tick (up to 10 ms; 1 s or 2 s on
-//! coarse file systems), so a write right after the version was taken may bear the same stamp; and a clock set back.
+//! Two things can still hide a write: the clock that stamps writes advances only once a tick (up to 10 ms; 1 s or 2 s
+//! on coarse file systems), so a write right after the version was taken may bear the same stamp; and a clock set back.
 //! [`FileVersion::is_young`] finds both, at the time the bytes were *read*: what was read from a young version must be
 //! checked by content when it is used again, however much later that is.
 
@@ -68,10 +68,10 @@ impl FileVersion {
     /// Whether a later write could bear the same version, seen at `wall_now_ns`.
     ///
     /// True when the stamp is less than 2 s old, lies in the future, or (local files) both of its times are whole
-    /// seconds, as a coarse file system gives. An object with an ETag is never young: the tag changes with the content. A
-    /// weak one (`W/"…"`) only says what its server holds to be equivalent, so that the time counts; an object without tag
-    /// and time is young for ever.
-    /// Ask with the time just *before* the bytes were read; then check by content before using what was derived.
+    /// seconds, as a coarse file system gives. An object with an ETag is never young: the tag changes with the content.
+    /// A weak one (`W/"…"`) only says what its server holds to be equivalent, so that the time counts; an object
+    /// without tag and time is young for ever. Ask with the time just *before* the bytes were read; then check by
+    /// content before using what was derived.
     pub fn is_young(&self, wall_now_ns: i64) -> bool {
         let recent = |stamp_ns: i64| wall_now_ns.saturating_sub(stamp_ns) < YOUNG_NS;
         match &self.stamp {

@@ -15,6 +15,7 @@
 
 pub mod broker;
 pub mod column_encoding;
+pub mod fusion;
 pub mod operator_cache;
 pub mod page_cache;
 pub mod segment_merging;

@@ -1,11 +1,12 @@
 //! Which of the pages that a policy would give up next leave a hole of the size that is wanted.
 //!
-//! **Owns**: the choice among candidates. **Does not own**: the order in which a policy gives pages up, which it departs from as
-//! little as it can, or what is done with the choice.
+//! **Owns**: the choice among candidates. **Does not own**: the order in which a policy gives pages up, which it
+//! departs from as little as it can, or what is done with the choice.
 //!
-//! Pages of a pool are of many sizes, and those that stay lie among those that go. Giving up pages by age alone until a hole is large
-//! enough leaves a little free memory in many places: a tenth of all of it, where four pages of ten stay. So of the next few candidates
-//! those go that leave a hole of about the size, alone or with others that lie beside them.
+//! Pages of a pool are of many sizes, and those that stay lie among those that go. Giving up pages by age alone until a
+//! hole is large enough leaves a little free memory in many places: a tenth of all of it, where four pages of ten stay.
+//! So of the next few candidates those go that leave a hole of about the size, alone or with others that lie beside
+//! them.
 
 use std::ops::Range;
 
@@ -39,8 +40,8 @@ pub(super) fn size_bytes(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// Of candidates in the order in which they should go, those to give up for a hole of `wanted_bytes`: the smallest hole that suffices
-/// among the first few, or among more if there is none. None if all of them would not do.
+/// Of candidates in the order in which they should go, those to give up for a hole of `wanted_bytes`: the smallest hole
+/// that suffices among the first few, or among more if there is none. None if all of them would not do.
 pub(super) fn for_a_hole(candidates: &[Candidate], wanted_bytes: u64) -> Option<Vec<PageKey>> {
     let mut count = FIRST_COUNT;
     loop {

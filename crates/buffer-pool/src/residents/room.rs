@@ -1,10 +1,12 @@
 //! Memory for pages that come, by giving up others.
 //!
-//! **Invariants**: no more goes than is needed. A run of pages takes memory that lies together if there is such, else as few parts as
-//! there are; that is cheaper than giving up more, which would have to be read again, and than moving what stays.
+//! **Invariants**: no more goes than is needed. A run of pages takes memory that lies together if there is such, else
+//! as few parts as there are; that is cheaper than giving up more, which would have to be read again, and than moving
+//! what stays.
 //!
-//! What has to go is what the policy names, and about as much as comes; but where that leaves no hole of the size that is wanted, it is
-//! chosen among what the policy would name next ([`holes`]), and in the end what lies beside it goes too.
+//! What has to go is what the policy names, and about as much as comes; but where that leaves no hole of the size that
+//! is wanted, it is chosen among what the policy would name next ([`holes`]), and in the end what lies beside it goes
+//! too.
 
 use thermocline_placement::page_cache::{ListKey, PageKey};
 
@@ -22,8 +24,8 @@ const CANDIDATES_MAX: u64 = 64;
 const CANDIDATES_PART: u64 = 16;
 
 impl Residents {
-    /// Memory for pages of these sizes that are read together: extents, each for one or several of them in their order, and for
-    /// how many of them that is: all, if enough others can go. None if there is not even room for the first.
+    /// Memory for pages of these sizes that are read together: extents, each for one or several of them in their order,
+    /// and for how many of them that is: all, if enough others can go. None if there is not even room for the first.
     pub(crate) fn take_run(&mut self, sizes_bytes: &[u64], incoming: ListKey) -> Option<(Vec<Extent>, usize)> {
         let (mut extents, mut count) = (Vec::new(), 0);
         let mut left_bytes: u64 = sizes_bytes.iter().sum();
@@ -66,8 +68,8 @@ impl Residents {
         }
     }
 
-    /// Gives up pages so that there is a hole of `wanted_bytes`, or one step closer to it, `gone_bytes` having gone for it already.
-    /// Returns how many bytes they had; None if no page can go.
+    /// Gives up pages so that there is a hole of `wanted_bytes`, or one step closer to it, `gone_bytes` having gone for
+    /// it already. Returns how many bytes they had; None if no page can go.
     fn make_hole(&mut self, wanted_bytes: u64, incoming: ListKey, gone_bytes: u64) -> Option<u64> {
         // Asked for the newcomer: a policy learns from it how much there is that can't go.
         let next = self.victim(Some(incoming), |_, _, _| true)?;
@@ -115,8 +117,8 @@ impl Residents {
         self.remove(key)
     }
 
-    /// The page and those beside it in memory that leave a hole of `wanted_bytes` with it, the fewest bytes of them; None if one
-    /// of them can't go.
+    /// The page and those beside it in memory that leave a hole of `wanted_bytes` with it, the fewest bytes of them;
+    /// None if one of them can't go.
     fn with_neighbours(&self, key: PageKey, wanted_bytes: u64) -> Option<Vec<PageKey>> {
         let mut keys = vec![key];
         let mut hole = self.candidate(key)?.hole;

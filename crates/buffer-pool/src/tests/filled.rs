@@ -1,8 +1,8 @@
 //! How much of its memory a pool makes use of when pages of many sizes come and go, and how many reads that takes.
 //!
-//! A table of row groups with a page of each column, of which the pool holds two fifths, is scanned by queries of several columns
-//! each, one after the other and again and again: partitions claim row groups that are read ahead, as in the engine. Nothing is read
-//! into the memory, so that hundreds of megabytes of it cost nothing.
+//! A table of row groups with a page of each column, of which the pool holds two fifths, is scanned by queries of
+//! several columns each, one after the other and again and again: partitions claim row groups that are read ahead, as
+//! in the engine. Nothing is read into the memory, so that hundreds of megabytes of it cost nothing.
 #![allow(clippy::print_stdout)]
 
 use std::collections::VecDeque;

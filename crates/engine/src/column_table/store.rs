@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::{Mutex, RwLock};
@@ -70,6 +70,8 @@ pub(crate) struct OpenTable {
     /// What holds their pages, and is told of every scan.
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) tuner: Arc<Tuner>,
+    /// Of each column, how many different values it has at most, once that was asked for.
+    most_values: Vec<OnceLock<u64>>,
 }
 
 /// One segment, known to the pool.
@@ -96,6 +98,10 @@ impl OpenTable {
 
     /// How many different values a column has at most, NULL among them.
     pub(crate) fn most_values(&self, column: usize) -> u64 {
+        *self.most_values[column].get_or_init(|| self.count_most_values(column))
+    }
+
+    fn count_most_values(&self, column: usize) -> u64 {
         let row_count = self.row_count();
         match statistics::bounds(self.row_groups(), column) {
             (_, Some((least, greatest))) => {
@@ -280,7 +286,9 @@ impl ColumnTables {
         }
         let schema = Arc::clone(schema);
         let (pool, tuner) = (Arc::clone(self.pages.pool()), Arc::clone(self.pages.tuner()));
-        let opened = Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner });
+        let most_values = schema.fields().iter().map(|_| OnceLock::new()).collect();
+        let opened =
+            Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner, most_values });
         self.open.lock().insert(name.clone(), Arc::clone(&opened));
         Ok(opened)
     }

@@ -94,8 +94,8 @@ fn literal(value: &ScalarValue) -> Option<Expression> {
     Some(Expression::Literal { value: number, value_type })
 }
 
-/// A condition. `is_negated` if rows are wanted of which it is false: then what is false and what is unknown must not be taken
-/// for one another.
+/// A condition. `is_negated` if rows are wanted of which it is false: then what is false and what is unknown must not
+/// be taken for one another.
 pub(super) fn condition(
     expr: &Expr,
     graph: &JoinGraph,

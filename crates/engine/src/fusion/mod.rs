@@ -1,17 +1,17 @@
 //! Star queries over column tables as fused pipelines.
 //!
 //! **Owns**: which parts of a plan run so, and which do not and why ([`rule`]); reading them as relations that are
-//! joined by equalities (`join_graph`), which relation is scanned and which are looked up in (`tree`), the pipelines of that (`star`);
-//! running the pipelines over pages of the buffer pool (`exec`, `run`, `pages`), and the arrays that come out of them
-//! (`output`).
+//! joined by equalities (`join_graph`), which relation is scanned and which are looked up in (`tree`), the pipelines of
+//! that (`star`); running the pipelines over pages of the buffer pool (`exec`, `run`, `pages`), and the arrays that
+//! come out of them (`output`).
 //!
-//! **Does not own**: the loop itself, what a pipeline can compute (`pipeline`), pages (`buffer-pool`), the operators
-//! that take over where a pipeline cannot go on (DataFusion's).
+//! **Does not own**: the loop itself, what a pipeline can compute (`pipeline`), what pipelines are bad at
+//! (`placement`), pages (`buffer-pool`), the operators that take over where a pipeline cannot go on (DataFusion's).
 //!
 //! **Invariants**
 //! - A plan with a fused part keeps the output's qualified names, types and nullability, and has the answer of the plan
 //!   it stands for.
-//! - What a pipeline finds out only while it runs (a table has a key twice, an overflow) costs no answer: no row has
+//! - What a pipeline finds out only while it runs (an overflow, too little memory) costs no answer: no row has
 //!   left it by then, and the part is run by DataFusion's operators instead.
 //!
 //! **How**: an aggregate over joins over filters over column tables becomes the scan of a table that no catalog has

@@ -7,7 +7,7 @@
 //! **Concurrency**: a row group belongs to one thread at a time. The map is locked to look one up, the row group itself
 //! while its thread waits for a page.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub(super) struct ScanPages<'r> {
 #[derive(Default)]
 struct Coming {
     groups: HashMap<usize, Arc<Mutex<Group>>>,
+    /// Row groups that nobody asks for any more. A thread may announce one that another has taken from it meanwhile.
+    done: HashSet<usize>,
     asked_bytes: u64,
 }
 
@@ -181,7 +183,7 @@ impl PageSource for ScanPages<'_> {
             return false;
         }
         let mut coming = self.coming.lock();
-        if coming.groups.contains_key(&row_group) {
+        if coming.groups.contains_key(&row_group) || coming.done.contains(&row_group) {
             return true;
         }
         if coming.asked_bytes >= READ_AHEAD_BYTES {
@@ -205,6 +207,7 @@ impl PageSource for ScanPages<'_> {
     fn done(&self, row_group: usize, took_ns: u64) {
         let group = {
             let mut coming = self.coming.lock();
+            coming.done.insert(row_group);
             let Some(group) = coming.groups.remove(&row_group) else { return self.observe(row_group, 0, 0, took_ns) };
             coming.asked_bytes -= group.lock().asked_bytes;
             group

@@ -1,8 +1,8 @@
 //! The pipelines that answer an aggregate over a join graph.
 //!
-//! The root of the tree is scanned last. Each relation below it becomes a table, built by a pipeline that probes the tables below
-//! it in turn, and carries what is needed of it and of those further up. Conditions are evaluated where all of their columns
-//! first come together.
+//! The root of the tree is scanned last. Each relation below it becomes a table, built by a pipeline that probes the
+//! tables below it in turn, and carries what is needed of it and of those further up. Conditions are evaluated where
+//! all of their columns first come together.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,6 +10,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::logical_expr::{self, Expr};
 use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, Slot, TableShape, ValueType};
+use thermocline_placement::fusion;
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::Refusal;
@@ -18,14 +19,6 @@ use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph, Relation};
 use super::tree::{Child, Tree};
 use crate::lineage::over_columns;
-
-/// So many texts are told apart in no time.
-const FEW_TEXTS: u64 = 10_000;
-/// Pages of texts that take more for each row have more than codes of a small dictionary.
-const CODE_BYTES: u64 = 3;
-/// More groups are found faster by DataFusion's operators, which part rows by hash first. Where joins drop rows there are fewer
-/// than their columns allow.
-const MOST_GROUPS: u64 = 1 << 20;
 
 /// Pipelines that together answer an aggregate.
 #[derive(Debug)]
@@ -84,7 +77,7 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
         return Err(Refusal::new(format!("too many different texts in {}.{name}", graph.table_name(base.relation))));
     }
     let most_rows = most_rows(&groups, &graph, &tree);
-    if graph.relations.len() == 1 && most_rows.0 > MOST_GROUPS {
+    if fusion::has_many_groups(graph.relations.len(), most_rows.0) {
         return Err(Refusal::new("there may be too many groups"));
     }
     let uses = vec![(tree.root, taken)];
@@ -98,12 +91,11 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     Ok(plan)
 }
 
-/// Whether a column has texts that are mostly different, each of which a pipeline would have to tell from all others.
+/// Whether a column has texts of which too many are different.
 fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
     let table = &graph.relations[base.relation].table;
     let is_text = value_type(table.schema.field(base.column).data_type()) == Some(ValueType::Text);
-    let row_count = table.row_count();
-    is_text && row_count > FEW_TEXTS && table.column_bytes(base.column) > row_count * CODE_BYTES
+    is_text && fusion::has_many_texts(table.row_count(), table.column_bytes(base.column))
 }
 
 /// How many groups there are at most, without rows that joins multiply; just one if there is nothing to group by.

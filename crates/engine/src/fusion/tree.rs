@@ -1,19 +1,18 @@
 //! Which relation of a join graph is scanned last, and which others its rows are looked up in.
 //!
-//! The relation with the most rows is the root; the others hang from it by the equalities that join them. Those whose keys can be
-//! unique come first, so that rows are multiplied as little as may be. Equalities that would close a circle become conditions.
+//! The relation with the most rows is the root; the others hang from it by the equalities that join them. Those whose
+//! keys can be unique come first, so that rows are multiplied as little as may be. Equalities that would close a circle
+//! become conditions.
 
 use std::collections::BTreeSet;
 
 use datafusion::logical_expr::Expr;
 use thermocline_pipeline::ProbeKind;
+use thermocline_placement::fusion;
 
 use super::Refusal;
 use super::expressions::key_column;
 use super::join_graph::{BaseColumn, Edge, JoinGraph};
-
-/// A join that multiplies rows further than this, for certain and on average, is left to DataFusion's operators.
-const MOST_ROWS_PER_KEY: u64 = 4;
 
 /// A relation that another one's rows are looked up in, and by which columns of both.
 #[derive(Debug)]
@@ -51,7 +50,7 @@ impl Tree {
                 let names = (graph.table_name(child.relation), graph.table_name(root));
                 return Err(Refusal::new(format!("{} has more rows than {}", names.0, names.1)));
             }
-            if child.kind == ProbeKind::Inner && child.row_count > child.most_keys.saturating_mul(MOST_ROWS_PER_KEY) {
+            if fusion::multiplies_too_far(child.rows_per_key()) {
                 let name = graph.table_name(child.relation);
                 return Err(Refusal::new(format!("{name} has many rows with the same key")));
             }
@@ -73,7 +72,8 @@ impl Tree {
         relation == self.root || self.parents[relation].is_some()
     }
 
-    /// Of all relations that could hang from one of the tree, the one with the fewest rows for each key, and where it hangs.
+    /// Of all relations that could hang from one of the tree, the one with the fewest rows for each key, and where it
+    /// hangs.
     fn best_child<'g>(
         &self,
         open: &[&'g Edge],
@@ -137,15 +137,13 @@ impl Candidate<'_> {
         self.own_keys.extend(more.own_keys);
         self.keys.extend(more.keys);
         self.most_keys = self.most_keys.saturating_mul(more.most_keys);
-        for edge in more.edges {
-            self.edges.push(edge);
-        }
+        self.edges.extend(more.edges);
     }
 
-    /// At least so many on average; 1 where it does not matter.
+    /// At least so many on average; 1 where rows are not multiplied.
     fn rows_per_key(&self) -> f64 {
         match self.kind {
-            ProbeKind::Inner => (self.row_count as f64 / self.most_keys.max(1) as f64).max(1.0),
+            ProbeKind::Inner => fusion::rows_per_key(self.row_count, self.most_keys),
             _ => 1.0,
         }
     }

@@ -76,8 +76,8 @@ pub trait Medium: Send + Sync + Debug {
     /// [`MediumError::PastEnd`] when the file ends before; failures of the system.
     fn read_at(&self, file: &MediumFile, offset_bytes: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// Fills `parts` one after the other from `offset_bytes` on, in the calling thread: one read where the medium can do
-    /// that, one for each part where nothing else is said. The slices themselves may be changed.
+    /// Fills `parts` one after the other from `offset_bytes` on, in the calling thread: one read where the medium can
+    /// do that, one for each part where nothing else is said. The slices themselves may be changed.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at). The parts then hold anything.
@@ -109,8 +109,8 @@ pub trait Medium: Send + Sync + Debug {
     /// Writes all of `bytes` at `offset_bytes`; the file grows as needed, and a gap reads as zeros.
     ///
     /// # Errors
-    /// The file was opened for reading alone; [`MediumError::OutOfSpace`]; failures of the system. Some of the bytes may then
-    /// have been written.
+    /// The file was opened for reading alone; [`MediumError::OutOfSpace`]; failures of the system. Some of the bytes
+    /// may then have been written.
     fn write_at(&self, file: &MediumFile, offset_bytes: u64, bytes: &[u8]) -> Result<()>;
 
     /// Writes all of `bytes` at the end of the file, and returns where that was.
@@ -155,7 +155,8 @@ impl MediumFile {
         &self.name
     }
 
-    /// Whether the other handle is a clone of this one, or this of that: never true of two files, nor of one opened twice.
+    /// Whether the other handle is a clone of this one, or this of that: never true of two files, nor of one opened
+    /// twice.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }

@@ -1,15 +1,17 @@
 //! A medium whose machine loses power and whose disk fails, at the operation that a test names.
 //!
-//! **Owns:** a simulated disk in memory ([`disk`]): what is synced, what is not, and which images a crash can leave; the
-//! counting of operations, and the plan of when to stop or fail; the driver that tries all of them ([`Exploration`]).
+//! **Owns:** a simulated disk in memory ([`disk`]): what is synced, what is not, and which images a crash can leave;
+//! the counting of operations, and the plan of when to stop or fail; the driver that tries all of them
+//! ([`Exploration`]).
 //!
 //! **What a crash may do** is what POSIX allows, and more than a journalling file system does, so that code that passes
 //! relies on nothing but [`Medium`]'s promises. Of the writes to a file since its last sync any subset is kept, each
-//! torn at multiples of a sector (or of eight bytes, for memory); the length of the file may be kept without them, and what
-//! lies in between is then zeros or noise. Changes of names since the last sync of the namespace are each kept whole or
-//! lost, in any combination but one: of changes to one name a later one is kept only with the earlier ones. Syncing
-//! a file does not save its name, nor the reverse. After a failed sync of data, what was written before is never made
-//! safe by a later sync, as on Linux; changes of names are, since file systems that fail there take no more of them.
+//! torn at multiples of a sector (or of eight bytes, for memory); the length of the file may be kept without them, and
+//! what lies in between is then zeros or noise. Changes of names since the last sync of the namespace are each kept
+//! whole or lost, in any combination but one: of changes to one name a later one is kept only with the earlier ones.
+//! Syncing a file does not save its name, nor the reverse. After a failed sync of data, what was written before is
+//! never made safe by a later sync, as on Linux; changes of names are, since file systems that fail there take no more
+//! of them.
 //!
 //! **Invariants:** everything that happens is determined by the calls, the plan and the seed. An operation that the
 //! machine stops at is issued and not acknowledged: a crash may keep it or not.

@@ -2,7 +2,8 @@
 //!
 //! **Owns:** when a read is told to be complete. The reads themselves are those of the medium within.
 //!
-//! **Does not own:** writes and syncs, which pass unchanged: a lab that simulates a disk's reads loads its tables first.
+//! **Does not own:** writes and syncs, which pass unchanged: a lab that simulates a disk's reads loads its tables
+//! first.
 //!
 //! **Invariants:** the simulated device transfers one read after the other, in the order of submission: a read is due
 //! when those before it and itself could have been transferred, plus the latency. It completes when it is due or, if
@@ -97,7 +98,8 @@ impl Device {
     }
 
     fn sleep_until_ns(&self, due_ns: u64) {
-        // A sleep may end early where its clock is not this one; a clock that stands still must not hold reads for ever.
+        // A sleep may end early where its clock is not this one; a clock that stands still must not hold reads for
+        // ever.
         for _ in 0..1000 {
             match due_ns.saturating_sub(self.clock.monotonic_ns()) {
                 0 => return,
@@ -171,8 +173,8 @@ impl ThrottledMedium {
     }
 }
 
-/// Hands reads on as they arrive and tells their owners when they are due: in order of submission, which is the order in
-/// which they are due.
+/// Hands reads on as they arrive and tells their owners when they are due: in order of submission, which is the order
+/// in which they are due.
 fn serve(device: &Device, inner: &dyn Medium) {
     let mut under_way: VecDeque<(Arc<Slot>, u64)> = VecDeque::new();
     loop {

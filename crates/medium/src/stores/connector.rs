@@ -1,8 +1,8 @@
 //! HTTP connections that end: limits on silence, bounded retries, and answers that are faults of configuration.
 //!
-//! There is no limit on a whole request, which on a slow line would punish large ranges, but on silence: connecting takes
-//! [`CONNECT_TIMEOUT`], and no wait for the next bytes longer than [`SILENCE_TIMEOUT`]. With [`retries`] a host that does not
-//! answer is given up within about 20 s.
+//! There is no limit on a whole request, which on a slow line would punish large ranges, but on silence: connecting
+//! takes [`CONNECT_TIMEOUT`], and no wait for the next bytes longer than [`SILENCE_TIMEOUT`]. With [`retries`] a host
+//! that does not answer is given up within about 20 s.
 
 use std::time::Duration;
 

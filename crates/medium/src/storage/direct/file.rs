@@ -174,8 +174,8 @@ fn with_direct(options: &OpenOptions) -> OpenOptions {
     options.clone()
 }
 
-/// Whether the file system of `folder` takes direct I/O, as far as can be told without leaving a trace: with a file that
-/// never has a name. Where that cannot be made, the first file that is opened will tell.
+/// Whether the file system of `folder` takes direct I/O, as far as can be told without leaving a trace: with a file
+/// that never has a name. Where that cannot be made, the first file that is opened will tell.
 #[cfg(target_os = "linux")]
 pub(super) fn takes_direct_io(folder: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;

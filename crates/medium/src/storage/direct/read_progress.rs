@@ -53,8 +53,8 @@ impl ReadProgress {
         self.offset_bytes
     }
 
-    /// Whether what remains can go past the page cache, given where its memory begins; of memory in several places, all bits
-    /// of their addresses and of the lengths of all but the last.
+    /// Whether what remains can go past the page cache, given where its memory begins; of memory in several places, all
+    /// bits of their addresses and of the lengths of all but the last.
     pub(super) fn may_go_direct(&self, address: usize) -> bool {
         !self.refused_direct && is_aligned(address, self.next_offset_bytes(), self.length_bytes - self.done_bytes)
     }

@@ -11,8 +11,8 @@ use super::file::DirectFile;
 use crate::storage::pending_read::join_unless_self;
 use crate::storage::{Destination, ReadAt};
 
-/// How many reads are under way at once. A disk of today is kept busy by 16 reads of 256 KiB; of more threads most would
-/// wait for each other.
+/// How many reads are under way at once. A disk of today is kept busy by 16 reads of 256 KiB; of more threads most
+/// would wait for each other.
 const THREADS_MAX: usize = 16;
 
 /// A few threads, started as they are needed, that take reads from one queue in order.

@@ -4,8 +4,8 @@
 //!
 //! **Invariants:** what the kernel writes to is neither freed nor looked at before it says that it is done: a read is
 //! held as a raw pointer ([`Flight`]) from submission on, and made a box again only by [`Flight::finish`]. A flight
-//! that is dropped otherwise, which only a defect can cause, leaks the read. At most [`DEPTH`] reads are in the kernel's
-//! hands, fewer than the completion queue holds, so that no completion is ever lost.
+//! that is dropped otherwise, which only a defect can cause, leaks the read. At most [`DEPTH`] reads are in the
+//! kernel's hands, fewer than the completion queue holds, so that no completion is ever lost.
 //!
 //! **Concurrency:** callers put reads into a queue under a lock and write a byte to a pipe if the thread may be asleep;
 //! the pipe is polled by the ring, so that the thread waits for completions and arrivals in one call. The kernel's work
@@ -85,7 +85,8 @@ impl Shared {
             std::mem::take(&mut queue.is_asleep)
         };
         if must_wake {
-            // One byte for each time the thread lies down: the pipe is never full, and its other end lives in the thread.
+            // One byte for each time the thread lies down: the pipe is never full, and its other end lives in the
+            // thread.
             let _ = (&self.wake).write(&[1]);
         }
     }
@@ -240,8 +241,8 @@ impl RingThread {
         queue.is_closing && self.free.len() == DEPTH && self.waiting.is_empty()
     }
 
-    /// Whether to wait for a completion: not if there is more to do at once. Called with all that can be in the ring, for
-    /// only a read that the kernel knows of will complete.
+    /// Whether to wait for a completion: not if there is more to do at once. Called with all that can be in the ring,
+    /// for only a read that the kernel knows of will complete.
     fn lie_down(&self) -> bool {
         let under_way_count = DEPTH - self.free.len();
         let mut queue = self.shared.lock();
@@ -276,9 +277,9 @@ impl RingThread {
                     continue;
                 }
             };
-            // SAFETY: the entry refers to memory within the destination, which is lent until `Flight::finish`, or to addresses of
-            // such in a box of the flight's, which no one changes before it is answered, and to a descriptor that the flight's
-            // file keeps open; the flight stays in its slot until then.
+            // SAFETY: the entry refers to memory within the destination, which is lent until `Flight::finish`, or to
+            // addresses of such in a box of the flight's, which no one changes before it is answered, and to a
+            // descriptor that the flight's file keeps open; the flight stays in its slot until then.
             if unsafe { self.ring.submission().push(&entry) }.is_err() {
                 self.waiting.push_front(flight);
                 return;

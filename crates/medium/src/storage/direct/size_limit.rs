@@ -1,7 +1,7 @@
 //! How large the system lets a process make its files (`RLIMIT_FSIZE`, `ulimit -f`).
 //!
-//! Who writes beyond that is sent a signal, SIGXFSZ, which ends the process unless it has said otherwise; a library can say
-//! nothing for its host. So the limit is asked for before a write, which then fails like one to a full disk.
+//! Who writes beyond that is sent a signal, SIGXFSZ, which ends the process unless it has said otherwise; a library can
+//! say nothing for its host. So the limit is asked for before a write, which then fails like one to a full disk.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,8 @@ use std::io;
 /// The limit now; `u64::MAX` for none.
 pub(super) fn file_size_limit_bytes() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `limit` is a live place for what the call writes, and nothing is kept of it. The standard library has no such call.
+    // SAFETY: `limit` is a live place for what the call writes, and nothing is kept of it. The standard library has no
+    // such call.
     let outcome = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
     if outcome == 0 { limit.rlim_cur } else { u64::MAX }
 }

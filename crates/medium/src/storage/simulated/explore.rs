@@ -1,5 +1,5 @@
-//! Tries out everything that can go wrong with a piece of work: a crash or a fault at each of its operations in turn, and
-//! a crash at each operation of the recovery after it.
+//! Tries out everything that can go wrong with a piece of work: a crash or a fault at each of its operations in turn,
+//! and a crash at each operation of the recovery after it.
 
 use std::error::Error;
 use std::fmt;

@@ -2,8 +2,8 @@
 //!
 //! **Owns:** the read's box, and with it the memory that the kernel is given addresses of.
 //!
-//! **Invariants:** the box is taken apart by [`Flight::new`] and put together by [`Flight::finish`] alone; in between nobody but the
-//! kernel has access to the memory.
+//! **Invariants:** the box is taken apart by [`Flight::new`] and put together by [`Flight::finish`] alone; in between
+//! nobody but the kernel has access to the memory.
 
 // The kernel is given addresses; no safe form of io_uring exists that takes memory by another owner.
 #![allow(unsafe_code)]
@@ -39,8 +39,8 @@ pub(super) struct Flight {
 pub(super) enum Memory {
     /// From here on.
     One(*mut u8),
-    /// These parts from the given one on. In a box, for the kernel may look at them until it has answered. `'static` stands for
-    /// the time until `finish`; an `IoSliceMut` is an address and a length.
+    /// These parts from the given one on. In a box, for the kernel may look at them until it has answered. `'static`
+    /// stands for the time until `finish`; an `IoSliceMut` is an address and a length.
     Several(Box<[IoSliceMut<'static>]>, usize),
 }
 
@@ -127,8 +127,8 @@ impl Flight {
         let (offset_bytes, length) = (self.progress.next_offset_bytes(), self.progress.remaining().len());
         let outcome = self.file.state::<DirectFile>().and_then(|file| match &mut self.memory {
             Memory::One(start) => {
-                // SAFETY: the destination is lent until `finish`, so many bytes of it remain from there on, and the kernel has
-                // no part of it: flights come here from the queue or after their entry was answered.
+                // SAFETY: the destination is lent until `finish`, so many bytes of it remain from there on, and the
+                // kernel has no part of it: flights come here from the queue or after their entry was answered.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(*start, length) };
                 file.read_vectored_at(offset_bytes, &mut [IoSliceMut::new(bytes)])
             }
