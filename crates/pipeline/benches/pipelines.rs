@@ -1,8 +1,9 @@
 //! Pipelines shaped like queries of the Star Schema Benchmark beside bare loops, and kernels by instruction set.
 //!
-//! `cargo bench -p thermocline-pipeline --bench pipelines`; `-- ROWS THREADS` for other than 6,000,000 rows and one thread.
-//! Columns are uniform over the benchmark's domains at scale factor ROWS / 6,000,000, encoded and in memory. The bare loop of
-//! each query is what a C programmer would write over arrays of plain codes and dense tables, one thread, for this query alone.
+//! `cargo bench -p thermocline-pipeline --bench pipelines`; `-- ROWS THREADS` for other than 6,000,000 rows and one
+//! thread. Columns are uniform over the benchmark's domains at scale factor ROWS / 6,000,000, encoded and in memory.
+//! The bare loop of each query is what a C programmer would write over arrays of plain codes and dense tables, one
+//! thread, for this query alone.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::hint::black_box;

@@ -7,7 +7,8 @@ use thermocline_column_store::PageError;
 
 use crate::{ProbeKind, ValueType};
 
-/// An error of a pipeline. The first group is found while a pipeline is made: what is not expressed here has to run elsewhere.
+/// An error of a pipeline. The first group is found while a pipeline is made: what is not expressed here has to run
+/// elsewhere.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PipelineError {

@@ -1,7 +1,7 @@
 //! Sets of whole numbers or codes, compiled from domains into what kernels can test.
 //!
-//! **Owns**: the choice between a range, several ranges and a bitmap; the translation from texts to the codes of a sorted
-//! dictionary. **Does not own**: NULLs (whoever asks looks at validity first).
+//! **Owns**: the choice between a range, several ranges and a bitmap; the translation from texts to the codes of a
+//! sorted dictionary. **Does not own**: NULLs (whoever asks looks at validity first).
 //!
 //! **Invariants**: ranges are sorted, do not touch and have both ends inside.
 //!
@@ -50,8 +50,8 @@ impl Membership {
         }
     }
 
-    /// The codes of a sorted dictionary of `entry_count` texts that are in a domain. `code_of` finds a text's code, or else the
-    /// code of the first text behind it.
+    /// The codes of a sorted dictionary of `entry_count` texts that are in a domain. `code_of` finds a text's code, or
+    /// else the code of the first text behind it.
     pub(crate) fn of_codes(
         domain: &Domain,
         entry_count: usize,

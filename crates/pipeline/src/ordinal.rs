@@ -1,7 +1,9 @@
-//! Numbers of all types as signed ones of 64 bits in the same order, so that what orders and tells apart is written once.
+//! Numbers of all types as signed ones of 64 bits in the same order, so that what orders and tells apart is written
+//! once.
 //!
-//! **Invariants**: ordinals are ordered as their values are: floats by IEEE 754's total order, which is DataFusion's (`-0.0` before
-//! `0.0`, NaNs at the ends); and each has its value's very bits. 32-bit floats have the ordinals of the 64-bit ones that they are.
+//! **Invariants**: ordinals are ordered as their values are: floats by IEEE 754's total order, which is DataFusion's
+//! (`-0.0` before `0.0`, NaNs at the ends); and each has its value's very bits. 32-bit floats have the ordinals of the
+//! 64-bit ones that they are.
 //!
 //! **Concurrency**: plain functions.
 

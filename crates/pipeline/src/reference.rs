@@ -17,8 +17,8 @@ use crate::ir::{
 };
 use crate::{PageSource, PipelineError, Value};
 
-/// The rows that a pipeline yields; for one that builds a table its rows, key first, also those with a NULL in it. Tables are given
-/// like that too.
+/// The rows that a pipeline yields; for one that builds a table its rows, key first, also those with a NULL in it.
+/// Tables are given like that too.
 pub(crate) fn interpret(
     pipeline: &Pipeline,
     source: &dyn PageSource,

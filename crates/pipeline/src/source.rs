@@ -33,15 +33,16 @@ pub trait PageSource: Sync {
     /// Whatever the source meets; the pipeline ends with it.
     fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>>;
 
-    /// A thread will soon work on a row group, and probably ask for the pages of these columns. Returns whether it may announce
-    /// the one after that too. May be called several times for a row group; one that was announced may be left out.
+    /// A thread will soon work on a row group, and probably ask for the pages of these columns. Returns whether it may
+    /// announce the one after that too. May be called several times for a row group; one that was announced may be left
+    /// out.
     fn announce(&self, row_group: usize, columns: &[usize]) -> bool {
         let _ = (row_group, columns);
         false
     }
 
-    /// A thread is done with a row group, be it that no row of it can pass, and was so long at it, waiting included. No page of
-    /// it is asked for after that.
+    /// A thread is done with a row group, be it that no row of it can pass, and was so long at it, waiting included. No
+    /// page of it is asked for after that.
     fn done(&self, row_group: usize, took_ns: u64) {
         let _ = (row_group, took_ns);
     }
@@ -59,7 +60,8 @@ impl MemoryPages {
         Self::default()
     }
 
-    /// Adds a row group: its pages in the order of the columns, each as [`encode`](thermocline_column_store::encode) wrote it.
+    /// Adds a row group: its pages in the order of the columns, each as [`encode`](thermocline_column_store::encode)
+    /// wrote it.
     pub fn push(&mut self, pages: Vec<(Vec<u8>, PageSummary)>) {
         self.row_groups.push(pages.into_iter().map(|(bytes, summary)| (bytes.into(), summary)).collect());
     }

@@ -60,7 +60,8 @@ impl Tuples {
         }
     }
 
-    /// The number of a tuple, or else the free place where it belongs. Half of the places are free, so that every search ends.
+    /// The number of a tuple, or else the free place where it belongs. Half of the places are free, so that every
+    /// search ends.
     #[inline(always)]
     fn search(&self, tuple: &[i64]) -> Result<u32, usize> {
         let mut place = self.start(tuple);

@@ -14,14 +14,40 @@
 //! order of the values (not transposed in tiles of 8 × 16), so that positions need no translation; the word follows
 //! from the width alone and not from the column's type, so that codes of up to 8 bits unpack to bytes whatever they
 //! stand for.
+#![allow(unsafe_code)]
 
 /// Bytes of one word of every lane.
 pub(super) const GROUP_BYTES: usize = 128;
 
+/// Registers that loops are compiled for: wider ones take as many steps fewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Registers {
+    /// Those that every processor of this kind has.
+    Common,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Registers {
+    /// The widest that this processor has.
+    #[inline]
+    fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+            return Self::Avx512;
+        } else if is_x86_feature_detected!("avx2") {
+            return Self::Avx2;
+        }
+        Self::Common
+    }
+}
+
 macro_rules! kernels {
     ($module:ident, $word:ty, $lane_count:literal, [$($width:literal)*]) => {
         pub(super) mod $module {
-            use super::GROUP_BYTES;
+            use super::{GROUP_BYTES, Registers};
 
             const BITS: usize = <$word>::BITS as usize;
             const BYTES: usize = BITS / 8;
@@ -34,6 +60,7 @@ macro_rules! kernels {
             }
 
             /// `packed` holds `WIDTH` groups; 0 < `WIDTH` <= `BITS`.
+            #[inline(always)]
             fn unpack_width<const WIDTH: usize>(packed: &[[u8; GROUP_BYTES]], values: &mut [$word; 1024]) {
                 let Some(groups) = packed.first_chunk::<WIDTH>() else { return };
                 let mask = <$word>::MAX >> (BITS - WIDTH);
@@ -55,11 +82,35 @@ macro_rules! kernels {
                 }
             }
 
-            /// Takes 1,024 values out of `packed`, which holds `width` groups; `width` is one of this word's.
-            pub(in super::super) fn unpack(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
+            /// The reference, and what is compiled for wider registers too.
+            #[inline(always)]
+            pub(in super::super) fn unpack_any(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
                 match width {
                     $($width => unpack_width::<$width>(packed, values),)*
                     _ => values.fill(0),
+                }
+            }
+
+            /// Takes 1,024 values out of `packed`, which holds `width` groups; `width` is one of this word's.
+            pub(in super::super) fn unpack(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2")]
+                fn unpack_avx2(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
+                    unpack_any(packed, width, values);
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx512bw")]
+                fn unpack_avx512(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
+                    unpack_any(packed, width, values);
+                }
+                match Registers::detect() {
+                    Registers::Common => unpack_any(packed, width, values),
+                    // SAFETY: the processor has these instructions.
+                    #[cfg(target_arch = "x86_64")]
+                    Registers::Avx2 => unsafe { unpack_avx2(packed, width, values) },
+                    // SAFETY: as above.
+                    #[cfg(target_arch = "x86_64")]
+                    Registers::Avx512 => unsafe { unpack_avx512(packed, width, values) },
                 }
             }
 

@@ -89,6 +89,23 @@ impl<'a> PackedBits<'a> {
         }
     }
 
+    /// Calls `each` with the values at some places, which are below 1,024, in their order.
+    #[inline(always)]
+    pub fn for_each_of(&self, places: &[u16], mut each: impl FnMut(u64)) {
+        macro_rules! each {
+            ($kernels:ident) => {
+                places.iter().for_each(|place| each(lanes::$kernels::get(self.groups, self.width, usize::from(*place))))
+            };
+        }
+        match self.width {
+            0 => places.iter().for_each(|_| each(0)),
+            1..=8 => each!(bytes),
+            9..=16 => each!(halves),
+            17..=32 => each!(words),
+            _ => each!(longs),
+        }
+    }
+
     /// Calls `use_values` with the values in the smallest word that holds them.
     #[inline(always)]
     pub fn with_unpacked<R>(&self, use_values: impl WithUnpacked<R>) -> R {

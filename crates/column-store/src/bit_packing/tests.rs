@@ -39,6 +39,24 @@ fn numbers_of_every_width_come_back_and_lie_as_the_format_says() {
         let mut unpacked = [7u64; 1024];
         packed.unpack(&mut unpacked).unwrap();
         assert_eq!(unpacked, values, "{width} bits");
+        macro_rules! with_common_registers {
+            ($kernels:ident, $word:ty) => {{
+                let mut values = [7 as $word; 1024];
+                lanes::$kernels::unpack_any(packed.groups, width, &mut values);
+                values.map(u64::from)
+            }};
+        }
+        let common = match width {
+            0..=8 => with_common_registers!(bytes, u8),
+            9..=16 => with_common_registers!(halves, u16),
+            17..=32 => with_common_registers!(words, u32),
+            _ => with_common_registers!(longs, u64),
+        };
+        assert_eq!(common, values, "{width} bits");
+        let places = [1023, 0, 7, 7, 512];
+        let mut taken = Vec::new();
+        packed.for_each_of(&places, |value| taken.push(value));
+        assert_eq!(taken, places.map(|place| values[usize::from(place)]), "{width} bits");
         for (index, value) in values.iter().enumerate() {
             assert_eq!(packed.get(index), *value, "value {index} of {width} bits");
         }

@@ -1,16 +1,18 @@
 //! A scanned column's page, open: mini-blocks of it as words, and single values.
 //!
-//! **Owns**: when a mini-block is unpacked. **Does not own**: how pages lie (`form`), which values are looked at, what they are
-//! compared with.
+//! **Owns**: when a mini-block is unpacked. **Does not own**: how pages lie (`form`), which values are looked at, what
+//! they are compared with.
 //!
-//! **Invariants**: the ordinal of value `i` of a block is its base plus word `i`, modulo 2^64, whatever the page's encoding; of texts
-//! it is the code in a sorted dictionary. A mini-block is unpacked at most once while it is worked on.
+//! **Invariants**: the ordinal of value `i` of a block is its base plus word `i`, modulo 2^64, whatever the page's
+//! encoding; of texts it is the code in a sorted dictionary. A mini-block is unpacked at most once while it is worked
+//! on.
 //!
 //! **Concurrency**: a reader belongs to one thread.
 
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, Page, Validity};
 
 use super::form::{Form, Scratch, Unpacked};
+use super::numbers::{Lane, Numbers};
 use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use crate::PipelineError;
@@ -145,10 +147,22 @@ impl<'p> ColumnReader<'p> {
         if !is_unpacked && row_count <= SPARSE_ROWS { self.form.frame(index) } else { None }
     }
 
+    /// Appends some rows of a mini-block to those of others of this page.
+    pub(super) fn append(&mut self, index: usize, rows: &[u16], numbers: &mut Numbers) -> Result<(), PipelineError> {
+        if let Some(mask) = self.valid(index) {
+            let valid = rows.iter().map(|row| mask[usize::from(*row) / 64] >> (row % 64) & 1 != 0);
+            numbers.valid.get_or_insert_with(Vec::new).extend(valid);
+        }
+        match &mut numbers.lane {
+            Lane::Narrow(values) => self.gather(index, rows, values),
+            Lane::Wide(values) => self.gather_wide(index, rows, values),
+        }
+    }
+
     /// Appends the values of some rows of a mini-block, which are not wide.
-    pub(super) fn gather(&mut self, index: usize, rows: &[u16], values: &mut Vec<i64>) -> Result<(), PipelineError> {
+    fn gather(&mut self, index: usize, rows: &[u16], values: &mut Vec<i64>) -> Result<(), PipelineError> {
         if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
-            values.extend(rows.iter().map(|row| base.wrapping_add(differences.get((*row).into())) as i64));
+            differences.for_each_of(rows, |difference| values.push(base.wrapping_add(difference) as i64));
             return Ok(());
         }
         let Block { base, words } = self.block(index)?;

@@ -4,8 +4,8 @@
 //!
 //! **Does not own**: what happens to them.
 //!
-//! **Invariants**: a piece has no more rows than a mini-block, so that all that works on a mini-block's rows works on it, with
-//! places in the piece for places in the mini-block.
+//! **Invariants**: a piece has no more rows than a mini-block, so that all that works on a mini-block's rows works on
+//! it, with places in the piece for places in the mini-block.
 //!
 //! **Concurrency**: plain values.
 
@@ -42,7 +42,8 @@ impl Multiplied {
         places.iter().map(|place| self.rows[usize::from(*place)]).collect()
     }
 
-    /// The rows of a probe's table at some places, `None` for those that found none; all `None` if it does not multiply.
+    /// The rows of a probe's table at some places, `None` for those that found none; all `None` if it does not
+    /// multiply.
     pub(super) fn found(&self, step: usize, places: &[u16]) -> Option<impl Iterator<Item = Option<u32>>> {
         let (_, found) = self.found.iter().find(|(of, _)| *of == step)?;
         Some(places.iter().map(|place| Some(found[usize::from(*place)]).filter(|row| *row != NOT_FOUND)))

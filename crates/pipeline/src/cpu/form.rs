@@ -1,7 +1,7 @@
 //! How the values of a page lie in it, and a mini-block of them as words.
 //!
-//! **Owns**: unpacking into the smallest words that hold the values, bringing values whose order is not that of their bits to
-//! ordinals. **Does not own**: which mini-blocks are looked at.
+//! **Owns**: unpacking into the smallest words that hold the values, bringing values whose order is not that of their
+//! bits to ordinals. **Does not own**: which mini-blocks are looked at.
 //!
 //! **Invariants**: what is unpacked are the ordinals of the values, less a base.
 //!

@@ -1,6 +1,7 @@
 //! Texts of scanned columns, numbered for the whole run, so that pages with dictionaries of their own agree.
 //!
-//! **Invariants**: a text has one number, and a number one text. **Concurrency**: one lock, taken once for each page that is used.
+//! **Invariants**: a text has one number, and a number one text. **Concurrency**: one lock, taken once for each page
+//! that is used.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

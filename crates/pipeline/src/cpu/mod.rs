@@ -1,10 +1,11 @@
 //! The backend for processors: a fused loop over the mini-blocks of encoded pages.
 //!
-//! **Owns**: running a pipeline on threads of its own. Of each mini-block the stages (`stage`: filters, conditions, probes, and the
-//! key ranges of probed tables) are worked through in the order that measurements say (`order`), each on the rows that the ones before
-//! have left, as bits or one by one depending on how many these are (`selection`); what is left multiplies if a probe finds several
-//! rows for a key (`expansion`), and goes to the sink (`groups`, `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a page that
-//! no surviving row needs is not read (`view`).
+//! **Owns**: running a pipeline on threads of its own. Of each mini-block the stages (`stage`: filters, conditions,
+//! probes, and the key ranges of probed tables) are worked through in the order that measurements say (`order`), each
+//! on the rows that the ones before have left, as bits or one by one depending on how many these are (`selection`);
+//! what is left multiplies if a probe finds several rows for a key (`expansion`), and goes to the sink (`groups`,
+//! `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a
+//! page that no surviving row needs is not read (`view`).
 //!
 //! **Does not own**: pages, which a [`PageSource`] gives; tables, which are built before.
 //!
@@ -14,11 +15,11 @@
 //!   Not counted: codes of text pages without a dictionary, which exist while such a page is worked on.
 //! - An overflow is an error if a row that is left has it, and may be one if a row has it that another stage drops.
 //!
-//! **Concurrency**: the calling thread works too. Threads share row groups by stealing (`queue`), nothing else in the loop but two
-//! flags, which each looks at every few mini-blocks: a run that is cancelled or has failed ends soon.
+//! **Concurrency**: the calling thread works too. Threads share row groups by stealing (`queue`), nothing else in the
+//! loop but two flags, which each looks at every few mini-blocks: a run that is cancelled or has failed ends soon.
 //!
-//! **Paper**: pipelines are HetCache's (CIDR 2023), §6, on one device; the loop over vectors that stay in the first-level cache is
-//! MonetDB/X100's (CIDR 2005).
+//! **Paper**: pipelines are HetCache's (CIDR 2023), §6, on one device; the loop over vectors that stay in the
+//! first-level cache is MonetDB/X100's (CIDR 2005).
 
 mod batches;
 mod column;
@@ -41,6 +42,7 @@ mod stage;
 mod tests;
 mod texts;
 mod view;
+mod waiting;
 mod worker;
 
 use std::sync::Arc;
@@ -125,8 +127,9 @@ pub fn run(
     Ok((outcome, report))
 }
 
-/// Runs a pipeline as [`run`] does and gives its rows to `consumer` batch by batch, from all threads at once and in no order: at
-/// most `batch_bytes` and a mini-block's rows a batch and thread are in memory here. Groups are one batch, when all are done.
+/// Runs a pipeline as [`run`] does and gives its rows to `consumer` batch by batch, from all threads at once and in no
+/// order: at most `batch_bytes` and a mini-block's rows a batch and thread are in memory here. Groups are one batch,
+/// when all are done.
 ///
 /// # Errors
 /// Those of [`run`]; [`PipelineError::Consumer`] with what the consumer says, which ends the run soon;

@@ -1,9 +1,10 @@
 //! Values of selected rows, as ordinals one behind the other, and arithmetic on them.
 //!
-//! **Owns**: numbers of 64 or 128 bits, NULLs beside them, DataFusion's arithmetic. **Does not own**: where they come from.
+//! **Owns**: numbers of 64 or 128 bits, NULLs beside them, DataFusion's arithmetic. **Does not own**: where they come
+//! from.
 //!
-//! **Invariants**: results are those of [`Expression`](crate::Expression)'s rules whatever the width worked in: decimals are
-//! computed in 64 bits and again in 128 where that overflowed. An overflow in a row with a NULL is none.
+//! **Invariants**: results are those of [`Expression`](crate::Expression)'s rules whatever the width worked in:
+//! decimals are computed in 64 bits and again in 128 where that overflowed. An overflow in a row with a NULL is none.
 //!
 //! **Concurrency**: plain values.
 
@@ -37,6 +38,13 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
+    /// No rows, with room for `capacity`.
+    pub(super) fn none(is_wide: bool, capacity: usize) -> Self {
+        let lane =
+            if is_wide { Lane::Wide(Vec::with_capacity(capacity)) } else { Lane::Narrow(Vec::with_capacity(capacity)) };
+        Self { lane, valid: None }
+    }
+
     /// The same number for each of `count` rows.
     pub(super) fn repeated(value: i128, count: usize) -> Self {
         let lane = match i64::try_from(value) {

@@ -6,13 +6,14 @@
 //!
 //! **Concurrency**: each thread has an order of its own, and with it adapts to the row groups it gets.
 //!
-//! Independent tests that cost `c` a row and keep the share `s` take least time in the order of `c / (1 - s)` (Hellerstein and
-//! Stonebraker, "Predicate Migration", SIGMOD 1993). Costs and shares are those of whole mini-blocks, measured now and then on
-//! all rows, so that they do not depend on which stages came before.
+//! Independent tests that cost `c` a row and keep the share `s` take least time in the order of `c / (1 - s)`
+//! (Hellerstein and Stonebraker, "Predicate Migration", SIGMOD 1993). Costs and shares are those of whole mini-blocks,
+//! measured now and then on all rows, so that they do not depend on which stages came before.
 
 use super::stage::Stage;
 
-/// Every so many mini-blocks all stages whose pages are there are measured on all rows: the sixty-fourth costs a percent or two.
+/// Every so many mini-blocks all stages whose pages are there are measured on all rows: the sixty-fourth costs a
+/// percent or two.
 const SAMPLE_EVERY: usize = 64;
 /// Weight of a new measurement.
 const WEIGHT: f64 = 0.3;
@@ -20,8 +21,8 @@ const WEIGHT: f64 = 0.3;
 const WORTHWHILE: f64 = 0.95;
 /// Guessed time for a row, until there is a measurement; all that matters is that stages start alike.
 const GUESSED_NS: f64 = 1.0;
-/// Guessed time for a row of a stage on payload or computed values, which is never measured on all rows: that would compute what
-/// other stages spare. So these come late, and rows that others drop seldom meet an overflow.
+/// Guessed time for a row of a stage on payload or computed values, which is never measured on all rows: that would
+/// compute what other stages spare. So these come late, and rows that others drop seldom meet an overflow.
 const GUESSED_DERIVED_NS: f64 = 10.0;
 
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
-//! Row groups on the way to threads: each thread starts with a part of its own, and takes half of another's when it has done.
+//! Row groups on the way to threads: each thread starts with a part of its own, and takes half of another's when it has
+//! done.
 //!
-//! **Invariants**: each row group is given out once. **Concurrency**: any thread may take from any part; a part is two 32-bit
-//! numbers in one atomic word, so that both ends move together.
+//! **Invariants**: each row group is given out once. **Concurrency**: any thread may take from any part; a part is two
+//! 32-bit numbers in one atomic word, so that both ends move together.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,8 +46,8 @@ impl RowGroupQueue {
         unpacked(self.parts[thread].load(Ordering::Relaxed))
     }
 
-    /// Takes the latter half of what `victim` has left. Only its own thread adds to a part, and only when it is empty, so that
-    /// what is stored here replaces nothing.
+    /// Takes the latter half of what `victim` has left. Only its own thread adds to a part, and only when it is empty,
+    /// so that what is stored here replaces nothing.
     fn steal(&self, thread: usize, victim: usize) -> Option<u32> {
         let middle = |part: &Range<u32>| part.start + (part.end - part.start) / 2;
         let stolen = self.parts[victim].try_update(Ordering::Relaxed, Ordering::Relaxed, |part| {

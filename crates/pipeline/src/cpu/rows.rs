@@ -1,6 +1,7 @@
 //! The materialising sink: rows as they are.
 //!
-//! **Concurrency**: a thread keeps rows of its own, laid together when all are done, or given out when there are enough.
+//! **Concurrency**: a thread keeps rows of its own, laid together when all are done, or given out when there are
+//! enough.
 
 use std::sync::Arc;
 

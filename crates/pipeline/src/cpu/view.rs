@@ -1,7 +1,8 @@
-//! A row group while it is worked on: its pages, opened when the first value of them is needed, and the values in slots.
+//! A row group while it is worked on: its pages, opened when the first value of them is needed, and the values in
+//! slots.
 //!
-//! **Owns**: late materialisation (a page that no surviving row needs is not asked for), values of slots for selected rows, also
-//! of rows that have multiplied.
+//! **Owns**: late materialisation (a page that no surviving row needs is not asked for), values of slots for selected
+//! rows, also of rows that have multiplied.
 //!
 //! **Does not own**: which rows are selected.
 //!
@@ -10,12 +11,15 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use thermocline_column_store::MINI_BLOCK_VALUES;
+
 use super::column::ColumnReader;
 use super::expansion::Multiplied;
 use super::numbers::{Lane, Numbers, both_valid};
 use super::place::PagePlace;
 use super::selection::Selection;
 use super::texts::{Texts, Translations, translation};
+use super::waiting::Waiting;
 use crate::ir::{Expression, Operator, Origin, Pipeline, ProbeKind, Slot, Step, ValueType};
 use crate::ordinal::UNSIGNED_BIAS;
 use crate::table::{ABSENT, Distinct, KeyCoding, KeyColumn};
@@ -60,6 +64,8 @@ pub(super) struct View<'p> {
     translations: Translations,
     /// The rows that values are asked of, if they are no longer the mini-block's.
     multiplied: Option<Multiplied>,
+    /// The same, if they are those that have waited for the sink.
+    waiting: Option<Waiting>,
 }
 
 impl<'p> View<'p> {
@@ -67,7 +73,7 @@ impl<'p> View<'p> {
     pub(super) fn new(context: RunContext<'p>, row_group: usize, pins: &'p Pins) -> Self {
         let readers = pins.iter().map(|_| None).collect();
         let translations = Translations::default();
-        Self { context, row_group, pins, readers, pages_read: 0, translations, multiplied: None }
+        Self { context, row_group, pins, readers, pages_read: 0, translations, multiplied: None, waiting: None }
     }
 
     pub(super) fn row_group(&self) -> usize {
@@ -105,6 +111,23 @@ impl<'p> View<'p> {
     /// Sets of which rows values are asked from now on; those before.
     pub(super) fn expand(&mut self, multiplied: Option<Multiplied>) -> Option<Multiplied> {
         std::mem::replace(&mut self.multiplied, multiplied)
+    }
+
+    /// Lets some rows of a mini-block wait.
+    pub(super) fn keep(&mut self, waiting: &mut Waiting, block: usize, rows: &[u16]) -> Result<(), PipelineError> {
+        waiting.row_count += rows.len();
+        for (slot, column, numbers) in &mut waiting.columns {
+            let reader = self.reader(*slot, *column)?;
+            let numbers = numbers.get_or_insert_with(|| Numbers::none(reader.is_wide(), MINI_BLOCK_VALUES));
+            reader.append(block, rows, numbers)?;
+        }
+        Ok(())
+    }
+
+    /// Sets of which rows values are asked from now on: all of those that have waited, in their order, whatever the
+    /// mini-block. Those before.
+    pub(super) fn ask_of(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
+        std::mem::replace(&mut self.waiting, waiting)
     }
 
     /// Opens the page of a slot if it is a scanned column.
@@ -149,28 +172,21 @@ impl<'p> View<'p> {
         }
     }
 
-    /// The numbers in a slot for some rows of a mini-block: of texts of scanned columns the page's codes, of texts of payload the
-    /// table's.
+    /// The numbers in a slot for some rows of a mini-block: of texts of scanned columns the page's codes, of texts of
+    /// payload the table's.
     pub(super) fn numbers(&mut self, slot: Slot, block: usize, rows: &[u16]) -> Result<Numbers, PipelineError> {
         let context = self.context;
         match context.pipeline.slot(slot).origin {
             Origin::Column(column) => {
+                if let Some(waiting) = &self.waiting {
+                    return Ok(waiting.numbers(slot, rows.len()));
+                }
                 let mapped = self.multiplied.as_ref().map(|multiplied| multiplied.rows_of(rows));
                 let rows = mapped.as_deref().unwrap_or(rows);
                 let reader = self.reader(slot, column)?;
-                let valid = reader
-                    .valid(block)
-                    .map(|mask| rows.iter().map(|row| mask[usize::from(*row) / 64] >> (row % 64) & 1 != 0).collect());
-                let lane = if reader.is_wide() {
-                    let mut values = Vec::with_capacity(rows.len());
-                    reader.gather_wide(block, rows, &mut values)?;
-                    Lane::Wide(values)
-                } else {
-                    let mut values = Vec::with_capacity(rows.len());
-                    reader.gather(block, rows, &mut values)?;
-                    Lane::Narrow(values)
-                };
-                Ok(Numbers { lane, valid })
+                let mut numbers = Numbers::none(reader.is_wide(), rows.len());
+                reader.append(block, rows, &mut numbers)?;
+                Ok(numbers)
             }
             Origin::Payload { step, payload } => {
                 let codes = self.payload_codes(step, payload, block, rows)?;
@@ -257,10 +273,8 @@ impl<'p> View<'p> {
             found
         } else {
             let keys = self.key_codes(step, block, rows)?;
-            let Lane::Narrow(mut codes) = keys.lane else { return Ok(Numbers::repeated(null.into(), rows.len())) };
-            for found in &mut codes {
-                *found = code(table.keys().row(*found));
-            }
+            let Lane::Narrow(codes) = keys.lane else { return Ok(Numbers::repeated(null.into(), rows.len())) };
+            let mut codes = column.codes_of(&table.keys().rows(&codes));
             // Rows of other probes would not be left with a NULL for a key.
             if let (ProbeKind::Outer, Some(valid)) = (kind, keys.valid) {
                 codes.iter_mut().zip(valid).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = null);

@@ -1,6 +1,8 @@
-//! One thread's part of a run: row group after row group, mini-block after mini-block, through all stages into the sink.
+//! One thread's part of a run: row group after row group, mini-block after mini-block, through all stages into the
+//! sink.
 //!
-//! **Invariants**: rows that multiply do so piece by piece, each of which goes all the way to the sink before the next is made.
+//! **Invariants**: rows that multiply do so piece by piece, each of which goes all the way to the sink before the next
+//! is made.
 //!
 //! **Concurrency**: workers share the queue, the interners and two flags.
 
@@ -12,7 +14,7 @@ use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::batches::Batches;
 use super::expansion::Multiplied;
-use super::groups::{Dimension, Groups};
+use super::groups::{self, Dimension, Groups};
 use super::keyed::Interners;
 use super::memory::Memory;
 use super::numbers::Lane;
@@ -22,14 +24,17 @@ use super::rows::Rows;
 use super::selection::Selection;
 use super::stage::{Expansion, Stage, Stages};
 use super::view::{Pins, RunContext, View};
+use super::waiting::{PLACES, Waiting};
 use super::{RunOptions, RunReport};
 use crate::ir::{Origin, Sink, Slot};
 use crate::{PipelineError, Result};
 
 /// Mini-blocks between two looks at the flags: some tens of microseconds.
 const BLOCKS_PER_CHECK: usize = 16;
-/// What a thread takes for a scanned column: the words of a mini-block in each size.
-const SCRATCH_BYTES: usize = MINI_BLOCK_VALUES * 16;
+/// What a thread takes for a scanned column: the words of a mini-block in each size, and values that wait.
+const SCRATCH_BYTES: usize = MINI_BLOCK_VALUES * (16 + 17);
+/// Rows of a mini-block that do not wait for others.
+const ENOUGH_ROWS: usize = MINI_BLOCK_VALUES / 2;
 
 /// Where a thread's rows go.
 pub(super) enum Collected<'r> {
@@ -74,6 +79,7 @@ struct Worker<'s, 'r> {
     stages: Vec<Stage<'r>>,
     expansions: Vec<Expansion<'r>>,
     order: Order,
+    waiting: Waiting,
     collected: Collected<'r>,
     report: RunReport,
     /// Row groups that the source was told of.
@@ -106,13 +112,22 @@ impl<'s, 'r> Worker<'s, 'r> {
             _ => None,
         });
         let columns = columns.collect();
-        let report = RunReport::default();
-        let announced = 0..0;
-        Ok(Self { shared, stages, expansions, order, collected, report, announced, columns, _scratch: scratch })
+        Ok(Self {
+            shared,
+            stages,
+            expansions,
+            order,
+            waiting: Waiting::new(context, taken_slots(context)),
+            collected,
+            report: RunReport::default(),
+            announced: 0..0,
+            columns,
+            _scratch: scratch,
+        })
     }
 
-    /// Tells the source which pages will probably be asked for: of this row group, and of those behind it as far as it goes
-    /// along. A page that most row groups had no use for is not among them.
+    /// Tells the source which pages will probably be asked for: of this row group, and of those behind it as far as it
+    /// goes along. A page that most row groups had no use for is not among them.
     fn announce(&mut self, row_group: u32, rest: Range<u32>) {
         let Shared { context, .. } = *self.shared;
         if !self.announced.contains(&row_group) {
@@ -148,6 +163,7 @@ impl<'s, 'r> Worker<'s, 'r> {
             let block_rows = (row_count - block * MINI_BLOCK_VALUES).min(MINI_BLOCK_VALUES);
             self.block(&mut view, block, block_rows)?;
         }
+        self.take_waiting(&mut view)?;
         for (slot, _, needed) in &mut self.columns {
             *needed += u64::from(view.is_open(*slot));
         }
@@ -172,7 +188,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         let mut rows = [0; MINI_BLOCK_VALUES];
         let rows = selection.rows(&mut rows);
         if self.expansions.is_empty() {
-            return self.take(view, block, rows);
+            return self.keep(view, block, rows);
         }
         view.expand(Some(Multiplied::of(rows)));
         let expanded = self.expand(view, block, 0);
@@ -204,6 +220,30 @@ impl<'s, 'r> Worker<'s, 'r> {
             if selection.count() == 0 { Ok(()) } else { self.expand(view, block, level + 1) }
         })?;
         view.expand(Some(before));
+        Ok(())
+    }
+
+    /// Gives some rows of a mini-block to the sink, or lets them wait for others.
+    fn keep(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<()> {
+        if !self.waiting.has_room(rows.len()) {
+            self.take_waiting(view)?;
+        }
+        if self.waiting.row_count == 0 && rows.len() >= ENOUGH_ROWS {
+            return self.take(view, block, rows);
+        }
+        view.keep(&mut self.waiting, block, rows)
+    }
+
+    /// Gives the rows that wait to the sink.
+    fn take_waiting(&mut self, view: &mut View<'_>) -> Result<()> {
+        let row_count = self.waiting.row_count;
+        if row_count == 0 {
+            return Ok(());
+        }
+        view.ask_of(Some(std::mem::take(&mut self.waiting)));
+        self.take(view, 0, &PLACES[..row_count])?;
+        self.waiting = view.ask_of(None).unwrap_or_default();
+        self.waiting.clear();
         Ok(())
     }
 
@@ -251,5 +291,17 @@ impl<'s, 'r> Worker<'s, 'r> {
             return Err(PipelineError::Cancelled);
         }
         Ok(())
+    }
+}
+
+/// The slots whose values the sink takes.
+fn taken_slots(context: RunContext<'_>) -> Vec<Slot> {
+    match context.pipeline.sink() {
+        Sink::Aggregate { groups, aggregates } => {
+            let of_aggregates = aggregates.iter().filter_map(|aggregate| groups::value_of(context, *aggregate));
+            groups.iter().copied().chain(of_aggregates).collect()
+        }
+        Sink::Build { keys, payload, .. } => [keys.as_slice(), payload.as_slice()].concat(),
+        Sink::Materialise { columns } => columns.clone(),
     }
 }

@@ -35,7 +35,8 @@ impl PipelineBuilder {
     /// Scans column number `column` of the source, whose values are stored as `value_type` says.
     ///
     /// # Errors
-    /// [`PipelineError::Type`] for a decimal whose digits are not 1 to 38, or with more of them behind the point than there are.
+    /// [`PipelineError::Type`] for a decimal whose digits are not 1 to 38, or with more of them behind the point than
+    /// there are.
     pub fn scan(
         &mut self,
         name: impl Into<String>,
@@ -52,7 +53,8 @@ impl PipelineBuilder {
         self.add_slot(SlotInfo { name, value_type, nullable, origin: Origin::Column(column) })
     }
 
-    /// Keeps the rows whose value in `slot` is in `domain`: of decimals the whole numbers behind them, of dates the days.
+    /// Keeps the rows whose value in `slot` is in `domain`: of decimals the whole numbers behind them, of dates the
+    /// days.
     ///
     /// # Errors
     /// [`PipelineError::Domain`] if the domain's bounds are of another kind than the slot's values.
@@ -62,8 +64,8 @@ impl PipelineBuilder {
         Ok(())
     }
 
-    /// Keeps the rows of which a condition is true. What it is a conjunction of becomes steps of their own, so that a set of one
-    /// slot's values is as fast here as with [`PipelineBuilder::filter`].
+    /// Keeps the rows of which a condition is true. What it is a conjunction of becomes steps of their own, so that a
+    /// set of one slot's values is as fast here as with [`PipelineBuilder::filter`].
     ///
     /// # Errors
     /// [`PipelineError::Domain`] and [`PipelineError::Expression`] for what cannot be compared.
@@ -82,12 +84,12 @@ impl PipelineBuilder {
         }
     }
 
-    /// Looks a key (one slot or several) up in a table, keeps the rows that `kind` says and takes the payload columns with the
-    /// numbers `payload` along, in whose order the new slots are.
+    /// Looks a key (one slot or several) up in a table, keeps the rows that `kind` says and takes the payload columns
+    /// with the numbers `payload` along, in whose order the new slots are.
     ///
     /// # Errors
-    /// Keys of other types or numbers than the table's, payload that the table does not have or that the kind of probe does not
-    /// give.
+    /// Keys of other types or numbers than the table's, payload that the table does not have or that the kind of probe
+    /// does not give.
     pub fn probe(
         &mut self,
         table: &TableShape,
@@ -169,7 +171,8 @@ impl PipelineBuilder {
     /// Ends in a table, found by a key of one slot or several.
     ///
     /// # Errors
-    /// A key of no columns, or of one that is no whole number of up to 64 bits and no text; payload of more than 18 digits.
+    /// A key of no columns, or of one that is no whole number of up to 64 bits and no text; payload of more than 18
+    /// digits.
     pub fn build(
         self,
         name: impl Into<String>,

@@ -1,7 +1,7 @@
 //! Conditions on several values of a row, in three-valued logic.
 //!
-//! **Invariants**: a condition that was checked has values of one kind on both sides of each comparison, and no part without a
-//! slot: what is constant is for a planner to fold.
+//! **Invariants**: a condition that was checked has values of one kind on both sides of each comparison, and no part
+//! without a slot: what is constant is for a planner to fold.
 
 use super::{Expression, Slot, SlotInfo, ValueType, slot_info};
 use crate::PipelineError;
@@ -63,8 +63,8 @@ pub enum Condition {
     },
     /// Whether there is no value; never unknown.
     IsNull(Slot),
-    /// A comparison of two numbers of one type, two decimals of any scales, or two texts, which only slots hold. Unknown if one
-    /// of them is NULL.
+    /// A comparison of two numbers of one type, two decimals of any scales, or two texts, which only slots hold.
+    /// Unknown if one of them is NULL.
     Compare {
         /// How.
         comparison: Comparison,

@@ -1,9 +1,9 @@
 //! Arithmetic on values of a row.
 //!
-//! Types and overflow are DataFusion's: both operands of an integer operation have one type, which its result has too, and
-//! which it wraps around in; integers are divided towards zero, by zero with an error; floats are IEEE 754's, in their own width;
-//! decimals are brought to one scale for sums and differences, and a result that does not fit 128 bits is an error. Decimals are
-//! not divided here. Of a NULL all is NULL.
+//! Types and overflow are DataFusion's: both operands of an integer operation have one type, which its result has too,
+//! and which it wraps around in; integers are divided towards zero, by zero with an error; floats are IEEE 754's, in
+//! their own width; decimals are brought to one scale for sums and differences, and a result that does not fit 128 bits
+//! is an error. Decimals are not divided here. Of a NULL all is NULL.
 
 use super::value_type::MAX_PRECISION;
 use super::{Slot, SlotInfo, ValueType};
@@ -42,7 +42,8 @@ impl Operator {
 pub enum Expression {
     /// The value in a slot; not a text.
     Slot(Slot),
-    /// A whole number, of decimals the one behind them, of booleans 0 or 1, of floats what [`Expression::float`] makes of them.
+    /// A whole number, of decimals the one behind them, of booleans 0 or 1, of floats what [`Expression::float`] makes
+    /// of them.
     Literal {
         /// The number.
         value: i128,
@@ -56,8 +57,8 @@ pub enum Expression {
         /// The left and the right operand.
         operands: Box<(Expression, Expression)>,
     },
-    /// The same number in another type: an integer in a wider one, in a decimal with digits enough or in a float, which rounds it; a
-    /// 32-bit float in one of 64 bits.
+    /// The same number in another type: an integer in a wider one, in a decimal with digits enough or in a float, which
+    /// rounds it; a 32-bit float in one of 64 bits.
     Widen {
         /// What is widened.
         operand: Box<Expression>,

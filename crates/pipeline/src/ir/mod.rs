@@ -2,18 +2,19 @@
 //!
 //! **Owns**: slots and their types, steps, sinks, arithmetic; building a pipeline, which checks it; showing one.
 //!
-//! **Does not own**: pages, tables, the order in which filters and probes are really evaluated (a backend's choice: those that
-//! follow one another commute).
+//! **Does not own**: pages, tables, the order in which filters and probes are really evaluated (a backend's choice:
+//! those that follow one another commute).
 //!
 //! **Invariants**
-//! - A [`Pipeline`] that exists is valid: each slot is filled before it is used, types are ones that every backend computes with,
-//!   what cannot be expressed was refused by [`PipelineBuilder`] with the reason.
+//! - A [`Pipeline`] that exists is valid: each slot is filled before it is used, types are ones that every backend
+//!   computes with, what cannot be expressed was refused by [`PipelineBuilder`] with the reason.
 //! - A row meets each step in order; a probe for payload yields it once for each row of its table that it finds.
 //!
 //! **Concurrency**: plain values.
 //!
-//! **NULLs.** A filter keeps a NULL if its domain admits NULL, a condition in three-valued logic if it is true; a key with a
-//! NULL in it finds nothing; arithmetic with NULL gives NULL; aggregates pass over NULLs and are NULL (counts 0) without values; NULLs of a grouping column make a group.
+//! **NULLs.** A filter keeps a NULL if its domain admits NULL, a condition in three-valued logic if it is true; a key
+//! with a NULL in it finds nothing; arithmetic with NULL gives NULL; aggregates pass over NULLs and are NULL (counts 0)
+//! without values; NULLs of a grouping column make a group.
 
 mod builder;
 mod condition;
@@ -34,7 +35,8 @@ use thermocline_predicate::Domain;
 
 use crate::PipelineError;
 
-/// A value of each row: of a scanned column, of a probed table's payload, or computed. Slots are numbered as they are made.
+/// A value of each row: of a scanned column, of a probed table's payload, or computed. Slots are numbered as they are
+/// made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(u32);
 
@@ -120,8 +122,8 @@ pub enum ProbeKind {
     Semi,
     /// Those whose key is not in the table, also for a NULL in it: `NOT EXISTS`.
     Anti,
-    /// Those whose key is certainly not in the table: `NOT IN`. All if the table is empty; else none if a key of the table had a
-    /// NULL, and none that has a NULL itself. Only for keys of one column.
+    /// Those whose key is certainly not in the table: `NOT IN`. All if the table is empty; else none if a key of the
+    /// table had a NULL, and none that has a NULL itself. Only for keys of one column.
     NullAwareAnti,
     /// All, as [`ProbeKind::Inner`] those whose key is in the table, the others once, with NULLs for payload.
     Outer,
@@ -190,8 +192,9 @@ pub enum Aggregate {
     Count(Slot),
     /// The number of different values that are not NULL, 64 bits; not of floats.
     CountDistinct(Slot),
-    /// `SUM`: of integers 64 bits, with a sign if they have one, which it wraps around in as DataFusion's does; of a decimal one of ten
-    /// digits more, modulo 2^128 likewise; of floats 64 bits, in the order in which threads come to rows.
+    /// `SUM`: of integers 64 bits, with a sign if they have one, which it wraps around in as DataFusion's does; of a
+    /// decimal one of ten digits more, modulo 2^128 likewise; of floats 64 bits, in the order in which threads come to
+    /// rows.
     Sum(Slot),
     /// The sum as a decimal of 38 digits: of integers it cannot overflow. With a count it makes an average.
     WideSum(Slot),
@@ -237,8 +240,8 @@ pub enum Sink {
         /// What is computed of each.
         aggregates: Vec<Aggregate>,
     },
-    /// In a table that other pipelines probe. Rows with a NULL in their key are left out, and remembered to have been there:
-    /// nothing finds them.
+    /// In a table that other pipelines probe. Rows with a NULL in their key are left out, and remembered to have been
+    /// there: nothing finds them.
     Build {
         /// The table's name, for people.
         name: String,
@@ -254,7 +257,8 @@ pub enum Sink {
     },
 }
 
-/// A scan with all that happens to its rows up to the next pipeline breaker. Made by [`PipelineBuilder`]; shown in lines of text.
+/// A scan with all that happens to its rows up to the next pipeline breaker. Made by [`PipelineBuilder`]; shown in
+/// lines of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
     slots: Vec<SlotInfo>,

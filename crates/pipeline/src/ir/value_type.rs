@@ -7,8 +7,8 @@ use thermocline_column_store::PhysicalType;
 /// Most digits of a decimal.
 pub(crate) const MAX_PRECISION: u8 = 38;
 
-/// The type of a column, of a computed value or of a result. Binaries are not among them: who has such columns must not ask a pipeline
-/// for them.
+/// The type of a column, of a computed value or of a result. Binaries are not among them: who has such columns must not
+/// ask a pipeline for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ValueType {

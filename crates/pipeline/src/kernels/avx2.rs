@@ -1,7 +1,7 @@
 //! The kernels with AVX2: 32 bytes of words a comparison, 8 words a look into a set.
 //!
-//! Owns: the instruction set's version of each kernel; `scalar` is the safe reference that tests compare it with. What it gains
-//! shows in the bench `pipelines`, lines `range` and `set`.
+//! Owns: the instruction set's version of each kernel; `scalar` is the safe reference that tests compare it with. What
+//! it gains shows in the bench `pipelines`, lines `range` and `set`.
 //!
 //! Concurrency: plain functions.
 #![allow(unsafe_code)]
@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use super::{MASK_WORDS, Mask, scalar};
+use super::{MASK_WORDS, Mask, reach};
 
 /// Proof that the processor has AVX2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,8 @@ impl Avx2 {
         unsafe { in_range_u64(words, low, span) }
     }
 
-    /// Words of 8 and 16 bits are widened first: there are no narrower gathers.
+    /// Words of 8 and 16 bits are widened first: there are no narrower gathers. `bits` are at most
+    /// [`super::MAX_GATHERED_WORDS`].
     pub(super) fn in_set_narrow<W: Copy + Into<u32>>(
         self,
         words: &[W; MINI_BLOCK_VALUES],
@@ -62,24 +63,13 @@ impl Avx2 {
         self.in_set_u32(&wide, shift, bits)
     }
 
+    /// `bits` are at most [`super::MAX_GATHERED_WORDS`].
     pub(super) fn in_set_u32(self, words: &[u32; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
-        if bits.len() >= MAX_SET_WORDS {
-            return scalar::in_set(words, shift, bits);
-        }
-        // The words whose places are in the set: `low` to `high`. A shift that 64 bits hold is a signed one.
-        let signed_shift = i128::from(shift as i64);
-        let low = (-signed_shift).max(0);
-        let high = (bits.len() as i128 * 64 - 1 - signed_shift).min(u32::MAX.into());
-        if low > high {
-            return [0; MASK_WORDS];
-        }
+        let Some((low, span)) = reach(shift, bits) else { return [0; MASK_WORDS] };
         // SAFETY: as above; by these bounds all places that are loaded are in `bits`, and within reach of a gather.
-        unsafe { in_set(words, low as u32, (high - low) as u32, shift as u32, bits) }
+        unsafe { in_set(words, low, span, shift as u32, bits) }
     }
 }
-
-/// Sets from this on have places that a gather's signed 32-bit indices do not reach.
-const MAX_SET_WORDS: usize = 1 << 24;
 
 /// 32 bytes of `words` from word `at` on.
 #[inline]
@@ -172,8 +162,8 @@ unsafe fn in_set(words: &[u32; MINI_BLOCK_VALUES], low: u32, span: u32, shift: u
         let distance = _mm256_sub_epi32(words, low);
         let inside = _mm256_cmpeq_epi32(_mm256_min_epu32(distance, span), distance);
         let place = _mm256_add_epi32(words, shift);
-        // SAFETY: lanes outside the set are masked out and not loaded; the others' 32-bit words lie in `bits`, whose words
-        // are little-endian on x86, so that bit `p` is bit `p % 32` of 32-bit word `p / 32`.
+        // SAFETY: lanes outside the set are masked out and not loaded; the others' 32-bit words lie in `bits`, whose
+        // words are little-endian on x86, so that bit `p` is bit `p % 32` of 32-bit word `p / 32`.
         let found = unsafe {
             let halves = bits.as_ptr().cast::<i32>();
             _mm256_mask_i32gather_epi32::<4>(_mm256_setzero_si256(), halves, _mm256_srli_epi32::<5>(place), inside)

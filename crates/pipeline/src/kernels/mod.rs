@@ -4,9 +4,9 @@
 //!
 //! **Does not own**: what ranges and sets mean, unpacking (`column-store`).
 //!
-//! **Invariants**: whatever the instruction set, the answer is that of `scalar`, the reference beside it, bit by bit; tests
-//! compare them on random values of each width. Values are unsigned words here, as they are packed: less the base of their
-//! mini-block.
+//! **Invariants**: whatever the instruction set, the answer is that of `scalar`, the reference beside it, bit by bit;
+//! tests compare them on random values of each width. Values are unsigned words here, as they are packed: less the base
+//! of their mini-block.
 //!
 //! **Concurrency**: plain functions.
 
@@ -14,6 +14,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod population;
 mod scalar;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
@@ -38,7 +40,37 @@ pub(crate) fn first(count: usize) -> Mask {
 
 /// How many bits are set.
 pub(crate) fn count(mask: &Mask) -> usize {
-    mask.iter().map(|word| word.count_ones() as usize).sum()
+    #[cfg(target_arch = "x86_64")]
+    if let Some(proof) = population::Population::detect() {
+        return proof.count(mask);
+    }
+    scalar::count(mask)
+}
+
+/// What a place has for a rank whose bit is not set.
+pub(crate) const NO_RANK: u32 = u32::MAX;
+
+/// Appends for each place how many bits are set before it, if the bit at it is, else [`NO_RANK`]. `before` has for each
+/// word of `bits` how many are set in the words before it.
+pub(crate) fn ranks(places: &[u64], bits: &[u64], before: &[u32], ranks: &mut Vec<u32>) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(proof) = population::Population::detect() {
+        return proof.ranks(places, bits, before, ranks);
+    }
+    scalar::ranks(places, bits, before, ranks);
+}
+
+/// Most words of a set that are looked into by gathers, whose signed 32-bit indices reach no further.
+const MAX_GATHERED_WORDS: usize = (1 << 24) - 1;
+
+/// The 32-bit words whose places, `shift` added modulo 2^64, are within `bits`: the least, and how many are above it.
+#[cfg(target_arch = "x86_64")]
+fn reach(shift: u64, bits: &[u64]) -> Option<(u32, u32)> {
+    // A shift that 64 bits hold is a signed one.
+    let shift = i128::from(shift as i64);
+    let low = (-shift).max(0);
+    let high = (bits.len() as i128 * 64 - 1 - shift).min(u32::MAX.into());
+    (low <= high).then_some((low as u32, (high - low) as u32))
 }
 
 /// Calls `each` with the place of each set bit, lowest first.
@@ -113,8 +145,8 @@ impl InstructionSet {
         available
     }
 
-    /// Which words are `low` to `low + span`. Both must be at most the words' limit; `low + span` may wrap around in 64 bits,
-    /// and then the range goes over the end.
+    /// Which words are `low` to `low + span`. Both must be at most the words' limit; `low + span` may wrap around in 64
+    /// bits, and then the range goes over the end.
     pub(crate) fn in_range(self, words: Words<'_>, low: u64, span: u64) -> Mask {
         macro_rules! dispatch {
             ($words:expr, $word:ty, $name:ident) => {{
@@ -140,32 +172,25 @@ impl InstructionSet {
 
     /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set.
     pub(crate) fn in_set(self, words: Words<'_>, shift: u64, bits: &[u64]) -> Mask {
+        let choice = if bits.len() <= MAX_GATHERED_WORDS { self.0 } else { Choice::Scalar };
         macro_rules! dispatch {
-            ($words:expr, $name:ident) => {{
-                #[cfg(target_arch = "x86_64")]
-                if let Some(proof) = self.gathers() {
-                    return proof.$name($words, shift, bits);
+            ($words:expr, $narrow_or_wide:ident, $name:ident) => {
+                match choice {
+                    Choice::Scalar => scalar::in_set($words, shift, bits),
+                    #[cfg(target_arch = "x86_64")]
+                    Choice::Avx2(proof) => proof.$narrow_or_wide($words, shift, bits),
+                    #[cfg(target_arch = "x86_64")]
+                    Choice::Avx512(proof) => proof.$name($words, shift, bits),
                 }
-                scalar::in_set($words, shift, bits)
-            }};
+            };
         }
         match words {
             Words::Zeros if scalar::is_set(bits, shift) => [u64::MAX; MASK_WORDS],
             Words::Zeros => [0; MASK_WORDS],
-            Words::U8(words) => dispatch!(words, in_set_narrow),
-            Words::U16(words) => dispatch!(words, in_set_narrow),
-            Words::U32(words) => dispatch!(words, in_set_u32),
+            Words::U8(words) => dispatch!(words, in_set_narrow, in_set_u8),
+            Words::U16(words) => dispatch!(words, in_set_narrow, in_set_u16),
+            Words::U32(words) => dispatch!(words, in_set_u32, in_set_u32),
             Words::U64(words) => scalar::in_set(words, shift, bits),
-        }
-    }
-
-    /// Whether to look into a set by AVX2's gathers, which processors with AVX-512 have too.
-    #[cfg(target_arch = "x86_64")]
-    fn gathers(self) -> Option<avx2::Avx2> {
-        match self.0 {
-            Choice::Scalar => None,
-            Choice::Avx2(proof) => Some(proof),
-            Choice::Avx512(_) => avx2::Avx2::detect(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use super::{MASK_WORDS, Mask};
+use super::{MASK_WORDS, Mask, NO_RANK};
 
 /// A word that values are compared in.
 pub(super) trait Unsigned: Copy + Ord + Into<u64> {
@@ -33,6 +33,24 @@ fn mask_of<W: Copy>(words: &[W; MINI_BLOCK_VALUES], test: impl Fn(W) -> bool) ->
         }
     }
     mask
+}
+
+/// How many bits are set.
+#[inline(always)]
+pub(super) fn count(mask: &Mask) -> usize {
+    mask.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// For each place how many bits are set before it, if the bit at it is, else [`NO_RANK`]; `before` has for each word of
+/// `bits` how many are set in the words before it.
+#[inline(always)]
+pub(super) fn ranks(places: &[u64], bits: &[u64], before: &[u32], ranks: &mut Vec<u32>) {
+    ranks.extend(places.iter().map(|place| {
+        let (at, place) = ((place >> 6) as usize, place & 63);
+        let (Some(word), Some(before)) = (bits.get(at), before.get(at)) else { return NO_RANK };
+        let rank = before + (word & ((1 << place) - 1)).count_ones();
+        if word >> place & 1 != 0 { rank } else { NO_RANK }
+    }));
 }
 
 /// Which words are `low` to `low + span`, modulo the word.

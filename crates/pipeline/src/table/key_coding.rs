@@ -1,10 +1,11 @@
 //! From keys of any types and columns to the one number that a table's rows are found by.
 //!
-//! **Owns**: what of a key is looked at: a number itself, columns packed into one number where all their values together leave
-//! room, else the number of a distinct combination. **Does not own**: finding rows by that number (`keys`), reading columns.
+//! **Owns**: what of a key is looked at: a number itself, columns packed into one number where all their values
+//! together leave room, else the number of a distinct combination. **Does not own**: finding rows by that number
+//! (`keys`), reading columns.
 //!
-//! **Invariants**: keys of a table that differ have different codes, which are not negative unless they are the number itself; a
-//! key that the table cannot have is [`ABSENT`].
+//! **Invariants**: keys of a table that differ have different codes, which are not negative unless they are the number
+//! itself; a key that the table cannot have is [`ABSENT`].
 //!
 //! **Concurrency**: plain values.
 
@@ -213,7 +214,8 @@ mod tests {
         RowsetColumn { shape, values, valid: None }
     }
 
-    /// Numbers from 0 or over all of 64 bits, or texts, some of which the dictionary has twice and some that no row has.
+    /// Numbers from 0 or over all of 64 bits, or texts, some of which the dictionary has twice and some that no row
+    /// has.
     fn random_column(random: &mut Random, row_count: usize) -> RowsetColumn {
         match random.below(3) {
             0 => {

@@ -1,11 +1,12 @@
 //! From a key to the number of its row: by a bitmap with ranks where keys lie close together, else by hashing.
 
 use crate::hash::mix;
+use crate::kernels::{NO_RANK, ranks};
 
 /// Bits of a bitmap that one row may cost: then it takes the bytes that hashing would.
 const DENSE_BITS_PER_ROW: i128 = 64;
-/// Bits that are cheap whatever the number of rows: a bitmap of a megabyte, near what second-level caches hold. A bit that has to
-/// come from further away still takes no longer than a bucket of keys does.
+/// Bits that are cheap whatever the number of rows: a bitmap of a megabyte, near what second-level caches hold. A bit
+/// that has to come from further away still takes no longer than a bucket of keys does.
 const DENSE_BITS: i128 = 1 << 23;
 /// Keys of a bucket: with their rows and their number they fill a cache line.
 const BUCKET_KEYS: usize = 5;
@@ -39,6 +40,19 @@ impl KeyIndex {
         }
     }
 
+    /// The row with each of these keys, [`NO_RANK`] where there is none.
+    pub(crate) fn rows(&self, keys: &[i64]) -> Vec<u32> {
+        match self {
+            Self::Dense(dense) => {
+                let places: Vec<u64> = keys.iter().map(|key| key.wrapping_sub(dense.base) as u64).collect();
+                let mut rows = Vec::with_capacity(keys.len());
+                ranks(&places, &dense.bits, &dense.ranks, &mut rows);
+                rows
+            }
+            Self::Hashed(hashed) => keys.iter().map(|key| hashed.row(*key).unwrap_or(NO_RANK)).collect(),
+        }
+    }
+
     /// The row with this key.
     #[inline]
     pub(crate) fn row(&self, key: i64) -> Option<u32> {
@@ -57,8 +71,8 @@ fn span(keys: &[i64]) -> i128 {
     }
 }
 
-/// A bit for each possible key, and for each 64 of them the number of keys before. A row's number is its key's rank, so that
-/// what rows carry lies together however sparse the keys are.
+/// A bit for each possible key, and for each 64 of them the number of keys before. A row's number is its key's rank, so
+/// that what rows carry lies together however sparse the keys are.
 #[derive(Debug)]
 pub(crate) struct DenseKeys {
     base: i64,
@@ -198,6 +212,7 @@ mod tests {
                 let key = near.wrapping_add(random.below(9) as i64 - 4);
                 let expected = keys.binary_search(&key).ok().map(|row| row as u32);
                 assert_eq!(index.row(key), expected, "seed {seed}, key {key}");
+                assert_eq!(index.rows(&[key]), [expected.unwrap_or(NO_RANK)], "seed {seed}, key {key}");
                 if let KeyIndex::Dense(dense) = &index {
                     assert_eq!(dense.contains(key), expected.is_some(), "seed {seed}, key {key}");
                 }

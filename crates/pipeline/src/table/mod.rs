@@ -4,13 +4,13 @@
 //!
 //! **Does not own**: which rows there are, who probes.
 //!
-//! **Invariants**: no column of a key is NULL. Rows with one key lie side by side; where each key has one row, that is the row
-//! with the key's rank.
+//! **Invariants**: no column of a key is NULL. Rows with one key lie side by side; where each key has one row, that is
+//! the row with the key's rank.
 //!
 //! **Concurrency**: a table does not change and is shared freely.
 //!
-//! Payload is codes and not values, so that groups can be made by them in arrays, a gather touches one to four bytes, and texts
-//! are looked at only when results are shown.
+//! Payload is codes and not values, so that groups can be made by them in arrays, a gather touches one to four bytes,
+//! and texts are looked at only when results are shown.
 
 mod key_coding;
 mod keys;
@@ -87,6 +87,21 @@ impl PayloadColumn {
         }
     }
 
+    /// The codes of rows, NULL's for [`NO_RANK`](crate::kernels::NO_RANK).
+    pub(crate) fn codes_of(&self, rows: &[u32]) -> Vec<i64> {
+        let null = self.distinct.count() as i64;
+        macro_rules! codes {
+            ($codes:expr) => {
+                rows.iter().map(|row| $codes.get(*row as usize).map_or(null, |code| i64::from(*code))).collect()
+            };
+        }
+        match &self.codes {
+            Codes::U8(codes) => codes!(codes),
+            Codes::U16(codes) => codes!(codes),
+            Codes::U32(codes) => codes!(codes),
+        }
+    }
+
     /// What codes stand for, sorted.
     pub(crate) fn distinct(&self) -> &Distinct {
         &self.distinct
@@ -107,8 +122,8 @@ impl PayloadColumn {
 }
 
 impl BuiltTable {
-    /// A table of rows whose first columns are the key and whose others are what `shape` says. Memory is reserved from `account`
-    /// as long as the table lives.
+    /// A table of rows whose first columns are the key and whose others are what `shape` says. Memory is reserved from
+    /// `account` as long as the table lives.
     ///
     /// # Errors
     /// No memory; more than 2^32 rows.
@@ -117,8 +132,8 @@ impl BuiltTable {
         if u32::try_from(rows.row_count).is_err() {
             return Err(PipelineError::TooMany { what: format!("rows of table {}", shape.name) });
         }
-        // Of each row its place in the order, its key's digits and code, twice the columns of a combination of digits that is
-        // hashed, and for each column that it carries a code and a distinct value.
+        // Of each row its place in the order, its key's digits and code, twice the columns of a combination of digits
+        // that is hashed, and for each column that it carries a code and a distinct value.
         let row_bytes = 4 + 16 + key_columns.len() * 8 * 3 + payload.len() * (4 + 8);
         let reservation = account.try_reserve((rows.row_count * row_bytes) as u64)?;
         let is_whole = |row: &u32| {

@@ -7,11 +7,13 @@
 use super::super::numbers::Numbers;
 use crate::tuples::Tuples;
 
-/// Cells of an array over all possible groups that are always worth it: accumulators of them stay in the second-level cache.
+/// Cells of an array over all possible groups that are always worth it: accumulators of them stay in the second-level
+/// cache.
 const CHEAP_DENSE_CELLS: u64 = 1 << 16;
 /// Most cells of such an array.
 const MAX_DENSE_CELLS: u64 = 1 << 20;
-/// Rows for each cell from which on an array is worth it that the cache does not hold: even if most of them are filtered out.
+/// Rows for each cell from which on an array is worth it that the cache does not hold: even if most of them are
+/// filtered out.
 const ROWS_PER_CELL: u64 = 8;
 
 /// The possible values of one grouping column: numbers from `least` on, and NULL behind the last.

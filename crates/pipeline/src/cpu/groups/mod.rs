@@ -59,6 +59,12 @@ pub(super) fn dimension(context: RunContext<'_>, slot: Slot) -> Option<Dimension
     }
 }
 
+/// The slot whose values an aggregate takes: none if it counts rows, or values of which none is NULL.
+pub(super) fn value_of(context: RunContext<'_>, aggregate: Aggregate) -> Option<Slot> {
+    let counts_all = |slot: &Slot| matches!(aggregate, Aggregate::Count(_)) && !context.pipeline.slot(*slot).nullable;
+    aggregate.slot().filter(|slot| !counts_all(slot))
+}
+
 impl<'r> Groups<'r> {
     /// `dimensions` must be the same for all threads of a run.
     pub(super) fn new(
@@ -142,15 +148,12 @@ impl<'r> Groups<'r> {
                 self.accumulators[at].add_distinct(&found, &numbers, valid.as_deref());
                 continue;
             }
-            let counts_all = |slot: Slot| {
-                matches!(self.aggregates[at], Aggregate::Count(_)) && !context.pipeline.slot(slot).nullable
-            };
-            let values = match self.aggregates[at].slot() {
-                Some(slot) if !counts_all(slot) => {
+            let values = match value_of(context, self.aggregates[at]) {
+                Some(slot) => {
                     let numbers = view.numbers(slot, block, rows)?;
                     Some(self.accumulators[at].prepared(numbers, context.pipeline.slot(slot).value_type))
                 }
-                _ => None,
+                None => None,
             };
             match (self.aggregates[at].slot(), &values) {
                 (Some(slot), Some(codes)) if self.accumulators[at].takes_texts() => {

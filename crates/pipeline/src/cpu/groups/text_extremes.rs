@@ -1,7 +1,7 @@
 //! The least or greatest text of each cell.
 //!
-//! **Invariants**: of a mini-block's rows with one cell the codes alone are compared, which are ordered as their texts; a text is
-//! looked at once for each cell that a mini-block has.
+//! **Invariants**: of a mini-block's rows with one cell the codes alone are compared, which are ordered as their texts;
+//! a text is looked at once for each cell that a mini-block has.
 //!
 //! **Concurrency**: plain values.
 
@@ -41,7 +41,8 @@ impl TextExtremes {
         self.size_bytes
     }
 
-    /// Takes rows of a mini-block in, by their cells and the codes of their texts. `Err` with a code that stands for no UTF-8.
+    /// Takes rows of a mini-block in, by their cells and the codes of their texts. `Err` with a code that stands for no
+    /// UTF-8.
     pub(super) fn add(&mut self, cells: &[u32], codes: &Numbers, texts: &Texts<'_>) -> Result<(), u32> {
         let Lane::Narrow(values) = &codes.lane else { return Ok(()) };
         let mut touched = Vec::new();

@@ -162,7 +162,7 @@ impl<'r> Stages<'r> {
 }
 
 /// The slots that a slot's value is made of: keys that payload is found by, operands.
-fn sources(context: RunContext<'_>, slot: Slot) -> Vec<Slot> {
+pub(in crate::cpu) fn sources(context: RunContext<'_>, slot: Slot) -> Vec<Slot> {
     match context.pipeline.slot(slot).origin {
         Origin::Column(_) => Vec::new(),
         Origin::Payload { step, .. } | Origin::Computed { step } => match &context.pipeline.steps()[step] {
@@ -251,8 +251,8 @@ fn guess(context: RunContext<'_>, slot: Slot, test: &Test<'_>) -> f64 {
     (kept / width(least, greatest)).clamp(0.0, 1.0)
 }
 
-/// The least and greatest ordinal of a scanned column by its zone maps; `None` if there are none, or not of 64 bits, and for floats,
-/// of which zone maps leave out NaNs.
+/// The least and greatest ordinal of a scanned column by its zone maps; `None` if there are none, or not of 64 bits,
+/// and for floats, of which zone maps leave out NaNs.
 pub(in crate::cpu) fn whole_range(context: RunContext<'_>, column: usize, value_type: ValueType) -> Option<(i64, i64)> {
     let bias = if value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
     let mut range: Option<(i64, i64)> = None;

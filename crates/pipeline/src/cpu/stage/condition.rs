@@ -1,10 +1,11 @@
 //! Conditions on several values, as sets of rows: of which they are true, and of which false.
 //!
-//! **Owns**: three-valued logic over masks, comparisons of two values. **Does not own**: tests of one value against a set, which
-//! are stages.
+//! **Owns**: three-valued logic over masks, comparisons of two values. **Does not own**: tests of one value against a
+//! set, which are stages.
 //!
-//! **Invariants**: no row is in both sets; a row in neither is one of which the condition is unknown. Of `AND` and `OR` a part
-//! is looked at for the rows alone that those before it leave open, so that an overflow in a row that they decide is none.
+//! **Invariants**: no row is in both sets; a row in neither is one of which the condition is unknown. Of `AND` and `OR`
+//! a part is looked at for the rows alone that those before it leave open, so that an overflow in a row that they
+//! decide is none.
 //!
 //! **Concurrency**: each thread has its own.
 
@@ -188,7 +189,8 @@ fn split(selection: &Selection, mut test: impl FnMut(usize) -> Option<bool>) -> 
     Truth { yes, no: known.without(&yes) }
 }
 
-/// How the numbers of each row are ordered; `None` where one is NULL. Decimals are compared as numbers, whatever their scales.
+/// How the numbers of each row are ordered; `None` where one is NULL. Decimals are compared as numbers, whatever their
+/// scales.
 fn orderings(
     (left_type, left): (ValueType, Numbers),
     (right_type, right): (ValueType, Numbers),

@@ -1,12 +1,12 @@
 //! Filters and probes as tests of the rows of a mini-block that are left.
 //!
-//! **Owns**: compiling a pipeline's steps (`compile`), tests of one value against a set (`members`) and conditions on several
-//! (`condition`), leaving out row groups by zone maps.
+//! **Owns**: compiling a pipeline's steps (`compile`), tests of one value against a set (`members`) and conditions on
+//! several (`condition`), leaving out row groups by zone maps.
 //!
 //! **Does not own**: the order of stages (`order`), rows that multiply (`expansion`).
 //!
-//! **Invariants**: stages commute, apart from those that take a payload or what is computed of it, which come after its probe.
-//! A stage that is *implied* by another may be left out.
+//! **Invariants**: stages commute, apart from those that take a payload or what is computed of it, which come after its
+//! probe. A stage that is *implied* by another may be left out.
 //!
 //! **Concurrency**: each thread has stages of its own.
 
@@ -14,7 +14,7 @@ mod compile;
 mod condition;
 mod members;
 
-pub(super) use compile::{Expansion, Stages, whole_range};
+pub(super) use compile::{Expansion, Stages, sources, whole_range};
 
 use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneValue};
 use thermocline_predicate::{Domain, Scalar};

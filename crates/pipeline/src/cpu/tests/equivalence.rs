@@ -12,7 +12,8 @@ use crate::ir::{PipelineBuilder, ValueType};
 use crate::reference::interpret;
 use crate::{BuiltTable, InstructionSet, MemoryPages, PageSource, Value};
 
-/// Builds a table over random rows, found by what the probing columns have, some filtered out; and its rows by the reference.
+/// Builds a table over random rows, found by what the probing columns have, some filtered out; and its rows by the
+/// reference.
 fn build(random: &mut Random, probing: &[&Column]) -> (Arc<BuiltTable>, Vec<Vec<Value>>) {
     let repeats = random.one_in(3);
     let most_rows = if repeats { 8 } else { 1500 };

@@ -43,7 +43,8 @@ pub(super) fn text(number: i128) -> String {
     if number == 7 { String::new() } else { format!("{:x}-{}", (number * 37).rem_euclid(101), number) }
 }
 
-/// The float that a number stands for: sums and products of a few are exact; one of them no number, one a zero with a sign.
+/// The float that a number stands for: sums and products of a few are exact; one of them no number, one a zero with a
+/// sign.
 fn float(number: i128) -> f64 {
     match number {
         7 => f64::NAN,

@@ -1,4 +1,5 @@
-//! What pipelines compute of a few values that random ones seldom are: overflow, division, NULLs that leave conditions open.
+//! What pipelines compute of a few values that random ones seldom are: overflow, division, NULLs that leave conditions
+//! open.
 
 use std::sync::Arc;
 
