@@ -1,7 +1,7 @@
 //! Pipelines shaped like queries of the Star Schema Benchmark beside bare loops, and kernels by instruction set.
 //!
 //! `cargo bench -p thermocline-pipeline --bench pipelines`; `-- ROWS THREADS` for other than 6,000,000 rows and one
-//! thread. Columns are uniform over the benchmark's domains at scale factor ROWS / 6,000,000, encoded and in memory.
+//! thread; `-- ROWS THREADS NAME ROUNDS` for one of the lines alone, to profile it. Columns are uniform over the benchmark's domains at scale factor ROWS / 6,000,000, encoded and in memory.
 //! The bare loop of each query is what a C programmer would write over arrays of plain codes and dense tables, one
 //! thread, for this query alone.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
@@ -24,6 +24,7 @@ use thermocline_predicate::{Domain, Scalar};
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
 const ROUNDS: usize = 7;
+const KERNELS: &str = "kernels";
 const NAMES: [&str; 9] = [
     "lo_orderdate",
     "lo_partkey",
@@ -141,9 +142,18 @@ fn between(low: i128, high: i128) -> Domain {
     Domain::interval(Included(Scalar::Int(low)), Included(Scalar::Int(high)))
 }
 
+/// Whether a line is wanted: all are if none is named.
+fn wanted(name: &str) -> bool {
+    std::env::args().nth(3).is_none_or(|wanted| wanted == name || wanted.starts_with('-'))
+}
+
+fn rounds() -> usize {
+    std::env::args().nth(4).and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
+}
+
 fn best_ns(rows: usize, mut round: impl FnMut()) -> f64 {
     let mut best = f64::MAX;
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         let start = Instant::now();
         round();
         best = best.min(start.elapsed().as_nanos() as f64);
@@ -160,6 +170,9 @@ fn compare(
     options: &RunOptions<'_>,
     bare: impl Fn(),
 ) {
+    if !wanted(name) {
+        return;
+    }
     let (outcome, report) = run(pipeline, &data.pages, tables, options).unwrap();
     let Outcome::Rows { rowset: groups, .. } = outcome else { unreachable!("the sink is groups") };
     let fused = best_ns(rows, || drop(black_box(run(pipeline, &data.pages, tables, options).unwrap())));
@@ -279,6 +292,9 @@ fn main() {
         black_box(sums);
     });
 
+    if !wanted(KERNELS) {
+        return;
+    }
     println!("\nns a row by instruction set: range (one filter on 6 bits, 24 bits), set (a semi-probe, 18 bits)");
     for instructions in InstructionSet::available() {
         let options = RunOptions { instructions, ..options };

@@ -89,16 +89,18 @@ impl<'a> PackedBits<'a> {
         }
     }
 
-    /// Calls `each` with the values at some places, which are below 1,024, in their order.
+    /// Calls `each` with some places, which are below 1,024, and their values, in this order.
     #[inline(always)]
-    pub fn for_each_of(&self, places: &[u16], mut each: impl FnMut(u64)) {
+    pub fn for_each_of(&self, places: &[u16], mut each: impl FnMut(u16, u64)) {
         macro_rules! each {
             ($kernels:ident) => {
-                places.iter().for_each(|place| each(lanes::$kernels::get(self.groups, self.width, usize::from(*place))))
+                for place in places {
+                    each(*place, lanes::$kernels::get(self.groups, self.width, usize::from(*place)));
+                }
             };
         }
         match self.width {
-            0 => places.iter().for_each(|_| each(0)),
+            0 => places.iter().for_each(|place| each(*place, 0)),
             1..=8 => each!(bytes),
             9..=16 => each!(halves),
             17..=32 => each!(words),

@@ -55,8 +55,8 @@ fn numbers_of_every_width_come_back_and_lie_as_the_format_says() {
         assert_eq!(common, values, "{width} bits");
         let places = [1023, 0, 7, 7, 512];
         let mut taken = Vec::new();
-        packed.for_each_of(&places, |value| taken.push(value));
-        assert_eq!(taken, places.map(|place| values[usize::from(place)]), "{width} bits");
+        packed.for_each_of(&places, |place, value| taken.push((place, value)));
+        assert_eq!(taken, places.map(|place| (place, values[usize::from(place)])), "{width} bits");
         for (index, value) in values.iter().enumerate() {
             assert_eq!(packed.get(index), *value, "value {index} of {width} bits");
         }

@@ -19,8 +19,18 @@ use crate::PipelineError;
 use crate::ir::ValueType;
 use crate::kernels::{MASK_WORDS, Mask, Words};
 
-/// Rows of a mini-block up to which single values are taken out of packed bits instead of all.
-const SPARSE_ROWS: usize = 48;
+/// Most rows of a mini-block for which single values are taken out of packed bits instead of all.
+pub(super) const SPARSE_ROWS: usize = 64;
+
+/// The most of [`SPARSE_ROWS`] for values of `width` bits: to unpack all takes as long as their words are wide.
+fn sparse_rows(width: u32) -> usize {
+    match width {
+        0..=8 => SPARSE_ROWS / 8,
+        9..=16 => SPARSE_ROWS / 4,
+        17..=32 => SPARSE_ROWS / 2,
+        _ => SPARSE_ROWS,
+    }
+}
 
 /// A mini-block's values as words.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +154,10 @@ impl<'p> ColumnReader<'p> {
     /// The packed bits of a mini-block, if they are worth looking into one by one for so many rows.
     pub(super) fn packed(&self, index: usize, row_count: usize) -> Option<Frame<'p>> {
         let is_unpacked = self.current.is_some_and(|(current, ..)| current == index);
-        if !is_unpacked && row_count <= SPARSE_ROWS { self.form.frame(index) } else { None }
+        if is_unpacked || row_count > SPARSE_ROWS {
+            return None;
+        }
+        self.form.frame(index).filter(|frame| row_count <= sparse_rows(frame.differences.width()))
     }
 
     /// Appends some rows of a mini-block to those of others of this page.
@@ -162,7 +175,7 @@ impl<'p> ColumnReader<'p> {
     /// Appends the values of some rows of a mini-block, which are not wide.
     fn gather(&mut self, index: usize, rows: &[u16], values: &mut Vec<i64>) -> Result<(), PipelineError> {
         if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
-            differences.for_each_of(rows, |difference| values.push(base.wrapping_add(difference) as i64));
+            differences.for_each_of(rows, |_, difference| values.push(base.wrapping_add(difference) as i64));
             return Ok(());
         }
         let Block { base, words } = self.block(index)?;

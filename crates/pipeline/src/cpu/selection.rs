@@ -1,8 +1,6 @@
 //! The rows of a mini-block that have survived so far.
 
-use thermocline_column_store::MINI_BLOCK_VALUES;
-
-use crate::kernels::{Mask, count, first, for_each_bit};
+use crate::kernels::{MASK_WORDS, Mask, count, first, for_each_bit};
 
 /// A bit for each row, and how many are set.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +21,17 @@ impl Selection {
 
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Drops the rows that `mask` has not.
+    pub(super) fn intersect(&mut self, mask: &Mask) {
+        self.mask.iter_mut().zip(mask).for_each(|(word, other)| *word &= other);
+        self.count = count(&self.mask);
+    }
+
+    /// Drops all rows.
+    pub(super) fn clear(&mut self) {
+        *self = Self { mask: [0; MASK_WORDS], count: 0 };
     }
 
     /// The rows of this selection that `mask` has too.
@@ -50,11 +59,11 @@ impl Selection {
         Self::of(std::array::from_fn(|word| self.mask[word] | other.mask[word]))
     }
 
-    /// The rows' places in the mini-block, in order, as the first of `rows`.
-    pub(super) fn rows<'a>(&self, rows: &'a mut [u16; MINI_BLOCK_VALUES]) -> &'a [u16] {
+    /// The rows' places in the mini-block, in order, as the first of `rows`, which must be as many at least.
+    pub(super) fn rows<'a, const N: usize>(&self, rows: &'a mut [u16; N]) -> &'a [u16] {
         let mut count = 0;
         for_each_bit(&self.mask, |at| {
-            rows[count % MINI_BLOCK_VALUES] = at as u16;
+            rows[count % N] = at as u16;
             count += 1;
         });
         &rows[..count]
@@ -62,9 +71,16 @@ impl Selection {
 
     /// The rows that pass `test`, which is given their place and is called in order.
     #[inline(always)]
-    pub(super) fn retain(&self, mut test: impl FnMut(usize) -> bool) -> Self {
-        let mut mask = self.mask;
-        for (at, word) in mask.iter_mut().enumerate() {
+    pub(super) fn retained(&self, test: impl FnMut(usize) -> bool) -> Self {
+        let mut selection = *self;
+        selection.retain(test);
+        selection
+    }
+
+    /// Drops the rows that do not pass `test`, which is given their place and is called in order.
+    #[inline(always)]
+    pub(super) fn retain(&mut self, mut test: impl FnMut(usize) -> bool) {
+        for (at, word) in self.mask.iter_mut().enumerate() {
             let mut left = *word;
             // Gathered in a register: whether a row passes is not to be predicted.
             let mut kept = 0;
@@ -75,6 +91,6 @@ impl Selection {
             }
             *word = kept;
         }
-        Self::of(mask)
+        self.count = count(&self.mask);
     }
 }

@@ -11,9 +11,7 @@
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::numbers::Numbers;
-use super::stage::sources;
-use super::view::RunContext;
-use crate::ir::{Origin, Slot};
+use crate::ir::Slot;
 
 /// The places of all rows that wait.
 pub(super) static PLACES: [u16; MINI_BLOCK_VALUES] = {
@@ -35,20 +33,9 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Of the columns that the values in `slots` come from.
-    pub(super) fn new(context: RunContext<'_>, slots: impl IntoIterator<Item = Slot>) -> Self {
-        let mut columns: Vec<(Slot, usize, Option<Numbers>)> = Vec::new();
-        let mut left: Vec<Slot> = slots.into_iter().collect();
-        while let Some(slot) = left.pop() {
-            match context.pipeline.slot(slot).origin {
-                Origin::Column(column) if columns.iter().all(|(of, ..)| *of != slot) => {
-                    columns.push((slot, column, None));
-                }
-                Origin::Column(_) => {}
-                _ => left.extend(sources(context, slot)),
-            }
-        }
-        Self { columns, row_count: 0 }
+    /// Of scanned columns: their slots, and which columns of the source they are.
+    pub(super) fn new(columns: Vec<(Slot, usize)>) -> Self {
+        Self { columns: columns.into_iter().map(|(slot, column)| (slot, column, None)).collect(), row_count: 0 }
     }
 
     /// Whether so many rows more can wait.

@@ -22,7 +22,7 @@ use super::order::Order;
 use super::queue::RowGroupQueue;
 use super::rows::Rows;
 use super::selection::Selection;
-use super::stage::{Expansion, Stage, Stages};
+use super::stage::{Expansion, Stage, Stages, scanned_sources};
 use super::view::{Pins, RunContext, View};
 use super::waiting::{PLACES, Waiting};
 use super::{RunOptions, RunReport};
@@ -80,6 +80,8 @@ struct Worker<'s, 'r> {
     expansions: Vec<Expansion<'r>>,
     order: Order,
     waiting: Waiting,
+    /// Room for the places of a mini-block's rows.
+    places: Option<Box<[u16; MINI_BLOCK_VALUES]>>,
     collected: Collected<'r>,
     report: RunReport,
     /// Row groups that the source was told of.
@@ -117,7 +119,8 @@ impl<'s, 'r> Worker<'s, 'r> {
             stages,
             expansions,
             order,
-            waiting: Waiting::new(context, taken_slots(context)),
+            waiting: Waiting::new(scanned_sources(context, taken_slots(context))),
+            places: None,
             collected,
             report: RunReport::default(),
             announced: 0..0,
@@ -180,17 +183,15 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
         let mut selection = Selection::all(row_count);
         for stage in self.order.sequence() {
-            selection = self.stages[*stage].apply(view, context, block, &selection, instructions)?;
+            self.stages[*stage].apply(view, context, block, &mut selection, instructions)?;
             if selection.count() == 0 {
                 return Ok(());
             }
         }
-        let mut rows = [0; MINI_BLOCK_VALUES];
-        let rows = selection.rows(&mut rows);
         if self.expansions.is_empty() {
-            return self.keep(view, block, rows);
+            return self.keep(view, block, &selection);
         }
-        view.expand(Some(Multiplied::of(rows)));
+        view.expand(Some(Multiplied::of(selection.rows(&mut [0; MINI_BLOCK_VALUES]))));
         let expanded = self.expand(view, block, 0);
         view.expand(None);
         expanded
@@ -214,7 +215,7 @@ impl<'s, 'r> Worker<'s, 'r> {
             let mut selection = Selection::all(view.row_count());
             let (context, instructions) = (self.shared.context, self.shared.options.instructions);
             for stage in &mut self.expansions[level].stages {
-                selection = stage.apply(view, context, block, &selection, instructions)?;
+                stage.apply(view, context, block, &mut selection, instructions)?;
             }
             view.retain(&selection);
             if selection.count() == 0 { Ok(()) } else { self.expand(view, block, level + 1) }
@@ -224,14 +225,19 @@ impl<'s, 'r> Worker<'s, 'r> {
     }
 
     /// Gives some rows of a mini-block to the sink, or lets them wait for others.
-    fn keep(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<()> {
-        if !self.waiting.has_room(rows.len()) {
+    fn keep(&mut self, view: &mut View<'_>, block: usize, selection: &Selection) -> Result<()> {
+        if !self.waiting.has_room(selection.count()) {
             self.take_waiting(view)?;
         }
-        if self.waiting.row_count == 0 && rows.len() >= ENOUGH_ROWS {
-            return self.take(view, block, rows);
-        }
-        view.keep(&mut self.waiting, block, rows)
+        let mut places = self.places.take().unwrap_or_else(|| Box::new([0; MINI_BLOCK_VALUES]));
+        let rows = selection.rows(places.as_mut());
+        let kept = if self.waiting.row_count == 0 && rows.len() >= ENOUGH_ROWS {
+            self.take(view, block, rows)
+        } else {
+            view.keep(&mut self.waiting, block, rows)
+        };
+        self.places = Some(places);
+        kept
     }
 
     /// Gives the rows that wait to the sink.
@@ -276,7 +282,8 @@ impl<'s, 'r> Worker<'s, 'r> {
         for (number, stage) in self.stages.iter_mut().enumerate() {
             if stage.needs.is_empty() && stage.is_open(view) {
                 let start_ns = clock.monotonic_ns();
-                let kept = stage.apply(view, context, block, &all, self.shared.options.instructions)?;
+                let mut kept = all;
+                stage.apply(view, context, block, &mut kept, self.shared.options.instructions)?;
                 let ns = clock.monotonic_ns().saturating_sub(start_ns);
                 self.order.measured(number, row_count, kept.count(), ns);
             }

@@ -145,6 +145,17 @@ impl InstructionSet {
         available
     }
 
+    /// Up to so many rows of a mini-block it takes no longer to look one after the other into a set than all values.
+    pub(crate) fn sparse_set_rows(self) -> usize {
+        match self.0 {
+            Choice::Scalar => MINI_BLOCK_VALUES / 2,
+            #[cfg(target_arch = "x86_64")]
+            Choice::Avx2(_) => 400,
+            #[cfg(target_arch = "x86_64")]
+            Choice::Avx512(_) => 64,
+        }
+    }
+
     /// Which words are `low` to `low + span`. Both must be at most the words' limit; `low + span` may wrap around in 64
     /// bits, and then the range goes over the end.
     pub(crate) fn in_range(self, words: Words<'_>, low: u64, span: u64) -> Mask {

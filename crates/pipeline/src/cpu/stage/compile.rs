@@ -161,8 +161,25 @@ impl<'r> Stages<'r> {
     }
 }
 
+/// The scanned columns that the values in some slots come from: their slots, and which columns of the source they are.
+pub(in crate::cpu) fn scanned_sources(
+    context: RunContext<'_>,
+    slots: impl IntoIterator<Item = Slot>,
+) -> Vec<(Slot, usize)> {
+    let mut columns: Vec<(Slot, usize)> = Vec::new();
+    let mut left: Vec<Slot> = slots.into_iter().collect();
+    while let Some(slot) = left.pop() {
+        match context.pipeline.slot(slot).origin {
+            Origin::Column(column) if columns.iter().all(|(of, _)| *of != slot) => columns.push((slot, column)),
+            Origin::Column(_) => {}
+            _ => left.extend(sources(context, slot)),
+        }
+    }
+    columns
+}
+
 /// The slots that a slot's value is made of: keys that payload is found by, operands.
-pub(in crate::cpu) fn sources(context: RunContext<'_>, slot: Slot) -> Vec<Slot> {
+fn sources(context: RunContext<'_>, slot: Slot) -> Vec<Slot> {
     match context.pipeline.slot(slot).origin {
         Origin::Column(_) => Vec::new(),
         Origin::Payload { step, .. } | Origin::Computed { step } => match &context.pipeline.steps()[step] {

@@ -93,7 +93,8 @@ impl<'r> CompiledCondition<'r> {
         let none = Selection::of([0; MASK_WORDS]);
         Ok(match self {
             Self::In(stage) => {
-                let yes = stage.apply(view, context, block, selection, instructions)?;
+                let mut yes = *selection;
+                stage.apply(view, context, block, &mut yes, instructions)?;
                 let nulls = nulls(view, context, stage.slot, block, selection)?;
                 Truth { yes, no: selection.without(&yes).without(&nulls) }
             }
@@ -179,13 +180,13 @@ fn nulls(
 fn split(selection: &Selection, mut test: impl FnMut(usize) -> Option<bool>) -> Truth {
     let mut known = Vec::with_capacity(selection.count());
     let mut places = 0..;
-    let yes = selection.retain(|_| {
+    let yes = selection.retained(|_| {
         let truth = places.next().and_then(&mut test);
         known.push(truth.is_some());
         truth == Some(true)
     });
     let mut known = known.into_iter();
-    let known = selection.retain(|_| known.next() == Some(true));
+    let known = selection.retained(|_| known.next() == Some(true));
     Truth { yes, no: known.without(&yes) }
 }
 

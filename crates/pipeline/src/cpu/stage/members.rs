@@ -4,37 +4,39 @@
 
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES};
 
-use super::super::column::{Block, ColumnReader};
+use super::super::column::{Block, ColumnReader, SPARSE_ROWS};
 use super::super::selection::Selection;
 use crate::PipelineError;
 use crate::kernels::{InstructionSet, MASK_WORDS, Mask, Words};
 use crate::membership::Membership;
 
-/// Up to so many rows, ranges are tested value by value: a vector loop over all takes as long.
-const SPARSE_RANGE_ROWS: usize = 40;
-/// Up to so many rows, sets are looked into value by value: these loops are slower a value.
-const SPARSE_SET_ROWS: usize = 400;
+/// Up to so many rows, ranges are tested value by value where all are unpacked: a vector loop over all takes as long.
+const SPARSE_RANGE_ROWS: usize = 8;
 /// Ranges that are tested one after the other on whole mini-blocks.
 const FEW_RANGES: usize = 4;
 
-/// The rows whose number is in a set.
+/// Drops the rows whose number is not in a set.
 pub(super) fn members(
     membership: &Membership,
     reader: &mut ColumnReader<'_>,
     block: usize,
-    selection: &Selection,
+    selection: &mut Selection,
     instructions: InstructionSet,
-) -> Result<Selection, PipelineError> {
+) -> Result<(), PipelineError> {
     if let Some((least, greatest)) = reader.bounds(block) {
         if membership.covers(least, greatest) {
-            return Ok(*selection);
+            return Ok(());
         }
         if !membership.may_meet(least, greatest) {
-            return Ok(Selection::of([0; MASK_WORDS]));
+            selection.clear();
+            return Ok(());
         }
     }
     let ranges = match membership {
-        Membership::Never => return Ok(Selection::of([0; MASK_WORDS])),
+        Membership::Never => {
+            selection.clear();
+            return Ok(());
+        }
         Membership::Set { base, bits } => {
             let contains = |value| membership.contains(value);
             return in_set(*base, bits, contains, reader, block, selection, instructions);
@@ -42,7 +44,8 @@ pub(super) fn members(
         Membership::Range(low, high) => &[(*low, *high)][..],
         Membership::Ranges(ranges) => ranges,
     };
-    if selection.count() <= SPARSE_RANGE_ROWS || ranges.len() > FEW_RANGES {
+    let is_sparse = selection.count() <= SPARSE_RANGE_ROWS || reader.packed(block, selection.count()).is_some();
+    if is_sparse || ranges.len() > FEW_RANGES {
         return one_by_one(|value| membership.contains(value), reader, block, selection);
     }
     let block = reader.block(block)?;
@@ -53,7 +56,8 @@ pub(super) fn members(
             *word |= more;
         }
     }
-    Ok(selection.and(&mask))
+    selection.intersect(&mask);
+    Ok(())
 }
 
 /// Which values from `low` to `high` are; values are `base` plus the word.
@@ -70,34 +74,42 @@ fn in_range(base: i64, words: Words<'_>, low: i64, high: i64, instructions: Inst
     instructions.in_range(words, low as u64, (high - low) as u64)
 }
 
-/// The rows whose number is `base` plus the place of a set bit, which `contains` says of one.
+/// Drops the rows whose number is not `base` plus the place of a set bit, which `contains` says of one.
 pub(super) fn in_set(
     base: i64,
     bits: &[u64],
     contains: impl Fn(i64) -> bool,
     reader: &mut ColumnReader<'_>,
     block: usize,
-    selection: &Selection,
+    selection: &mut Selection,
     instructions: InstructionSet,
-) -> Result<Selection, PipelineError> {
-    if selection.count() <= SPARSE_SET_ROWS {
+) -> Result<(), PipelineError> {
+    if selection.count() <= instructions.sparse_set_rows() {
         return one_by_one(contains, reader, block, selection);
     }
     let block = reader.block(block)?;
     let shift = block.base.wrapping_sub(base) as u64;
-    Ok(selection.and(&instructions.in_set(block.words, shift, bits)))
+    selection.intersect(&instructions.in_set(block.words, shift, bits));
+    Ok(())
 }
 
-/// The rows whose number passes a test.
+/// Drops the rows whose number does not pass a test.
 #[inline(always)]
 pub(super) fn one_by_one(
     contains: impl Fn(i64) -> bool,
     reader: &mut ColumnReader<'_>,
     block: usize,
-    selection: &Selection,
-) -> Result<Selection, PipelineError> {
+    selection: &mut Selection,
+) -> Result<(), PipelineError> {
     if let Some(Frame { base, differences }) = reader.packed(block, selection.count()) {
-        return Ok(selection.retain(|row| contains(base.wrapping_add(differences.get(row)) as i64)));
+        let mut rows = [0; SPARSE_ROWS];
+        let mut kept = [0; MASK_WORDS];
+        differences.for_each_of(selection.rows(&mut rows), |row, difference| {
+            let is_kept = contains(base.wrapping_add(difference) as i64);
+            kept[usize::from(row / 64) % MASK_WORDS] |= u64::from(is_kept) << (row % 64);
+        });
+        *selection = Selection::of(kept);
+        return Ok(());
     }
     let Block { base, words } = reader.block(block)?;
     macro_rules! retain {
@@ -105,11 +117,12 @@ pub(super) fn one_by_one(
             selection.retain(|row| contains(base.wrapping_add($words[row % MINI_BLOCK_VALUES] as i64)))
         };
     }
-    Ok(match words {
+    match words {
         Words::Zeros => selection.retain(|_| contains(base)),
         Words::U8(words) => retain!(words),
         Words::U16(words) => retain!(words),
         Words::U32(words) => retain!(words),
         Words::U64(words) => retain!(words),
-    })
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ mod compile;
 mod condition;
 mod members;
 
-pub(super) use compile::{Expansion, Stages, sources, whole_range};
+pub(super) use compile::{Expansion, Stages, scanned_sources, whole_range};
 
 use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneValue};
 use thermocline_predicate::{Domain, Scalar};
@@ -116,18 +116,19 @@ impl Stage<'_> {
         })
     }
 
-    /// The rows of `selection` that pass, of mini-block `block`.
+    /// Drops the rows of `selection` that do not pass, of mini-block `block`.
     pub(super) fn apply(
         &mut self,
         view: &mut View<'_>,
         context: RunContext<'_>,
         block: usize,
-        selection: &Selection,
+        selection: &mut Selection,
         instructions: InstructionSet,
-    ) -> Result<Selection, PipelineError> {
+    ) -> Result<(), PipelineError> {
         match &mut self.test {
             Test::Condition(condition) => {
-                return Ok(condition.truth(view, context, block, selection, instructions)?.yes);
+                *selection = condition.truth(view, context, block, selection, instructions)?.yes;
+                return Ok(());
             }
             Test::CodedKeys { step, table } => {
                 let (step, table) = (*step, *table);
@@ -146,48 +147,32 @@ impl Stage<'_> {
         }
         let reader = view.reader(self.slot, column)?;
         let valid = reader.valid(block);
-        let values = valid.map_or(*selection, |valid| selection.and(&valid));
-        let kept = if values.count() == 0 {
-            values
-        } else {
-            match &self.test {
-                Test::Numbers { domain, .. } if reader.is_wide() => {
-                    let (mut rows, mut wide) = ([0; MINI_BLOCK_VALUES], Vec::new());
-                    reader.gather_wide(block, values.rows(&mut rows), &mut wide)?;
-                    let mut wide = wide.into_iter();
-                    values.retain(|_| wide.next().is_some_and(|value| domain.contains_int(value)))
-                }
-                Test::Numbers { membership, .. } => members(membership, reader, block, &values, instructions)?,
-                Test::Texts { compiled: Some((_, membership)), .. }
-                | Test::TextKeys { compiled: Some((_, membership)), .. } => {
-                    members(membership, reader, block, &values, instructions)?
-                }
-                Test::Keys { keys: KeyIndex::Dense(keys), .. } => {
-                    in_set(keys.base(), keys.bits(), |key| keys.contains(key), reader, block, &values, instructions)?
-                }
-                Test::Keys { keys, .. } => one_by_one(|key| keys.row(key).is_some(), reader, block, &values)?,
-                // Compiled above, or dealt with before.
-                Test::Texts { .. } | Test::TextKeys { .. } | Test::CodedKeys { .. } | Test::Condition(_) => values,
-            }
-        };
-        let kept = if self.negated { values.without(&kept) } else { kept };
-        Ok(match valid {
-            Some(valid) if self.admits_null => kept.or(&selection.and_not(&valid)),
-            _ => kept,
-        })
+        if valid.is_none() && !self.negated {
+            return self.test.retain(reader, block, selection, instructions);
+        }
+        let before = *selection;
+        if let Some(valid) = &valid {
+            selection.intersect(valid);
+        }
+        let values = *selection;
+        if values.count() > 0 {
+            self.test.retain(reader, block, selection, instructions)?;
+        }
+        if self.negated {
+            *selection = values.without(selection);
+        }
+        if let (Some(valid), true) = (valid, self.admits_null) {
+            *selection = selection.or(&before.and_not(&valid));
+        }
+        Ok(())
     }
 
     /// Of payload and computed values, and of rows that have multiplied.
-    fn apply_to_slot(
-        &self,
-        view: &mut View<'_>,
-        block: usize,
-        selection: &Selection,
-    ) -> Result<Selection, PipelineError> {
+    fn apply_to_slot(&self, view: &mut View<'_>, block: usize, selection: &mut Selection) -> Result<(), PipelineError> {
         let mut rows = [0; MINI_BLOCK_VALUES];
         let numbers = view.numbers(self.slot, block, selection.rows(&mut rows))?;
         let mut places = 0..;
-        Ok(selection.retain(|_| {
+        selection.retain(|_| {
             let Some(at) = places.next() else { return false };
             if !numbers.is_valid(at) {
                 return self.admits_null;
@@ -205,7 +190,8 @@ impl Stage<'_> {
                 _ => false,
             };
             passes != self.negated
-        }))
+        });
+        Ok(())
     }
 
     /// Of keys that are found by what they are coded as.
@@ -214,23 +200,54 @@ impl Stage<'_> {
         view: &mut View<'_>,
         (step, table): (usize, &BuiltTable),
         block: usize,
-        selection: &Selection,
-    ) -> Result<Selection, PipelineError> {
+        selection: &mut Selection,
+    ) -> Result<(), PipelineError> {
         let mut rows = [0; MINI_BLOCK_VALUES];
         let codes = view.key_codes(step, block, selection.rows(&mut rows))?;
         let mut places = 0..;
-        Ok(selection.retain(|_| {
+        selection.retain(|_| {
             let Some(at) = places.next() else { return false };
             match &codes.lane {
                 _ if !codes.is_valid(at) => self.admits_null,
                 Lane::Narrow(codes) => table.keys().row(codes[at]).is_some() != self.negated,
                 Lane::Wide(_) => false,
             }
-        }))
+        });
+        Ok(())
     }
 }
 
 impl Test<'_> {
+    /// Drops the rows of a scanned column's mini-block whose value, which is not NULL, does not pass.
+    fn retain(
+        &self,
+        reader: &mut ColumnReader<'_>,
+        block: usize,
+        selection: &mut Selection,
+        instructions: InstructionSet,
+    ) -> Result<(), PipelineError> {
+        match self {
+            Self::Numbers { domain, .. } if reader.is_wide() => {
+                let (mut rows, mut wide) = ([0; MINI_BLOCK_VALUES], Vec::new());
+                reader.gather_wide(block, selection.rows(&mut rows), &mut wide)?;
+                let mut wide = wide.into_iter();
+                selection.retain(|_| wide.next().is_some_and(|value| domain.contains_int(value)));
+                Ok(())
+            }
+            Self::Numbers { membership, .. }
+            | Self::Texts { compiled: Some((_, membership)), .. }
+            | Self::TextKeys { compiled: Some((_, membership)), .. } => {
+                members(membership, reader, block, selection, instructions)
+            }
+            Self::Keys { keys: KeyIndex::Dense(keys), .. } => {
+                in_set(keys.base(), keys.bits(), |key| keys.contains(key), reader, block, selection, instructions)
+            }
+            Self::Keys { keys, .. } => one_by_one(|key| keys.row(key).is_some(), reader, block, selection),
+            // Compiled, or dealt with before.
+            Self::Texts { .. } | Self::TextKeys { .. } | Self::CodedKeys { .. } | Self::Condition(_) => Ok(()),
+        }
+    }
+
     /// Makes a test of texts one of the codes of a row group's page.
     fn compile(&mut self, reader: &ColumnReader<'_>, row_group: usize) {
         match self {
