@@ -12,7 +12,12 @@ use thermocline_column_store::{
 };
 
 use super::page_texts::{PageTexts, TextCoding};
+use crate::kernels::prefetch;
 use crate::ordinal;
+
+/// Cache lines of the next mini-block that are asked for while one is unpacked. Processors read on by themselves, but
+/// not into the next 4 KiB, and there they notice only after some lines that one follows the other.
+const PREFETCHED_LINES: usize = 16;
 
 /// How values lie in the page.
 #[derive(Debug)]
@@ -197,6 +202,9 @@ impl Scratch {
             Form::Frames { .. } => {
                 let Some(frame) = form.frame(index) else { return Ok((0, Unpacked::Zeros)) };
                 let bits = frame.differences;
+                if let Some(next) = form.frame(index + 1) {
+                    prefetch(next.differences.bytes(), PREFETCHED_LINES);
+                }
                 let unpacked = match bits.width() {
                     0 => Unpacked::Zeros,
                     1..=8 => bits.unpack(&mut self.bytes).map(|()| Unpacked::U8)?,

@@ -16,11 +16,13 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod population;
+mod prefetch;
 mod scalar;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
+pub(crate) use prefetch::prefetch;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 /// 64-bit words of a mask.
