@@ -17,10 +17,15 @@ use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use crate::PipelineError;
 use crate::ir::ValueType;
-use crate::kernels::{MASK_WORDS, Mask, Words};
+use crate::kernels::{MASK_WORDS, Mask, Words, prefetch};
 
 /// Most rows of a mini-block for which single values are taken out of packed bits instead of all.
 pub(super) const SPARSE_ROWS: usize = 64;
+
+/// Rows from which on, if they are taken out one by one, the next mini-block is brought near meanwhile: they lie in so
+/// many of its cache lines that to wait for each takes longer than to read all of them. (Where this was measured, a line
+/// takes 5 ns if many are read in a row, and 21 ns if it comes alone.)
+const PREFETCHED_ROWS: usize = 6;
 
 /// The most of [`SPARSE_ROWS`] for values of `width` bits: to unpack all takes as long as their words are wide.
 fn sparse_rows(width: u32) -> usize {
@@ -157,7 +162,13 @@ impl<'p> ColumnReader<'p> {
         if is_unpacked || row_count > SPARSE_ROWS {
             return None;
         }
-        self.form.frame(index).filter(|frame| row_count <= sparse_rows(frame.differences.width()))
+        let frame = self.form.frame(index).filter(|frame| row_count <= sparse_rows(frame.differences.width()))?;
+        if row_count >= PREFETCHED_ROWS
+            && let Some(next) = self.form.frame(index + 1)
+        {
+            prefetch(next.differences.bytes(), usize::MAX);
+        }
+        Some(frame)
     }
 
     /// Appends some rows of a mini-block to those of others of this page.

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use super::selection::Selection;
+use super::selection::{Selection, room_for};
 
 /// The row of a table that an outer probe has not found.
 const NOT_FOUND: u32 = u32::MAX;
@@ -51,7 +51,7 @@ impl Multiplied {
 
     /// The rows at the selected places alone.
     pub(super) fn retain(&mut self, selection: &Selection) {
-        let mut places = [0; MINI_BLOCK_VALUES];
+        let mut places = [0; room_for(MINI_BLOCK_VALUES)];
         let places = selection.rows(&mut places);
         self.rows = self.rows_of(places);
         for (_, found) in &mut self.found {

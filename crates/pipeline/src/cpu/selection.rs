@@ -1,6 +1,19 @@
 //! The rows of a mini-block that have survived so far.
 
-use crate::kernels::{MASK_WORDS, Mask, count, first, for_each_bit};
+use thermocline_column_store::MINI_BLOCK_VALUES;
+
+use crate::kernels::{MASK_WORDS, Mask, count, first};
+
+/// Places that are written at once.
+const ROWS_AT_ONCE: usize = 4;
+
+/// The room that so many rows take as places.
+pub(super) const fn room_for(row_count: usize) -> usize {
+    row_count + ROWS_AT_ONCE - 1
+}
+
+/// Room for the places of all rows of a mini-block.
+pub(super) type RowPlaces = [u16; room_for(MINI_BLOCK_VALUES)];
 
 /// A bit for each row, and how many are set.
 #[derive(Debug, Clone, Copy)]
@@ -59,14 +72,24 @@ impl Selection {
         Self::of(std::array::from_fn(|word| self.mask[word] | other.mask[word]))
     }
 
-    /// The rows' places in the mini-block, in order, as the first of `rows`, which must be as many at least.
+    /// The rows' places in the mini-block, in order, as the first of `rows`, which must have room for them
+    /// ([`room_for`]).
     pub(super) fn rows<'a, const N: usize>(&self, rows: &'a mut [u16; N]) -> &'a [u16] {
-        let mut count = 0;
-        for_each_bit(&self.mask, |at| {
-            rows[count % N] = at as u16;
-            count += 1;
-        });
-        &rows[..count]
+        debug_assert!(room_for(self.count) <= N, "{} rows in room for {N}", self.count);
+        let mut end = 0;
+        for (at, word) in self.mask.iter().enumerate() {
+            let (mut left, mut next) = (*word, end);
+            end += word.count_ones() as usize;
+            // Several at once, wanted or not, so that the number of turns is mostly the same and can be foreseen.
+            while next < end {
+                for row in &mut rows[next..next + ROWS_AT_ONCE] {
+                    *row = (at * 64) as u16 + left.trailing_zeros() as u16;
+                    left &= left.wrapping_sub(1);
+                }
+                next += ROWS_AT_ONCE;
+            }
+        }
+        &rows[..self.count]
     }
 
     /// The rows that pass `test`, which is given their place and is called in order.

@@ -21,7 +21,7 @@ use super::numbers::Lane;
 use super::order::Order;
 use super::queue::RowGroupQueue;
 use super::rows::Rows;
-use super::selection::Selection;
+use super::selection::{RowPlaces, Selection, room_for};
 use super::stage::{Expansion, Stage, Stages, scanned_sources};
 use super::view::{Pins, RunContext, View};
 use super::waiting::{PLACES, Waiting};
@@ -81,7 +81,7 @@ struct Worker<'s, 'r> {
     order: Order,
     waiting: Waiting,
     /// Room for the places of a mini-block's rows.
-    places: Option<Box<[u16; MINI_BLOCK_VALUES]>>,
+    places: Option<Box<RowPlaces>>,
     collected: Collected<'r>,
     report: RunReport,
     /// Row groups that the source was told of.
@@ -191,7 +191,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         if self.expansions.is_empty() {
             return self.keep(view, block, &selection);
         }
-        view.expand(Some(Multiplied::of(selection.rows(&mut [0; MINI_BLOCK_VALUES]))));
+        view.expand(Some(Multiplied::of(selection.rows(&mut [0; room_for(MINI_BLOCK_VALUES)]))));
         let expanded = self.expand(view, block, 0);
         view.expand(None);
         expanded
@@ -201,9 +201,9 @@ impl<'s, 'r> Worker<'s, 'r> {
     fn expand(&mut self, view: &mut View<'_>, block: usize, level: usize) -> Result<()> {
         let Some(Expansion { step, table, is_outer, .. }) = self.expansions.get(level).cloned() else {
             let places = Selection::all(view.row_count());
-            return self.take(view, block, places.rows(&mut [0; MINI_BLOCK_VALUES]));
+            return self.take(view, block, places.rows(&mut [0; room_for(MINI_BLOCK_VALUES)]));
         };
-        let mut places = [0; MINI_BLOCK_VALUES];
+        let mut places = [0; room_for(MINI_BLOCK_VALUES)];
         let codes = view.key_codes(step, block, Selection::all(view.row_count()).rows(&mut places))?;
         let Some(before) = view.expand(None) else { return Ok(()) };
         let finds = |place: usize| match &codes.lane {
@@ -229,7 +229,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         if !self.waiting.has_room(selection.count()) {
             self.take_waiting(view)?;
         }
-        let mut places = self.places.take().unwrap_or_else(|| Box::new([0; MINI_BLOCK_VALUES]));
+        let mut places = self.places.take().unwrap_or_else(|| Box::new([0; room_for(MINI_BLOCK_VALUES)]));
         let rows = selection.rows(places.as_mut());
         let kept = if self.waiting.row_count == 0 && rows.len() >= ENOUGH_ROWS {
             self.take(view, block, rows)

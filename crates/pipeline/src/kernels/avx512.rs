@@ -9,23 +9,26 @@
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm256_loadu_si256, _mm512_add_epi32, _mm512_and_si512, _mm512_cmple_epu8_mask,
     _mm512_cmple_epu16_mask, _mm512_cmple_epu32_mask, _mm512_cmple_epu64_mask, _mm512_cvtepu8_epi32,
-    _mm512_cvtepu16_epi32, _mm512_loadu_si512, _mm512_mask_i32gather_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_sub_epi8,
-    _mm512_sub_epi16, _mm512_sub_epi32, _mm512_sub_epi64, _mm512_test_epi32_mask,
+    _mm512_cvtepu16_epi32, _mm512_loadu_si512, _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32,
+    _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_sllv_epi32,
+    _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi16, _mm512_sub_epi32, _mm512_sub_epi64,
+    _mm512_test_epi32_mask, _pdep_u64,
 };
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::{MASK_WORDS, Mask, reach};
 
-/// Proof that the processor has AVX-512 with its comparisons of bytes.
+/// Proof that the processor has AVX-512 with its comparisons of bytes, and what goes with it for single words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Avx512(());
 
 impl Avx512 {
     /// `None` when the processor lacks it.
     pub(super) fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")).then_some(Self(()))
+        let has_vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+        let has_bits = is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt");
+        (has_vectors && has_bits).then_some(Self(()))
     }
 }
 
@@ -83,38 +86,62 @@ macro_rules! sixteen {
     };
 }
 
+/// What words are looked for, in every lane.
+#[derive(Clone, Copy)]
+struct Sought {
+    low: __m512i,
+    span: __m512i,
+    shift: __m512i,
+}
+
+impl Sought {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new((low, span): (u32, u32), shift: u64) -> Self {
+        let [low, span, shift] = [low, span, shift as u32].map(|number| _mm512_set1_epi32(number as i32));
+        Self { low, span, shift }
+    }
+
+    /// Which of 16 words are the places of set bits when the shift is added.
+    ///
+    /// # Safety
+    /// The words from `low` to `low + span` are places of `bits` when `shift` is added modulo 2^32.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn are_in(self, bits: &[u64], words: __m512i) -> u16 {
+        let inside = _mm512_cmple_epu32_mask(_mm512_sub_epi32(words, self.low), self.span);
+        let place = _mm512_add_epi32(words, self.shift);
+        // SAFETY: lanes outside the set are masked out and not loaded; the others' 32-bit words lie in `bits`, whose
+        // words are little-endian on x86, so that bit `p` is bit `p % 32` of 32-bit word `p / 32`.
+        let found = unsafe {
+            let halves = bits.as_ptr().cast::<i32>();
+            _mm512_mask_i32gather_epi32::<4>(_mm512_setzero_si512(), inside, _mm512_srli_epi32::<5>(place), halves)
+        };
+        let wanted = _mm512_sllv_epi32(_mm512_set1_epi32(1), _mm512_and_si512(place, _mm512_set1_epi32(31)));
+        _mm512_test_epi32_mask(found, wanted)
+    }
+}
+
 macro_rules! in_set {
-    ($name:ident, $word:tt) => {
+    ($name:ident, $name_of:ident, $word:tt) => {
         impl Avx512 {
             /// `bits` are at most [`super::MAX_GATHERED_WORDS`].
             pub(super) fn $name(self, words: &[$word; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
-                /// The words from `low` to `low + span` are places of `bits` when `shift` is added modulo 2^32.
+                /// See [`Sought::are_in`].
                 #[target_feature(enable = "avx512f,avx512bw")]
                 unsafe fn kernel(
                     words: &[$word; MINI_BLOCK_VALUES],
-                    (low, span): (u32, u32),
-                    shift: u32,
+                    reach: (u32, u32),
+                    shift: u64,
                     bits: &[u64],
                 ) -> Mask {
-                    let (low, span) = (_mm512_set1_epi32(low as i32), _mm512_set1_epi32(span as i32));
-                    let (shift, one) = (_mm512_set1_epi32(shift as i32), _mm512_set1_epi32(1));
-                    let within_word = _mm512_set1_epi32(31);
+                    let sought = Sought::new(reach, shift);
                     let mut mask = [0; MASK_WORDS];
                     for (at, word) in mask.iter_mut().enumerate() {
                         for group in 0..4 {
                             let words = sixteen!($word, words, at * 64 + group * 16);
-                            let inside = _mm512_cmple_epu32_mask(_mm512_sub_epi32(words, low), span);
-                            let place = _mm512_add_epi32(words, shift);
-                            // SAFETY: lanes outside the set are masked out and not loaded; the others' 32-bit words lie
-                            // in `bits`, whose words are little-endian on x86, so that bit `p` is bit `p % 32` of
-                            // 32-bit word `p / 32`.
-                            let found = unsafe {
-                                let halves = bits.as_ptr().cast::<i32>();
-                                let at = _mm512_srli_epi32::<5>(place);
-                                _mm512_mask_i32gather_epi32::<4>(_mm512_setzero_si512(), inside, at, halves)
-                            };
-                            let wanted = _mm512_sllv_epi32(one, _mm512_and_si512(place, within_word));
-                            *word |= u64::from(_mm512_test_epi32_mask(found, wanted)) << (group * 16);
+                            // SAFETY: as the caller promises.
+                            *word |= u64::from(unsafe { sought.are_in(bits, words) }) << (group * 16);
                         }
                     }
                     mask
@@ -122,7 +149,41 @@ macro_rules! in_set {
                 match reach(shift, bits) {
                     // SAFETY: `self` exists only when the processor has these instructions; by these bounds all places
                     // that are loaded are in `bits`, and within reach of a gather.
-                    Some(reach) => unsafe { kernel(words, reach, shift as u32, bits) },
+                    Some(reach) => unsafe { kernel(words, reach, shift, bits) },
+                    None => [0; MASK_WORDS],
+                }
+            }
+
+            /// The same of the selected words, which are laid together first; of others no bit is set.
+            pub(super) fn $name_of(
+                self,
+                words: &[$word; MINI_BLOCK_VALUES],
+                selected: &Mask,
+                shift: u64,
+                bits: &[u64],
+            ) -> Mask {
+                /// See [`Sought::are_in`].
+                #[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
+                unsafe fn kernel(
+                    words: &[$word; MINI_BLOCK_VALUES],
+                    selected: &Mask,
+                    reach: (u32, u32),
+                    shift: u64,
+                    bits: &[u64],
+                ) -> Mask {
+                    let mut together = Together::new();
+                    for (at, selected) in selected.iter().enumerate() {
+                        for group in 0..4 {
+                            let words = sixteen!($word, words, at * 64 + group * 16);
+                            together.push((selected >> (group * 16)) as u16, words);
+                        }
+                    }
+                    // SAFETY: as the caller promises.
+                    unsafe { together.in_set(selected, Sought::new(reach, shift), bits) }
+                }
+                match reach(shift, bits) {
+                    // SAFETY: as above.
+                    Some(reach) => unsafe { kernel(words, selected, reach, shift, bits) },
                     None => [0; MASK_WORDS],
                 }
             }
@@ -130,6 +191,54 @@ macro_rules! in_set {
     };
 }
 
-in_set!(in_set_u8, u8);
-in_set!(in_set_u16, u16);
-in_set!(in_set_u32, u32);
+in_set!(in_set_u8, in_set_of_u8, u8);
+in_set!(in_set_u16, in_set_of_u16, u16);
+in_set!(in_set_u32, in_set_of_u32, u32);
+
+/// Selected words, one behind the other.
+struct Together {
+    words: [u32; MINI_BLOCK_VALUES + 16],
+    count: usize,
+}
+
+impl Together {
+    #[inline]
+    fn new() -> Self {
+        Self { words: [0; MINI_BLOCK_VALUES + 16], count: 0 }
+    }
+
+    /// Appends the selected ones of 16 words.
+    #[inline]
+    #[target_feature(enable = "avx512f,popcnt")]
+    fn push(&mut self, selected: u16, words: __m512i) {
+        let to = &mut self.words[self.count..self.count + 16];
+        // SAFETY: these are 64 bytes; the store needs no alignment.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi32(selected, words)) };
+        self.count += selected.count_ones() as usize;
+    }
+
+    /// Which of the selected words are in a set, as bits at their places.
+    ///
+    /// # Safety
+    /// That of [`Sought::are_in`].
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    unsafe fn in_set(&self, selected: &Mask, sought: Sought, bits: &[u64]) -> Mask {
+        let mut found = [0u64; MASK_WORDS + 1];
+        for group in 0..self.count.div_ceil(16) {
+            let loaded = &self.words[group * 16..group * 16 + 16];
+            // SAFETY: these are 64 bytes; the load needs no alignment. For the rest, as the caller promises.
+            let in_set = unsafe { sought.are_in(bits, _mm512_loadu_si512(loaded.as_ptr().cast())) };
+            found[group / 4] |= u64::from(in_set) << (group % 4 * 16);
+        }
+        let mut taken = 0;
+        let mut mask = [0; MASK_WORDS];
+        for (word, selected) in mask.iter_mut().zip(selected) {
+            let (at, shift) = (taken / 64, taken % 64);
+            let rest = if shift == 0 { 0 } else { found[at + 1] << (64 - shift) };
+            *word = _pdep_u64(found[at] >> shift | rest, *selected);
+            taken += selected.count_ones() as usize;
+        }
+        mask
+    }
+}

@@ -75,18 +75,6 @@ fn reach(shift: u64, bits: &[u64]) -> Option<(u32, u32)> {
     (low <= high).then_some((low as u32, (high - low) as u32))
 }
 
-/// Calls `each` with the place of each set bit, lowest first.
-#[inline(always)]
-pub(crate) fn for_each_bit(mask: &Mask, mut each: impl FnMut(usize)) {
-    for (at, word) in mask.iter().enumerate() {
-        let mut word = *word;
-        while word != 0 {
-            each(at * 64 + word.trailing_zeros() as usize);
-            word &= word - 1;
-        }
-    }
-}
-
 /// The words of a mini-block, in the smallest size that holds them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Words<'a> {
@@ -181,6 +169,23 @@ impl InstructionSet {
             Words::U32(words) => dispatch!(words, u32, in_range_u32),
             Words::U64(words) => dispatch!(words, u64, in_range_u64),
         }
+    }
+
+    /// As [`InstructionSet::in_set`], of the selected words; what it says of others means nothing. Cheaper where fewer
+    /// are selected, if the instruction set has something for it.
+    pub(crate) fn in_set_of(self, words: Words<'_>, selected: &Mask, shift: u64, bits: &[u64]) -> Mask {
+        #[cfg(target_arch = "x86_64")]
+        if let (Choice::Avx512(proof), true) = (self.0, bits.len() <= MAX_GATHERED_WORDS) {
+            match words {
+                Words::U8(words) => return proof.in_set_of_u8(words, selected, shift, bits),
+                Words::U16(words) => return proof.in_set_of_u16(words, selected, shift, bits),
+                Words::U32(words) => return proof.in_set_of_u32(words, selected, shift, bits),
+                Words::Zeros | Words::U64(_) => {}
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = selected;
+        self.in_set(words, shift, bits)
     }
 
     /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set.

@@ -132,9 +132,10 @@ impl BuiltTable {
         if u32::try_from(rows.row_count).is_err() {
             return Err(PipelineError::TooMany { what: format!("rows of table {}", shape.name) });
         }
-        // Of each row its place in the order, its key's digits and code, twice the columns of a combination of digits
-        // that is hashed, and for each column that it carries a code and a distinct value.
-        let row_bytes = 4 + 16 + key_columns.len() * 8 * 3 + payload.len() * (4 + 8);
+        // Of each row its place in the order, its key's digits and code (and half as many again while they are sorted),
+        // twice the columns of a combination of digits that is hashed, and for each column that it carries a code and a
+        // distinct value.
+        let row_bytes = 4 + 24 + key_columns.len() * 8 * 3 + payload.len() * (4 + 8);
         let reservation = account.try_reserve((rows.row_count * row_bytes) as u64)?;
         let is_whole = |row: &u32| {
             let is_valid = |column: &RowsetColumn| column.valid.as_ref().is_none_or(|valid| valid[*row as usize]);
@@ -144,7 +145,8 @@ impl BuiltTable {
         let has_null_key = found.len() < rows.row_count;
         let (coding, codes) = KeyCoding::of(key_columns, &found)?;
         let mut sorted: Vec<(i64, u32)> = codes.into_iter().zip(found).collect();
-        sorted.sort_unstable();
+        // Stable: rows come in a few runs that are in order already, if their column is, and that sort finds them.
+        sorted.sort();
         let order: Vec<u32> = sorted.iter().map(|(_, row)| *row).collect();
         let mut keys: Vec<i64> = sorted.into_iter().map(|(code, _)| code).collect();
         let starts = starts(&keys);

@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::super::numbers::{Lane, Numbers};
-use super::super::selection::Selection;
+use super::super::selection::{Selection, room_for};
 use super::super::view::{RunContext, View};
 use super::compile::filter_test;
 use super::{Stage, zone_may_have_null};
@@ -103,7 +103,7 @@ impl<'r> CompiledCondition<'r> {
                 Truth { yes, no: selection.without(&yes) }
             }
             Self::Numbers { comparison, operands } => {
-                let mut rows = [0; MINI_BLOCK_VALUES];
+                let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
                 let rows = selection.rows(&mut rows);
                 let left = view.computed(&operands.0, block, rows)?;
                 let right = view.computed(&operands.1, block, rows)?;
@@ -116,7 +116,7 @@ impl<'r> CompiledCondition<'r> {
                     Some((of, ranks)) if *of == row_group => ranks,
                     _ => &mut ranks.insert((row_group, TextRanks::new(view, *left, *right)?)).1,
                 };
-                let mut rows = [0; MINI_BLOCK_VALUES];
+                let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
                 let rows = selection.rows(&mut rows);
                 let (left, right) = (view.numbers(*left, block, rows)?, view.numbers(*right, block, rows)?);
                 let rank = |numbers: &Numbers, ranks: &[u32], at: usize| match &numbers.lane {
@@ -171,7 +171,7 @@ fn nulls(
     if !context.pipeline.slot(slot).nullable {
         return Ok(Selection::of([0; MASK_WORDS]));
     }
-    let mut rows = [0; MINI_BLOCK_VALUES];
+    let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
     let numbers = view.numbers(slot, block, selection.rows(&mut rows))?;
     Ok(split(selection, |at| Some(!numbers.is_valid(at))).yes)
 }

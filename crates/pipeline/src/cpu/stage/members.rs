@@ -5,7 +5,7 @@
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES};
 
 use super::super::column::{Block, ColumnReader, SPARSE_ROWS};
-use super::super::selection::Selection;
+use super::super::selection::{Selection, room_for};
 use crate::PipelineError;
 use crate::kernels::{InstructionSet, MASK_WORDS, Mask, Words};
 use crate::membership::Membership;
@@ -89,7 +89,12 @@ pub(super) fn in_set(
     }
     let block = reader.block(block)?;
     let shift = block.base.wrapping_sub(base) as u64;
-    selection.intersect(&instructions.in_set(block.words, shift, bits));
+    let found = if selection.count() <= MINI_BLOCK_VALUES / 2 {
+        instructions.in_set_of(block.words, selection.mask(), shift, bits)
+    } else {
+        instructions.in_set(block.words, shift, bits)
+    };
+    selection.intersect(&found);
     Ok(())
 }
 
@@ -102,16 +107,38 @@ pub(super) fn one_by_one(
     selection: &mut Selection,
 ) -> Result<(), PipelineError> {
     if let Some(Frame { base, differences }) = reader.packed(block, selection.count()) {
-        let mut rows = [0; SPARSE_ROWS];
+        let mut rows = [0; room_for(SPARSE_ROWS)];
         let mut kept = [0; MASK_WORDS];
         differences.for_each_of(selection.rows(&mut rows), |row, difference| {
             let is_kept = contains(base.wrapping_add(difference) as i64);
-            kept[usize::from(row / 64) % MASK_WORDS] |= u64::from(is_kept) << (row % 64);
+            keep(&mut kept, row, is_kept);
         });
         *selection = Selection::of(kept);
         return Ok(());
     }
     let Block { base, words } = reader.block(block)?;
+    if selection.count() <= SPARSE_ROWS {
+        let mut rows = [0; room_for(SPARSE_ROWS)];
+        let rows = selection.rows(&mut rows);
+        let mut kept = [0; MASK_WORDS];
+        macro_rules! test {
+            ($words:expr) => {
+                for row in rows {
+                    let word = $words[usize::from(*row) % MINI_BLOCK_VALUES];
+                    keep(&mut kept, *row, contains(base.wrapping_add(word as i64)));
+                }
+            };
+        }
+        match words {
+            Words::Zeros => rows.iter().for_each(|row| keep(&mut kept, *row, contains(base))),
+            Words::U8(words) => test!(words),
+            Words::U16(words) => test!(words),
+            Words::U32(words) => test!(words),
+            Words::U64(words) => test!(words),
+        }
+        *selection = Selection::of(kept);
+        return Ok(());
+    }
     macro_rules! retain {
         ($words:expr) => {
             selection.retain(|row| contains(base.wrapping_add($words[row % MINI_BLOCK_VALUES] as i64)))
@@ -125,4 +152,10 @@ pub(super) fn one_by_one(
         Words::U64(words) => retain!(words),
     }
     Ok(())
+}
+
+/// Sets a row's bit if it is kept.
+#[inline(always)]
+fn keep(mask: &mut Mask, row: u16, is_kept: bool) {
+    mask[usize::from(row / 64) % MASK_WORDS] |= u64::from(is_kept) << (row % 64);
 }

@@ -21,7 +21,7 @@ use thermocline_predicate::{Domain, Scalar};
 
 use super::column::ColumnReader;
 use super::numbers::Lane;
-use super::selection::Selection;
+use super::selection::{Selection, room_for};
 use super::view::{RunContext, View};
 use crate::BuiltTable;
 use crate::PipelineError;
@@ -169,7 +169,7 @@ impl Stage<'_> {
 
     /// Of payload and computed values, and of rows that have multiplied.
     fn apply_to_slot(&self, view: &mut View<'_>, block: usize, selection: &mut Selection) -> Result<(), PipelineError> {
-        let mut rows = [0; MINI_BLOCK_VALUES];
+        let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
         let numbers = view.numbers(self.slot, block, selection.rows(&mut rows))?;
         let mut places = 0..;
         selection.retain(|_| {
@@ -202,7 +202,7 @@ impl Stage<'_> {
         block: usize,
         selection: &mut Selection,
     ) -> Result<(), PipelineError> {
-        let mut rows = [0; MINI_BLOCK_VALUES];
+        let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
         let codes = view.key_codes(step, block, selection.rows(&mut rows))?;
         let mut places = 0..;
         selection.retain(|_| {
@@ -228,7 +228,7 @@ impl Test<'_> {
     ) -> Result<(), PipelineError> {
         match self {
             Self::Numbers { domain, .. } if reader.is_wide() => {
-                let (mut rows, mut wide) = ([0; MINI_BLOCK_VALUES], Vec::new());
+                let (mut rows, mut wide) = ([0; room_for(MINI_BLOCK_VALUES)], Vec::new());
                 reader.gather_wide(block, selection.rows(&mut rows), &mut wide)?;
                 let mut wide = wide.into_iter();
                 selection.retain(|_| wide.next().is_some_and(|value| domain.contains_int(value)));
