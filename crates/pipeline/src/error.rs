@@ -100,6 +100,12 @@ pub enum PipelineError {
         /// What the source says.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The source does not give a batch.
+    #[error("{source}")]
+    Batches {
+        /// What the source says.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// A page that cannot be read.
     #[error("row group {row_group}, column {column}: {source}")]
     Page {

@@ -118,7 +118,7 @@ mod source;
 mod table;
 mod tuples;
 
-pub use cpu::{BatchConsumer, Outcome, RunOptions, RunReport, run, run_in_batches};
+pub use cpu::{BatchConsumer, Outcome, RunOptions, RunReport, run, run_in_batches, run_over_batches};
 pub use error::{PipelineError, Result};
 pub use ir::{
     Aggregate, ColumnShape, Comparison, Condition, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind,
@@ -126,5 +126,5 @@ pub use ir::{
 };
 pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};
-pub use source::{MemoryPages, PageFacts, PageSource, PinnedPage};
+pub use source::{BatchSource, MemoryPages, PageFacts, PageSource, PinnedPage, SourceColumn};
 pub use table::BuiltTable;

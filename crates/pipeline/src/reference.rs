@@ -15,7 +15,7 @@ use thermocline_predicate::Scalar;
 use crate::ir::{
     Aggregate, Condition, Expression, Operator, Origin, Pipeline, ProbeKind, Sink, Slot, Step, ValueType, text_slot,
 };
-use crate::{PageSource, PipelineError, Value};
+use crate::{PageSource, PipelineError, SourceColumn, Value};
 
 /// The rows that a pipeline yields; for one that builds a table its rows, key first, also those with a NULL in it.
 /// Tables are given like that too.
@@ -30,11 +30,13 @@ pub(crate) fn interpret(
             .slots()
             .iter()
             .map(|info| match info.origin {
-                Origin::Column(column) => {
-                    let pinned = source.page(row_group, column).unwrap();
-                    let page = Page::open((*pinned).as_ref()).unwrap();
-                    Some(page.decode(&arrow_type(info.value_type)).unwrap())
-                }
+                Origin::Column(column) => Some(match source.column(row_group, column).unwrap() {
+                    SourceColumn::Page(pinned) => {
+                        let page = Page::open((*pinned).as_ref()).unwrap();
+                        page.decode(&arrow_type(info.value_type)).unwrap()
+                    }
+                    SourceColumn::Array(array) => array,
+                }),
                 _ => None,
             })
             .collect();

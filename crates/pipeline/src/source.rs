@@ -1,7 +1,8 @@
-//! Where a pipeline's pages come from.
+//! Where a pipeline's values come from: pages of row groups, or record batches.
 
 use std::error::Error;
 
+use arrow::array::{ArrayRef, RecordBatch};
 use thermocline_column_store::{PageSummary, ZoneMap};
 
 /// What is known of a page without reading it.
@@ -16,6 +17,26 @@ pub struct PageFacts<'a> {
 /// The bytes of a page, which stay as they are as long as this lives.
 pub type PinnedPage = Box<dyn AsRef<[u8]> + Send + Sync>;
 
+/// The values of a column in a row group.
+pub enum SourceColumn {
+    /// An encoded page, whose checksum was found right by whoever read it: it is not computed again.
+    Page(PinnedPage),
+    /// As Arrow has them, which may be slower: nothing is known of them beforehand.
+    Array(ArrayRef),
+}
+
+/// Record batches, which come one after the other. Called from all threads of a pipeline at once.
+pub trait BatchSource: Sync {
+    /// The columns of a table that batches have, in the batches' order: pipelines number them as the table does.
+    fn columns(&self) -> &[usize];
+
+    /// The next batch for a thread, which waits for it; `None` if there are none left for it.
+    ///
+    /// # Errors
+    /// Whatever the source meets; the pipeline ends with it.
+    fn next(&self, thread: usize) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>>;
+}
+
 /// Row groups and the pages of their columns. Called from all threads of a pipeline at once.
 pub trait PageSource: Sync {
     /// How many row groups there are.
@@ -24,14 +45,14 @@ pub trait PageSource: Sync {
     /// Rows of a row group, which is the number of values of each of its pages.
     fn row_count(&self, row_group: usize) -> usize;
 
-    /// What is known of a page. Asked for pages that are then left unread, so it must not read them.
-    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_>;
+    /// What is known of a page, if anything is. Asked for pages that are then left unread, so it must not read them.
+    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>>;
 
-    /// The bytes of a page whose checksum was found right by whoever read it: it is not computed again.
+    /// The values of a column in a row group.
     ///
     /// # Errors
     /// Whatever the source meets; the pipeline ends with it.
-    fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>>;
+    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>>;
 
     /// A thread will soon work on a row group, and probably ask for the pages of these columns. Returns whether it may
     /// announce the one after that too. May be called several times for a row group; one that was announced may be left
@@ -76,13 +97,41 @@ impl PageSource for MemoryPages {
         self.row_groups[row_group].first().map_or(0, |(_, summary)| summary.value_count)
     }
 
-    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_> {
+    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>> {
         let (_, summary) = &self.row_groups[row_group][column];
-        PageFacts { zone_map: &summary.zone_map, null_count: summary.null_count }
+        Some(PageFacts { zone_map: &summary.zone_map, null_count: summary.null_count })
     }
 
-    fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>> {
+    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
         let (bytes, _) = &self.row_groups[row_group][column];
-        Ok(Box::new(std::sync::Arc::clone(bytes)))
+        Ok(SourceColumn::Page(Box::new(std::sync::Arc::clone(bytes))))
+    }
+}
+
+/// A batch as a row group. Its number means nothing.
+pub(crate) struct BatchGroup<'b> {
+    pub(crate) batch: &'b RecordBatch,
+    /// See [`BatchSource::columns`].
+    pub(crate) columns: &'b [usize],
+}
+
+impl PageSource for BatchGroup<'_> {
+    fn row_group_count(&self) -> usize {
+        1
+    }
+
+    fn row_count(&self, _row_group: usize) -> usize {
+        self.batch.num_rows()
+    }
+
+    fn facts(&self, _row_group: usize, _column: usize) -> Option<PageFacts<'_>> {
+        None
+    }
+
+    fn column(&self, _row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
+        let place = self.columns.iter().position(|of| *of == column);
+        let array = place.and_then(|place| self.batch.columns().get(place));
+        let array = array.ok_or_else(|| format!("batches have the columns {:?}, and not {column}", self.columns))?;
+        Ok(SourceColumn::Array(std::sync::Arc::clone(array)))
     }
 }

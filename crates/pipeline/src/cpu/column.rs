@@ -9,11 +9,15 @@
 //!
 //! **Concurrency**: a reader belongs to one thread.
 
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::DataType;
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, Page, Validity};
 
 use super::form::{Form, Scratch, Unpacked};
+use super::native::Native;
 use super::numbers::{Lane, Numbers};
-use super::page_texts::PageTexts;
+use super::page_texts::{PageTexts, TextCoding};
 use super::place::PagePlace;
 use crate::PipelineError;
 use crate::ir::ValueType;
@@ -44,12 +48,37 @@ pub(super) struct Block<'a> {
     pub(super) words: Words<'a>,
 }
 
+/// Which values are not NULL.
+#[derive(Debug)]
+enum Valid<'p> {
+    Page(Validity<'p>),
+    /// `None` if none is NULL.
+    Array(Option<&'p NullBuffer>),
+}
+
+/// The codes of an array's texts, and the texts; `None` if it has none. NULLs count as empty.
+fn coded(array: &dyn Array) -> Option<(Vec<u32>, PageTexts<'static>)> {
+    let mut coding = TextCoding::default();
+    macro_rules! push {
+        ($texts:expr) => {
+            $texts.iter().for_each(|text| coding.push(text.unwrap_or_default().as_bytes()))
+        };
+    }
+    match array.data_type() {
+        DataType::Utf8 => push!(array.as_string::<i32>()),
+        DataType::LargeUtf8 => push!(array.as_string::<i64>()),
+        DataType::Utf8View => push!(array.as_string_view()),
+        _ => return None,
+    }
+    Some(coding.finish())
+}
+
 /// A page and the mini-block of it that is worked on.
 #[derive(Debug)]
 pub(super) struct ColumnReader<'p> {
     place: PagePlace,
     form: Form<'p>,
-    validity: Validity<'p>,
+    valid: Valid<'p>,
     texts: Option<PageTexts<'p>>,
     scratch: Box<Scratch>,
     /// The mini-block that `scratch` holds, its base and where.
@@ -58,7 +87,7 @@ pub(super) struct ColumnReader<'p> {
 
 impl<'p> ColumnReader<'p> {
     /// Opens a page whose checksum was found right.
-    pub(super) fn open(
+    pub(super) fn of_page(
         bytes: &'p [u8],
         value_type: ValueType,
         row_count: usize,
@@ -76,13 +105,29 @@ impl<'p> ColumnReader<'p> {
         let Some(form) = form else {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
-        let scratch = Box::new(Scratch {
-            bytes: [0; MINI_BLOCK_VALUES],
-            halves: [0; MINI_BLOCK_VALUES],
-            words: [0; MINI_BLOCK_VALUES],
-            longs: [0; MINI_BLOCK_VALUES],
-        });
-        Ok(Self { place, form, validity: page.validity(), texts, scratch, current: None })
+        let valid = Valid::Page(page.validity());
+        Ok(Self { place, form, valid, texts, scratch: Scratch::new(), current: None })
+    }
+
+    /// Opens an array.
+    pub(super) fn of_array(
+        array: &'p ArrayRef,
+        value_type: ValueType,
+        row_count: usize,
+        place: PagePlace,
+    ) -> Result<Self, PipelineError> {
+        if array.len() != row_count {
+            return Err(place.mismatch(format!("{} values", array.len()), row_count.to_string()));
+        }
+        let (form, texts) = match Native::of(array, value_type) {
+            Some(native) => (Form::Native(native), None),
+            None => match coded(array).filter(|_| value_type == ValueType::Text) {
+                Some((codes, texts)) => (Form::Codes(codes), Some(texts)),
+                None => return Err(place.mismatch(array.data_type().to_string(), format!("{value_type:?}"))),
+            },
+        };
+        let valid = Valid::Array(array.nulls().filter(|nulls| nulls.null_count() > 0));
+        Ok(Self { place, form, valid, texts, scratch: Scratch::new(), current: None })
     }
 
     /// The page's texts, if it has texts that are not all NULL.
@@ -94,10 +139,16 @@ impl<'p> ColumnReader<'p> {
         &self.place
     }
 
+    /// The array that this column is, if single values of it cost next to nothing.
+    pub(super) fn native(&self) -> Option<Native<'p>> {
+        if let Form::Native(native) = &self.form { Some(*native) } else { None }
+    }
+
     /// Whether values need more than 64 bits.
     pub(super) fn is_wide(&self) -> bool {
         match &self.form {
             Form::Wide(_) => true,
+            Form::Native(native) => native.is_wide(),
             Form::Constant(value) => i64::try_from(*value).is_err(),
             _ => false,
         }
@@ -105,10 +156,17 @@ impl<'p> ColumnReader<'p> {
 
     /// Which values of a mini-block are not NULL; `None` if all of the page.
     pub(super) fn valid(&self, index: usize) -> Option<Mask> {
-        match self.validity {
-            Validity::NoneNull => None,
-            Validity::AllNull => Some([0; MASK_WORDS]),
-            Validity::Bitmap(bytes) => {
+        match &self.valid {
+            Valid::Page(Validity::NoneNull) | Valid::Array(None) => None,
+            Valid::Page(Validity::AllNull) => Some([0; MASK_WORDS]),
+            Valid::Array(Some(nulls)) => {
+                let start = (index * MINI_BLOCK_VALUES).min(nulls.len());
+                let block = nulls.inner().slice(start, (nulls.len() - start).min(MINI_BLOCK_VALUES));
+                let mut mask = [0; MASK_WORDS];
+                mask.iter_mut().zip(block.bit_chunks().iter_padded()).for_each(|(word, bits)| *word = bits);
+                Some(mask)
+            }
+            Valid::Page(Validity::Bitmap(bytes)) => {
                 let mut mask = [0; MASK_WORDS];
                 let block = bytes.get(index * MINI_BLOCK_VALUES / 8..).unwrap_or_default();
                 for (word, bytes) in mask.iter_mut().zip(block.chunks(8)) {
@@ -185,6 +243,10 @@ impl<'p> ColumnReader<'p> {
 
     /// Appends the values of some rows of a mini-block, which are not wide.
     fn gather(&mut self, index: usize, rows: &[u16], values: &mut Vec<i64>) -> Result<(), PipelineError> {
+        if let Form::Native(native) = &self.form {
+            native.gather(index, rows, values);
+            return Ok(());
+        }
         if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
             differences.for_each_of(rows, |_, difference| values.push(base.wrapping_add(difference) as i64));
             return Ok(());
@@ -220,6 +282,7 @@ impl<'p> ColumnReader<'p> {
                 let value = |row: &u16| block.get(usize::from(*row)).map_or(0, |bytes| i128::from_le_bytes(*bytes));
                 values.extend(rows.iter().map(value));
             }
+            Form::Native(native) if native.is_wide() => native.gather_wide(index, rows, values),
             Form::Constant(value) => values.extend(rows.iter().map(|_| *value)),
             _ => {
                 let mut narrow = Vec::with_capacity(rows.len());

@@ -11,6 +11,7 @@ use thermocline_column_store::{
     Body, DecimalFloats, Frame, FramesOfReference, Integers, MINI_BLOCK_VALUES, Page, PageError, PhysicalType,
 };
 
+use super::native::Native;
 use super::page_texts::{PageTexts, TextCoding};
 use crate::kernels::prefetch;
 use crate::ordinal;
@@ -51,6 +52,8 @@ pub(super) enum Form<'p> {
         floats: Floats<'p>,
         width: FloatWidth,
     },
+    /// An array's.
+    Native(Native<'p>),
 }
 
 /// How floats lie in the page.
@@ -193,6 +196,15 @@ fn number(bytes: &[u8], signed: bool) -> i128 {
 }
 
 impl Scratch {
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Self {
+            bytes: [0; MINI_BLOCK_VALUES],
+            halves: [0; MINI_BLOCK_VALUES],
+            words: [0; MINI_BLOCK_VALUES],
+            longs: [0; MINI_BLOCK_VALUES],
+        })
+    }
+
     /// Unpacks a mini-block; its base, and where its words are.
     pub(super) fn fill(&mut self, form: &Form<'_>, index: usize) -> Result<(i64, Unpacked), PageError> {
         let start = index * MINI_BLOCK_VALUES;
@@ -236,6 +248,7 @@ impl Scratch {
                 self.fill_floats(floats, *width, index);
                 (0, Unpacked::U64)
             }
+            Form::Native(native) => native.fill(index, self),
             // Wide values are gathered alone; who asks for their words sees zeros.
             Form::Wide(_) => (0, Unpacked::Zeros),
             Form::Codes(codes) => {

@@ -7,7 +7,7 @@
 //! `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a
 //! page that no surviving row needs is not read (`view`).
 //!
-//! **Does not own**: pages, which a [`PageSource`] gives; tables, which are built before.
+//! **Does not own**: pages, which a [`PageSource`] gives, and batches, which a [`BatchSource`] gives; tables, which are built before.
 //!
 //! **Invariants**
 //! - The answer does not depend on the number of threads, the order of stages or the instruction set.
@@ -29,6 +29,7 @@ mod groups;
 mod interner;
 mod keyed;
 mod memory;
+mod native;
 mod numbers;
 mod order;
 mod page_texts;
@@ -53,7 +54,7 @@ use thermocline_hardware::Clock;
 
 use crate::ir::{Aggregate, Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
-use crate::{BuiltTable, PageSource, PipelineError, Result, Rowset};
+use crate::{BatchSource, BuiltTable, MemoryPages, PageSource, PipelineError, Result, Rowset};
 pub use batches::BatchConsumer;
 use batches::Batches;
 use keyed::Interners;
@@ -61,7 +62,7 @@ use memory::Memory;
 use queue::RowGroupQueue;
 use texts::{Translations, payload_translations};
 use view::RunContext;
-use worker::{Collected, Shared, work};
+use worker::{Collected, Input, Shared, work};
 
 /// How a pipeline runs.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +117,29 @@ pub fn run(
     tables: &[Arc<BuiltTable>],
     options: &RunOptions<'_>,
 ) -> Result<(Outcome, RunReport)> {
-    let (rowset, reservation, report) = collect(pipeline, source, tables, options, None)?;
+    outcome(pipeline, collect(pipeline, From::Pages(source), tables, options, None)?, options)
+}
+
+/// Runs a pipeline as [`run`] does over record batches instead of row groups: on so many threads as `options` say, each
+/// of which asks for batches until there are none left for it.
+///
+/// # Errors
+/// Those of [`run`]; [`PipelineError::Batches`] with what the source meets.
+pub fn run_over_batches(
+    pipeline: &Pipeline,
+    source: &dyn BatchSource,
+    tables: &[Arc<BuiltTable>],
+    options: &RunOptions<'_>,
+) -> Result<(Outcome, RunReport)> {
+    outcome(pipeline, collect(pipeline, From::Batches(source), tables, options, None)?, options)
+}
+
+/// What a pipeline ends in, of what its threads have kept.
+fn outcome(
+    pipeline: &Pipeline,
+    (rowset, reservation, report): (Rowset, Reservation, RunReport),
+    options: &RunOptions<'_>,
+) -> Result<(Outcome, RunReport)> {
     let outcome = match pipeline.table_shape() {
         Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
         None => {
@@ -146,7 +169,7 @@ pub fn run_in_batches(
         return Err(PipelineError::TableInBatches { table: shape.name });
     }
     let batches = Batches { limit_bytes: batch_bytes, consumer };
-    let (rowset, reservation, report) = collect(pipeline, source, tables, options, Some(batches))?;
+    let (rowset, reservation, report) = collect(pipeline, From::Pages(source), tables, options, Some(batches))?;
     // Rows were given out by their threads.
     if rowset.row_count > 0 {
         reservation.resize(rowset.size_bytes())?;
@@ -155,16 +178,26 @@ pub fn run_in_batches(
     Ok(report)
 }
 
+/// Where a run's rows come from.
+#[derive(Clone, Copy)]
+enum From<'a> {
+    Pages(&'a dyn PageSource),
+    Batches(&'a dyn BatchSource),
+}
+
 /// What all threads together keep of a run's rows or groups.
 fn collect(
     pipeline: &Pipeline,
-    source: &dyn PageSource,
+    from: From<'_>,
     tables: &[Arc<BuiltTable>],
     options: &RunOptions<'_>,
     batches: Option<Batches<'_>>,
 ) -> Result<(Rowset, Reservation, RunReport)> {
     check_tables(pipeline, tables)?;
     let no_translations = Translations::new();
+    // Nothing is known of batches before they come.
+    let no_pages = MemoryPages::new();
+    let source = if let From::Pages(source) = from { source } else { &no_pages };
     let context = RunContext { pipeline, source, tables, translations: &no_translations };
     let translations = payload_translations(pipeline, context);
     let context = RunContext { translations: &translations, ..context };
@@ -173,18 +206,13 @@ fn collect(
     let dimensions: Vec<_> = groups.iter().map(|slot| groups::dimension(context, *slot)).collect();
     let row_group_count = u32::try_from(source.row_group_count())
         .map_err(|_| PipelineError::TooMany { what: "row groups of a source".to_owned() })?;
-    let thread_count = options.thread_count.clamp(1, source.row_group_count().max(1));
+    let most_threads = if let From::Pages(_) = from { source.row_group_count().max(1) } else { usize::MAX };
+    let thread_count = options.thread_count.clamp(1, most_threads);
     let queue = RowGroupQueue::new(row_group_count, thread_count);
+    let input = if let From::Batches(batches) = from { Input::Batches(batches) } else { Input::RowGroups(&queue) };
     let failed = AtomicBool::new(false);
-    let shared = Shared {
-        context,
-        options,
-        queue: &queue,
-        interners: &interners,
-        dimensions: &dimensions,
-        failed: &failed,
-        batches,
-    };
+    let shared =
+        Shared { context, options, input, interners: &interners, dimensions: &dimensions, failed: &failed, batches };
     let parts = work_on_threads(&shared, thread_count)?;
     let mut report = RunReport::default();
     let mut collected: Option<Collected<'_>> = None;

@@ -23,7 +23,7 @@ use super::waiting::Waiting;
 use crate::ir::{Expression, Operator, Origin, Pipeline, ProbeKind, Slot, Step, ValueType};
 use crate::ordinal::UNSIGNED_BIAS;
 use crate::table::{ABSENT, Distinct, KeyCoding, KeyColumn};
-use crate::{BuiltTable, PageSource, PinnedPage, PipelineError};
+use crate::{BuiltTable, PageSource, PipelineError, SourceColumn};
 
 /// What all views of a run share.
 #[derive(Clone, Copy)]
@@ -50,8 +50,8 @@ impl<'r> RunContext<'r> {
     }
 }
 
-/// A place for the pinned pages of a row group, which must outlive its view.
-pub(super) type Pins = Vec<OnceCell<PinnedPage>>;
+/// A place for the pinned pages and the arrays of a row group, which must outlive its view.
+pub(super) type Pins = Vec<OnceCell<SourceColumn>>;
 
 pub(super) struct View<'p> {
     context: RunContext<'p>,
@@ -159,15 +159,20 @@ impl<'p> View<'p> {
             none => {
                 let info = context.pipeline.slot(slot);
                 let place = PagePlace { row_group: *row_group, column: info.name.clone() };
-                let pinned = context.source.page(*row_group, column).map_err(|source| PipelineError::Source {
+                let values = context.source.column(*row_group, column).map_err(|source| PipelineError::Source {
                     row_group: *row_group,
                     column: info.name.clone(),
                     source,
                 })?;
                 *pages_read += 1;
-                let bytes = (**pins[slot.index()].get_or_init(|| pinned)).as_ref();
                 let row_count = context.source.row_count(*row_group);
-                Ok(none.insert(ColumnReader::open(bytes, info.value_type, row_count, place)?))
+                let reader = match pins[slot.index()].get_or_init(|| values) {
+                    SourceColumn::Page(pinned) => {
+                        ColumnReader::of_page((**pinned).as_ref(), info.value_type, row_count, place)?
+                    }
+                    SourceColumn::Array(array) => ColumnReader::of_array(array, info.value_type, row_count, place)?,
+                };
+                Ok(none.insert(reader))
             }
         }
     }

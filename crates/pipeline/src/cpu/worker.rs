@@ -27,7 +27,8 @@ use super::view::{Pins, RunContext, View};
 use super::waiting::{PLACES, Waiting};
 use super::{RunOptions, RunReport};
 use crate::ir::{Origin, Sink, Slot};
-use crate::{PipelineError, Result};
+use crate::source::BatchGroup;
+use crate::{BatchSource, PipelineError, Result};
 
 /// Mini-blocks between two looks at the flags: some tens of microseconds.
 const BLOCKS_PER_CHECK: usize = 16;
@@ -42,11 +43,20 @@ pub(super) enum Collected<'r> {
     Rows(Rows<'r>),
 }
 
+/// Where the rows come from.
+#[derive(Clone, Copy)]
+pub(super) enum Input<'r> {
+    /// Row groups of the context's source.
+    RowGroups(&'r RowGroupQueue),
+    /// Batches; the context's source has no row groups.
+    Batches(&'r dyn BatchSource),
+}
+
 /// What all threads of a run are given.
 pub(super) struct Shared<'r> {
     pub(super) context: RunContext<'r>,
     pub(super) options: &'r RunOptions<'r>,
-    pub(super) queue: &'r RowGroupQueue,
+    pub(super) input: Input<'r>,
     pub(super) interners: &'r Interners,
     pub(super) dimensions: &'r [Option<Dimension>],
     /// Where rows go before all are done.
@@ -58,12 +68,9 @@ pub(super) struct Shared<'r> {
 /// Works through the queue as thread number `thread`.
 pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<'r>, RunReport)> {
     let worked = Worker::new(shared).and_then(|mut worker| {
-        let Shared { context, options, .. } = *shared;
-        while let Some(row_group) = shared.queue.next(thread) {
-            let begun_ns = options.clock.monotonic_ns();
-            worker.announce(row_group, shared.queue.rest(thread));
-            worker.row_group(row_group as usize)?;
-            context.source.done(row_group as usize, options.clock.monotonic_ns().saturating_sub(begun_ns));
+        match shared.input {
+            Input::RowGroups(queue) => worker.row_groups(queue, thread)?,
+            Input::Batches(batches) => worker.batches(batches, thread)?,
         }
         worker.give(|_, _| true)?;
         Ok((worker.collected, worker.report))
@@ -149,8 +156,30 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
     }
 
-    fn row_group(&mut self, row_group: usize) -> Result<()> {
-        let context = self.shared.context;
+    fn row_groups(&mut self, queue: &RowGroupQueue, thread: usize) -> Result<()> {
+        let Shared { context, options, .. } = *self.shared;
+        while let Some(row_group) = queue.next(thread) {
+            let begun_ns = options.clock.monotonic_ns();
+            self.announce(row_group, queue.rest(thread));
+            self.row_group(context, row_group as usize)?;
+            context.source.done(row_group as usize, options.clock.monotonic_ns().saturating_sub(begun_ns));
+        }
+        Ok(())
+    }
+
+    fn batches(&mut self, batches: &dyn BatchSource, thread: usize) -> Result<()> {
+        // Numbers tell a thread's batches apart, as they do row groups.
+        for number in 0.. {
+            self.check_flags()?;
+            let next = batches.next(thread).map_err(|source| PipelineError::Batches { source })?;
+            let Some(batch) = next else { return Ok(()) };
+            let source = BatchGroup { batch: &batch, columns: batches.columns() };
+            self.row_group(RunContext { source: &source, ..self.shared.context }, number)?;
+        }
+        Ok(())
+    }
+
+    fn row_group(&mut self, context: RunContext<'_>, row_group: usize) -> Result<()> {
         self.check_flags()?;
         if !self.stages.iter().all(|stage| stage.may_pass(context, row_group)) {
             self.report.row_groups_skipped += 1;

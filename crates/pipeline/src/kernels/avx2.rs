@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use super::{MASK_WORDS, Mask, reach};
+use super::{MASK_WORDS, Mask, reach, scalar};
 
 /// Proof that the processor has AVX2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,16 @@ impl Avx2 {
     /// `None` when the processor lacks it.
     pub(super) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+
+    /// The reference's loop, compiled for wider registers.
+    pub(super) fn narrow(self, values: &[i64], words: &mut [u32; MINI_BLOCK_VALUES]) -> Option<i64> {
+        #[target_feature(enable = "avx2")]
+        fn kernel(values: &[i64], words: &mut [u32; MINI_BLOCK_VALUES]) -> Option<i64> {
+            scalar::narrow(values, words)
+        }
+        // SAFETY: `self` exists only when the processor has these instructions.
+        unsafe { kernel(values, words) }
     }
 
     pub(super) fn in_range_u8(self, words: &[u8; MINI_BLOCK_VALUES], low: u8, span: u8) -> Mask {

@@ -62,6 +62,16 @@ pub(crate) fn ranks(places: &[u64], bits: &[u64], before: &[u32], ranks: &mut Ve
     scalar::ranks(places, bits, before, ranks);
 }
 
+/// Writes how far values, at most a mini-block's, are from a base that it gives back, in 32 bits each; `None` if they are
+/// too far apart.
+pub(crate) fn narrow(values: &[i64], words: &mut [u32; MINI_BLOCK_VALUES]) -> Option<i64> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(proof) = avx2::Avx2::detect() {
+        return proof.narrow(values, words);
+    }
+    scalar::narrow(values, words)
+}
+
 /// Most words of a set that are looked into by gathers, whose signed 32-bit indices reach no further.
 const MAX_GATHERED_WORDS: usize = (1 << 24) - 1;
 

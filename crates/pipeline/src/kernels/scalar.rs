@@ -53,6 +53,21 @@ pub(super) fn ranks(places: &[u64], bits: &[u64], before: &[u32], ranks: &mut Ve
     }));
 }
 
+/// Writes how far values are from a base, in 32 bits each; `None` if they are too far apart. Further words mean nothing.
+#[inline(always)]
+pub(super) fn narrow(values: &[i64], words: &mut [u32; MINI_BLOCK_VALUES]) -> Option<i64> {
+    // The first value in the middle of what 32 bits reach, none of which may be past the end of 64.
+    let base = values.first()?.checked_sub(1 << 31)?;
+    base.checked_add(u32::MAX.into())?;
+    let mut far = 0;
+    for (word, value) in words.iter_mut().zip(values) {
+        let distance = value.wrapping_sub(base) as u64;
+        far |= distance;
+        *word = distance as u32;
+    }
+    (far >> 32 == 0).then_some(base)
+}
+
 /// Which words are `low` to `low + span`, modulo the word.
 pub(super) fn in_range<W: Unsigned>(words: &[W; MINI_BLOCK_VALUES], low: W, span: W) -> Mask {
     mask_of(words, |word| word.less(low) <= span)

@@ -94,3 +94,32 @@ fn masks_count_and_name_their_bits() {
         assert_eq!(mask, mask_by(|at| at < count_wanted));
     }
 }
+
+#[test]
+fn values_that_are_close_are_32_bits_from_a_base_and_others_are_told() {
+    for seed in seeds() {
+        let mut random = Random::new(seed);
+        let spread = *random.pick(&[1u64, 1000, 1 << 31, 1 << 32, 1 << 33, u64::MAX]);
+        let start = *random.pick(&[0, i64::MIN, i64::MAX, i64::MAX - (1 << 31), random.next_u64() as i64]);
+        let values: Vec<i64> = (0..random.below(MINI_BLOCK_VALUES + 1))
+            .map(|_| start.wrapping_add((random.next_u64() % spread) as i64))
+            .collect();
+        let mut words = [7; MINI_BLOCK_VALUES];
+        let base = narrow(&values, &mut words);
+        assert_eq!(base, scalar::narrow(&values, &mut words), "seed {seed}");
+        match base {
+            Some(base) => {
+                for (value, word) in values.iter().zip(words) {
+                    assert_eq!(base.checked_add(word.into()), Some(*value), "seed {seed}");
+                }
+            }
+            None => {
+                let width = values.iter().max().zip(values.iter().min()).map_or(0, |(most, least)| most.abs_diff(*least));
+                let reach = i128::from(values.first().copied().unwrap_or(0));
+                let ends = [reach - (1 << 31), reach + (1 << 31)];
+                let is_out = ends.iter().any(|end| i64::try_from(*end).is_err());
+                assert!(values.is_empty() || is_out || width >= 1 << 31, "seed {seed}: {values:?}");
+            }
+        }
+    }
+}

@@ -274,7 +274,7 @@ pub(in crate::cpu) fn whole_range(context: RunContext<'_>, column: usize, value_
     let bias = if value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
     let mut range: Option<(i64, i64)> = None;
     for row_group in 0..context.source.row_group_count() {
-        let facts = context.source.facts(row_group, column);
+        let facts = context.source.facts(row_group, column)?;
         if facts.null_count == context.source.row_count(row_group) {
             continue;
         }

@@ -12,6 +12,8 @@ use crate::membership::Membership;
 
 /// Up to so many rows, ranges are tested value by value where all are unpacked: a vector loop over all takes as long.
 const SPARSE_RANGE_ROWS: usize = 8;
+/// Up to so many rows, an array's values are taken as they lie, and not made words of first.
+const FEW_NATIVE_ROWS: usize = 256;
 /// Ranges that are tested one after the other on whole mini-blocks.
 const FEW_RANGES: usize = 4;
 
@@ -44,7 +46,9 @@ pub(super) fn members(
         Membership::Range(low, high) => &[(*low, *high)][..],
         Membership::Ranges(ranges) => ranges,
     };
-    let is_sparse = selection.count() <= SPARSE_RANGE_ROWS || reader.packed(block, selection.count()).is_some();
+    let is_sparse = selection.count() <= SPARSE_RANGE_ROWS
+        || reader.packed(block, selection.count()).is_some()
+        || reader.native().is_some() && selection.count() <= FEW_NATIVE_ROWS;
     if is_sparse || ranges.len() > FEW_RANGES {
         return one_by_one(|value| membership.contains(value), reader, block, selection);
     }
@@ -113,6 +117,16 @@ pub(super) fn one_by_one(
             let is_kept = contains(base.wrapping_add(difference) as i64);
             keep(&mut kept, row, is_kept);
         });
+        *selection = Selection::of(kept);
+        return Ok(());
+    }
+    if let Some(native) = reader.native().filter(|_| selection.count() <= FEW_NATIVE_ROWS) {
+        let mut rows = [0; room_for(FEW_NATIVE_ROWS)];
+        let rows = selection.rows(&mut rows);
+        let mut ordinals = Vec::with_capacity(rows.len());
+        native.gather(block, rows, &mut ordinals);
+        let mut kept = [0; MASK_WORDS];
+        rows.iter().zip(ordinals).for_each(|(row, ordinal)| keep(&mut kept, *row, contains(ordinal)));
         *selection = Selection::of(kept);
         return Ok(());
     }

@@ -72,7 +72,7 @@ pub(super) struct Stage<'r> {
 /// Whether a slot may be NULL in a row group, as far as is known.
 fn zone_may_have_null(context: RunContext<'_>, slot: Slot, row_group: usize) -> bool {
     match context.pipeline.slot(slot).origin {
-        Origin::Column(column) => context.source.facts(row_group, column).null_count > 0,
+        Origin::Column(column) => context.source.facts(row_group, column).is_none_or(|facts| facts.null_count > 0),
         _ => true,
     }
 }
@@ -89,7 +89,7 @@ impl Stage<'_> {
             return condition.may_pass(context, row_group);
         }
         let Origin::Column(column) = context.pipeline.slot(self.slot).origin else { return true };
-        let facts = context.source.facts(row_group, column);
+        let Some(facts) = context.source.facts(row_group, column) else { return true };
         if self.admits_null && facts.null_count > 0 {
             return true;
         }

@@ -14,8 +14,8 @@ use thermocline_predicate::{Domain, Scalar};
 use super::{account, equals, longs, pages, rows_of, run_with, scan_longs, table_of};
 use crate::ir::{Aggregate, PipelineBuilder, ProbeKind, ValueType};
 use crate::{
-    BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, PinnedPage, Pipeline, PipelineError,
-    Rowset, RunOptions, Value, run, run_in_batches,
+    BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline, PipelineError, Rowset,
+    RunOptions, SourceColumn, Value, run, run_in_batches,
 };
 
 /// A table of these keys, each with itself as payload.
@@ -43,14 +43,14 @@ impl PageSource for Watched<'_> {
         self.pages.row_count(row_group)
     }
 
-    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_> {
+    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>> {
         self.pages.facts(row_group, column)
     }
 
-    fn page(&self, row_group: usize, column: usize) -> Result<PinnedPage, Box<dyn Error + Send + Sync>> {
+    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
         assert!(self.asked.lock().unwrap().insert((row_group, column)), "a page is asked for once");
         (self.at)(row_group, column)?;
-        self.pages.page(row_group, column)
+        self.pages.column(row_group, column)
     }
 }
 

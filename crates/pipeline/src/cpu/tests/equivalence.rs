@@ -1,16 +1,18 @@
 //! Whatever pipeline over whatever pages: the answer is the reference's.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
 
+use arrow::array::RecordBatch;
 use thermocline_column_store::{Encoding, PageSummary};
 use thermocline_seeded::Random;
 
 use super::generator::{Column, TYPES, condition, domain, pages, pipeline};
-use super::{rows_of, run_with, table_of};
+use super::{rows_of, run_by, run_with, table_of};
 use crate::ir::{PipelineBuilder, ValueType};
 use crate::reference::interpret;
-use crate::{BuiltTable, InstructionSet, MemoryPages, PageSource, Value};
+use crate::{BatchSource, BuiltTable, InstructionSet, MemoryPages, PageSource, SourceColumn, Value, run_over_batches};
 
 /// Builds a table over random rows, found by what the probing columns have, some filtered out; and its rows by the
 /// reference.
@@ -141,11 +143,50 @@ fn check(seed: u64) -> usize {
             found.iter().zip(&expected).find(|(found, expected)| found != expected),
         );
     }
+    let thread_count = 1 + random.below(3);
+    let instructions = *random.pick(&InstructionSet::available());
+    let batches = Batches::random(&mut random, &columns);
+    let (outcome, _) =
+        run_by(thread_count, instructions, |options| run_over_batches(&pipeline, &batches, &tables, options))
+            .unwrap_or_else(|error| panic!("seed {seed}, batches, {instructions:?}: {error}\n{pipeline}"));
+    let found = rows_of(outcome);
+    assert!(found == expected, "seed {seed}, batches, {instructions:?}, {thread_count} threads\n{pipeline}");
     expected.len()
 }
 
+/// Batches that threads take one after the other.
+struct Batches {
+    columns: Vec<usize>,
+    left: Mutex<Vec<RecordBatch>>,
+}
+
+impl Batches {
+    /// The columns' row groups in pieces, the columns in reverse.
+    fn random(random: &mut Random, columns: &[Column]) -> Self {
+        let mut left = Vec::new();
+        for row_group in 0..columns[0].row_groups.len() {
+            let arrays = columns.iter().enumerate().rev();
+            let arrays = arrays.map(|(number, column)| (format!("c{number}"), column.array(row_group)));
+            let whole = RecordBatch::try_from_iter(arrays).unwrap();
+            let middle = random.below(whole.num_rows() + 1);
+            left.extend([whole.slice(0, middle), whole.slice(middle, whole.num_rows() - middle)]);
+        }
+        Self { columns: (0..columns.len()).rev().collect(), left: Mutex::new(left) }
+    }
+}
+
+impl BatchSource for Batches {
+    fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    fn next(&self, _thread: usize) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>> {
+        Ok(self.left.lock().unwrap().pop())
+    }
+}
+
 #[test]
-fn any_pipeline_over_any_pages_answers_as_the_reference_does() {
+fn any_pipeline_over_any_pages_and_batches_answers_as_the_reference_does() {
     // `THERMOCLINE_TEST_SEED=N` replays one.
     if let Ok(seed) = std::env::var("THERMOCLINE_TEST_SEED") {
         check(seed.parse().unwrap());
@@ -199,13 +240,13 @@ fn damaged_pages_give_an_error_or_some_answer_and_no_panic() {
         let whole = pages(&mut random, &columns);
         let mut damaged = MemoryPages::new();
         let page = |column: usize| {
-            let pinned = whole.page(0, column).unwrap();
+            let SourceColumn::Page(pinned) = whole.column(0, column).unwrap() else { panic!("an array") };
             let mut bytes = (*pinned).as_ref().to_vec();
             for _ in 0..1 + random.below(4) {
                 let at = random.below(bytes.len());
                 bytes[at] ^= 1 << random.below(8);
             }
-            let facts = whole.facts(0, column);
+            let facts = whole.facts(0, column).unwrap();
             let summary = PageSummary {
                 encoding: Encoding::Plain,
                 size_bytes: bytes.len(),

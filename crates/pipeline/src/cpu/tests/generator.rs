@@ -83,7 +83,7 @@ impl Column {
         Self { value_type, nullable, row_groups }
     }
 
-    fn array(&self, row_group: usize) -> ArrayRef {
+    pub(super) fn array(&self, row_group: usize) -> ArrayRef {
         let values = &self.row_groups[row_group];
         let data_type = arrow_type(self.value_type);
         if values.iter().all(Option::is_none) {

@@ -70,11 +70,14 @@ fn run_with(
     thread_count: usize,
     instructions: InstructionSet,
 ) -> Result<(Outcome, RunReport), PipelineError> {
+    run_by(thread_count, instructions, |options| run(pipeline, source, tables, options))
+}
+
+fn run_by<R>(thread_count: usize, instructions: InstructionSet, run: impl FnOnce(&RunOptions<'_>) -> R) -> R {
     let clock = LeapingClock(AtomicU64::new(thread_count as u64));
     let account = account(1 << 30);
     let cancelled = AtomicBool::new(false);
-    let options = RunOptions { thread_count, instructions, clock: &clock, account: &account, cancelled: &cancelled };
-    run(pipeline, source, tables, &options)
+    run(&RunOptions { thread_count, instructions, clock: &clock, account: &account, cancelled: &cancelled })
 }
 
 fn rows_of(outcome: Outcome) -> Vec<Vec<Value>> {
