@@ -100,7 +100,8 @@ fn values_that_are_close_are_32_bits_from_a_base_and_others_are_told() {
     for seed in seeds() {
         let mut random = Random::new(seed);
         let spread = *random.pick(&[1u64, 1000, 1 << 31, 1 << 32, 1 << 33, u64::MAX]);
-        let start = *random.pick(&[0, i64::MIN, i64::MAX, i64::MAX - (1 << 31), random.next_u64() as i64]);
+        let anywhere = random.next_u64() as i64;
+        let start = *random.pick(&[0, i64::MIN, i64::MAX, i64::MAX - (1 << 31), anywhere]);
         let values: Vec<i64> = (0..random.below(MINI_BLOCK_VALUES + 1))
             .map(|_| start.wrapping_add((random.next_u64() % spread) as i64))
             .collect();
