@@ -81,7 +81,7 @@ fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>, ro
         rows.push(row_of_table(scan.scan(), scan.columns()));
     }
     if let Some(pipelines) = plan.downcast_ref::<PipelineExec>() {
-        rows.extend(pipelines.scans().map(|(scan, columns)| row_of_table(scan, columns)));
+        rows.extend(pipelines.column_scans().map(|(scan, columns)| row_of_table(scan, columns)));
     }
     if let Some(exec) = plan.downcast_ref::<DataSourceExec>()
         && let Some(config) = exec.data_source().downcast_ref::<FileScanConfig>()

@@ -1,8 +1,8 @@
-//! The leaf of a physical plan that runs pipelines, one after the other, and gives out the last one's groups.
+//! The part of a physical plan that runs pipelines, one after the other, and gives out the last one's groups. Scans of
+//! raw files are its children.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -18,8 +18,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
 use thermocline_pipeline::PipelineError;
+use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
+use super::batches::Cancellation;
 use super::fallback::Fallback;
 use super::output;
 use super::run::{Counters, Run};
@@ -27,12 +29,20 @@ use super::star::FusedPlan;
 use crate::column_table::ColumnScan;
 use crate::raw_table::listing::external;
 
+/// What a stage reads.
+#[derive(Debug, Clone)]
+pub(super) enum StageInput {
+    Pages(Arc<ColumnScan>),
+    /// The stage's columns, in their order.
+    Batches(Arc<dyn ExecutionPlan>),
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct PipelineExec {
     plan: Arc<FusedPlan>,
     /// What each stage reads.
-    scans: Vec<Arc<ColumnScan>>,
+    inputs: Vec<StageInput>,
     fallback: Arc<Fallback>,
     /// All columns that the pipelines make.
     made: SchemaRef,
@@ -44,13 +54,13 @@ pub(crate) struct PipelineExec {
 }
 
 impl PipelineExec {
-    /// Runs `plan` over `scans`, one for each of its stages, on so many threads.
+    /// Runs `plan` over `inputs`, one for each of its stages, on so many threads.
     ///
     /// # Errors
     /// A projection to columns that there are not.
     pub(super) fn new(
         plan: Arc<FusedPlan>,
-        scans: Vec<Arc<ColumnScan>>,
+        inputs: Vec<StageInput>,
         fallback: Fallback,
         made: &SchemaRef,
         projection: Option<&Vec<usize>>,
@@ -65,7 +75,7 @@ impl PipelineExec {
         );
         Ok(Self {
             plan,
-            scans,
+            inputs,
             fallback: Arc::new(fallback),
             made: Arc::clone(made),
             projection,
@@ -75,9 +85,39 @@ impl PipelineExec {
         })
     }
 
-    /// What each pipeline reads: the scan, and the columns of it.
-    pub(crate) fn scans(&self) -> impl Iterator<Item = (&Arc<ColumnScan>, &[usize])> {
-        self.scans.iter().zip(&self.plan.stages).map(|(scan, stage)| (scan, stage.columns.as_slice()))
+    /// What pipelines read of column tables: the scan, and the columns of it.
+    pub(crate) fn column_scans(&self) -> impl Iterator<Item = (&Arc<ColumnScan>, &[usize])> {
+        self.inputs.iter().zip(&self.plan.stages).filter_map(|(input, stage)| match input {
+            StageInput::Pages(scan) => Some((scan, stage.columns.as_slice())),
+            StageInput::Batches(_) => None,
+        })
+    }
+
+    /// The same over other children.
+    fn over(&self, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.children().len() {
+            return internal_err!("PipelineExec with {} children instead of {}", children.len(), self.children().len());
+        }
+        let mut children = children.into_iter();
+        let inputs = self.inputs.iter().map(|input| match input {
+            StageInput::Batches(_) => children.next().map_or_else(|| input.clone(), StageInput::Batches),
+            StageInput::Pages(_) => input.clone(),
+        });
+        Ok(Arc::new(self.anew(inputs.collect())))
+    }
+
+    /// The same over other inputs, with nothing counted yet.
+    fn anew(&self, inputs: Vec<StageInput>) -> Self {
+        Self {
+            plan: Arc::clone(&self.plan),
+            inputs,
+            fallback: Arc::clone(&self.fallback),
+            made: Arc::clone(&self.made),
+            projection: self.projection.clone(),
+            thread_count: self.thread_count,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
     }
 }
 
@@ -86,15 +126,22 @@ impl DisplayAs for PipelineExec {
         if !matches!(format, DisplayFormatType::TreeRender) {
             f.write_str("PipelineExec: ")?;
         }
-        for (number, (stage, scan)) in self.plan.stages.iter().zip(&self.scans).enumerate() {
+        for (number, (stage, input)) in self.plan.stages.iter().zip(&self.inputs).enumerate() {
             let shown = stage.pipeline.to_string();
-            let (groups, all) = (scan.groups.len(), scan.table.row_group_count());
             match format {
                 DisplayFormatType::TreeRender => writeln!(f, "{}", shown.lines().last().unwrap_or_default())?,
                 _ => {
                     let separator = if number == 0 { "" } else { "; " };
                     let steps = shown.lines().collect::<Vec<_>>().join(", ");
-                    write!(f, "{separator}{} (row_groups={groups} of {all}): {steps}", scan.table.name)?;
+                    write!(f, "{separator}")?;
+                    match input {
+                        StageInput::Pages(scan) => {
+                            let (groups, all) = (scan.groups.len(), scan.table.row_group_count());
+                            write!(f, "{} (row_groups={groups} of {all})", scan.table.name)?;
+                        }
+                        StageInput::Batches(_) => write!(f, "{}", stage.relation.name)?,
+                    }
+                    write!(f, ": {steps}")?;
                 }
             }
         }
@@ -112,7 +159,16 @@ impl ExecutionPlan for PipelineExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
+        let batches = self.inputs.iter().filter_map(|input| match input {
+            StageInput::Batches(plan) => Some(plan),
+            StageInput::Pages(_) => None,
+        });
+        batches.collect()
+    }
+
+    /// Its threads drive partitions that there are; more would not be driven at the same time.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
     }
 
     fn apply_expressions(
@@ -127,24 +183,17 @@ impl ExecutionPlan for PipelineExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("PipelineExec is a leaf") }
+        self.over(children)
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("PipelineExec is a leaf") }
+        self.over(children)
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self {
-            plan: Arc::clone(&self.plan),
-            scans: self.scans.clone(),
-            fallback: Arc::clone(&self.fallback),
-            made: Arc::clone(&self.made),
-            projection: self.projection.clone(),
-            thread_count: self.thread_count,
-            properties: Arc::clone(&self.properties),
-            metrics: ExecutionPlanMetricsSet::new(),
-        }))
+        let children = self.children().into_iter().map(|child| Arc::clone(child).reset_state());
+        let children = children.collect::<Result<Vec<_>>>()?;
+        self.over(children)
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -152,15 +201,16 @@ impl ExecutionPlan for PipelineExec {
             return internal_err!("PipelineExec has one partition, and none with the number {partition}");
         }
         let counters = Counters::new(&self.metrics);
-        let run = Run::new(Arc::clone(&self.plan), self.scans.clone(), self.thread_count, counters);
+        let run =
+            Run::new(Arc::clone(&self.plan), self.inputs.clone(), self.thread_count, counters, Arc::clone(&context));
         let fallbacks = MetricBuilder::new(&self.metrics).global_counter("fallbacks");
         let (fallback, made, projection) =
             (Arc::clone(&self.fallback), Arc::clone(&self.made), self.projection.clone());
         let plan = Arc::clone(&self.plan);
         let batches = async move {
             let cancelled = CancelOnDrop::default();
-            let flag = Arc::clone(&cancelled.0);
-            let answered = spawn_blocking(move || run.answer(&flag)).await.map_err(external)?;
+            let (cancellation, runtime) = (Arc::clone(&cancelled.0), Handle::current());
+            let answered = spawn_blocking(move || run.answer(&runtime, &cancellation)).await.map_err(external)?;
             let answered = match answered {
                 Ok((rowset, reservation)) => match output::batch(&rowset, &plan.outputs, &made) {
                     Ok(batch) => Ok((batch, reservation)),
@@ -213,11 +263,11 @@ impl ExecutionPlan for PipelineExec {
 
 /// Ends a run whose answer nobody waits for any more.
 #[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<Cancellation>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 }
 
@@ -226,6 +276,7 @@ fn goes_on(error: &PipelineError) -> bool {
     !matches!(
         error,
         PipelineError::Source { .. }
+            | PipelineError::Batches { .. }
             | PipelineError::Page { .. }
             | PipelineError::PageMismatch { .. }
             | PipelineError::Cancelled
@@ -236,6 +287,9 @@ fn failure(error: PipelineError) -> DataFusionError {
     match error {
         // The source names file and page itself.
         PipelineError::Source { source, .. } => DataFusionError::External(source),
+        PipelineError::Batches { source } => {
+            source.downcast::<DataFusionError>().map_or_else(DataFusionError::External, |error| *error)
+        }
         other => external(other),
     }
 }

@@ -162,7 +162,7 @@ pub(super) fn column_set(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, 
     if columns.next().is_some() {
         return None;
     }
-    let schema = &graph.relations[base.relation].table.schema;
+    let schema = &graph.relations[base.relation].schema;
     let (path, _, domain) = filters::condition(&Fields { schema, element: None }, expr)?;
     // A field of a structure is no column.
     (path.parts().len() == 1).then_some((base, domain))
@@ -173,7 +173,7 @@ pub(super) fn key_column(expr: &Expr, graph: &JoinGraph) -> Option<BaseColumn> {
     match expr {
         Expr::Cast(Cast { expr: operand, field }) => {
             let base = key_column(operand, graph)?;
-            let from = value_type(graph.relations[base.relation].table.schema.field(base.column).data_type())?;
+            let from = value_type(graph.relations[base.relation].schema.field(base.column).data_type())?;
             let to = value_type(field.data_type())?;
             let widens = match (from.range(), to.range()) {
                 (Some(inner), Some(outer)) => {

@@ -6,7 +6,6 @@
 //! Expressions are DataFusion's, over columns whose qualifier is the number of a relation: [`BaseColumn`].
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
@@ -15,16 +14,10 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, TableScan};
 use thermocline_pipeline::ProbeKind;
 
 use super::Refusal;
-use crate::column_table::{ColumnTable, OpenTable};
-use crate::database::Database;
+use super::relation::Relation;
+use crate::column_table::ColumnTable;
 use crate::lineage::over_columns;
-
-/// A mention of a column table in a plan.
-#[derive(Debug, Clone)]
-pub(super) struct Relation {
-    pub(super) database: Arc<Database>,
-    pub(super) table: Arc<OpenTable>,
-}
+use crate::raw_table::RawTable;
 
 /// A column of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,13 +65,13 @@ impl JoinGraph {
     /// The column of that name.
     pub(super) fn named(&self, column: &Column) -> Option<BaseColumn> {
         let relation: usize = column.relation.as_ref()?.table().parse().ok()?;
-        let schema = &self.relations.get(relation)?.table.schema;
+        let schema = &self.relations.get(relation)?.schema;
         Some(BaseColumn { relation, column: schema.index_of(&column.name).ok()? })
     }
 
     /// The name of a relation's table.
     pub(super) fn table_name(&self, relation: usize) -> &str {
-        &self.relations[relation].table.name.name
+        &self.relations[relation].name
     }
 
     /// An expression with the names of tables in place of the relations' numbers.
@@ -122,16 +115,24 @@ impl JoinGraph {
 
     fn add_scan(&mut self, scan: &TableScan) -> Result<Vec<Expr>, Refusal> {
         let provider = source_as_provider(&scan.source)?;
-        let Some(table) = provider.downcast_ref::<ColumnTable>() else {
+        let relation = if let Some(table) = provider.downcast_ref::<ColumnTable>() {
+            Relation::of_column_table(table)
+        } else if let Some(table) = provider.downcast_ref::<RawTable>() {
+            Relation::of_raw_table(scan, table)?
+        } else {
             return Err(Refusal::new(format!("{} is no column table", scan.table_name)));
         };
         if scan.fetch.is_some() {
             return Err(Refusal::new(format!("a limit on {}", scan.table_name)));
         }
         let qualifier = TableReference::bare(self.relations.len().to_string());
-        self.relations.push(Relation { database: Arc::clone(table.database()), table: Arc::clone(table.open()) });
+        let is_raw = relation.is_raw();
+        self.relations.push(relation);
         let column = |name: &str| Expr::Column(Column::new(Some(qualifier.clone()), name));
         let columns: Vec<Expr> = scan.projected_schema.fields().iter().map(|field| column(field.name())).collect();
+        if is_raw {
+            return Ok(columns);
+        }
         // A scan's filters name columns that it need not put out.
         let schema = scan.source.schema();
         let all: Vec<Expr> = schema.fields().iter().map(|field| column(field.name())).collect();

@@ -1,9 +1,9 @@
-//! Star queries over column tables as fused pipelines.
+//! Star queries over column tables and raw files as fused pipelines.
 //!
 //! **Owns**: which parts of a plan run so, and which do not and why ([`rule`]); reading them as relations that are
 //! joined by equalities (`join_graph`), which relation is scanned and which are looked up in (`tree`), the pipelines of
-//! that (`star`); running the pipelines over pages of the buffer pool (`exec`, `run`, `pages`), and the arrays that
-//! come out of them (`output`).
+//! that (`star`); running the pipelines over pages of the buffer pool (`exec`, `run`, `pages`) and over batches that scans
+//! of raw files make (`batches`), and the arrays that come out of them (`output`).
 //!
 //! **Does not own**: the loop itself, what a pipeline can compute (`pipeline`), what pipelines are bad at
 //! (`placement`), pages (`buffer-pool`), the operators that take over where a pipeline cannot go on (DataFusion's).
@@ -22,6 +22,7 @@
 //! **Paper**: the pipelines that HetCache (CIDR 2023), §6, routes and caches for; §5 for what a scan and its probes
 //! are.
 
+mod batches;
 mod calls;
 mod exec;
 mod expressions;
@@ -29,6 +30,7 @@ mod fallback;
 mod join_graph;
 mod output;
 mod pages;
+mod relation;
 mod rule;
 mod run;
 mod star;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use thermocline_buffer_pool::{PageReader, PinnedPage, ReadOptions, RunningPipeline, Work};
 use thermocline_medium::AlignedBuffer;
-use thermocline_pipeline::{PageFacts, PageSource};
+use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
 
 use super::run::Counters;
 use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
@@ -155,19 +155,15 @@ impl PageSource for ScanPages<'_> {
         self.scan.row_group(self.place(row_group)).row_count()
     }
 
-    fn facts(&self, row_group: usize, column: usize) -> PageFacts<'_> {
+    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>> {
         let page = &self.scan.row_group(self.place(row_group)).pages()[column];
-        PageFacts { zone_map: page.zone_map(), null_count: page.null_count() }
+        Some(PageFacts { zone_map: page.zone_map(), null_count: page.null_count() })
     }
 
-    fn page(
-        &self,
-        row_group: usize,
-        column: usize,
-    ) -> Result<thermocline_pipeline::PinnedPage, Box<dyn Error + Send + Sync>> {
+    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
         if self.scan.uses_pool {
             let page = self.pooled(row_group, column)?.ok_or("the reader of one page gave none")?;
-            return Ok(Box::new(page));
+            return Ok(SourceColumn::Page(Box::new(page)));
         }
         let place = self.place(row_group);
         let segment = &self.scan.open_segment(place).segment;
@@ -175,7 +171,7 @@ impl PageSource for ScanPages<'_> {
         let buffer = buffers.pop().ok_or("the page was not read")?;
         self.counters.pages_read.add(1);
         let size_bytes = self.scan.row_group(place).pages()[column].size_bytes();
-        Ok(Box::new(Alone { buffer, size_bytes }))
+        Ok(SourceColumn::Page(Box::new(Alone { buffer, size_bytes })))
     }
 
     fn announce(&self, row_group: usize, columns: &[usize]) -> bool {

@@ -24,6 +24,7 @@ use super::star::{self, FusedPlan};
 use super::table::FusedTable;
 use crate::column_table::ColumnTable;
 use crate::lineage::is_same_schema;
+use crate::raw_table::RawTable;
 use crate::settings::ThermoclineConfig;
 
 /// Adds the rule behind all others, which see the plan as it was written.
@@ -50,7 +51,7 @@ impl OptimizerRule for FuseAggregates {
         let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
         let options = config.options();
         let is_on = options.extensions.get::<ThermoclineConfig>().is_some_and(|config| config.fused_pipelines);
-        if !is_on || !reads_column_table(&plan)? {
+        if !is_on || !reads_what_pipelines_do(&plan)? {
             return Ok(Transformed::no(plan));
         }
         match star::plan(aggregate) {
@@ -99,10 +100,14 @@ fn with_column_table<R>(scan: &TableScan, take: impl FnOnce(&ColumnTable) -> R) 
     provider.downcast_ref::<ColumnTable>().map(take)
 }
 
-fn reads_column_table(plan: &LogicalPlan) -> Result<bool> {
+/// Whether there is a scan of a column table or of raw files.
+fn reads_what_pipelines_do(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
-        found |= matches!(node, LogicalPlan::TableScan(scan) if with_column_table(scan, |_| ()).is_some());
+        if let LogicalPlan::TableScan(scan) = node {
+            let provider = source_as_provider(&scan.source)?;
+            found |= provider.is::<ColumnTable>() || provider.is::<RawTable>();
+        }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)

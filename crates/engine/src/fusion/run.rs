@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use thermocline_budget::{Purpose, Reservation};
 use thermocline_pipeline::{
     BuiltTable, InstructionSet, Outcome, PipelineError, Rowset, RunOptions, RunReport, run as run_pipeline,
+    run_over_batches,
 };
+use tokio::runtime::Handle;
 
+use super::batches::{Cancellation, PlanBatches};
+use super::exec::StageInput;
 use super::pages::ScanPages;
 use super::star::FusedPlan;
-use crate::column_table::ColumnScan;
 
 /// What is counted of a run, for `EXPLAIN ANALYZE`.
 #[derive(Debug)]
@@ -53,29 +56,35 @@ impl Counters {
 /// See the module.
 pub(super) struct Run {
     plan: Arc<FusedPlan>,
-    scans: Vec<Arc<ColumnScan>>,
+    inputs: Vec<StageInput>,
     thread_count: usize,
     counters: Counters,
+    context: Arc<TaskContext>,
 }
 
 impl Run {
     pub(super) fn new(
         plan: Arc<FusedPlan>,
-        scans: Vec<Arc<ColumnScan>>,
+        inputs: Vec<StageInput>,
         thread_count: usize,
         counters: Counters,
+        context: Arc<TaskContext>,
     ) -> Self {
-        Self { plan, scans, thread_count, counters }
+        Self { plan, inputs, thread_count, counters, context }
     }
 
     /// The groups that the last pipeline ends in, and their memory.
     ///
     /// # Errors
     /// What pipelines meet.
-    pub(super) fn answer(&self, cancelled: &AtomicBool) -> Result<(Rowset, Reservation), PipelineError> {
+    pub(super) fn answer(
+        &self,
+        runtime: &Handle,
+        cancellation: &Cancellation,
+    ) -> Result<(Rowset, Reservation), PipelineError> {
         let mut tables: HashMap<usize, Arc<BuiltTable>> = HashMap::new();
-        for (number, (stage, scan)) in self.plan.stages.iter().zip(&self.scans).enumerate() {
-            let database = &scan.database;
+        for (number, (stage, input)) in self.plan.stages.iter().zip(&self.inputs).enumerate() {
+            let database = stage.relation.database();
             let _busy = database.idle_work().busy();
             let clock = database.clock();
             let account = database.budget().account("pipelines", Purpose::Query);
@@ -84,15 +93,26 @@ impl Run {
                 instructions: InstructionSet::detect(),
                 clock: clock.as_ref(),
                 account: &account,
-                cancelled,
+                cancelled: cancellation.flag(),
             };
             let inputs: Vec<Arc<BuiltTable>> =
                 stage.inputs.iter().filter_map(|input| tables.get(input).cloned()).collect();
             let begun_ns = clock.monotonic_ns();
-            let pages = ScanPages::new(scan, &stage.columns, self.thread_count, &self.counters);
-            let (outcome, report) = run_pipeline(&stage.pipeline, &pages, &inputs, &options)?;
-            pages.finish();
-            self.counters.add(&scan.table.name.name, report, clock.monotonic_ns().saturating_sub(begun_ns));
+            let (outcome, report) = match input {
+                StageInput::Pages(scan) => {
+                    let pages = ScanPages::new(scan, &stage.columns, self.thread_count, &self.counters);
+                    let ended = run_pipeline(&stage.pipeline, &pages, &inputs, &options)?;
+                    pages.finish();
+                    ended
+                }
+                StageInput::Batches(plan) => {
+                    let from = (&self.context, runtime);
+                    let batches =
+                        PlanBatches::new(plan.as_ref(), &stage.columns, from, cancellation, self.thread_count);
+                    run_over_batches(&stage.pipeline, &batches, &inputs, &options)?
+                }
+            };
+            self.counters.add(&stage.relation.name, report, clock.monotonic_ns().saturating_sub(begun_ns));
             match outcome {
                 Outcome::Rows { rowset, reservation } => return Ok((rowset, reservation)),
                 Outcome::Table(table) => {

@@ -16,7 +16,8 @@ use thermocline_predicate::{Conjunction, Domain, FieldPath};
 use super::Refusal;
 use super::calls::{Call, Function};
 use super::expressions::{column_set, condition, expression, value_type};
-use super::join_graph::{BaseColumn, JoinGraph, Relation};
+use super::join_graph::{BaseColumn, JoinGraph};
+use super::relation::Relation;
 use super::tree::{Child, Tree};
 use crate::lineage::over_columns;
 
@@ -62,6 +63,11 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     };
     let groups = aggregate.group_expr.iter().map(over).collect::<Result<Vec<_>, _>>()?;
     let calls = aggregate.aggr_expr.iter().map(|expr| Call::of(expr, schema, &over)).collect::<Result<Vec<_>, _>>()?;
+    if let [relation] = graph.relations.as_slice()
+        && relation.is_raw()
+    {
+        return Err(Refusal::new("nothing is joined to the raw files"));
+    }
     if graph.relations.len() == 1
         && graph.conditions.is_empty()
         && groups.is_empty()
@@ -73,7 +79,7 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let answer = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
     let taken = columns_of(answer, &graph);
     if let Some(base) = taken.iter().find(|base| has_many_texts(&graph, base)) {
-        let name = graph.relations[base.relation].table.schema.field(base.column).name();
+        let name = graph.relations[base.relation].schema.field(base.column).name();
         return Err(Refusal::new(format!("too many different texts in {}.{name}", graph.table_name(base.relation))));
     }
     let most_rows = most_rows(&groups, &graph, &tree);
@@ -93,16 +99,18 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
 
 /// Whether a column has texts of which too many are different.
 fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
-    let table = &graph.relations[base.relation].table;
+    let table = &graph.relations[base.relation];
     let is_text = value_type(table.schema.field(base.column).data_type()) == Some(ValueType::Text);
-    is_text && fusion::has_many_texts(table.row_count(), table.column_bytes(base.column))
+    // Of raw files no texts are taken at all.
+    let bytes = table.column_bytes(base.column).filter(|_| is_text);
+    bytes.is_some_and(|bytes| fusion::has_many_texts(table.row_count(), bytes))
 }
 
 /// How many groups there are at most, without rows that joins multiply; just one if there is nothing to group by.
 fn most_rows(groups: &[Expr], graph: &JoinGraph, tree: &Tree) -> (u64, bool) {
-    let row_count = graph.relations[tree.root].table.row_count();
+    let row_count = graph.relations[tree.root].row_count();
     let most_values = |group: &Expr| {
-        graph.base_column(group).map_or(row_count, |base| graph.relations[base.relation].table.most_values(base.column))
+        graph.base_column(group).map_or(row_count, |base| graph.relations[base.relation].most_values(base.column))
     };
     let most = groups.iter().fold(1u64, |most, group| most.saturating_mul(most_values(group)));
     (most.min(row_count.max(1)), groups.is_empty())
@@ -162,7 +170,7 @@ impl Planner<'_> {
         for condition in self.graph.conditions.iter().chain(&self.tree.conditions) {
             match column_set(condition, self.graph) {
                 Some((base, domain)) => {
-                    let name = self.graph.relations[base.relation].table.schema.field(base.column).name();
+                    let name = self.graph.relations[base.relation].schema.field(base.column).name();
                     let predicate = &mut self.predicates[base.relation];
                     *predicate = predicate.clone().and(FieldPath::root(name), domain);
                 }
@@ -239,7 +247,7 @@ impl Planner<'_> {
     fn open(&mut self, relation: usize) -> Result<Opened, Refusal> {
         let mut opened =
             Opened { relation, builder: PipelineBuilder::new(), slots: HashMap::new(), inputs: Vec::new() };
-        let schema = &self.graph.relations[relation].table.schema;
+        let schema = &self.graph.relations[relation].schema;
         let predicate = self.predicates[relation].clone();
         for (path, domain) in predicate.fields() {
             let [name] = path.parts() else { return Err(Refusal::new(format!("a condition on {path}"))) };
@@ -285,7 +293,7 @@ impl Opened {
         if let Some(slot) = self.slots.get(&base) {
             return Ok(*slot);
         }
-        let schema = &graph.relations[base.relation].table.schema;
+        let schema = &graph.relations[base.relation].schema;
         let field = schema.field(base.column);
         let named = || format!("{}.{}", graph.table_name(base.relation), field.name());
         if base.relation != self.relation {
@@ -294,6 +302,9 @@ impl Opened {
         let Some(value_type) = value_type(field.data_type()) else {
             return Err(Refusal::new(format!("{} is of type {}", named(), field.data_type())));
         };
+        if value_type == ValueType::Text && graph.relations[base.relation].is_raw() {
+            return Err(Refusal::new(format!("{} is a text of raw files", named())));
+        }
         let slot = self.builder.scan(field.name(), base.column, value_type, field.is_nullable())?;
         self.slots.insert(base, slot);
         Ok(slot)

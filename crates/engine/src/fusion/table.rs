@@ -9,8 +9,9 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::exec::PipelineExec;
+use super::exec::{PipelineExec, StageInput};
 use super::fallback::Fallback;
+use super::relation::Rows;
 use super::star::FusedPlan;
 use crate::column_table::ColumnScan;
 use crate::query;
@@ -52,13 +53,22 @@ impl TableProvider for FusedTable {
         let config = session.config_options().extensions.get::<ThermoclineConfig>();
         let uses_pool = config.is_none_or(|config| config.cache);
         let signature = query::signature(&self.replaced.display_indent().to_string());
-        let scans = self.plan.stages.iter().map(|stage| {
-            let (database, table) = (Arc::clone(&stage.relation.database), Arc::clone(&stage.relation.table));
-            Arc::new(ColumnScan::new(database, table, stage.predicate.clone(), signature, uses_pool))
-        });
+        let mut inputs = Vec::with_capacity(self.plan.stages.len());
+        for stage in &self.plan.stages {
+            inputs.push(match &stage.relation.rows {
+                Rows::Pages { database, table } => {
+                    let (database, table) = (Arc::clone(database), Arc::clone(table));
+                    let scan = ColumnScan::new(database, table, stage.predicate.clone(), signature, uses_pool);
+                    StageInput::Pages(Arc::new(scan))
+                }
+                Rows::Batches { table, filters } => {
+                    StageInput::Batches(table.scan(session, Some(&stage.columns), filters, None).await?)
+                }
+            });
+        }
         let exec = PipelineExec::new(
             Arc::clone(&self.plan),
-            scans.collect(),
+            inputs,
             Fallback::new(&self.replaced, session)?,
             &self.schema,
             projection,

@@ -150,7 +150,7 @@ impl Candidate<'_> {
 }
 
 fn row_count_of(graph: &JoinGraph, relation: usize) -> u64 {
-    graph.relations[relation].table.row_count()
+    graph.relations[relation].row_count()
 }
 
 /// The relation with the most rows, of those whose rows are aggregated.
@@ -177,7 +177,7 @@ fn child<'g>(relation: usize, edge: &'g Edge, graph: &JoinGraph) -> Result<Optio
     };
     let (of_first, of_second) = (of(&first)?, of(&second)?);
     let child = |relation: usize, own_keys, keys: Vec<BaseColumn>| {
-        let table = &graph.relations[relation].table;
+        let table = &graph.relations[relation];
         let most_keys = keys.iter().fold(1u64, |most, key| most.saturating_mul(table.most_values(key.column)));
         let (kind, edges, row_count) = (edge.kind, vec![edge], table.row_count());
         Some(Candidate { relation, own_keys, keys, kind, edges, row_count, most_keys })

@@ -60,6 +60,8 @@ pub(crate) struct RawTable {
     definition: Arc<TableDefinition>,
     format: FileFormat,
     schema: SchemaRef,
+    /// Rows that the files had when they were listed, by their first ones.
+    guessed_rows: u64,
     /// For an unnested table: the name of the last column, which holds an element, and the path of its list.
     element: Option<(String, FieldPath)>,
 }
@@ -83,7 +85,10 @@ impl RawTable {
     ) -> Result<Arc<dyn TableProvider>> {
         let context = QueryContext::default();
         let open = open_table(&database, &definition, config, &context).await?;
-        Ok(Arc::new(Self { database, definition, format: open.format, schema: open.inferred.schema, element: None }))
+        let size_bytes: u64 = open.files.iter().map(|file| file.version.size_bytes).sum();
+        let guessed_rows = size_bytes / open.inferred.record_bytes.max(1);
+        let (format, schema) = (open.format, open.inferred.schema);
+        Ok(Arc::new(Self { database, definition, format, schema, guessed_rows, element: None }))
     }
 
     /// The same table with its schema as of now.
@@ -116,6 +121,20 @@ impl RawTable {
         let table =
             Self { schema: Arc::new(Schema::new(fields)), element: Some((name.clone(), path.clone())), ..self.clone() };
         Some((Arc::new(table), name))
+    }
+
+    /// Whether the files are text, and the table's rows their records.
+    pub(crate) fn is_text(&self) -> bool {
+        self.format != FileFormat::Parquet && self.element.is_none()
+    }
+
+    /// Rows, as far as the files' first records tell.
+    pub(crate) fn guessed_rows(&self) -> u64 {
+        self.guessed_rows
+    }
+
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        &self.database
     }
 
     fn fields(&self) -> Fields<'_> {

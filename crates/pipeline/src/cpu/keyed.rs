@@ -39,10 +39,9 @@ impl<'r> Keyed<'r> {
             (Origin::Payload { step, payload }, _)
                 if codes && !info.value_type.is_float() || info.value_type == ValueType::Text =>
             {
-                match context.payload_of(step, payload) {
-                    Some((table, column)) => Kind::Payload { step, payload, distinct: table.column(column).distinct() },
-                    None => Kind::Number,
-                }
+                let distinct =
+                    context.payload_of(step, payload).and_then(|(table, column)| table.column(column).distinct());
+                distinct.map_or(Kind::Number, |distinct| Kind::Payload { step, payload, distinct })
             }
             (Origin::Column(column), Some(interner)) => Kind::Interned { interner, column, page: None },
             _ => Kind::Number,

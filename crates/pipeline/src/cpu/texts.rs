@@ -22,7 +22,7 @@ pub(super) enum Texts<'a> {
 impl<'a> Texts<'a> {
     /// Of the payload of a probe.
     pub(super) fn of_payload(context: RunContext<'a>, step: usize, payload: usize) -> Self {
-        let distinct = context.payload_of(step, payload).map(|(table, payload)| table.column(payload).distinct());
+        let distinct = context.payload_of(step, payload).and_then(|(table, payload)| table.column(payload).distinct());
         match distinct {
             Some(Distinct::Texts(texts)) => Self::Payload(texts),
             _ => Self::Payload(&[]),

@@ -21,8 +21,9 @@ use super::selection::Selection;
 use super::texts::{Texts, Translations, translation};
 use super::waiting::Waiting;
 use crate::ir::{Expression, Operator, Origin, Pipeline, ProbeKind, Slot, Step, ValueType};
+use crate::kernels::NO_RANK;
 use crate::ordinal::UNSIGNED_BIAS;
-use crate::table::{ABSENT, Distinct, KeyCoding, KeyColumn};
+use crate::table::{ABSENT, KeyCoding, KeyColumn};
 use crate::{BuiltTable, PageSource, PipelineError, SourceColumn};
 
 /// What all views of a run share.
@@ -194,18 +195,12 @@ impl<'p> View<'p> {
                 Ok(numbers)
             }
             Origin::Payload { step, payload } => {
-                let codes = self.payload_codes(step, payload, block, rows)?;
-                let Some((table, payload)) = context.payload_of(step, payload) else { return Ok(codes) };
-                match (table.column(payload).distinct(), codes) {
-                    (Distinct::Numbers(numbers), Numbers { lane: Lane::Narrow(mut values), valid }) => {
-                        for value in &mut values {
-                            // NULL's code has no number.
-                            *value = numbers.get(*value as usize).copied().unwrap_or(0);
-                        }
-                        Ok(Numbers { lane: Lane::Narrow(values), valid })
-                    }
-                    (_, codes) => Ok(codes),
-                }
+                let found = self.found_rows(step, block, rows)?;
+                let Some((table, payload)) = context.payload_of(step, payload) else {
+                    return Ok(Numbers::repeated(0, rows.len()));
+                };
+                let (ordinals, valid) = table.column(payload).ordinals_of(&found);
+                Ok(Numbers { lane: Lane::Narrow(ordinals), valid })
             }
             Origin::Computed { step } => match &context.pipeline.steps()[step] {
                 Step::Compute { expression, .. } => Ok(self.computed(expression, block, rows)?.1),
@@ -269,25 +264,32 @@ impl<'p> View<'p> {
         block: usize,
         rows: &[u16],
     ) -> Result<Numbers, PipelineError> {
-        let Some((table, _, kind)) = self.context.probe(step) else { return Ok(Numbers::repeated(0, rows.len())) };
+        let found = self.found_rows(step, block, rows)?;
+        let Some((table, _, _)) = self.context.probe(step) else { return Ok(Numbers::repeated(0, rows.len())) };
         let column = table.column(payload);
-        let null = column.distinct().count() as i64;
-        let code = |row: Option<u32>| row.map_or(null, |row| column.code(row).into());
-        let multiplied = self.multiplied.as_ref().and_then(|multiplied| multiplied.found(step, rows));
-        let codes: Vec<i64> = if let Some(found) = multiplied.map(|found| found.map(code).collect()) {
-            found
-        } else {
-            let keys = self.key_codes(step, block, rows)?;
-            let Lane::Narrow(codes) = keys.lane else { return Ok(Numbers::repeated(null.into(), rows.len())) };
-            let mut codes = column.codes_of(&table.keys().rows(&codes));
-            // Rows of other probes would not be left with a NULL for a key.
-            if let (ProbeKind::Outer, Some(valid)) = (kind, keys.valid) {
-                codes.iter_mut().zip(valid).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = null);
-            }
-            codes
-        };
-        let valid = codes.contains(&null).then(|| codes.iter().map(|code| *code != null).collect());
+        let codes = column.codes_of(&found);
+        let null = column.distinct().map(|distinct| distinct.count() as i64);
+        let is_null = |code: &i64| Some(*code) == null;
+        let valid = codes.iter().any(is_null).then(|| codes.iter().map(|code| !is_null(code)).collect());
         Ok(Numbers { lane: Lane::Narrow(codes), valid })
+    }
+
+    /// The rows of a probe's table that some rows have found, [`NO_RANK`] for those that have found none.
+    fn found_rows(&mut self, step: usize, block: usize, rows: &[u16]) -> Result<Vec<u32>, PipelineError> {
+        let Some((table, _, kind)) = self.context.probe(step) else { return Ok(vec![NO_RANK; rows.len()]) };
+        if let Some(multiplied) = &self.multiplied
+            && let Some(found) = multiplied.found(step, rows)
+        {
+            return Ok(found.map(|row| row.unwrap_or(NO_RANK)).collect());
+        }
+        let keys = self.key_codes(step, block, rows)?;
+        let Lane::Narrow(codes) = keys.lane else { return Ok(vec![NO_RANK; rows.len()]) };
+        let mut found = table.keys().rows(&codes);
+        // Rows of other probes would not be left with a NULL for a key.
+        if let (ProbeKind::Outer, Some(valid)) = (kind, keys.valid) {
+            found.iter_mut().zip(valid).filter(|(_, valid)| !valid).for_each(|(row, _)| *row = NO_RANK);
+        }
+        Ok(found)
     }
 
     /// The values of an expression, and their type.

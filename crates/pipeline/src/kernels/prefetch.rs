@@ -19,3 +19,16 @@ pub(crate) fn prefetch(bytes: &[u8], line_count: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, line_count);
 }
+
+/// The same of the cache line that a value starts in.
+#[inline(always)]
+pub(crate) fn prefetch_value<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: nothing is read by the program, and the address is that of a value anyway.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}

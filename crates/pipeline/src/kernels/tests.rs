@@ -115,7 +115,8 @@ fn values_that_are_close_are_32_bits_from_a_base_and_others_are_told() {
                 }
             }
             None => {
-                let width = values.iter().max().zip(values.iter().min()).map_or(0, |(most, least)| most.abs_diff(*least));
+                let width =
+                    values.iter().max().zip(values.iter().min()).map_or(0, |(most, least)| most.abs_diff(*least));
                 let reach = i128::from(values.first().copied().unwrap_or(0));
                 let ends = [reach - (1 << 31), reach + (1 << 31)];
                 let is_out = ends.iter().any(|end| i64::try_from(*end).is_err());

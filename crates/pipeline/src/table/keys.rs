@@ -1,7 +1,7 @@
 //! From a key to the number of its row: by a bitmap with ranks where keys lie close together, else by hashing.
 
 use crate::hash::mix;
-use crate::kernels::{NO_RANK, ranks};
+use crate::kernels::{NO_RANK, prefetch_value, ranks};
 
 /// Bits of a bitmap that one row may cost: then it takes the bytes that hashing would.
 const DENSE_BITS_PER_ROW: i128 = 64;
@@ -10,10 +10,12 @@ const DENSE_BITS_PER_ROW: i128 = 64;
 const DENSE_BITS: i128 = 1 << 23;
 /// Keys of a bucket: with their rows and their number they fill a cache line.
 const BUCKET_KEYS: usize = 5;
+/// Keys whose buckets are brought near together before any is looked into.
+const KEYS_AT_ONCE: usize = 32;
 /// Keys for each bucket on average: most buckets are not full, so that most searches end where they start.
 const KEYS_PER_BUCKET: usize = 2;
 
-/// Rows by key. Row `i` has the `i`th key in order.
+/// Rows by key.
 #[derive(Debug)]
 pub(crate) enum KeyIndex {
     Dense(DenseKeys),
@@ -21,22 +23,47 @@ pub(crate) enum KeyIndex {
 }
 
 impl KeyIndex {
-    /// Of sorted distinct keys, fewer than 2^32.
+    /// Of sorted distinct keys, fewer than 2^32: row `i` has the `i`th.
     pub(crate) fn of(keys: &[i64]) -> Self {
-        if Self::is_dense(keys) { Self::Dense(DenseKeys::of(keys)) } else { Self::Hashed(HashedKeys::of(keys)) }
-    }
-
-    fn is_dense(keys: &[i64]) -> bool {
-        let span = span(keys);
-        span <= DENSE_BITS || span <= keys.len() as i128 * DENSE_BITS_PER_ROW
-    }
-
-    /// Bytes that [`KeyIndex::of`] will take.
-    pub(crate) fn size_bytes_of(keys: &[i64]) -> usize {
-        if Self::is_dense(keys) {
-            (span(keys) as usize).div_ceil(64) * 12
+        let range = keys.first().copied().zip(keys.last().copied());
+        if Self::is_dense(range, keys.len()) {
+            Self::Dense(DenseKeys::of(keys, range))
         } else {
-            HashedKeys::bucket_count(keys.len()) * size_of::<Bucket>()
+            Self::Hashed(HashedKeys::of(keys))
+        }
+    }
+
+    /// Of keys in no order that lie in `range`, fewer than 2^32, and which of them each row has; `None` if two are the
+    /// same.
+    pub(crate) fn of_distinct(keys: &[i64], range: Option<(i64, i64)>) -> Option<(Self, Vec<u32>)> {
+        if !Self::is_dense(range, keys.len()) {
+            let hashed = HashedKeys::of_distinct(keys)?;
+            return Some((Self::Hashed(hashed), (0..keys.len() as u32).collect()));
+        }
+        let dense = DenseKeys::of(keys, range);
+        if dense.key_count() < keys.len() {
+            return None;
+        }
+        let mut order = vec![0; keys.len()];
+        for (place, key) in keys.iter().enumerate() {
+            if let Some(row) = dense.row(*key) {
+                order[row as usize] = place as u32;
+            }
+        }
+        Some((Self::Dense(dense), order))
+    }
+
+    fn is_dense(range: Option<(i64, i64)>, key_count: usize) -> bool {
+        let span = span(range);
+        span <= DENSE_BITS || span <= key_count as i128 * DENSE_BITS_PER_ROW
+    }
+
+    /// Bytes that so many keys will take.
+    pub(crate) fn size_bytes_of(range: Option<(i64, i64)>, key_count: usize) -> usize {
+        if Self::is_dense(range, key_count) {
+            (span(range) as usize).div_ceil(64) * 12
+        } else {
+            HashedKeys::bucket_count(key_count) * size_of::<Bucket>()
         }
     }
 
@@ -49,7 +76,7 @@ impl KeyIndex {
                 ranks(&places, &dense.bits, &dense.ranks, &mut rows);
                 rows
             }
-            Self::Hashed(hashed) => keys.iter().map(|key| hashed.row(*key).unwrap_or(NO_RANK)).collect(),
+            Self::Hashed(hashed) => hashed.rows(keys),
         }
     }
 
@@ -64,11 +91,8 @@ impl KeyIndex {
 }
 
 /// From the first to the last key, both included.
-fn span(keys: &[i64]) -> i128 {
-    match (keys.first(), keys.last()) {
-        (Some(first), Some(last)) => i128::from(*last) - i128::from(*first) + 1,
-        _ => 0,
-    }
+fn span(range: Option<(i64, i64)>) -> i128 {
+    range.map_or(0, |(first, last)| i128::from(last) - i128::from(first) + 1)
 }
 
 /// A bit for each possible key, and for each 64 of them the number of keys before. A row's number is its key's rank, so
@@ -81,9 +105,9 @@ pub(crate) struct DenseKeys {
 }
 
 impl DenseKeys {
-    fn of(keys: &[i64]) -> Self {
-        let base = keys.first().copied().unwrap_or(0);
-        let mut bits = vec![0u64; (span(keys) as usize).div_ceil(64)];
+    fn of(keys: &[i64], range: Option<(i64, i64)>) -> Self {
+        let base = range.map_or(0, |(first, _)| first);
+        let mut bits = vec![0u64; (span(range) as usize).div_ceil(64)];
         for key in keys {
             let place = key.wrapping_sub(base) as u64;
             bits[(place >> 6) as usize] |= 1 << (place & 63);
@@ -98,6 +122,11 @@ impl DenseKeys {
             })
             .collect();
         Self { base, bits, ranks }
+    }
+
+    fn key_count(&self) -> usize {
+        let last = self.bits.last().map_or(0, |word| word.count_ones());
+        self.ranks.last().map_or(0, |before| (before + last) as usize)
     }
 
     /// The key of bit 0.
@@ -146,19 +175,56 @@ impl HashedKeys {
         (key_count / KEYS_PER_BUCKET + 1).next_power_of_two()
     }
 
+    /// Of distinct keys: row `i` has the `i`th.
     fn of(keys: &[i64]) -> Self {
         let mut table = Self { buckets: vec![Bucket::default(); Self::bucket_count(keys.len())] };
         for (row, key) in keys.iter().enumerate() {
-            let mut at = table.start(*key);
-            while table.buckets[at].used as usize == BUCKET_KEYS {
-                at = (at + 1) & (table.buckets.len() - 1);
-            }
-            let bucket = &mut table.buckets[at];
-            bucket.keys[bucket.used as usize] = *key;
-            bucket.rows[bucket.used as usize] = row as u32;
-            bucket.used += 1;
+            table.insert(*key, row as u32);
         }
         table
+    }
+
+    /// The same; `None` if two are the same.
+    fn of_distinct(keys: &[i64]) -> Option<Self> {
+        let mut table = Self { buckets: vec![Bucket::default(); Self::bucket_count(keys.len())] };
+        for (at, keys) in keys.chunks(KEYS_AT_ONCE).enumerate() {
+            keys.iter().for_each(|key| prefetch_value(&table.buckets[table.start(*key)]));
+            for (row, key) in keys.iter().enumerate() {
+                if !table.insert(*key, (at * KEYS_AT_ONCE + row) as u32) {
+                    return None;
+                }
+            }
+        }
+        Some(table)
+    }
+
+    /// Adds a key and its row; whether the key is new, as far as its bucket and those it went on to tell.
+    fn insert(&mut self, key: i64, row: u32) -> bool {
+        let mut at = self.start(key);
+        loop {
+            let bucket = &mut self.buckets[at];
+            let used = bucket.used as usize;
+            if bucket.keys[..used.min(BUCKET_KEYS)].contains(&key) {
+                return false;
+            }
+            if used < BUCKET_KEYS {
+                bucket.keys[used] = key;
+                bucket.rows[used] = row;
+                bucket.used += 1;
+                return true;
+            }
+            at = (at + 1) & (self.buckets.len() - 1);
+        }
+    }
+
+    /// The row with each of some keys, [`NO_RANK`] where there is none.
+    fn rows(&self, keys: &[i64]) -> Vec<u32> {
+        let mut rows = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            keys.iter().for_each(|key| prefetch_value(&self.buckets[self.start(*key)]));
+            rows.extend(keys.iter().map(|key| self.row(*key).unwrap_or(NO_RANK)));
+        }
+        rows
     }
 
     #[inline(always)]
@@ -204,6 +270,20 @@ mod tests {
             keys.sort_unstable();
             keys.dedup();
             let index = KeyIndex::of(&keys);
+            let mut shuffled = keys.clone();
+            for at in (1..shuffled.len()).rev() {
+                shuffled.swap(at, random.below(at + 1));
+            }
+            let range = keys.first().copied().zip(keys.last().copied());
+            let (of_shuffled, order) = KeyIndex::of_distinct(&shuffled, range).unwrap();
+            for (place, key) in shuffled.iter().enumerate() {
+                let row = of_shuffled.row(*key).unwrap();
+                assert_eq!(order[row as usize], place as u32, "seed {seed}, key {key}");
+            }
+            if let Some(again) = shuffled.first().copied() {
+                shuffled.push(again);
+                assert!(KeyIndex::of_distinct(&shuffled, range).is_none(), "seed {seed}: {again} twice");
+            }
             for (row, key) in keys.iter().enumerate() {
                 assert_eq!(index.row(*key), Some(row as u32), "seed {seed}, key {key}");
             }

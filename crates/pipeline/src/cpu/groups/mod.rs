@@ -49,7 +49,14 @@ pub(super) fn dimension(context: RunContext<'_>, slot: Slot) -> Option<Dimension
         _ if info.value_type.is_float() => None,
         Origin::Payload { step, payload } => {
             let (table, column) = context.payload_of(step, payload)?;
-            Some(Dimension { least: 0, value_count: table.column(column).distinct().count() as u64 })
+            let column = table.column(column);
+            match (column.distinct(), column.range()) {
+                (Some(distinct), _) => Some(Dimension { least: 0, value_count: distinct.count() as u64 }),
+                (None, Some((least, greatest))) => {
+                    Some(Dimension { least, value_count: greatest.abs_diff(least).checked_add(1)? })
+                }
+                (None, None) => None,
+            }
         }
         Origin::Column(column) if info.value_type != ValueType::Text => {
             let (least, greatest) = whole_range(context, column, info.value_type)?;

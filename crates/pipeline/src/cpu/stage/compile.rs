@@ -215,10 +215,10 @@ pub(super) fn filter_test<'r>(context: RunContext<'r>, slot: Slot, domain: &Doma
     let membership = match (info.value_type, info.origin) {
         (ValueType::Text, Origin::Payload { step, payload }) => match context.payload_of(step, payload) {
             Some((table, payload)) => match table.column(payload).distinct() {
-                Distinct::Texts(texts) => Membership::of_codes(domain, texts.len(), |text| {
+                Some(Distinct::Texts(texts)) => Membership::of_codes(domain, texts.len(), |text| {
                     texts.binary_search_by(|entry| entry.as_bytes().cmp(text))
                 }),
-                Distinct::Numbers(_) => Membership::Never,
+                _ => Membership::Never,
             },
             None => Membership::Never,
         },

@@ -5,10 +5,12 @@
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES};
 
 use super::super::column::{Block, ColumnReader, SPARSE_ROWS};
+use super::super::numbers::{Lane, Numbers};
 use super::super::selection::{Selection, room_for};
 use crate::PipelineError;
-use crate::kernels::{InstructionSet, MASK_WORDS, Mask, Words};
+use crate::kernels::{InstructionSet, MASK_WORDS, Mask, NO_RANK, Words};
 use crate::membership::Membership;
+use crate::table::KeyIndex;
 
 /// Up to so many rows, ranges are tested value by value where all are unpacked: a vector loop over all takes as long.
 const SPARSE_RANGE_ROWS: usize = 8;
@@ -165,6 +167,22 @@ pub(super) fn one_by_one(
         Words::U32(words) => retain!(words),
         Words::U64(words) => retain!(words),
     }
+    Ok(())
+}
+
+/// Drops the rows whose number is no key of a table: all are looked up together, so that none waits for another.
+pub(super) fn are_keys(
+    keys: &KeyIndex,
+    reader: &mut ColumnReader<'_>,
+    block: usize,
+    selection: &mut Selection,
+) -> Result<(), PipelineError> {
+    let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
+    let mut numbers = Numbers::none(false, selection.count());
+    reader.append(block, selection.rows(&mut rows), &mut numbers)?;
+    let Lane::Narrow(numbers) = numbers.lane else { return Ok(()) };
+    let mut found = keys.rows(&numbers).into_iter();
+    selection.retain(|_| found.next().is_some_and(|row| row != NO_RANK));
     Ok(())
 }
 

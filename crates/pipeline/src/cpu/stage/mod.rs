@@ -26,11 +26,11 @@ use super::view::{RunContext, View};
 use crate::BuiltTable;
 use crate::PipelineError;
 use crate::ir::{Origin, Slot};
-use crate::kernels::InstructionSet;
+use crate::kernels::{InstructionSet, NO_RANK};
 use crate::membership::Membership;
 use crate::table::{ABSENT, KeyIndex};
 use condition::CompiledCondition;
-use members::{in_set, members, one_by_one};
+use members::{are_keys, in_set, members};
 
 /// What rows are tested for.
 #[derive(Debug, Clone)]
@@ -204,14 +204,15 @@ impl Stage<'_> {
     ) -> Result<(), PipelineError> {
         let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
         let codes = view.key_codes(step, block, selection.rows(&mut rows))?;
+        let Lane::Narrow(keys) = &codes.lane else {
+            selection.clear();
+            return Ok(());
+        };
+        let found = table.keys().rows(keys);
         let mut places = 0..;
         selection.retain(|_| {
             let Some(at) = places.next() else { return false };
-            match &codes.lane {
-                _ if !codes.is_valid(at) => self.admits_null,
-                Lane::Narrow(codes) => table.keys().row(codes[at]).is_some() != self.negated,
-                Lane::Wide(_) => false,
-            }
+            if codes.is_valid(at) { (found[at] != NO_RANK) != self.negated } else { self.admits_null }
         });
         Ok(())
     }
@@ -242,7 +243,7 @@ impl Test<'_> {
             Self::Keys { keys: KeyIndex::Dense(keys), .. } => {
                 in_set(keys.base(), keys.bits(), |key| keys.contains(key), reader, block, selection, instructions)
             }
-            Self::Keys { keys, .. } => one_by_one(|key| keys.row(key).is_some(), reader, block, selection),
+            Self::Keys { keys, .. } => are_keys(keys, reader, block, selection),
             // Compiled, or dealt with before.
             Self::Texts { .. } | Self::TextKeys { .. } | Self::CodedKeys { .. } | Self::Condition(_) => Ok(()),
         }

@@ -1,0 +1,112 @@
+//! The batches of an operator as pipelines ask for them.
+//!
+//! **Owns**: which of the operator's partitions each thread drives. **Does not own**: the operator.
+//!
+//! **Concurrency**: a partition belongs to one thread from its first batch to its last, which runs the operator itself:
+//! batches are worked on where they were made.
+
+use std::error::Error;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::StreamExt;
+use futures::future::{Either, select};
+use parking_lot::Mutex;
+use thermocline_pipeline::BatchSource;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+/// Whether a run's answer is still wanted.
+#[derive(Debug, Default)]
+pub(super) struct Cancellation {
+    is_cancelled: AtomicBool,
+    told: Notify,
+}
+
+impl Cancellation {
+    pub(super) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        self.told.notify_waiters();
+    }
+
+    pub(super) fn flag(&self) -> &AtomicBool {
+        &self.is_cancelled
+    }
+}
+
+/// See the module.
+pub(super) struct PlanBatches<'r> {
+    plan: &'r dyn ExecutionPlan,
+    columns: &'r [usize],
+    context: &'r Arc<TaskContext>,
+    runtime: &'r Handle,
+    cancellation: &'r Cancellation,
+    next_partition: AtomicUsize,
+    /// What each thread drives.
+    streams: Vec<Mutex<Option<SendableRecordBatchStream>>>,
+}
+
+impl<'r> PlanBatches<'r> {
+    /// The batches of `plan`, which has these columns of a table.
+    pub(super) fn new(
+        plan: &'r dyn ExecutionPlan,
+        columns: &'r [usize],
+        (context, runtime): (&'r Arc<TaskContext>, &'r Handle),
+        cancellation: &'r Cancellation,
+        thread_count: usize,
+    ) -> Self {
+        let streams = (0..thread_count.max(1)).map(|_| Mutex::new(None)).collect();
+        Self { plan, columns, context, runtime, cancellation, next_partition: AtomicUsize::new(0), streams }
+    }
+
+    /// Waits for the stream's next batch, or until nobody wants it any more.
+    fn wait(
+        &self,
+        stream: &mut SendableRecordBatchStream,
+    ) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>> {
+        self.runtime.block_on(async {
+            let mut told = pin!(self.cancellation.told.notified());
+            // From here on it hears of a cancellation, and so it must look whether there was one.
+            told.as_mut().enable();
+            if self.cancellation.flag().load(Ordering::Relaxed) {
+                return Err("cancelled".into());
+            }
+            match select(stream.next(), told).await {
+                Either::Left((batch, _)) => Ok(batch.transpose()?),
+                Either::Right(_) => Err("cancelled".into()),
+            }
+        })
+    }
+}
+
+impl BatchSource for PlanBatches<'_> {
+    fn columns(&self) -> &[usize] {
+        self.columns
+    }
+
+    fn next(&self, thread: usize) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>> {
+        let mut driven = self.streams[thread].lock();
+        loop {
+            let stream = match driven.as_mut() {
+                Some(stream) => stream,
+                None => {
+                    let partition = self.next_partition.fetch_add(1, Ordering::Relaxed);
+                    if partition >= self.plan.output_partitioning().partition_count() {
+                        return Ok(None);
+                    }
+                    let _runtime = self.runtime.enter();
+                    driven.insert(self.plan.execute(partition, Arc::clone(self.context))?)
+                }
+            };
+            match self.wait(stream)? {
+                Some(batch) if batch.num_rows() > 0 => return Ok(Some(batch)),
+                Some(_) => {}
+                None => *driven = None,
+            }
+        }
+    }
+}

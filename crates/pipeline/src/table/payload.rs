@@ -1,0 +1,295 @@
+//! What rows of a table carry, column by column.
+//!
+//! **Owns**: whether numbers are coded or lie as they are. **Does not own**: which rows there are.
+//!
+//! **Concurrency**: plain values.
+
+use std::sync::Arc;
+
+use crate::kernels::{NO_RANK, ranks};
+use crate::{PipelineError, RowsetColumn, RowsetValues, Value, ValueType, ordinal};
+
+/// Up to so many rows, numbers are coded whatever they are: to sort them takes no time, and groups by codes may be an
+/// array. (Fewer in tests, whose tables are small, so that they have columns of all kinds.)
+const FEW_ROWS: usize = if cfg!(test) { 64 } else { 4096 };
+/// Numbers of more rows are coded if they lie so close together, which is found out without sorting them: their bitmap
+/// takes 128 KiB.
+const CODED_SPAN: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// A column that rows carry.
+#[derive(Debug)]
+pub(crate) enum PayloadColumn {
+    /// Codes of what is different, which groups can be made by in arrays; always of texts.
+    Coded { codes: Codes, distinct: Distinct },
+    /// Ordinals, which are not NULL (`None` if none is), and between which numbers they are.
+    Plain { ordinals: Vec<i64>, valid: Option<Vec<bool>>, range: (i64, i64) },
+}
+
+/// The code of each row. The one behind the last distinct value stands for NULL.
+#[derive(Debug)]
+pub(crate) enum Codes {
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+}
+
+/// What codes stand for.
+#[derive(Debug, Clone)]
+pub(crate) enum Distinct {
+    /// Ordinals.
+    Numbers(Vec<i64>),
+    Texts(Arc<[Arc<str>]>),
+}
+
+impl Distinct {
+    /// How many values there are: also the code of NULL.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Texts(texts) => texts.len(),
+        }
+    }
+}
+
+impl Codes {
+    /// `null` is the greatest.
+    fn of(codes: impl Iterator<Item = usize>, null: usize) -> Self {
+        match null {
+            0..=0xff => Self::U8(codes.map(|code| code as u8).collect()),
+            0x100..=0xffff => Self::U16(codes.map(|code| code as u16).collect()),
+            _ => Self::U32(codes.map(|code| code as u32).collect()),
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        match self {
+            Self::U8(codes) => codes.len(),
+            Self::U16(codes) => codes.len() * 2,
+            Self::U32(codes) => codes.len() * 4,
+        }
+    }
+
+    /// The codes of rows, `null` for [`NO_RANK`].
+    fn of_rows(&self, rows: &[u32], null: i64) -> Vec<i64> {
+        macro_rules! codes {
+            ($codes:expr) => {
+                rows.iter().map(|row| $codes.get(*row as usize).map_or(null, |code| i64::from(*code))).collect()
+            };
+        }
+        match self {
+            Self::U8(codes) => codes!(codes),
+            Self::U16(codes) => codes!(codes),
+            Self::U32(codes) => codes!(codes),
+        }
+    }
+}
+
+impl PayloadColumn {
+    /// The values of a column's rows in some order.
+    ///
+    /// # Errors
+    /// [`PipelineError::Digits`] for a number that 64 bits do not hold.
+    pub(crate) fn of(column: &RowsetColumn, order: &[u32]) -> Result<Self, PipelineError> {
+        let valid = column.valid.as_deref();
+        match &column.values {
+            RowsetValues::Texts { codes, dictionary } => Ok(texts(codes, dictionary, valid, order)),
+            values => {
+                let (ordinals, valid) = (ordinals(column, values, order)?, valid.map(|valid| in_order(valid, order)));
+                Ok(numbers(ordinals, valid.filter(|valid| valid.contains(&false))))
+            }
+        }
+    }
+
+    /// What codes stand for, sorted, if it is coded.
+    pub(crate) fn distinct(&self) -> Option<&Distinct> {
+        match self {
+            Self::Coded { distinct, .. } => Some(distinct),
+            Self::Plain { .. } => None,
+        }
+    }
+
+    /// Between which numbers its values are, if it is not coded.
+    pub(crate) fn range(&self) -> Option<(i64, i64)> {
+        match self {
+            Self::Coded { .. } => None,
+            Self::Plain { range, .. } => Some(*range),
+        }
+    }
+
+    /// The codes of rows, NULL's for [`NO_RANK`]; of a column that is not coded its numbers, which nobody takes for
+    /// codes.
+    pub(crate) fn codes_of(&self, rows: &[u32]) -> Vec<i64> {
+        match self {
+            Self::Coded { codes, distinct } => codes.of_rows(rows, distinct.count() as i64),
+            Self::Plain { .. } => self.ordinals_of(rows).0,
+        }
+    }
+
+    /// The ordinals of rows, and which of them are not NULL, as all are not at [`NO_RANK`]; of texts their codes.
+    pub(crate) fn ordinals_of(&self, rows: &[u32]) -> (Vec<i64>, Option<Vec<bool>>) {
+        match self {
+            Self::Coded { distinct, .. } => {
+                let null = distinct.count() as i64;
+                let mut codes = self.codes_of(rows);
+                let valid = codes.contains(&null).then(|| codes.iter().map(|code| *code != null).collect());
+                if let Distinct::Numbers(numbers) = distinct {
+                    // NULL's code has no number.
+                    codes.iter_mut().for_each(|code| *code = numbers.get(*code as usize).copied().unwrap_or(0));
+                }
+                (codes, valid)
+            }
+            Self::Plain { ordinals, valid, .. } => {
+                let numbers = rows.iter().map(|row| ordinals.get(*row as usize).copied().unwrap_or(0)).collect();
+                let is_valid = |row: &u32| match valid {
+                    Some(valid) => valid.get(*row as usize) == Some(&true),
+                    None => *row != NO_RANK,
+                };
+                let all = valid.is_none() && !rows.contains(&NO_RANK);
+                (numbers, (!all).then(|| rows.iter().map(is_valid).collect()))
+            }
+        }
+    }
+
+    /// The value of a row.
+    pub(crate) fn value(&self, row: u32, value_type: ValueType) -> Value {
+        let (ordinals, valid) = self.ordinals_of(&[row]);
+        let code = ordinals.first().copied().unwrap_or(0);
+        match self.distinct() {
+            _ if valid.is_some_and(|valid| valid == [false]) => Value::Null,
+            Some(Distinct::Texts(texts)) => {
+                texts.get(code as usize).map_or(Value::Null, |text| Value::Text(Arc::clone(text)))
+            }
+            _ => Value::of_ordinal(value_type, code),
+        }
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self {
+            Self::Coded { codes, distinct } => {
+                codes.size_bytes()
+                    + match distinct {
+                        Distinct::Numbers(numbers) => numbers.len() * 8,
+                        Distinct::Texts(texts) => texts.iter().map(|text| text.len() + 32).sum(),
+                    }
+            }
+            Self::Plain { ordinals, valid, .. } => ordinals.len() * 8 + valid.as_ref().map_or(0, Vec::len),
+        }
+    }
+}
+
+fn in_order(valid: &[bool], order: &[u32]) -> Vec<bool> {
+    order.iter().map(|row| valid[*row as usize]).collect()
+}
+
+fn texts(codes: &[u32], dictionary: &[Arc<str>], valid: Option<&[bool]>, order: &[u32]) -> PayloadColumn {
+    let is_valid = |row: u32| valid.is_none_or(|valid| valid[row as usize]);
+    let mut distinct: Vec<Arc<str>> = Vec::new();
+    let mut used = vec![false; dictionary.len()];
+    for row in order.iter().copied().filter(|row| is_valid(*row)) {
+        let code = codes[row as usize] as usize;
+        if !std::mem::replace(&mut used[code], true) {
+            distinct.push(Arc::clone(&dictionary[code]));
+        }
+    }
+    distinct.sort_unstable();
+    distinct.dedup();
+    // They are found by search in what is sorted; those that are not there are not used.
+    let place = |text: &Arc<str>| distinct.binary_search(text).unwrap_or_else(|next| next);
+    let places: Vec<usize> = dictionary.iter().map(place).collect();
+    let null = distinct.len();
+    let code = |row: &u32| if is_valid(*row) { places[codes[*row as usize] as usize] } else { null };
+    PayloadColumn::Coded { codes: Codes::of(order.iter().map(code), null), distinct: Distinct::Texts(distinct.into()) }
+}
+
+/// The ordinals of rows in some order, anything for a NULL.
+fn ordinals(column: &RowsetColumn, values: &RowsetValues, order: &[u32]) -> Result<Vec<i64>, PipelineError> {
+    let is_valid = |row: u32| column.valid.as_ref().is_none_or(|valid| valid[row as usize]);
+    let rows = order.iter().map(|row| *row as usize);
+    Ok(match values {
+        RowsetValues::Integers(values) => rows.map(|row| values[row]).collect(),
+        RowsetValues::Unsigned(values) => rows.map(|row| ordinal::of_unsigned(values[row])).collect(),
+        RowsetValues::Floats(values) => rows.map(|row| ordinal::of_float(values[row])).collect(),
+        RowsetValues::Wide(values) => {
+            let narrow = |row: usize| match i64::try_from(values[row]) {
+                Ok(value) => Ok(value),
+                Err(_) if !is_valid(row as u32) => Ok(0),
+                Err(_) => Err(PipelineError::Digits { name: column.shape.name.clone(), value: values[row] }),
+            };
+            rows.map(narrow).collect::<Result<_, _>>()?
+        }
+        // Dealt with by `texts`.
+        RowsetValues::Texts { .. } => vec![0; order.len()],
+    })
+}
+
+fn numbers(ordinals: Vec<i64>, valid: Option<Vec<bool>>) -> PayloadColumn {
+    let is_valid = |row: usize| valid.as_ref().is_none_or(|valid| valid[row]);
+    let values = || ordinals.iter().enumerate().filter(|(row, _)| is_valid(*row)).map(|(_, ordinal)| *ordinal);
+    let range = values().min().zip(values().max()).unwrap_or((0, 0));
+    if ordinals.len() <= FEW_ROWS {
+        let mut distinct: Vec<i64> = values().collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let null = distinct.len();
+        let code = |row: usize| match distinct.binary_search(&ordinals[row]) {
+            Ok(code) if is_valid(row) => code,
+            _ => null,
+        };
+        let codes = Codes::of((0..ordinals.len()).map(code), null);
+        return PayloadColumn::Coded { codes, distinct: Distinct::Numbers(distinct) };
+    }
+    if range.1.abs_diff(range.0) >= CODED_SPAN {
+        return PayloadColumn::Plain { ordinals, valid, range };
+    }
+    let place = |ordinal: i64| ordinal.wrapping_sub(range.0) as u64;
+    let mut bits = vec![0u64; (place(range.1) / 64 + 1) as usize];
+    values().for_each(|ordinal| bits[(place(ordinal) / 64) as usize] |= 1 << (place(ordinal) % 64));
+    let mut before = Vec::with_capacity(bits.len());
+    let mut distinct = Vec::new();
+    for (at, word) in bits.iter().enumerate() {
+        before.push(distinct.len() as u32);
+        let set = (0..64).filter(|bit| word >> bit & 1 != 0);
+        distinct.extend(set.map(|bit| range.0.wrapping_add(at as i64 * 64 + bit)));
+    }
+    let null = distinct.len();
+    let places: Vec<u64> = ordinals.iter().map(|ordinal| place(*ordinal)).collect();
+    let mut codes = Vec::with_capacity(places.len());
+    ranks(&places, &bits, &before, &mut codes);
+    let codes = codes.into_iter().enumerate().map(|(row, code)| if is_valid(row) { code as usize } else { null });
+    PayloadColumn::Coded { codes: Codes::of(codes, null), distinct: Distinct::Numbers(distinct) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use thermocline_seeded::Random;
+
+    use super::*;
+    use crate::ColumnShape;
+
+    #[test]
+    fn rows_carry_their_numbers_however_these_are_kept() {
+        for seed in 0..60 {
+            let mut random = Random::new(seed);
+            let spread = *random.pick(&[1, 100, CODED_SPAN, CODED_SPAN + 1, u64::MAX]);
+            let row_count = *random.pick(&[0, 1, FEW_ROWS, FEW_ROWS + 1, 3 * FEW_ROWS]);
+            let start = random.next_u64() as i64;
+            let values: Vec<i64> =
+                (0..row_count).map(|_| start.saturating_add_unsigned(random.next_u64() % spread)).collect();
+            let nulls = random.below(3);
+            let valid: Option<Vec<bool>> =
+                (nulls > 0).then(|| (0..row_count).map(|_| nulls == 1 && !random.one_in(5)).collect());
+            let shape = ColumnShape { name: "n".to_owned(), value_type: ValueType::Int64, nullable: true };
+            let column = RowsetColumn { shape, values: RowsetValues::Integers(values.clone()), valid: valid.clone() };
+            let order: Vec<u32> = (0..row_count as u32).rev().collect();
+            let payload = PayloadColumn::of(&column, &order).unwrap();
+            for (row, from) in order.iter().enumerate() {
+                let is_valid = valid.as_ref().is_none_or(|valid| valid[*from as usize]);
+                let expected = if is_valid { Value::Integer(values[*from as usize].into()) } else { Value::Null };
+                assert_eq!(payload.value(row as u32, ValueType::Int64), expected, "seed {seed}, row {row}");
+            }
+            let (_, valid) = payload.ordinals_of(&[NO_RANK]);
+            assert_eq!(valid, Some(vec![false]), "seed {seed}");
+        }
+    }
+}
