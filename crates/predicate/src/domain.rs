@@ -5,6 +5,7 @@
 
 mod display;
 mod evaluate;
+mod registers;
 mod shape;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]

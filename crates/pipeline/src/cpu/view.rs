@@ -67,6 +67,8 @@ pub(super) struct View<'p> {
     multiplied: Option<Multiplied>,
     /// The same, if they are those that have waited for the sink.
     waiting: Option<Waiting>,
+    /// While the same rows are asked for all that a sink takes of them: what they have found, by the probe's step.
+    found: Option<Vec<(usize, Vec<u32>)>>,
 }
 
 impl<'p> View<'p> {
@@ -74,7 +76,17 @@ impl<'p> View<'p> {
     pub(super) fn new(context: RunContext<'p>, row_group: usize, pins: &'p Pins) -> Self {
         let readers = pins.iter().map(|_| None).collect();
         let translations = Translations::default();
-        Self { context, row_group, pins, readers, pages_read: 0, translations, multiplied: None, waiting: None }
+        Self {
+            context,
+            row_group,
+            pins,
+            readers,
+            pages_read: 0,
+            translations,
+            multiplied: None,
+            waiting: None,
+            found: None,
+        }
     }
 
     pub(super) fn row_group(&self) -> usize {
@@ -129,6 +141,15 @@ impl<'p> View<'p> {
     /// mini-block. Those before.
     pub(super) fn ask_of(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
         std::mem::replace(&mut self.waiting, waiting)
+    }
+
+    /// From now on values are asked of the same rows, until [`View::end_of_same_rows`]: probes are asked once.
+    pub(super) fn same_rows(&mut self) {
+        self.found = Some(Vec::new());
+    }
+
+    pub(super) fn end_of_same_rows(&mut self) {
+        self.found = None;
     }
 
     /// Opens the page of a slot if it is a scanned column.
@@ -282,12 +303,19 @@ impl<'p> View<'p> {
         {
             return Ok(found.map(|row| row.unwrap_or(NO_RANK)).collect());
         }
+        let known = self.found.as_ref().and_then(|found| found.iter().find(|(of, _)| *of == step));
+        if let Some((_, found)) = known {
+            return Ok(found.clone());
+        }
         let keys = self.key_codes(step, block, rows)?;
         let Lane::Narrow(codes) = keys.lane else { return Ok(vec![NO_RANK; rows.len()]) };
         let mut found = table.keys().rows(&codes);
         // Rows of other probes would not be left with a NULL for a key.
         if let (ProbeKind::Outer, Some(valid)) = (kind, keys.valid) {
             found.iter_mut().zip(valid).filter(|(_, valid)| !valid).for_each(|(row, _)| *row = NO_RANK);
+        }
+        if let Some(known) = &mut self.found {
+            known.push((step, found.clone()));
         }
         Ok(found)
     }

@@ -285,10 +285,12 @@ impl<'s, 'r> Worker<'s, 'r> {
     /// Gives the rows at some places of the view to the sink.
     fn take(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<()> {
         self.report.rows_kept += rows.len() as u64;
+        view.same_rows();
         match &mut self.collected {
             Collected::Groups(groups) => groups.take(view, self.shared.context, block, rows),
             Collected::Rows(kept) => kept.take(view, block, rows),
         }?;
+        view.end_of_same_rows();
         self.give(Batches::is_full)
     }
 

@@ -17,6 +17,7 @@ use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::datatypes::{DataType, TimeUnit};
 
 use super::Domain;
+use super::registers::with_widest_registers;
 use super::shape::{Shape, search, text_ends_before, text_within};
 use crate::interval::bound_value;
 use crate::scalar::total_order_key;
@@ -177,7 +178,7 @@ fn evaluate_integers(array: &dyn Array, ranges: &[(i128, i128)]) -> Option<Boole
             .filter(|(low, high)| *low <= greatest && *high >= least)
             .map(|(low, high)| (T::Native::clamp_from(*low), T::Native::clamp_from(*high)))
             .collect();
-        within(array.as_primitive::<T>().values(), |value| value, &ranges)
+        with_widest_registers(array.as_primitive::<T>().values(), |value| value, &ranges)
     }
     use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
     let rows = match array.data_type() {
@@ -216,8 +217,8 @@ fn evaluate_floats(array: &dyn Array, ranges: &[(i64, i64)]) -> Option<BooleanBu
     fn rows<V: Copy>(values: &[V], widen: impl Fn(V) -> f64, ranges: &[(i64, i64)]) -> BooleanBuffer {
         match ranges.first() {
             // The keys of floats from +0 on are their bits; those of all others are negative, and so are their bits.
-            Some((low, _)) if *low >= 0 => within(values, |value| widen(value).to_bits() as i64, ranges),
-            _ => within(values, |value| total_order_key(widen(value)), ranges),
+            Some((low, _)) if *low >= 0 => with_widest_registers(values, |value| widen(value).to_bits() as i64, ranges),
+            _ => with_widest_registers(values, |value| total_order_key(widen(value)), ranges),
         }
     }
     // Widening a half or single float keeps totalOrder, signalling NaNs apart, which become quiet ones.
@@ -229,8 +230,14 @@ fn evaluate_floats(array: &dyn Array, ranges: &[(i64, i64)]) -> Option<BooleanBu
     }
 }
 
-/// Which values have a key in one of the sorted disjoint inclusive ranges.
-fn within<V: Copy, K: Copy + Ord>(values: &[V], key: impl Fn(V) -> K, ranges: &[(K, K)]) -> BooleanBuffer {
+/// Which values have a key in one of the sorted disjoint inclusive ranges: compiled several times
+/// ([`with_widest_registers`]).
+#[inline(always)]
+pub(super) fn within_in_any_registers<V: Copy, K: Copy + Ord>(
+    values: &[V],
+    key: impl Fn(V) -> K,
+    ranges: &[(K, K)],
+) -> BooleanBuffer {
     /// Up to here testing every range is cheaper than a search, whose branches the processor can't predict: four
     /// mispredictions of some 15 cycles against 16 ranges at one vector comparison or two for several rows.
     const TESTED_EACH: usize = 16;
@@ -249,6 +256,7 @@ fn within<V: Copy, K: Copy + Ord>(values: &[V], key: impl Fn(V) -> K, ranges: &[
 }
 
 /// One bit a value.
+#[inline(always)]
 fn pack<V: Copy>(values: &[V], test: impl Fn(V) -> bool) -> BooleanBuffer {
     let mut words: Vec<u64> = Vec::with_capacity(values.len().div_ceil(64));
     for chunk in values.chunks(64) {
@@ -262,6 +270,7 @@ fn pack<V: Copy>(values: &[V], test: impl Fn(V) -> bool) -> BooleanBuffer {
 }
 
 /// Bit `i` of the result is byte `i`, each of which is 0 or 1.
+#[inline(always)]
 fn pack_word(bytes: &[u8; 64]) -> u64 {
     // A product gathers eight bytes in its top byte: byte i moves up by 56 - 7 i bits, from bit 8 i to bit 56 + i.
     // All partial products land on different bits, so nothing carries.

@@ -84,7 +84,12 @@ impl Accumulator {
     /// Takes rows in: for each its cell, and its value if the aggregate has any.
     pub(super) fn add(&mut self, cells: &[u32], values: Option<&Numbers>) {
         let valid = values.and_then(|values| values.valid.as_deref());
+        if let (None, [counted], Some(values)) = (valid, self.counts.as_mut_slice(), values) {
+            *counted += cells.len() as u64;
+            return self.add_to_one(values);
+        }
         match valid {
+            None if self.counts.len() == 1 => self.counts[0] += cells.len() as u64,
             None => cells.iter().for_each(|cell| self.counts[*cell as usize] += 1),
             Some(valid) => {
                 cells.iter().zip(valid).for_each(|(cell, valid)| self.counts[*cell as usize] += u64::from(*valid));
@@ -97,6 +102,30 @@ impl Accumulator {
             }
             (Lane::Narrow(numbers), _) => self.add_numbers(cells, numbers, valid),
             (Lane::Wide(numbers), _) => self.add_numbers(cells, numbers, valid),
+        }
+    }
+
+    /// Takes in values of the only cell that there is, none of which is NULL: nothing is looked up, and a sum need not
+    /// wait for the one before.
+    fn add_to_one(&mut self, values: &Numbers) {
+        match (&values.lane, &mut self.state) {
+            (Lane::Narrow(ordinals), State::FloatSum(sums)) => sums[0] += sum_of_floats(ordinals),
+            (Lane::Narrow(numbers), State::Sum(sums)) => {
+                sums[0] = numbers.iter().fold(sums[0], |sum, number| sum.wrapping_add(*number));
+            }
+            (Lane::Narrow(numbers), State::WideSum(sums)) => {
+                sums[0] = numbers.iter().fold(sums[0], |sum, number| sum.wrapping_add((*number).into()));
+            }
+            (Lane::Narrow(numbers), State::Least(least)) => {
+                let of_these = numbers.iter().copied().min().map_or(i128::MAX, i128::from);
+                least[0] = least[0].min(of_these);
+            }
+            (Lane::Narrow(numbers), State::Greatest(greatest)) => {
+                let of_these = numbers.iter().copied().max().map_or(i128::MIN, i128::from);
+                greatest[0] = greatest[0].max(of_these);
+            }
+            (Lane::Wide(numbers), _) => self.add_numbers(&vec![0; numbers.len()], numbers, None),
+            (Lane::Narrow(_), State::Count | State::Text(_) | State::Distinct(_)) => {}
         }
     }
 
@@ -207,6 +236,18 @@ impl Accumulator {
         let valid = valid.filter(|valid| valid.contains(&false));
         RowsetColumn { shape: shape.clone(), values, valid }
     }
+}
+
+/// The sum of floats by their ordinals: of every eighth one, and then of these sums.
+fn sum_of_floats(ordinals: &[i64]) -> f64 {
+    let (eights, rest) = ordinals.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for eight in eights {
+        for (sum, ordinal) in sums.iter_mut().zip(eight) {
+            *sum += ordinal::to_float(*ordinal);
+        }
+    }
+    rest.iter().map(|ordinal| ordinal::to_float(*ordinal)).sum::<f64>() + sums.iter().sum::<f64>()
 }
 
 /// Gives each row's number that is not NULL to what its cell keeps.
