@@ -1,14 +1,15 @@
-//! Fused pipelines on encoded column pages: scan, filters, probes and a sink in one loop.
+//! Fused pipelines on encoded column pages and on record batches: scan, filters, probes and a sink in one loop.
 //!
 //! **Owns**: the intermediate representation of pipelines, checked and printable ([`PipelineBuilder`], [`Pipeline`]);
 //! the CPU backend ([`run`]): predicates on packed values and dictionary codes, tables that are probed, groups,
 //! threads; rowsets, what leaves a pipeline. **Does not own**: SQL and its plans (`engine`), where pages lie and which
-//! are in memory ([`PageSource`] is what it asks), encodings (`column-store`).
+//! are in memory ([`PageSource`] is what it asks), where batches come from ([`BatchSource`]), encodings
+//! (`column-store`).
 //!
 //! **Invariants**
 //! - What a pipeline cannot express is refused while it is made, with the reason; one that exists runs on every
 //!   backend.
-//! - Values are never decoded to arrays: filters work on packed words and codes, texts are codes until somebody reads a
+//! - Values of pages are never decoded to arrays: filters work on packed words and codes, texts are codes until somebody reads a
 //!   result.
 //! - The answer is that of the slow, obvious interpreter in the tests, for every encoding, order, instruction set and
 //!   number of threads.
@@ -40,8 +41,8 @@
 //! # }
 //! # fn texts(texts: &[&str]) -> ArrayRef { Arc::new(StringArray::from(texts.to_vec())) }
 //! # fn ints(ints: &[i32]) -> ArrayRef { Arc::new(Int32Array::from(ints.to_vec())) }
-//! # let part = pages(vec![ints(&[1, 2, 3]), texts(&["MFGR#12", "MFGR#13", "MFGR#12"]), texts(&["MFGR#1201",
-//! "MFGR#1301", "MFGR#1202"])]);
+//! # let brands = texts(&["MFGR#1201", "MFGR#1301", "MFGR#1202"]);
+//! # let part = pages(vec![ints(&[1, 2, 3]), texts(&["MFGR#12", "MFGR#13", "MFGR#12"]), brands]);
 //! # let supplier = pages(vec![ints(&[1, 2]), texts(&["AMERICA", "ASIA"])]);
 //! # let date = pages(vec![ints(&[19920101, 19930101]), ints(&[1992, 1993])]);
 //! # let lineorder = pages(vec![
@@ -52,9 +53,12 @@
 //! # ]);
 //! # let (clock, cancelled) = (SystemClock::new(), AtomicBool::new(false));
 //! # let account = Budget::new(1 << 30, None).account("query", Purpose::Query);
-//! # let options = RunOptions { thread_count: 2, instructions: InstructionSet::detect(), clock: &clock, account:
-//! &account, cancelled: &cancelled }; use thermocline_pipeline::*; use thermocline_predicate::{Domain, Scalar}; use
-//! ValueType::{Int32, Text};
+//! # let instructions = InstructionSet::detect();
+//! # let (clock, account, cancelled) = (&clock, &account, &cancelled);
+//! # let options = RunOptions { thread_count: 2, instructions, clock, account, cancelled };
+//! use thermocline_pipeline::*;
+//! use thermocline_predicate::{Domain, Scalar};
+//! use ValueType::{Int32, Text};
 //!
 //! // Builds a table of the rows whose filter column is the text, or of all.
 //! let build = |name: &str, source, filter: Option<&str>, payload: Option<(&str, usize, ValueType)>| {

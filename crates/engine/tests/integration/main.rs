@@ -7,6 +7,7 @@ mod column_tables;
 mod concurrency;
 mod differential;
 mod explain;
+mod fused_files;
 mod fused_pipelines;
 mod growth;
 mod harness;
