@@ -139,6 +139,8 @@ fn star_query(random: &mut Random) -> String {
             _ => "count(*)".to_string(),
         });
     }
+    columns.sort();
+    columns.dedup();
     let mut sql = format!("SELECT {} FROM {from}", columns.join(", "));
     for at in 0..random.below(3) {
         let glue = if at == 0 { "WHERE" } else { "AND" };

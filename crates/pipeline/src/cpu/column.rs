@@ -80,7 +80,8 @@ pub(super) struct ColumnReader<'p> {
     form: Form<'p>,
     valid: Valid<'p>,
     texts: Option<PageTexts<'p>>,
-    scratch: Box<Scratch>,
+    /// Made when a mini-block is unpacked first.
+    scratch: Option<Box<Scratch>>,
     /// The mini-block that `scratch` holds, its base and where.
     current: Option<(usize, i64, Unpacked)>,
 }
@@ -106,7 +107,7 @@ impl<'p> ColumnReader<'p> {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
         let valid = Valid::Page(page.validity());
-        Ok(Self { place, form, valid, texts, scratch: Scratch::new(), current: None })
+        Ok(Self { place, form, valid, texts, scratch: None, current: None })
     }
 
     /// Opens an array.
@@ -127,7 +128,7 @@ impl<'p> ColumnReader<'p> {
             },
         };
         let valid = Valid::Array(array.nulls().filter(|nulls| nulls.null_count() > 0));
-        Ok(Self { place, form, valid, texts, scratch: Scratch::new(), current: None })
+        Ok(Self { place, form, valid, texts, scratch: None, current: None })
     }
 
     /// The page's texts, if it has texts that are not all NULL.
@@ -195,21 +196,22 @@ impl<'p> ColumnReader<'p> {
 
     /// The values of a mini-block, which are not wide.
     pub(super) fn block(&mut self, index: usize) -> Result<Block<'_>, PipelineError> {
+        let scratch = self.scratch.get_or_insert_with(Scratch::new);
         let (base, unpacked) = match self.current {
             Some((current, base, unpacked)) if current == index => (base, unpacked),
             _ => {
                 let (base, unpacked) =
-                    self.scratch.fill(&self.form, index).map_err(|source| self.place.page_error(source))?;
+                    scratch.fill(&self.form, index).map_err(|source| self.place.page_error(source))?;
                 self.current = Some((index, base, unpacked));
                 (base, unpacked)
             }
         };
         let words = match unpacked {
             Unpacked::Zeros => Words::Zeros,
-            Unpacked::U8 => Words::U8(&self.scratch.bytes),
-            Unpacked::U16 => Words::U16(&self.scratch.halves),
-            Unpacked::U32 => Words::U32(&self.scratch.words),
-            Unpacked::U64 => Words::U64(&self.scratch.longs),
+            Unpacked::U8 => Words::U8(&scratch.bytes),
+            Unpacked::U16 => Words::U16(&scratch.halves),
+            Unpacked::U32 => Words::U32(&scratch.words),
+            Unpacked::U64 => Words::U64(&scratch.longs),
         };
         Ok(Block { base, words })
     }

@@ -36,6 +36,8 @@ struct Measure {
 pub(super) struct Order {
     measures: Vec<Measure>,
     sequence: Vec<usize>,
+    /// Mini-blocks so far.
+    block_count: usize,
 }
 
 impl Order {
@@ -45,7 +47,7 @@ impl Order {
             ns_per_row: if stage.takes_derived { GUESSED_DERIVED_NS } else { GUESSED_NS },
             is_measured: false,
         };
-        let mut order = Self { measures: stages.iter().map(measure).collect(), sequence: Vec::new() };
+        let mut order = Self { measures: stages.iter().map(measure).collect(), sequence: Vec::new(), block_count: 0 };
         order.arrange(stages);
         order
     }
@@ -55,9 +57,11 @@ impl Order {
         &self.sequence
     }
 
-    /// Whether stages are to be measured on this mini-block.
-    pub(super) fn is_sample(block: usize) -> bool {
-        block % SAMPLE_EVERY == 1
+    /// Whether stages are to be measured on the next mini-block: the second one, when pages are open, and every so many
+    /// behind it.
+    pub(super) fn samples_next(&mut self) -> bool {
+        self.block_count += 1;
+        self.block_count % SAMPLE_EVERY == 2
     }
 
     /// Takes down that a stage kept `kept` of `row_count` rows.

@@ -207,7 +207,7 @@ impl<'s, 'r> Worker<'s, 'r> {
     fn block(&mut self, view: &mut View<'_>, block: usize, row_count: usize) -> Result<()> {
         let context = self.shared.context;
         let instructions = self.shared.options.instructions;
-        if Order::is_sample(block) {
+        if self.order.samples_next() {
             self.sample(view, block, row_count)?;
         }
         let mut selection = Selection::all(row_count);
