@@ -11,7 +11,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions, reset_plan_states};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -201,8 +201,13 @@ impl ExecutionPlan for PipelineExec {
             return internal_err!("PipelineExec has one partition, and none with the number {partition}");
         }
         let counters = Counters::new(&self.metrics);
-        let run =
-            Run::new(Arc::clone(&self.plan), self.inputs.clone(), self.thread_count, counters, Arc::clone(&context));
+        // A run has scans of its own, which end with it: those of a run that failed must not hold up the operators.
+        let of_run = |input: &StageInput| match input {
+            StageInput::Batches(plan) => Ok(StageInput::Batches(reset_plan_states(Arc::clone(plan))?)),
+            StageInput::Pages(_) => Ok(input.clone()),
+        };
+        let inputs = self.inputs.iter().map(of_run).collect::<Result<Vec<_>>>()?;
+        let run = Run::new(Arc::clone(&self.plan), inputs, self.thread_count, counters, Arc::clone(&context));
         let fallbacks = MetricBuilder::new(&self.metrics).global_counter("fallbacks");
         let (fallback, made, projection) =
             (Arc::clone(&self.fallback), Arc::clone(&self.made), self.projection.clone());
