@@ -7,11 +7,11 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions, reset_plan_states};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -28,6 +28,7 @@ use super::run::{Counters, Run};
 use super::star::FusedPlan;
 use crate::column_table::ColumnScan;
 use crate::raw_table::listing::external;
+use crate::raw_table::scan_exec::RawScanExec;
 
 /// What a stage reads.
 #[derive(Debug, Clone)]
@@ -35,6 +36,19 @@ pub(super) enum StageInput {
     Pages(Arc<ColumnScan>),
     /// The stage's columns, in their order.
     Batches(Arc<dyn ExecutionPlan>),
+}
+
+impl StageInput {
+    /// Scans that end with the run that reads them: those of a run that failed must not hold up the operators. What
+    /// they count is counted here.
+    fn of_one_run(&self) -> Result<Self> {
+        let Self::Batches(plan) = self else { return Ok(self.clone()) };
+        let plan = Arc::clone(plan).transform_up(|node| match node.downcast_ref::<RawScanExec>() {
+            Some(scan) => Ok(Transformed::yes(Arc::new(scan.another_run()))),
+            None => node.reset_state().map(Transformed::yes),
+        });
+        plan.data().map(Self::Batches)
+    }
 }
 
 /// See the module.
@@ -201,12 +215,7 @@ impl ExecutionPlan for PipelineExec {
             return internal_err!("PipelineExec has one partition, and none with the number {partition}");
         }
         let counters = Counters::new(&self.metrics);
-        // A run has scans of its own, which end with it: those of a run that failed must not hold up the operators.
-        let of_run = |input: &StageInput| match input {
-            StageInput::Batches(plan) => Ok(StageInput::Batches(reset_plan_states(Arc::clone(plan))?)),
-            StageInput::Pages(_) => Ok(input.clone()),
-        };
-        let inputs = self.inputs.iter().map(of_run).collect::<Result<Vec<_>>>()?;
+        let inputs = self.inputs.iter().map(StageInput::of_one_run).collect::<Result<Vec<_>>>()?;
         let run = Run::new(Arc::clone(&self.plan), inputs, self.thread_count, counters, Arc::clone(&context));
         let fallbacks = MetricBuilder::new(&self.metrics).global_counter("fallbacks");
         let (fallback, made, projection) =

@@ -77,6 +77,18 @@ impl RawScanExec {
         }
     }
 
+    /// The same with nothing read yet, which counts where this one counts.
+    pub(crate) fn another_run(&self) -> Self {
+        Self {
+            scan: Arc::clone(&self.scan),
+            paths: self.paths.clone(),
+            limit: self.limit,
+            properties: Arc::clone(&self.properties),
+            run: OnceLock::new(),
+            metrics: self.metrics.clone(),
+        }
+    }
+
     /// The scan behind the node.
     pub(crate) fn scan(&self) -> &Arc<Scan> {
         &self.scan

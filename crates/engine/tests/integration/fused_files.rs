@@ -4,11 +4,13 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thermocline_engine::{Database, DatabaseOptions, Session};
 use thermocline_hardware::{Clock, SystemClock};
+use tokio::time::timeout;
 
-use crate::harness::{Folder, MIB, Random, error, long_mode, rows, sorted_rows};
+use crate::harness::{Folder, MIB, Random, error, long_mode, rows, sorted_rows, try_rows};
 
 fn database(folder: &Path) -> Arc<Database> {
     let options = DatabaseOptions {
@@ -202,6 +204,62 @@ async fn files_that_change_or_are_broken_are_seen_by_pipelines() {
     rows(&session, "SET thermocline.fused_pipelines = 'on'").await;
     std::fs::remove_file(path("f.csv")).unwrap();
     assert!(error(&session, sql).await.contains("f.csv"));
+}
+
+/// In the middle of files of several partitions, whose scans have begun by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_take_over_when_pipelines_fail_over_files() {
+    let folder = Folder::new();
+    let (mut f, mut d) = ("k,v\n".to_string(), "k,w\n".to_string());
+    for at in 0..400_000u64 {
+        writeln!(f, "{at},{}", 1000 + at % 1000).unwrap();
+        writeln!(d, "{},{}", at * 7 % 400_000, at.abs_diff(300_000)).unwrap();
+    }
+    std::fs::write(folder.path().join("f.csv"), f).unwrap();
+    std::fs::write(folder.path().join("d.csv"), d).unwrap();
+    let ask = |columns: &str| format!("SELECT {columns} FROM f JOIN d ON f.k = d.k");
+    // The table of `d` does not fit into the lesser memory; pipelines leave errors of arithmetic to operators.
+    let (counting, dividing) = (ask("count(*), max(d.w)"), ask("sum(f.v / d.w)"));
+    for memory_bytes in [6 * MIB, 9 * MIB, 12 * MIB, 256 * MIB] {
+        let database = Database::open(DatabaseOptions {
+            memory_bytes: Some(memory_bytes),
+            threads: Some(3),
+            ..DatabaseOptions::default()
+        });
+        let session = database.unwrap().session();
+        for name in ["f", "d"] {
+            let location = folder.path().join(format!("{name}.csv")).display().to_string();
+            rows(&session, &format!("CREATE EXTERNAL TABLE {name} STORED AS CSV LOCATION '{location}'")).await;
+        }
+        for cache in ["off", "on", "on"] {
+            rows(&session, &format!("SET thermocline.cache = '{cache}'")).await;
+            let asked = async {
+                assert!(is_fused(&session, &dividing).await);
+                match try_rows(&session, &counting).await {
+                    Ok(counted) => assert_eq!(counted, ["400000|300000"], "{memory_bytes}"),
+                    Err(error) => assert!(
+                        memory_bytes < 256 * MIB && error.to_string().contains("HashJoinInput"),
+                        "{memory_bytes}: {error}"
+                    ),
+                }
+                let divided = error(&session, &dividing).await;
+                let expected = if memory_bytes < 256 * MIB { "" } else { "Divide by zero" };
+                assert!(divided.contains(expected), "{memory_bytes}: {divided}");
+            };
+            timeout(Duration::from_secs(100), asked).await.expect("operators took over and hang");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_scans_of_files_count_is_seen_below_pipelines() {
+    let folder = Folder::new();
+    let session = database(folder.path()).session();
+    make_star(&session, folder.path(), &mut Random::new(1), 2000).await;
+    let analyzed = rows(&session, "EXPLAIN ANALYZE SELECT sum(v) FROM f JOIN a ON f.a = a.k").await.join("\n");
+    let scans: Vec<&str> = analyzed.lines().filter(|line| line.contains("RawScanExec")).collect();
+    assert_eq!(scans.len(), 2, "{analyzed}");
+    assert!(scans.iter().all(|scan| scan.contains("output_rows=") && !scan.contains("output_rows=0")), "{analyzed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
