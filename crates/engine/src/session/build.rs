@@ -27,6 +27,9 @@ pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
     // The optimizer finds more columns free of NULLs than the plan it starts from (`(k = 1) IS TRUE`), and takes that
     // for its own fault: a query that is right would end with an internal error.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    // A file for each batch that an exchange has no memory for: with more in one file, whoever reads an exchange can wait
+    // for the next batch of a file whose writer waits for the reader, for ever (apache/datafusion#24883).
+    config = config.set_usize("datafusion.execution.max_spill_file_size_bytes", 1);
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(Arc::clone(database.runtime()))
