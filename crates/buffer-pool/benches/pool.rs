@@ -40,6 +40,7 @@ impl PageSource for Pages {
             read_bytes: self.page_bytes,
             size_bytes: self.page_bytes,
             list: self.list,
+            rows: page,
         }
     }
 

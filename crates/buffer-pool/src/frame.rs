@@ -80,6 +80,7 @@ struct Progress {
 pub(crate) struct Frame {
     key: PageKey,
     list: ListKey,
+    rows: u32,
     read_bytes: u32,
     size_bytes: u32,
     /// Where in the arena it lies, if it does.
@@ -94,10 +95,10 @@ pub(crate) struct Frame {
 impl Frame {
     /// A frame whose read is about to be submitted.
     pub(crate) fn new(key: PageKey, place: &PagePlace, offset: Option<u64>) -> Self {
-        let &PagePlace { read_bytes, size_bytes, list, .. } = place;
+        let &PagePlace { read_bytes, size_bytes, list, rows, .. } = place;
         let size_bytes = size_bytes.min(read_bytes);
         let (memory, settled, progress) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        Self { key, list, read_bytes, size_bytes, offset, memory, settled, progress }
+        Self { key, list, rows, read_bytes, size_bytes, offset, memory, settled, progress }
     }
 
     pub(crate) fn key(&self) -> PageKey {
@@ -106,6 +107,11 @@ impl Frame {
 
     pub(crate) fn list(&self) -> ListKey {
         self.list
+    }
+
+    /// The number of its rows.
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows
     }
 
     /// What is read.

@@ -38,7 +38,8 @@
 //!     }
 //!     fn place(&self, page: u32) -> PagePlace {
 //!         let offset_bytes = u64::from(page) * 8192;
-//!         PagePlace { file: self.file.clone(), offset_bytes, read_bytes: 8192, size_bytes: 5000, list: self.list }
+//!         let (file, list) = (self.file.clone(), self.list);
+//!         PagePlace { file, offset_bytes, read_bytes: 8192, size_bytes: 5000, list, rows: page }
 //!     }
 //!     fn check(&self, page: u32, bytes: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
 //!         if bytes[0] == page as u8 { Ok(()) } else { Err(format!("begins with {}, not {page}", bytes[0]).into()) }

@@ -153,7 +153,7 @@ impl Residents {
         if !self.table.insert(frame) {
             return;
         }
-        self.policy.admit(frame.key(), frame.list(), frame.held_bytes());
+        self.policy.admit(frame.key(), frame.list(), frame.held_bytes(), frame.rows());
         if let Some(list) = self.list_mut(frame.list()) {
             list.page_count += 1;
             list.held_bytes += frame.held_bytes();
@@ -285,7 +285,7 @@ impl Residents {
     pub(crate) fn set_policy(&mut self, mut policy: Box<dyn PagePolicy>) {
         policy.set_quotas(&self.quotas);
         for frame in self.table.in_order() {
-            policy.admit(frame.key(), frame.list(), frame.held_bytes());
+            policy.admit(frame.key(), frame.list(), frame.held_bytes(), frame.rows());
         }
         self.policy = policy;
         if !self.policy.keeps_unpinned() {

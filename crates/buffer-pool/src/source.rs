@@ -25,6 +25,9 @@ pub struct PagePlace {
     pub size_bytes: u32,
     /// The pages that it shares a quota with, of [`BufferPool::new_list`].
     pub list: ListKey,
+    /// Which of its source's rows it has: scans read the pages of all their columns with the same number together, and
+    /// policies may keep them together. Pages that are not read so have numbers of their own.
+    pub rows: u32,
 }
 
 impl PagePlace {

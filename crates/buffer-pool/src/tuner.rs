@@ -5,8 +5,8 @@
 //! policies), the sums of one pipeline (`running_pipeline`).
 //!
 //! **Rules**: a pipeline reports each piece of its work; a report costs a short lock. Deciding happens behind the
-//! queries, as soon as something new is known, and rests for [`REST_FACTOR`] times as long as it took, so that it costs
-//! at most one part in a hundred of one processor. There is a thread while pipelines report, and none after [`QUIET`].
+//! queries, as soon as something new is known, and rests for [`REST_FACTOR`] times as long as it worked, so that it
+//! costs at most one part in a hundred of one processor. There is a thread while pipelines report, and none after [`QUIET`].
 //!
 //! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one
 //! after the other.
@@ -24,13 +24,13 @@ use thermocline_hardware::Clock;
 use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::ListKey;
 use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, pipeline_s};
-use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, least_time};
+use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, ReadingCost, RunId, SHORTEST_REPORT_NS};
 
 use crate::running_pipeline::{Ended, Progress};
 use crate::{BufferPool, PipelineReport, PipelineStart, RunningPipeline, Work};
 
-/// How much longer than deciding took nothing is decided.
+/// How much longer than deciding worked nothing is decided.
 const REST_FACTOR: u32 = 100;
 /// After so long without reports the thread ends: it keeps the pool, so it should not outlive the last query for long.
 const QUIET: Duration = Duration::from_millis(50);
@@ -206,9 +206,9 @@ impl Tuner {
                     }
                 }
             }
-            let began_ns = tuner.clock.monotonic_ns();
+            let began_ns = tuner.clock.thread_cpu_ns();
             tuner.decide();
-            let took_ns = tuner.clock.monotonic_ns().saturating_sub(began_ns);
+            let took_ns = tuner.clock.thread_cpu_ns().saturating_sub(began_ns);
             drop(tuner);
             std::thread::sleep(Duration::from_nanos(took_ns) * REST_FACTOR);
         }
@@ -228,7 +228,7 @@ impl Tuner {
         let workload =
             Workload { pipelines: &pipelines, rates, combination: Combination::default(), earlier: &earlier };
         // Where the solver fails the earlier quotas stay good.
-        let Ok(placement) = least_time(workload, memory_bytes) else { return };
+        let Ok(placement) = next_placement(workload, memory_bytes) else { return };
         self.pool.set_quotas(&placement.quotas);
         if let Ok(curve) = benefit_curve(workload, memory_bytes, CURVE_POINTS) {
             self.pool.set_marginal_benefit(Box::new(move |bytes| lost_s_per_byte(&curve, memory_bytes, bytes)));

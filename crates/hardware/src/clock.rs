@@ -12,6 +12,10 @@ pub trait Clock: Send + Sync + Debug {
     fn monotonic_ns(&self) -> u64;
     /// Nanoseconds since 1970-01-01T00:00:00Z by the system's wall clock; may jump either way.
     fn wall_ns(&self) -> i64;
+    /// Nanoseconds that the calling thread has worked; where that is not known, as [`Clock::monotonic_ns`].
+    fn thread_cpu_ns(&self) -> u64 {
+        self.monotonic_ns()
+    }
 }
 
 /// The machine's clocks.
@@ -46,6 +50,17 @@ impl Clock for SystemClock {
             Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
             Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
         }
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        let mut worked = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call writes to a value of its own type and to nothing else.
+        #[allow(unsafe_code)]
+        let is_known = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut worked) } == 0;
+        if !is_known {
+            return self.monotonic_ns();
+        }
+        u64::try_from(worked.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(worked.tv_nsec).unwrap_or(0)
     }
 }
 
@@ -101,6 +116,15 @@ mod tests {
         let first_ns = clock.monotonic_ns();
         assert!(clock.monotonic_ns() >= first_ns);
         assert!(clock.wall_ns() > 1_700_000_000_000_000_000, "{}", clock.wall_ns());
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_does_not_work() {
+        let clock = SystemClock::new();
+        let (began_ns, worked_ns) = (clock.monotonic_ns(), clock.thread_cpu_ns());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(clock.monotonic_ns() - began_ns >= 50_000_000);
+        assert!(clock.thread_cpu_ns() - worked_ns < 25_000_000);
     }
 
     #[test]

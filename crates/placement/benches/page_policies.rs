@@ -35,7 +35,7 @@ fn main() {
                     let full = there.len() >= memory_pages as usize;
                     let victim = full.then(|| policy.victim(Some(list), &mut |_| true)).flatten();
                     victim.into_iter().for_each(|victim| policy.remove(victim));
-                    policy.admit(key, list, PAGE_BYTES);
+                    policy.admit(key, list, PAGE_BYTES, key.page);
                     victim
                 };
                 spent += start.elapsed();

@@ -188,7 +188,7 @@ impl Pages {
             bytes.resize(read_bytes as usize, 0xAA);
             medium.write_at(&file, offset_bytes, &bytes).unwrap();
             let list = lists[page as usize % lists.len()];
-            places.push(PagePlace { file: file.clone(), offset_bytes, read_bytes, size_bytes, list });
+            places.push(PagePlace { file: file.clone(), offset_bytes, read_bytes, size_bytes, list, rows: page });
             offset_bytes += u64::from(read_bytes);
         }
         let (checks, damaged, panicking) = (Mutex::default(), Mutex::default(), Mutex::default());

@@ -48,6 +48,7 @@ impl PageSource for SegmentPages {
             read_bytes: place.stored_bytes() as u32,
             size_bytes: place.size_bytes() as u32,
             list: self.lists[column],
+            rows: row_group as u32,
         }
     }
 

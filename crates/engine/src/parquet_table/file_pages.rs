@@ -246,6 +246,8 @@ impl PageSource for FileBlocks {
             read_bytes: size_bytes,
             size_bytes,
             list: self.columns.get(column).map_or(self.rest, |column| column.list),
+            // A row group has many blocks of a column, too many to be kept or read as one.
+            rows: page,
         }
     }
 

@@ -31,8 +31,9 @@ pub struct HeldBytes {
 /// Says which pages go when room is needed. Told of every page that comes, is used, and goes.
 pub trait PagePolicy: Send + Debug {
     /// The page is being read into memory, on behalf of a scan of its list. One that is there already counts as
-    /// touched.
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64);
+    /// touched. `rows` is the number of the part of its source's rows that it belongs to: scans read the pages of all
+    /// their columns with the same number together.
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, rows: u32);
 
     /// The page was there when it was asked for. Pages that are not there are ignored.
     fn touch(&mut self, page: PageKey);

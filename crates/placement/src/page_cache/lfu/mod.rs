@@ -49,7 +49,7 @@ impl Lfu {
 }
 
 impl PagePolicy for Lfu {
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, _rows: u32) {
         let slot = self.pages.find(page);
         let slot = slot.unwrap_or_else(|| self.pages.insert(page, list, size_bytes, Uses::default()));
         self.count_use(slot);

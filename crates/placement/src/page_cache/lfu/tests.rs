@@ -12,7 +12,7 @@ struct Slow {
 }
 
 impl PagePolicy for Slow {
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, _rows: u32) {
         self.pages.retain(|of| of.0 != page);
         self.pages.push((page, list, size_bytes, Uses::default()));
         self.touch(page);
@@ -54,14 +54,14 @@ fn the_page_used_least_often_goes_first() {
 fn a_page_that_no_query_wants_any_more_goes_at_last() {
     let mut lfu = Lfu::default();
     let page = |page| PageKey { source: 0, page };
-    (0..4).for_each(|at| lfu.admit(page(at), ListKey(0), 1));
+    (0..4).for_each(|at| lfu.admit(page(at), ListKey(0), 1, 0));
     (0..20).for_each(|_| lfu.touch(page(0)));
     let mut newcomer = 100;
     while let Some(victim) = lfu.victim(None, &mut |_| true)
         && victim != page(0)
     {
         lfu.remove(victim);
-        lfu.admit(page(newcomer), ListKey(0), 1);
+        lfu.admit(page(newcomer), ListKey(0), 1, 0);
         newcomer += 1;
         assert!(newcomer < 200, "20 uses outlast as many rounds of the others, not more");
     }

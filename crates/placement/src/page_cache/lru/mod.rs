@@ -17,7 +17,7 @@ pub struct Lru {
 }
 
 impl PagePolicy for Lru {
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, _rows: u32) {
         if self.pages.find(page).is_some() {
             return self.touch(page);
         }

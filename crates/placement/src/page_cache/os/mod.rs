@@ -16,8 +16,8 @@ pub struct Os {
 }
 
 impl PagePolicy for Os {
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
-        self.pages.admit(page, list, size_bytes);
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, rows: u32) {
+        self.pages.admit(page, list, size_bytes, rows);
     }
 
     fn touch(&mut self, page: PageKey) {

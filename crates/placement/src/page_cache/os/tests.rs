@@ -6,7 +6,7 @@ use super::*;
 fn every_page_without_a_pin_goes_at_once() {
     let mut os = Os::default();
     let page = |page| PageKey { source: 0, page };
-    (0..10).for_each(|at| os.admit(page(at), ListKey(0), 5));
+    (0..10).for_each(|at| os.admit(page(at), ListKey(0), 5, 0));
     assert!(!os.keeps_unpinned());
     os.touch(page(0));
     let mut gone = Vec::new();

@@ -7,7 +7,8 @@
 //! **Ties.** Many placements take the same time. Of those fewer bytes are preferred, then shares near the earlier ones,
 //! since moving pages costs reads: both by terms of [`TIE_BREAK`] of the time without memory, the second one quadratic,
 //! so that there is one best placement and it changes little when little changes. What is predicted is at most as much
-//! worse.
+//! worse. Over time that is not enough, since paces are measured with errors: [`next_placement`] stays with the earlier
+//! placement until there is a clearly better one.
 //!
 //! **Without the solver**: where nothing can be gained, where there is no memory, and where there is enough for every
 //! column to have the largest share that one of its pipelines can use.
@@ -30,6 +31,9 @@ use solver::{Constraint, Goal};
 
 /// What the programmes lose at most to prefer fewer bytes and steady shares, of the time without memory.
 pub const TIE_BREAK: f64 = 1e-4;
+
+/// A placement is clearly better than another if it takes less time by more than this part.
+pub const CLEARLY_BETTER: f64 = 0.01;
 
 /// What is to be placed.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +123,21 @@ pub fn least_time(workload: Workload<'_>, memory_bytes: u64) -> Result<Placement
         shares.iter_mut().for_each(|share| *share /= over);
     }
     Ok(form.placement(workload, &shares, price))
+}
+
+/// The placement to go by from now on: the earlier one as long as the best one is not clearly better (by
+/// [`CLEARLY_BETTER`]), since pages that move have to be read, and paces are measured with more error than that.
+///
+/// # Errors
+/// As [`least_time`].
+pub fn next_placement(workload: Workload<'_>, memory_bytes: u64) -> Result<Placement, ProgrammeError> {
+    let best = least_time(workload, memory_bytes)?;
+    let form = NormalForm::new(workload)?;
+    let earlier: Vec<f64> = form.lists.iter().map(|(_, _, earlier)| *earlier).collect();
+    let kept = form.placement(workload, &earlier, best.marginal_benefit_s_per_byte);
+    let as_much = 1.0 + CLEARLY_BETTER;
+    let fits = kept.size_bytes() as f64 <= memory_bytes as f64 * as_much;
+    Ok(if fits && kept.predicted_s <= best.predicted_s * as_much { kept } else { best })
 }
 
 /// The shares of the fewest bytes with which all pipelines together take at most `1 + slow_down` of the time that they

@@ -382,3 +382,39 @@ fn predictions_are_sums_over_pipelines() {
         assert!((each - all_s).abs() <= 1e-12 * each);
     }
 }
+
+/// Two pipelines that wait for storage with nearly any share: paces that are measured a little differently each time
+/// make now one and now the other a little better.
+#[test]
+fn a_placement_stays_until_another_is_clearly_better() {
+    let mut random = Random::new(1);
+    let pipeline = |list: u32, bytes: u64, throughput_bytes_per_s: f64| Pipeline {
+        columns: vec![(ListKey(list), bytes)],
+        throughput_bytes_per_s,
+        weight: 3.0,
+    };
+    let rates = Rates { reading_s_per_byte: 5e-11, ..RATES };
+    let memory_bytes = 500_000_000;
+    let mut earlier = Shares::default();
+    let mut next = |pipelines: &[Pipeline], memory_bytes: u64| {
+        let workload = Workload { pipelines, rates, combination: Combination::SumOverDevice, earlier: &earlier };
+        let (next, best) =
+            (next_placement(workload, memory_bytes).unwrap(), least_time(workload, memory_bytes).unwrap());
+        check_placement(workload, &next, "next");
+        assert!(next.predicted_s <= best.predicted_s * (1.0 + CLEARLY_BETTER), "{next:?} beside {best:?}");
+        assert!(next.size_bytes() as f64 <= memory_bytes as f64 * (1.0 + CLEARLY_BETTER), "{next:?}");
+        earlier = next.shares.clone();
+        next.quotas
+    };
+    let mut noisy = |throughput: f64| throughput * (0.95 + 0.1 * random.unit());
+    let first = next(&[pipeline(0, 400_000_000, 5e9), pipeline(1, 500_000_000, 5e9)], memory_bytes);
+    for _ in 0..20 {
+        let pipelines = [pipeline(0, 400_000_000, noisy(5e9)), pipeline(1, 500_000_000, noisy(5e9))];
+        assert_eq!(next(&pipelines, memory_bytes), first);
+    }
+    // Another workload, more memory, less memory.
+    let third = next(&[pipeline(2, 600_000_000, 5e9)], memory_bytes);
+    assert_eq!(third.iter().map(|(list, _)| *list).collect::<Vec<_>>(), [ListKey(2)]);
+    assert!(next(&[pipeline(2, 600_000_000, 5e9)], 2 * memory_bytes)[0].1 > 590_000_000);
+    assert!(next(&[pipeline(2, 600_000_000, 5e9)], memory_bytes / 2)[0].1 <= memory_bytes / 2);
+}

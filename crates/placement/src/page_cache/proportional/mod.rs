@@ -14,6 +14,9 @@
 //! query. Names of pages that went are remembered for that. The same rule decides who is spare. Uses that follow each
 //! other closely are one use: they come from one query, or from two that scan together.
 //!
+//! **Pages of the same rows stay together** where their columns have equal shares: what a query has to read is then whole
+//! row groups, in fewer and larger reads.
+//!
 //! **Time** is counted in uses of pages. **Memory** is what is held when room is asked for; the pool's size may change.
 //! If the quotas are more than that, all are cut in proportion.
 //!
@@ -38,7 +41,7 @@ use room::{Room, mixed};
 
 /// Of the memory, one byte in so many is for newcomers: without room to pass through they would push kept pages out.
 /// Enough for the pages that scans read ahead in a pool of gigabytes, and too little to miss.
-const LEAVING_PART: u64 = 32;
+const LEAVING_PART: u64 = 64;
 /// At most one byte in so many is for pages that pass.
 const PASSING_PART: u64 = 2;
 /// With each decision about quotas the room for pages that pass shrinks by one byte in so many: it is for as many
@@ -71,6 +74,8 @@ struct State {
     last: u64,
     /// From the last use but one to the last. Of a page seen once, none.
     gap: Option<u64>,
+    /// The same for pages of the same rows, and else as if it were random.
+    number: u64,
 }
 
 #[derive(Debug, Default)]
@@ -140,8 +145,8 @@ impl Proportional {
         if replaces_oldest {
             return Some((oldest, true));
         }
-        let number = mixed(self.pages.key(slot));
-        let follows = |other: &Slot| number < mixed(self.pages.key(*other));
+        let number = self.pages.value(slot).number;
+        let follows = |other: &Slot| number < self.pages.value(*other).number;
         let seen_once = |other: &Slot| self.pages.value(*other).gap.is_none();
         if let Some(weakest) = room.weakest().filter(seen_once).filter(follows) {
             return Some((weakest, false));
@@ -325,7 +330,7 @@ impl Proportional {
 }
 
 impl PagePolicy for Proportional {
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, rows: u32) {
         if self.pages.find(page).is_some() {
             return self.touch(page);
         }
@@ -333,12 +338,9 @@ impl PagePolicy for Proportional {
         let known = self.names.find(page).map(|name| self.forget(name));
         let before = known.and_then(|last| self.earlier_use(last));
         let last = if before.is_none() { known.unwrap_or(self.now) } else { self.now };
-        let slot = self.pages.insert(
-            page,
-            list,
-            size_bytes,
-            State { place: Place::Leaving, last, gap: before.map(|before| self.now - before) },
-        );
+        let gap = before.map(|before| self.now - before);
+        let state = State { place: Place::Leaving, last, gap, number: mixed(page.source, rows) };
+        let slot = self.pages.insert(page, list, size_bytes, state);
         self.memory_bytes = self.memory_bytes.map(|bytes| bytes.max(self.pages.size_bytes()));
         let place = if self.can_be_kept(slot, before) {
             Place::Kept
@@ -353,9 +355,9 @@ impl PagePolicy for Proportional {
     fn touch(&mut self, page: PageKey) {
         let Some(slot) = self.pages.find(page) else { return };
         self.now += 1;
-        let State { place, last, .. } = self.pages.value(slot);
+        let state @ State { place, last, .. } = self.pages.value(slot);
         let Some(before) = self.earlier_use(last) else { return };
-        let used = State { place, last: self.now, gap: Some(self.now - before) };
+        let used = State { last: self.now, gap: Some(self.now - before), ..state };
         if place == Place::Kept {
             if let Some(list) = self.lists.get_mut(&self.pages.list(slot)) {
                 list.kept.used(&mut self.pages, slot, used);

@@ -2,7 +2,7 @@
 //!
 //! **Owns**: the pages of one room, the kept ones of a list or the spare ones, in two orders: by last use, and by the
 //! *order of giving up*: those seen once before those used again, of these the rarely used ones first (by the power of
-//! two of the time between uses), and among alike ones by a number mixed from their key, the greatest first. **Does not
+//! two of the time between uses), and among alike ones by a number mixed from the place of their rows, the greatest first. **Does not
 //! own** the bound on their bytes.
 //!
 //! A newcomer with a smaller number than the first in that order takes its place. So after one scan a room has the
@@ -25,14 +25,15 @@ pub(super) struct Room {
     to_give_up: BTreeSet<Rank>,
 }
 
-/// Bits of the time between uses, more than any time has for pages seen once; mixed key; page.
+/// Bits of the time between uses, more than any time has for pages seen once; mixed number; page.
 type Rank = (u32, u64, Slot);
 
 const SEEN_ONCE: u32 = u64::BITS + 1;
 
-/// A number that says nothing about the page but is the same every time: the finaliser of SplitMix64, one to one.
-pub(super) fn mixed(key: PageKey) -> u64 {
-    let key = u64::from(key.source) << 32 | u64::from(key.page);
+/// A number that says nothing about a page but is the same every time, and for all pages of the same rows: the finaliser
+/// of SplitMix64, one to one.
+pub(super) fn mixed(source: u32, rows: u32) -> u64 {
+    let key = u64::from(source) << 32 | u64::from(rows);
     let key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let key = (key ^ key >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     key ^ key >> 31
@@ -43,7 +44,7 @@ pub(super) fn rarity(gap: Option<u64>) -> u32 {
 }
 
 fn rank(pages: &PageTable<State>, slot: Slot) -> Rank {
-    (rarity(pages.value(slot).gap), mixed(pages.key(slot)), slot)
+    (rarity(pages.value(slot).gap), pages.value(slot).number, slot)
 }
 
 impl Room {

@@ -11,6 +11,7 @@ struct Page {
     size_bytes: u64,
     last: u64,
     gap: Option<u64>,
+    number: u64,
 }
 
 /// Oldest first each.
@@ -51,7 +52,7 @@ impl Slow {
     }
 
     fn stable_bytes(&self) -> u64 {
-        self.memory_bytes.map_or(1 << 60, |bytes| bytes - self.passing_bytes.clamp(bytes / 32, bytes / 2))
+        self.memory_bytes.map_or(1 << 60, |bytes| bytes - self.passing_bytes.clamp(bytes / 64, bytes / 2))
     }
 
     fn limit_bytes(&self, list: ListKey) -> u64 {
@@ -81,13 +82,13 @@ impl Slow {
         }
         let weakest = |again: bool| weakest_first(room).into_iter().find(|other| other.gap.is_some() == again);
         if let Some(other) = weakest(false)
-            && mixed(page.key) < mixed(other.key)
+            && page.number < other.number
         {
             return Some((other.key, false));
         }
         let (gap, other) = (gap?, weakest(true)?);
         let of_other = other.gap?;
-        let alike = gap <= of_other * 2 && mixed(page.key) < mixed(other.key);
+        let alike = gap <= of_other * 2 && page.number < other.number;
         let rarer = gap * 2 < of_other.min(self.now - other.last);
         (rarer || alike).then_some((other.key, rarer))
     }
@@ -98,7 +99,7 @@ impl Slow {
 
     fn free(&mut self, key: PageKey) {
         let Some(page) = take(&mut self.kept, key) else { return };
-        let strength = |page: &Page| (rarity(page.gap), mixed(page.key));
+        let strength = |page: &Page| (rarity(page.gap), page.number);
         while bytes(&self.spare) + page.size_bytes > self.spare_bytes() {
             match weakest_first(&self.spare).first() {
                 Some(weakest) if strength(weakest) > strength(&page) => {
@@ -136,12 +137,12 @@ impl Slow {
 /// First to give up first.
 fn weakest_first<'a>(pages: impl IntoIterator<Item = &'a Page>) -> Vec<Page> {
     let mut pages: Vec<Page> = pages.into_iter().copied().collect();
-    pages.sort_by_key(|page| std::cmp::Reverse((rarity(page.gap), mixed(page.key))));
+    pages.sort_by_key(|page| std::cmp::Reverse((rarity(page.gap), page.number)));
     pages
 }
 
 impl PagePolicy for Slow {
-    fn admit(&mut self, key: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, key: PageKey, list: ListKey, size_bytes: u64, rows: u32) {
         self.now += 1;
         let name = take(&mut self.names, key);
         let page_count = self.all().count();
@@ -150,7 +151,8 @@ impl PagePolicy for Slow {
             (Some(name), None) => name.last,
             _ => self.now,
         };
-        let page = Page { key, list, size_bytes, last, gap: before.map(|before| self.now - before) };
+        let (gap, number) = (before.map(|before| self.now - before), mixed(key.source, rows));
+        let page = Page { key, list, size_bytes, last, gap, number };
         let held_bytes = bytes(self.all()) + size_bytes;
         self.memory_bytes = self.memory_bytes.map(|memory_bytes| memory_bytes.max(held_bytes));
         if self.try_keep(&page, before) {
@@ -289,7 +291,7 @@ fn pages_go_as_the_rules_say() {
 fn pages_that_pass_get_room_when_newcomers_need_it_and_not_when_memory_shrinks() {
     let mut policy = Proportional::default();
     policy.set_quotas(&[(ListKey(0), 40)]);
-    (0..50).for_each(|page| policy.admit(PageKey { source: 0, page }, ListKey(0), 1));
+    (0..50).for_each(|page| policy.admit(PageKey { source: 0, page }, ListKey(0), 1, page));
     let is_kept =
         |page: &PageKey| policy.pages.find(*page).is_some_and(|slot| policy.pages.value(slot).place == Place::Kept);
     let kept: Vec<PageKey> = (0..50).map(|page| PageKey { source: 0, page }).filter(is_kept).collect();
@@ -310,7 +312,7 @@ fn names_are_bounded() {
             let victim = policy.victim(None, &mut |_| true).unwrap_or(page);
             policy.remove(victim);
         }
-        policy.admit(page, ListKey(0), 1);
+        policy.admit(page, ListKey(0), 1, page.page);
     }
     assert!((1100..=1200).contains(&policy.names.page_count()), "{} names", policy.names.page_count());
 }

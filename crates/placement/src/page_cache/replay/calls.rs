@@ -32,13 +32,13 @@ impl SlowPages {
     /// The sums of these pages, as a policy without quotas tells them.
     pub(in crate::page_cache) fn sums(pages: impl IntoIterator<Item = (PageKey, ListKey, u64)>) -> Vec<HeldBytes> {
         let mut all = Self::new(|_| 0);
-        pages.into_iter().for_each(|(key, list, size_bytes)| all.admit(key, list, size_bytes));
+        pages.into_iter().for_each(|(key, list, size_bytes)| all.admit(key, list, size_bytes, 0));
         all.held()
     }
 }
 
 impl PagePolicy for SlowPages {
-    fn admit(&mut self, key: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, key: PageKey, list: ListKey, size_bytes: u64, _rows: u32) {
         if self.pages.iter().all(|page| page.key != key) {
             self.pages.push(SlowPage { key, list, size_bytes, last: 0 });
         }
@@ -134,8 +134,8 @@ pub(in crate::page_cache) fn same_answers(seed: u64, fast: &mut dyn PagePolicy, 
                 slow.remove(victim);
             }
             there.push((page, size_bytes));
-            fast.admit(page, list, size_bytes);
-            slow.admit(page, list, size_bytes);
+            fast.admit(page, list, size_bytes, page.page);
+            slow.admit(page, list, size_bytes, page.page);
         }
         assert_eq!(fast.held(), slow.held(), "seed {seed}, step {step}: {slow:?}");
     }

@@ -41,7 +41,7 @@ impl Pool {
         } else {
             self.make_room(Some(ListKey(list)), 1);
             self.there.insert(key, ListKey(list));
-            self.policy.admit(key, ListKey(list), PAGE_BYTES);
+            self.policy.admit(key, ListKey(list), PAGE_BYTES, key.page);
         }
         (1..self.uses_in_a_row).for_each(|_| self.policy.touch(key));
         self.pinned.push_back(key);

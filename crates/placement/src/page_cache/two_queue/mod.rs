@@ -65,7 +65,7 @@ impl TwoQueue {
 }
 
 impl PagePolicy for TwoQueue {
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, _rows: u32) {
         if self.pages.find(page).is_some() {
             return self.touch(page);
         }

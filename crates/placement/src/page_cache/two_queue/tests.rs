@@ -24,7 +24,7 @@ fn take(pages: &mut Vec<Page>, key: PageKey) -> Option<Page> {
 }
 
 impl PagePolicy for Slow {
-    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64) {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, _rows: u32) {
         match take(&mut self.names, page) {
             Some(_) => self.returned.push((page, list, size_bytes)),
             None => self.first_seen.push((page, list, size_bytes)),
@@ -80,14 +80,14 @@ fn pages_go_as_in_the_paper() {
 fn a_page_that_came_back_outlasts_those_seen_once() {
     let mut policy = TwoQueue::default();
     let page = |page| PageKey { source: 0, page };
-    (0..8).for_each(|at| policy.admit(page(at), ListKey(0), 1));
+    (0..8).for_each(|at| policy.admit(page(at), ListKey(0), 1, 0));
     assert_eq!(policy.victim(None, &mut |_| true), Some(page(0)));
     policy.remove(page(0));
-    policy.admit(page(0), ListKey(0), 1);
+    policy.admit(page(0), ListKey(0), 1, 0);
     for at in 8..40 {
         let victim = policy.victim(None, &mut |_| true);
         assert_ne!(victim, Some(page(0)));
         victim.into_iter().for_each(|victim| policy.remove(victim));
-        policy.admit(page(at), ListKey(0), 1);
+        policy.admit(page(at), ListKey(0), 1, 0);
     }
 }
