@@ -157,6 +157,12 @@ impl BufferPool {
         self.arena.reserved_bytes().saturating_add(self.budget.cache_room_bytes())
     }
 
+    /// What quotas can claim of [`capacity_bytes`](Self::capacity_bytes).
+    pub fn keepable_bytes(&self) -> u64 {
+        let capacity_bytes = self.capacity_bytes();
+        self.residents.lock().keepable_bytes(capacity_bytes)
+    }
+
     /// Takes room from other caches whose bytes save clearly less; returns how much.
     pub fn make_room(&self) -> u64 {
         self.budget.make_room_for(self)

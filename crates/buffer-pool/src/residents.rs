@@ -298,6 +298,11 @@ impl Residents {
         }
     }
 
+    /// What quotas can claim of so many bytes.
+    pub(crate) fn keepable_bytes(&self, capacity_bytes: u64) -> u64 {
+        self.policy.keepable_bytes(capacity_bytes)
+    }
+
     pub(crate) fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
         quotas.clone_into(&mut self.quotas);
         self.policy.set_quotas(quotas);

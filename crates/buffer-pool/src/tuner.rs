@@ -224,7 +224,7 @@ impl Tuner {
             state.learn_of_device(&self.pool);
             (state.window.merged(), state.rates(), state.shares.clone())
         };
-        let memory_bytes = self.pool.capacity_bytes();
+        let memory_bytes = self.pool.keepable_bytes();
         let workload =
             Workload { pipelines: &pipelines, rates, combination: Combination::default(), earlier: &earlier };
         // Where the solver fails the earlier quotas stay good.

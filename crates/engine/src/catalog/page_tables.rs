@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::Result;
 use thermocline_buffer_pool::{Decision, ListSnapshot};
 use thermocline_column_store::{Entry, EntryName};
 use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
 use super::system::Rows;
-use crate::column_table::OpenTable;
+use crate::column_table::{OpenTable, UnreadableTable};
 use crate::database::Database;
-use crate::error::Error;
 use crate::page_pool::PagePool;
 use crate::parquet_table::{FilePages, PageColumn};
 use crate::raw_table::listing::external;
@@ -62,23 +62,27 @@ struct Column {
 }
 
 /// The columns of all column tables, and those of the Parquet files that were read lately. Opens tables that are not
-/// open.
+/// open; of those that cannot be read it says why.
 pub(super) async fn columns(database: &Arc<Database>) -> Result<RecordBatch> {
-    let open = match database.column_tables() {
+    let (open, unreadable) = match database.column_tables() {
         Some(tables) => {
             let tables = Arc::clone(tables);
-            let opening = tokio::task::spawn_blocking(move || tables.open_all());
-            opening.await.map_err(external)?.map_err(Error::into_datafusion)?
+            tokio::task::spawn_blocking(move || tables.open_all()).await.map_err(external)?
         }
-        None => Vec::new(),
+        None => Default::default(),
     };
-    columns_of(database, &open)
+    columns_of(database, &open, &unreadable)
 }
 
 /// The columns of these tables, and those of the Parquet files that were read lately.
-pub(super) fn columns_of(database: &Database, open: &[Arc<OpenTable>]) -> Result<RecordBatch> {
+pub(super) fn columns_of(
+    database: &Database,
+    open: &[Arc<OpenTable>],
+    unreadable: &[UnreadableTable],
+) -> Result<RecordBatch> {
     let lists = Lists::of(database.pages());
     let mut columns: Vec<Column> = open.iter().flat_map(|table| of_table(table, &lists)).collect();
+    columns.extend(unreadable.iter().flat_map(of_unreadable));
     columns.extend(database.parquet_pages().files().iter().flat_map(|pages| of_file(pages, &lists)));
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let held = |column: &Column| column.held.as_ref().map_or(0, |held| held.held_bytes);
@@ -150,6 +154,21 @@ fn of_table(table: &OpenTable, lists: &Lists) -> Vec<Column> {
         }
     };
     table.lists.iter().enumerate().map(of_column).collect()
+}
+
+/// Of columns that are known by name alone nothing is in memory.
+fn of_unreadable(table: &UnreadableTable) -> Vec<Column> {
+    let of_column = |field: &FieldRef| Column {
+        schema: Some(table.name.schema.clone()),
+        table: table.name.name.clone(),
+        name: field.name().clone(),
+        data_type: field.data_type().to_string(),
+        size_bytes: 0,
+        held: None,
+        quota_bytes: None,
+        why: format!("cannot be read: {}", table.error),
+    };
+    table.schema.fields().iter().map(of_column).collect()
 }
 
 /// A file is called by its path or URL, which is in no schema.

@@ -45,7 +45,7 @@ impl SchemaProvider for SystemSchema {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let batch = match name {
             "cache_items" => cache_items(&self.database)?,
-            "columns" if self.is_listing => page_tables::columns_of(&self.database, &[])?,
+            "columns" if self.is_listing => page_tables::columns_of(&self.database, &[], &[])?,
             "columns" => page_tables::columns(&self.database).await?,
             "decisions" => decisions(&self.database)?,
             "hardware" => hardware(&self.database)?,

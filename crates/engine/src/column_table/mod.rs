@@ -30,5 +30,5 @@ mod table;
 pub(crate) use load::{LoadedRows, load};
 pub(crate) use pages::page_number;
 pub(crate) use scan_run::{ColumnScan, GroupPlace, read_alone};
-pub(crate) use store::{ColumnTables, OpenTable, Reading};
+pub(crate) use store::{ColumnTables, OpenTable, Reading, UnreadableTable};
 pub(crate) use table::ColumnTable;

@@ -57,6 +57,15 @@ impl fmt::Debug for ColumnTables {
     }
 }
 
+/// A column table that cannot be opened, as the catalog knows it.
+#[derive(Debug)]
+pub(crate) struct UnreadableTable {
+    pub(crate) name: EntryName,
+    pub(crate) schema: SchemaRef,
+    /// Why.
+    pub(crate) error: String,
+}
+
 /// A column table with all its segments open, as of one version of it.
 #[derive(Debug)]
 pub(crate) struct OpenTable {
@@ -253,13 +262,22 @@ impl ColumnTables {
         }
     }
 
-    /// All column tables, with their segments open. For a blocking thread.
-    ///
-    /// # Errors
-    /// As [`table`](Self::table).
-    pub(crate) fn open_all(&self) -> Result<Vec<Arc<OpenTable>>> {
+    /// All column tables, with their segments open, and those that cannot be opened. For a blocking thread.
+    pub(crate) fn open_all(&self) -> (Vec<Arc<OpenTable>>, Vec<UnreadableTable>) {
         let manifest = self.catalog.snapshot();
-        manifest.entries.keys().filter_map(|name| self.table(name).transpose()).collect()
+        let (mut open, mut unreadable) = (Vec::new(), Vec::new());
+        for (name, entry) in &manifest.entries {
+            let Entry::ColumnTable(table) = entry else { continue };
+            match self.table(name) {
+                Ok(table) => open.extend(table),
+                Err(error) => unreadable.push(UnreadableTable {
+                    name: name.clone(),
+                    schema: Arc::clone(&table.columns),
+                    error: error.to_string(),
+                }),
+            }
+        }
+        (open, unreadable)
     }
 
     fn open_table(&self, name: &EntryName, schema: &SchemaRef, infos: &[SegmentInfo]) -> Result<Arc<OpenTable>> {

@@ -321,6 +321,7 @@ async fn damage_is_an_error_that_names_the_table_and_the_file() {
     let path = folder.path().join("db");
     rows(&open(&path), "CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 100000)").await;
     let file = segment_files(&path).remove(0);
+    rows(&open(&path), "CREATE TABLE other AS SELECT 1 AS j").await;
     let whole = fs::read(&file).unwrap();
     let mut damaged = whole.clone();
     damaged[1000] ^= 4;
@@ -330,6 +331,10 @@ async fn damage_is_an_error_that_names_the_table_and_the_file() {
         let message = error(&open(&path), "SELECT sum(i) FROM t").await;
         assert!(message.contains("t") && message.contains(name), "{message}");
     }
+    // What else is there can be listed.
+    let listed = rows(&open(&path), "SELECT column_name, why FROM thermocline.columns ORDER BY 1").await;
+    assert!(listed[0].contains("cannot be read") && listed[0].contains(name), "{listed:?}");
+    assert!(listed[1].starts_with("j|") && !listed[1].contains("cannot"), "{listed:?}");
     fs::remove_file(&file).unwrap();
     let message = error(&open(&path), "SELECT sum(i) FROM t").await;
     assert!(message.contains(name), "{message}");

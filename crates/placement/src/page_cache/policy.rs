@@ -50,6 +50,11 @@ pub trait PagePolicy: Send + Debug {
     /// quotas ignore it.
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]);
 
+    /// What quotas can claim of a pool of so many bytes: less than all, if pages that pass need room too.
+    fn keepable_bytes(&self, capacity_bytes: u64) -> u64 {
+        capacity_bytes
+    }
+
     /// What is held of each list that has pages or a quota, in the order of their keys.
     fn held(&self) -> Vec<HeldBytes>;
 

@@ -39,9 +39,9 @@ use super::page_table::{Chain, PageTable, Slot};
 use super::{HeldBytes, ListKey, PageKey, PagePolicy};
 use room::{Room, mixed};
 
-/// Of the memory, one byte in so many is for newcomers: without room to pass through they would push kept pages out.
-/// Enough for the pages that scans read ahead in a pool of gigabytes, and too little to miss.
-const LEAVING_PART: u64 = 64;
+/// Of the memory, one byte in so many at least is for newcomers: without room to pass through they would push kept pages
+/// out. Too little to miss; how much more scans need that read ahead is seen when they do.
+const LEAVING_PART: u64 = 256;
 /// At most one byte in so many is for pages that pass.
 const PASSING_PART: u64 = 2;
 /// With each decision about quotas the room for pages that pass shrinks by one byte in so many: it is for as many
@@ -396,10 +396,10 @@ impl PagePolicy for Proportional {
         {
             self.leave(weakest);
         }
-        let slot = match self.leaving_victim(can_go).or_else(|| self.spare_victim(can_go)) {
+        let slot = match self.leaving_victim(can_go) {
             Some(slot) => slot,
             None => {
-                let slot = self.kept_victim(incoming, can_go)?;
+                let slot = self.spare_victim(can_go).or_else(|| self.kept_victim(incoming, can_go))?;
                 // All that are leaving are in use, if this is for a newcomer. Memory that shrinks may want others for
                 // its own reasons.
                 if incoming.is_some() {
@@ -424,6 +424,10 @@ impl PagePolicy for Proportional {
         keys.into_iter().for_each(|key| self.free_what_is_beyond(key));
         self.lists.retain(|_, list| list.quota_bytes > 0);
         self.keep_again();
+    }
+
+    fn keepable_bytes(&self, capacity_bytes: u64) -> u64 {
+        self.stable_bytes().min(capacity_bytes)
     }
 
     fn held(&self) -> Vec<HeldBytes> {

@@ -52,7 +52,7 @@ impl Slow {
     }
 
     fn stable_bytes(&self) -> u64 {
-        self.memory_bytes.map_or(1 << 60, |bytes| bytes - self.passing_bytes.clamp(bytes / 64, bytes / 2))
+        self.memory_bytes.map_or(1 << 60, |bytes| bytes - self.passing_bytes.clamp(bytes / 256, bytes / 2))
     }
 
     fn limit_bytes(&self, list: ListKey) -> u64 {
@@ -211,13 +211,17 @@ impl PagePolicy for Slow {
             let weakest = weakest_first(&self.spare)[0];
             self.leaving.extend(take(&mut self.spare, weakest.key));
         }
+        let leaving_count = self.leaving.len();
         let free: Vec<Page> = self.leaving.iter().copied().chain(weakest_first(&self.spare)).collect();
-        for page in free {
+        for (at, page) in free.into_iter().enumerate() {
             if self.fits_in_list(&page) {
                 take(&mut self.leaving, page.key);
                 take(&mut self.spare, page.key);
                 self.kept.push(page);
             } else if can_go(page.key) {
+                if at >= leaving_count && incoming.is_some() {
+                    self.passing_bytes = self.passing_bytes.max(bytes(&self.leaving) + page.size_bytes);
+                }
                 self.named = Some(page.key);
                 return self.named;
             }
