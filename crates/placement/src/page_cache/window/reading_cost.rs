@@ -1,8 +1,12 @@
 //! What a byte that comes from storage costs pipelines beside the device's time, corrected by what is seen of it.
 //!
-//! While the device is faster than a pipeline, that waits for it only to begin, for checks of what came, and where
-//! reads come unevenly. What it then waits is this cost: see the page cache's model. What a pipeline waits for a device
-//! that is too slow for it is the device's rate ([`DeviceRate`](super::DeviceRate)), and says nothing here.
+//! A pipeline waits for a device to begin, for checks of what came, and where reads come unevenly: the more, the closer
+//! the device's time is to that of its own work, since each of the two is now and then the slower one. Together with the
+//! device's time as a bound this makes two straight lines of what is a curve: see the page cache's model. What a
+//! pipeline waits for a device that is much too slow for it is the device's rate ([`DeviceRate`](super::DeviceRate)),
+//! and waits for a few late pages are their latency; both say nothing here.
+
+use std::ops::Range;
 
 /// A running estimate of c.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +19,9 @@ pub struct ReadingCost {
 const KEPT_PART: f64 = 0.9;
 /// What was guessed counts as much as a report of so many bytes.
 const GUESS_BYTES: f64 = 64e6;
-/// Of the time that a pipeline works, the device must need less than this part to be the faster one without doubt.
-const CLEARLY_FASTER: f64 = 0.7;
+/// The device's time in parts of that of a pipeline's work: below it waits are mostly latency, above it the device's
+/// rate. Learned from pipelines that hardly read the cost came out twice as high as for those that read much.
+const LIKE_TIMES: Range<f64> = 0.1..3.0;
 
 /// What a pipeline that has ended read and waited.
 #[derive(Clone, Copy, Debug)]
@@ -35,11 +40,13 @@ impl ReadingCost {
         Self { bytes: GUESS_BYTES, seconds: GUESS_BYTES * guessed_s_per_byte }
     }
 
-    /// A pipeline has ended. Its waits count if the device, of `storage_bytes_per_s`, was clearly faster than its work.
+    /// A pipeline has ended. Its waits count if the device, of `storage_bytes_per_s`, and its work needed times of like
+    /// size.
     pub fn observe(&mut self, waits: Waits, storage_bytes_per_s: f64) {
         let Waits { read_bytes, took_ns, waited_ns } = waits;
         let storage_ns = read_bytes as f64 / storage_bytes_per_s * 1e9;
-        if read_bytes > 0 && storage_ns < CLEARLY_FASTER * took_ns.saturating_sub(waited_ns) as f64 {
+        let work_ns = took_ns.saturating_sub(waited_ns) as f64;
+        if read_bytes > 0 && LIKE_TIMES.contains(&(storage_ns / work_ns)) {
             self.bytes = KEPT_PART * self.bytes + read_bytes as f64;
             self.seconds = KEPT_PART * self.seconds + waited_ns as f64 * 1e-9;
         }

@@ -135,9 +135,9 @@ fn the_cost_of_reading_goes_from_the_guess_to_what_is_seen_by_the_bytes_of_each_
 }
 
 #[test]
-fn waits_cost_something_only_where_the_device_is_clearly_faster_than_the_work() {
+fn waits_are_the_cost_of_reading_only_where_device_and_work_need_like_times() {
     // The device needs 0.1 s for what each of these reads.
-    for (worked_ns, counts) in [(200_000_000, true), (150_000_000, true), (140_000_000, false), (10_000_000, false)] {
+    for (worked_ns, counts) in [(1_100_000_000, false), (900_000_000, true), (40_000_000, true), (30_000_000, false)] {
         let mut cost = ReadingCost::new(1e-10);
         for _ in 0..40 {
             cost.observe(waits(100_000_000, worked_ns, 50_000_000), 1e9);
