@@ -6,7 +6,8 @@
 //!
 //! **Rules**: a pipeline reports each piece of its work; a report costs a short lock. Deciding happens behind the
 //! queries, as soon as something new is known, and rests for [`REST_FACTOR`] times as long as it worked, so that it
-//! costs at most one part in a hundred of one processor. There is a thread while pipelines report, and none after [`QUIET`].
+//! costs at most one part in a hundred of one processor. There is a thread while pipelines report, and none after
+//! [`QUIET`].
 //!
 //! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one
 //! after the other.

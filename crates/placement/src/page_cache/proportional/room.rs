@@ -2,8 +2,8 @@
 //!
 //! **Owns**: the pages of one room, the kept ones of a list or the spare ones, in two orders: by last use, and by the
 //! *order of giving up*: those seen once before those used again, of these the rarely used ones first (by the power of
-//! two of the time between uses), and among alike ones by a number mixed from the place of their rows, the greatest first. **Does not
-//! own** the bound on their bytes.
+//! two of the time between uses), and among alike ones by a number mixed from the place of their rows, the greatest
+//! first. **Does not own** the bound on their bytes.
 //!
 //! A newcomer with a smaller number than the first in that order takes its place. So after one scan a room has the
 //! pages with the smallest numbers of all that came by, whatever the order in which they came, and has read none twice
