@@ -41,8 +41,7 @@ impl Columns {
     fn new(medium: Arc<dyn Medium>, lists: &[ListKey], random: &mut Random) -> Self {
         let file = MediumFile::new("table", Arc::new(()));
         let (mut places, mut offset_bytes) = (Vec::new(), 0);
-        let pages =
-            (0..GROUP_COUNT as u32).flat_map(|rows| COLUMNS_KIB.into_iter().zip(lists).map(move |page| (rows, page)));
+        let pages = (0..GROUP_COUNT).flat_map(|rows| COLUMNS_KIB.into_iter().zip(lists).map(move |page| (rows, page)));
         for (rows, (kib, list)) in pages {
             let units = kib as usize / 4;
             let more = (units / 16).max(1);
