@@ -19,6 +19,31 @@
 /// Bytes of one word of every lane.
 pub(super) const GROUP_BYTES: usize = 128;
 
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// Has the cache line that `bytes` start in brought near while something else is done, where the processor can be told
+/// to.
+#[inline(always)]
+fn prefetch_line(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: nothing is read by the program, and the address is that of a slice anyway.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
+
+/// The same of the lines `lines` of a packed mini-block, as far as it goes.
+#[inline]
+pub(super) fn prefetch_lines(packed: &[[u8; GROUP_BYTES]], lines: std::ops::Range<usize>) {
+    let bytes = packed.as_flattened();
+    let end = lines.end.min(bytes.len().div_ceil(LINE_BYTES));
+    (lines.start..end).for_each(|line| prefetch_line(&bytes[line * LINE_BYTES..]));
+}
+
 /// Registers that loops are compiled for: wider ones take as many steps fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Registers {
@@ -136,6 +161,17 @@ macro_rules! kernels {
                 let (to, _) = packed[start..].as_chunks_mut::<BYTES>();
                 for (to, word) in to.iter_mut().zip(words.as_flattened()) {
                     *to = word.to_le_bytes();
+                }
+            }
+
+            /// Has the cache lines that value `index` (below 1,024) of `packed` lies in brought near.
+            #[inline]
+            pub(in super::super) fn prefetch(packed: &[[u8; GROUP_BYTES]], width: u32, index: usize) {
+                let (row, lane) = (index / LANES, index % LANES);
+                let (first, last) = (row * width as usize / BITS, ((row + 1) * width as usize - 1) / BITS);
+                super::prefetch_line(&packed[first][lane * BYTES..]);
+                if last != first {
+                    super::prefetch_line(&packed[last][lane * BYTES..]);
                 }
             }
 

@@ -18,6 +18,8 @@ mod lanes;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
+use std::ops::Range;
+
 use crate::{MINI_BLOCK_VALUES, PageError};
 use lanes::GROUP_BYTES;
 
@@ -87,6 +89,24 @@ impl<'a> PackedBits<'a> {
             17..=32 => lanes::words::get(self.groups, self.width, index),
             _ => lanes::longs::get(self.groups, self.width, index),
         }
+    }
+
+    /// Has the cache line or two of value `index`, which is below 1,024, brought near while something else is done.
+    #[inline]
+    pub fn prefetch_value(&self, index: usize) {
+        match self.width {
+            0 => {}
+            1..=8 => lanes::bytes::prefetch(self.groups, self.width, index),
+            9..=16 => lanes::halves::prefetch(self.groups, self.width, index),
+            17..=32 => lanes::words::prefetch(self.groups, self.width, index),
+            _ => lanes::longs::prefetch(self.groups, self.width, index),
+        }
+    }
+
+    /// The same of its cache lines `lines`, as far as it has them.
+    #[inline]
+    pub fn prefetch_lines(&self, lines: Range<usize>) {
+        lanes::prefetch_lines(self.groups, lines);
     }
 
     /// Calls `each` with some places, which are below 1,024, and their values, in this order.

@@ -21,7 +21,7 @@ use super::page_texts::{PageTexts, TextCoding};
 use super::place::PagePlace;
 use crate::PipelineError;
 use crate::ir::ValueType;
-use crate::kernels::{MASK_WORDS, Mask, Words, prefetch};
+use crate::kernels::{MASK_WORDS, Mask, Words};
 
 /// Most rows of a mini-block for which single values are taken out of packed bits instead of all.
 pub(super) const SPARSE_ROWS: usize = 64;
@@ -31,6 +31,9 @@ pub(super) const SPARSE_ROWS: usize = 64;
 /// takes 5 ns if many are read in a row, and 21 ns if it comes alone.)
 const PREFETCHED_ROWS: usize = 6;
 
+/// Values that are asked for before the first of them is taken, where they lie far apart.
+const ROWS_AHEAD: usize = 24;
+
 /// The most of [`SPARSE_ROWS`] for values of `width` bits: to unpack all takes as long as their words are wide.
 fn sparse_rows(width: u32) -> usize {
     match width {
@@ -38,6 +41,17 @@ fn sparse_rows(width: u32) -> usize {
         9..=16 => SPARSE_ROWS / 4,
         17..=32 => SPARSE_ROWS / 2,
         _ => SPARSE_ROWS,
+    }
+}
+
+/// Up to how many values of `width` bits in a mini-block are better looked up together with those of others: each takes
+/// a cache line or two.
+fn late_rows(width: u32) -> usize {
+    match width {
+        0..=8 => 4,
+        9..=16 => 12,
+        17..=32 => 16,
+        _ => 32,
     }
 }
 
@@ -226,9 +240,48 @@ impl<'p> ColumnReader<'p> {
         if row_count >= PREFETCHED_ROWS
             && let Some(next) = self.form.frame(index + 1)
         {
-            prefetch(next.differences.bytes(), usize::MAX);
+            next.differences.prefetch_lines(0..usize::MAX);
         }
         Some(frame)
+    }
+
+    /// Up to how many rows of a mini-block, on average, are better looked up together with those of others; 0 if that
+    /// gains nothing.
+    pub(super) fn late_rows(&self) -> usize {
+        self.form.frame(0).map_or(0, |frame| late_rows(frame.differences.width()))
+    }
+
+    /// Whether so many rows of a mini-block are better looked up together with those of others.
+    pub(super) fn is_late(&self, index: usize, row_count: usize) -> bool {
+        let is_unpacked = self.current.is_some_and(|(current, ..)| current == index);
+        !is_unpacked && row_count <= self.late_rows()
+    }
+
+    /// Appends some rows of the page, in order.
+    pub(super) fn append_rows(&mut self, rows: &[u32], numbers: &mut Numbers) -> Result<(), PipelineError> {
+        let block_of = |row: u32| row as usize / MINI_BLOCK_VALUES;
+        if let (Form::Frames { .. }, Valid::Page(Validity::NoneNull), Lane::Narrow(values)) =
+            (&self.form, &self.valid, &mut numbers.lane)
+        {
+            let frame = |row: u32| self.form.frame(block_of(row));
+            let place = |row: u32| row as usize % MINI_BLOCK_VALUES;
+            let mut ahead = rows.iter().filter_map(|row| frame(*row).map(|frame| (frame, place(*row))));
+            let mut ask = |count: usize| {
+                ahead.by_ref().take(count).for_each(|(frame, place)| frame.differences.prefetch_value(place));
+            };
+            ask(ROWS_AHEAD);
+            for row in rows {
+                ask(1);
+                let Some(Frame { base, differences }) = frame(*row) else { continue };
+                values.push(base.wrapping_add(differences.get(place(*row))) as i64);
+            }
+            return Ok(());
+        }
+        for rows in rows.chunk_by(|one, next| block_of(*one) == block_of(*next)) {
+            let places: Vec<u16> = rows.iter().map(|row| (*row as usize % MINI_BLOCK_VALUES) as u16).collect();
+            self.append(block_of(rows[0]), &places, numbers)?;
+        }
+        Ok(())
     }
 
     /// Appends some rows of a mini-block to those of others of this page.

@@ -13,7 +13,6 @@ use thermocline_column_store::{
 
 use super::native::Native;
 use super::page_texts::{PageTexts, TextCoding};
-use crate::kernels::prefetch;
 use crate::ordinal;
 
 /// Cache lines of the next mini-block that are asked for while one is unpacked. Processors read on by themselves, but
@@ -215,7 +214,7 @@ impl Scratch {
                 let Some(frame) = form.frame(index) else { return Ok((0, Unpacked::Zeros)) };
                 let bits = frame.differences;
                 if let Some(next) = form.frame(index + 1) {
-                    prefetch(next.differences.bytes(), PREFETCHED_LINES);
+                    next.differences.prefetch_lines(0..PREFETCHED_LINES);
                 }
                 let unpacked = match bits.width() {
                     0 => Unpacked::Zeros,

@@ -54,6 +54,18 @@ impl Numbers {
         Self { lane, valid: None }
     }
 
+    /// Those at some places.
+    pub(super) fn at(&self, places: &[u16]) -> Self {
+        fn at<T: Copy>(values: &[T], places: &[u16]) -> Vec<T> {
+            places.iter().map(|place| values[usize::from(*place)]).collect()
+        }
+        let lane = match &self.lane {
+            Lane::Narrow(values) => Lane::Narrow(at(values, places)),
+            Lane::Wide(values) => Lane::Wide(at(values, places)),
+        };
+        Self { lane, valid: self.valid.as_ref().map(|valid| at(valid, places)) }
+    }
+
     #[inline(always)]
     pub(super) fn is_valid(&self, at: usize) -> bool {
         self.valid.as_ref().is_none_or(|valid| valid[at])

@@ -57,6 +57,19 @@ impl Order {
         &self.sequence
     }
 
+    /// How many stages of the sequence come before each mini-block is down to so few rows, as far as was measured, that
+    /// the next one is better done for rows of many together: at most `late_rows` of that stage, out of `row_count`.
+    pub(super) fn dense_count(&self, row_count: usize, late_rows: impl Fn(usize) -> usize) -> usize {
+        let mut expected = row_count as f64;
+        let is_late = |stage: &usize| {
+            let is_late = expected <= late_rows(*stage) as f64;
+            let measure = &self.measures[*stage];
+            expected *= if measure.is_measured { measure.selectivity } else { 1.0 };
+            is_late
+        };
+        self.sequence.iter().position(is_late).unwrap_or(self.sequence.len())
+    }
+
     /// Whether stages are to be measured on the next mini-block: the second one, when pages are open, and every so many
     /// behind it.
     pub(super) fn samples_next(&mut self) -> bool {

@@ -19,12 +19,15 @@ use super::numbers::{Lane, Numbers, both_valid};
 use super::place::PagePlace;
 use super::selection::Selection;
 use super::texts::{Texts, Translations, translation};
-use super::waiting::Waiting;
+use super::waiting::{Waiting, WaitingColumn};
 use crate::ir::{Expression, Operator, Origin, Pipeline, ProbeKind, Slot, Step, ValueType};
 use crate::kernels::NO_RANK;
 use crate::ordinal::UNSIGNED_BIAS;
 use crate::table::{ABSENT, KeyCoding, KeyColumn};
 use crate::{BuiltTable, PageSource, PipelineError, SourceColumn};
+
+/// Up to how many rows of each mini-block are better looked up together, where nothing is known of the page.
+const UNKNOWN_LATE_ROWS: usize = 16;
 
 /// What all views of a run share.
 #[derive(Clone, Copy)]
@@ -102,9 +105,9 @@ impl<'p> View<'p> {
         self.readers[slot.index()].is_some()
     }
 
-    /// Whether rows are those of an expansion.
-    pub(super) fn is_expanded(&self) -> bool {
-        self.multiplied.is_some()
+    /// Whether rows are no longer a mini-block's, but those of an expansion or those that have waited.
+    pub(super) fn has_other_rows(&self) -> bool {
+        self.multiplied.is_some() || self.waiting.is_some()
     }
 
     /// The rows of an expansion.
@@ -112,8 +115,11 @@ impl<'p> View<'p> {
         self.multiplied.as_ref().map_or(0, Multiplied::count)
     }
 
-    /// Drops the rows of an expansion that are not selected.
+    /// Drops the rows of an expansion, or of those that have waited, that are not selected.
     pub(super) fn retain(&mut self, selection: &Selection) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.retain(selection);
+        }
         if let Some(multiplied) = &mut self.multiplied
             && selection.count() < multiplied.count()
         {
@@ -128,16 +134,53 @@ impl<'p> View<'p> {
 
     /// Lets some rows of a mini-block wait.
     pub(super) fn keep(&mut self, waiting: &mut Waiting, block: usize, rows: &[u16]) -> Result<(), PipelineError> {
-        waiting.row_count += rows.len();
-        for (slot, column, numbers) in &mut waiting.columns {
-            let reader = self.reader(*slot, *column)?;
-            let numbers = numbers.get_or_insert_with(|| Numbers::none(reader.is_wide(), MINI_BLOCK_VALUES));
-            reader.append(block, rows, numbers)?;
+        let are_first = waiting.row_count() == 0;
+        waiting.push(block, rows);
+        for WaitingColumn { slot, column, numbers, is_late } in &mut waiting.columns {
+            if are_first {
+                *is_late = match &self.readers[slot.index()] {
+                    Some(reader) => reader.is_late(block, rows.len()),
+                    None => rows.len() <= UNKNOWN_LATE_ROWS,
+                };
+            }
+            if !*is_late {
+                let reader = self.reader(*slot, *column)?;
+                let numbers = numbers.get_or_insert_with(|| Numbers::none(reader.is_wide(), MINI_BLOCK_VALUES));
+                reader.append(block, rows, numbers)?;
+            }
         }
         Ok(())
     }
 
-    /// Sets of which rows values are asked from now on: all of those that have waited, in their order, whatever the
+    /// Up to how many rows of each mini-block the values in a slot are better looked up together with those of others.
+    pub(super) fn late_rows(&self, slot: Slot) -> usize {
+        self.readers[slot.index()].as_ref().map_or(UNKNOWN_LATE_ROWS, ColumnReader::late_rows)
+    }
+
+    /// The values of a scanned column for some of the rows that have waited, by their places among them.
+    fn waiting_numbers(
+        &mut self,
+        mut waiting: Waiting,
+        slot: Slot,
+        places: &[u16],
+    ) -> Result<(Waiting, Numbers), PipelineError> {
+        let Some(at) = waiting.columns.iter().position(|column| column.slot == slot) else {
+            debug_assert!(false, "slot {slot:?} does not wait");
+            return Ok((waiting, Numbers::repeated(0, places.len())));
+        };
+        if waiting.columns[at].numbers.is_none() {
+            let reader = self.reader(slot, waiting.columns[at].column)?;
+            let mut numbers = Numbers::none(reader.is_wide(), waiting.row_count());
+            reader.append_rows(waiting.rows(), &mut numbers)?;
+            waiting.columns[at].numbers = Some(numbers);
+        }
+        let all = waiting.columns[at].numbers.as_ref();
+        let numbers = all.map(|all| if places.len() == waiting.row_count() { all.clone() } else { all.at(places) });
+        let numbers = numbers.unwrap_or_else(|| Numbers::repeated(0, places.len()));
+        Ok((waiting, numbers))
+    }
+
+    /// Sets of which rows values are asked from now on: those that have waited, by their places among them, whatever the
     /// mini-block. Those before.
     pub(super) fn ask_of(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
         std::mem::replace(&mut self.waiting, waiting)
@@ -205,8 +248,10 @@ impl<'p> View<'p> {
         let context = self.context;
         match context.pipeline.slot(slot).origin {
             Origin::Column(column) => {
-                if let Some(waiting) = &self.waiting {
-                    return Ok(waiting.numbers(slot, rows.len()));
+                if let Some(waiting) = self.waiting.take() {
+                    let (waiting, numbers) = self.waiting_numbers(waiting, slot, rows)?;
+                    self.waiting = Some(waiting);
+                    return Ok(numbers);
                 }
                 let mapped = self.multiplied.as_ref().map(|multiplied| multiplied.rows_of(rows));
                 let rows = mapped.as_deref().unwrap_or(rows);

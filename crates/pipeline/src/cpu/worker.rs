@@ -32,10 +32,12 @@ use crate::{BatchSource, PipelineError, Result};
 
 /// Mini-blocks between two looks at the flags: some tens of microseconds.
 const BLOCKS_PER_CHECK: usize = 16;
-/// What a thread takes for a scanned column: the words of a mini-block in each size, and values that wait.
-const SCRATCH_BYTES: usize = MINI_BLOCK_VALUES * (16 + 17);
+/// What a thread takes for a scanned column: the words of a mini-block in each size, values that wait, and which rows.
+const SCRATCH_BYTES: usize = MINI_BLOCK_VALUES * (16 + 17 + 4);
 /// Rows of a mini-block that do not wait for others.
 const ENOUGH_ROWS: usize = MINI_BLOCK_VALUES / 2;
+/// So many rows of a mini-block are tested where they lie, although rows are few elsewhere.
+const MANY_ROWS: usize = MINI_BLOCK_VALUES / 8;
 
 /// Where a thread's rows go.
 pub(super) enum Collected<'r> {
@@ -86,6 +88,9 @@ struct Worker<'s, 'r> {
     stages: Vec<Stage<'r>>,
     expansions: Vec<Expansion<'r>>,
     order: Order,
+    /// Of the order's stages, those that each mini-block goes through on its own; the others follow for the rows that
+    /// wait.
+    dense_count: usize,
     waiting: Waiting,
     /// Room for the places of a mini-block's rows.
     places: Option<Box<RowPlaces>>,
@@ -121,11 +126,13 @@ impl<'s, 'r> Worker<'s, 'r> {
             _ => None,
         });
         let columns = columns.collect();
+        let dense_count = order.sequence().len();
         Ok(Self {
             shared,
             stages,
             expansions,
             order,
+            dense_count,
             waiting: Waiting::new(scanned_sources(context, taken_slots(context))),
             places: None,
             collected,
@@ -211,7 +218,10 @@ impl<'s, 'r> Worker<'s, 'r> {
             self.sample(view, block, row_count)?;
         }
         let mut selection = Selection::all(row_count);
-        for stage in self.order.sequence() {
+        for (number, stage) in self.order.sequence().iter().enumerate() {
+            if number == self.dense_count && selection.count() < MANY_ROWS {
+                break;
+            }
             self.stages[*stage].apply(view, context, block, &mut selection, instructions)?;
             if selection.count() == 0 {
                 return Ok(());
@@ -255,12 +265,15 @@ impl<'s, 'r> Worker<'s, 'r> {
 
     /// Gives some rows of a mini-block to the sink, or lets them wait for others.
     fn keep(&mut self, view: &mut View<'_>, block: usize, selection: &Selection) -> Result<()> {
-        if !self.waiting.has_room(selection.count()) {
+        // Where many follow a few, values are not to be looked up late.
+        let many_follow = selection.count() >= MANY_ROWS && self.waiting.columns.iter().any(|column| column.is_late);
+        if many_follow || !self.waiting.has_room(selection.count()) {
             self.take_waiting(view)?;
         }
         let mut places = self.places.take().unwrap_or_else(|| Box::new([0; room_for(MINI_BLOCK_VALUES)]));
         let rows = selection.rows(places.as_mut());
-        let kept = if self.waiting.row_count == 0 && rows.len() >= ENOUGH_ROWS {
+        // Many have gone through all stages.
+        let kept = if self.waiting.row_count() == 0 && rows.len() >= ENOUGH_ROWS {
             self.take(view, block, rows)
         } else {
             view.keep(&mut self.waiting, block, rows)
@@ -269,14 +282,26 @@ impl<'s, 'r> Worker<'s, 'r> {
         kept
     }
 
-    /// Gives the rows that wait to the sink.
+    /// Takes the rows that wait through the other stages, and gives what is left to the sink.
     fn take_waiting(&mut self, view: &mut View<'_>) -> Result<()> {
-        let row_count = self.waiting.row_count;
-        if row_count == 0 {
+        if self.waiting.row_count() == 0 {
             return Ok(());
         }
+        let (context, instructions) = (self.shared.context, self.shared.options.instructions);
+        let mut row_count = self.waiting.row_count();
         view.ask_of(Some(std::mem::take(&mut self.waiting)));
-        self.take(view, 0, &PLACES[..row_count])?;
+        for stage in &self.order.sequence()[self.dense_count..] {
+            let mut selection = Selection::all(row_count);
+            self.stages[*stage].apply(view, context, 0, &mut selection, instructions)?;
+            view.retain(&selection);
+            row_count = selection.count();
+            if row_count == 0 {
+                break;
+            }
+        }
+        if row_count > 0 {
+            self.take(view, 0, &PLACES[..row_count])?;
+        }
         self.waiting = view.ask_of(None).unwrap_or_default();
         self.waiting.clear();
         Ok(())
@@ -319,7 +344,22 @@ impl<'s, 'r> Worker<'s, 'r> {
                 self.order.measured(number, row_count, kept.count(), ns);
             }
         }
-        self.order.arrange(&self.stages);
+        let mut order = self.order.clone();
+        order.arrange(&self.stages);
+        let late_rows = |stage: usize| self.stages[stage].late_rows(view);
+        // Rows that multiply do not wait.
+        let dense_count = match self.expansions.is_empty() {
+            true => order.dense_count(MINI_BLOCK_VALUES, late_rows),
+            false => order.sequence().len(),
+        };
+        if dense_count != self.dense_count || order.sequence() != self.order.sequence() {
+            self.take_waiting(view)?;
+            let late = order.sequence()[dense_count..].iter().flat_map(|stage| self.stages[*stage].slots().iter().copied());
+            let slots = late.chain(taken_slots(context));
+            self.waiting = Waiting::new(scanned_sources(context, slots));
+            self.dense_count = dense_count;
+        }
+        self.order = order;
         Ok(())
     }
 

@@ -22,7 +22,7 @@ mod scalar;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
-pub(crate) use prefetch::{prefetch, prefetch_value};
+pub(crate) use prefetch::prefetch_value;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 /// 64-bit words of a mask.

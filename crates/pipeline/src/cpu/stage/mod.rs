@@ -20,7 +20,7 @@ use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneValue};
 use thermocline_predicate::{Domain, Scalar};
 
 use super::column::ColumnReader;
-use super::numbers::Lane;
+use super::numbers::{Lane, Numbers};
 use super::selection::{Selection, room_for};
 use super::view::{RunContext, View};
 use crate::BuiltTable;
@@ -116,6 +116,16 @@ impl Stage<'_> {
         })
     }
 
+    /// The slots that it takes.
+    pub(super) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Up to how many rows of each mini-block are better tested together with those of others.
+    pub(super) fn late_rows(&self, view: &View<'_>) -> usize {
+        self.slots.iter().map(|slot| view.late_rows(*slot)).min().unwrap_or(0)
+    }
+
     /// Drops the rows of `selection` that do not pass, of mini-block `block`.
     pub(super) fn apply(
         &mut self,
@@ -142,7 +152,7 @@ impl Stage<'_> {
         let row_group = view.row_group();
         let reader = view.reader(self.slot, column)?;
         self.test.compile(reader, row_group);
-        if view.is_expanded() {
+        if view.has_other_rows() {
             return self.apply_to_slot(view, block, selection);
         }
         let reader = view.reader(self.slot, column)?;
@@ -167,31 +177,49 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Of payload and computed values, and of rows that have multiplied.
+    /// Of payload and computed values, and of rows that have multiplied or waited.
     fn apply_to_slot(&self, view: &mut View<'_>, block: usize, selection: &mut Selection) -> Result<(), PipelineError> {
         let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
         let numbers = view.numbers(self.slot, block, selection.rows(&mut rows))?;
-        let mut places = 0..;
-        selection.retain(|_| {
-            let Some(at) = places.next() else { return false };
-            if !numbers.is_valid(at) {
-                return self.admits_null;
+        match (&self.test, &numbers.lane) {
+            (Test::Numbers { domain, .. }, Lane::Wide(values)) => {
+                self.retain_at(selection, &numbers, |at| domain.contains_int(values[at]));
             }
-            let passes = match (&self.test, &numbers.lane) {
-                (Test::Numbers { membership, .. }, Lane::Narrow(values)) => membership.contains(values[at]),
-                (Test::Numbers { domain, .. }, Lane::Wide(values)) => domain.contains_int(values[at]),
-                (Test::Keys { keys, .. }, Lane::Narrow(values)) => keys.row(values[at]).is_some(),
-                (
-                    Test::Texts { compiled: Some((_, membership)), .. }
-                    | Test::TextKeys { compiled: Some((_, membership)), .. },
-                    Lane::Narrow(codes),
-                ) => membership.contains(codes[at]),
-                // Computed values are numbers, and keys have 64 bits.
-                _ => false,
-            };
-            passes != self.negated
-        });
+            (Test::Keys { keys: KeyIndex::Dense(keys), .. }, Lane::Narrow(values)) => {
+                self.retain_at(selection, &numbers, |at| keys.contains(values[at]));
+            }
+            (Test::Keys { keys, .. }, Lane::Narrow(values)) => {
+                let found = keys.rows(values);
+                self.retain_at(selection, &numbers, |at| found[at] != NO_RANK);
+            }
+            (
+                Test::Numbers { membership, .. }
+                | Test::Texts { compiled: Some((_, membership)), .. }
+                | Test::TextKeys { compiled: Some((_, membership)), .. },
+                Lane::Narrow(values),
+            ) => match membership {
+                Membership::Range(low, high) => {
+                    self.retain_at(selection, &numbers, |at| *low <= values[at] && values[at] <= *high);
+                }
+                other => self.retain_at(selection, &numbers, |at| other.contains(values[at])),
+            },
+            // Computed values are numbers, and keys have 64 bits.
+            _ => self.retain_at(selection, &numbers, |_| false),
+        }
         Ok(())
+    }
+
+    /// Drops the rows that do not pass `test`, which is given their place among the selected ones.
+    #[inline(always)]
+    fn retain_at(&self, selection: &mut Selection, numbers: &Numbers, test: impl Fn(usize) -> bool) {
+        let mut places = 0..selection.count();
+        match numbers.valid {
+            None => selection.retain(|_| places.next().is_some_and(|at| test(at) != self.negated)),
+            Some(_) => selection.retain(|_| {
+                let passes = |at| if numbers.is_valid(at) { test(at) != self.negated } else { self.admits_null };
+                places.next().is_some_and(passes)
+            }),
+        }
     }
 
     /// Of keys that are found by what they are coded as.
