@@ -14,7 +14,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, Page, Validity};
 
-use super::form::{Form, Scratch, Unpacked};
+use super::form::{Form, LINES_AT_ONCE, Scratch, Unpacked};
 use super::native::Native;
 use super::numbers::{Lane, Numbers};
 use super::page_texts::{PageTexts, TextCoding};
@@ -230,6 +230,13 @@ impl<'p> ColumnReader<'p> {
         Ok(Block { base, words })
     }
 
+    /// Brings the rest of the mini-block behind `index` near, which has been looked through.
+    pub(super) fn bring_rest_near(&self, index: usize) {
+        if let Some(next) = self.form.frame(index + 1) {
+            next.differences.prefetch_lines(LINES_AT_ONCE..usize::MAX);
+        }
+    }
+
     /// The packed bits of a mini-block, if they are worth looking into one by one for so many rows.
     pub(super) fn packed(&self, index: usize, row_count: usize) -> Option<Frame<'p>> {
         let is_unpacked = self.current.is_some_and(|(current, ..)| current == index);
@@ -240,7 +247,7 @@ impl<'p> ColumnReader<'p> {
         if row_count >= PREFETCHED_ROWS
             && let Some(next) = self.form.frame(index + 1)
         {
-            next.differences.prefetch_lines(0..usize::MAX);
+            next.differences.prefetch_lines(0..LINES_AT_ONCE);
         }
         Some(frame)
     }
@@ -304,6 +311,7 @@ impl<'p> ColumnReader<'p> {
         }
         if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
             differences.for_each_of(rows, |_, difference| values.push(base.wrapping_add(difference) as i64));
+            self.bring_rest_near(index);
             return Ok(());
         }
         let Block { base, words } = self.block(index)?;

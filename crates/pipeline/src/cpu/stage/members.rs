@@ -54,15 +54,16 @@ pub(super) fn members(
     if is_sparse || ranges.len() > FEW_RANGES {
         return one_by_one(|value| membership.contains(value), reader, block, selection);
     }
-    let block = reader.block(block)?;
+    let Block { base, words } = reader.block(block)?;
     let mut mask = [0; MASK_WORDS];
     for (low, high) in ranges {
-        let in_range = in_range(block.base, block.words, *low, *high, instructions);
+        let in_range = in_range(base, words, *low, *high, instructions);
         for (word, more) in mask.iter_mut().zip(in_range) {
             *word |= more;
         }
     }
     selection.intersect(&mask);
+    reader.bring_rest_near(block);
     Ok(())
 }
 
@@ -93,14 +94,15 @@ pub(super) fn in_set(
     if selection.count() <= instructions.sparse_set_rows() {
         return one_by_one(contains, reader, block, selection);
     }
-    let block = reader.block(block)?;
-    let shift = block.base.wrapping_sub(base) as u64;
+    let Block { base: block_base, words } = reader.block(block)?;
+    let shift = block_base.wrapping_sub(base) as u64;
     let found = if selection.count() <= MINI_BLOCK_VALUES / 2 {
-        instructions.in_set_of(block.words, selection.mask(), shift, bits)
+        instructions.in_set_of(words, selection.mask(), shift, bits)
     } else {
-        instructions.in_set(block.words, shift, bits)
+        instructions.in_set(words, shift, bits)
     };
     selection.intersect(&found);
+    reader.bring_rest_near(block);
     Ok(())
 }
 
