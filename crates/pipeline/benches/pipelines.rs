@@ -292,6 +292,34 @@ fn main() {
         black_box(sums);
     });
 
+    let made = |key: i32| brand(key) < 400;
+    let makes = table("part", keys(data.part_count), made, vec![String::new(); data.part_count], &options);
+    let mut builder = PipelineBuilder::new();
+    let [date, customer, supplier, part, revenue, cost] =
+        [0, 3, 2, 1, 7, 8].map(|column| scan(&mut builder, column));
+    let from = builder.probe(customers.shape(), customer, ProbeKind::Inner, &[0]).unwrap();
+    builder.probe(suppliers.shape(), supplier, ProbeKind::Semi, &[]).unwrap();
+    builder.probe(makes.shape(), part, ProbeKind::Semi, &[]).unwrap();
+    let years = builder.probe(all_dates.shape(), date, ProbeKind::Inner, &[0]).unwrap();
+    let profit =
+        builder.compute("profit", Expression::binary(Operator::Subtract, wide(revenue), wide(cost))).unwrap();
+    let pipeline = builder.aggregate(vec![years[0], from[0]], vec![Aggregate::Sum(profit)]).unwrap();
+    let tables = [Arc::clone(&customers), Arc::clone(&suppliers), makes, Arc::clone(&all_dates)];
+    let is_made: Vec<bool> = (0..=data.part_count as i32).map(made).collect();
+    compare("Q4.1", rows, &pipeline, &data, &tables, &options, || {
+        let (dates, customers, suppliers) = (column(0), column(3), column(2));
+        let (parts, revenues, costs) = (column(1), column(7), column(8));
+        let mut sums = vec![0i64; 25 * 7];
+        for row in 0..rows {
+            let (from, to) = (customer_codes[customers[row] as usize], supplier_codes[suppliers[row] as usize]);
+            if from != u8::MAX && to != u8::MAX && is_made[parts[row] as usize] {
+                let group = usize::from(from) * 7 + (dates[row] / 10_000 - 1992) as usize;
+                sums[group] += i64::from(revenues[row]) - i64::from(costs[row]);
+            }
+        }
+        black_box(sums);
+    });
+
     if !wanted(KERNELS) {
         return;
     }
