@@ -87,6 +87,43 @@ fn coded(array: &dyn Array) -> Option<(Vec<u32>, PageTexts<'static>)> {
     Some(coding.finish())
 }
 
+/// The packed mini-blocks of a page, one after the other.
+struct Frames<'f, 'p> {
+    form: &'f Form<'p>,
+    current: (usize, Option<Frame<'p>>),
+}
+
+impl<'f, 'p> Frames<'f, 'p> {
+    fn of(form: &'f Form<'p>) -> Self {
+        Self { form, current: (usize::MAX, None) }
+    }
+
+    /// The mini-block that a row of the page is in, and its place there.
+    #[inline(always)]
+    fn at(&mut self, row: u32) -> (Option<Frame<'p>>, usize) {
+        let (index, place) = (row as usize / MINI_BLOCK_VALUES, row as usize % MINI_BLOCK_VALUES);
+        if self.current.0 != index {
+            self.current = (index, self.form.frame(index));
+        }
+        (self.current.1, place)
+    }
+
+    #[inline(always)]
+    fn prefetch(&mut self, row: u32) {
+        if let (Some(frame), place) = self.at(row) {
+            frame.differences.prefetch_value(place);
+        }
+    }
+
+    #[inline(always)]
+    fn get(&mut self, row: u32) -> i64 {
+        match self.at(row) {
+            (Some(Frame { base, differences }), place) => base.wrapping_add(differences.get(place)) as i64,
+            (None, _) => 0,
+        }
+    }
+}
+
 /// A page and the mini-block of it that is worked on.
 #[derive(Debug)]
 pub(super) struct ColumnReader<'p> {
@@ -270,17 +307,14 @@ impl<'p> ColumnReader<'p> {
         if let (Form::Frames { .. }, Valid::Page(Validity::NoneNull), Lane::Narrow(values)) =
             (&self.form, &self.valid, &mut numbers.lane)
         {
-            let frame = |row: u32| self.form.frame(block_of(row));
-            let place = |row: u32| row as usize % MINI_BLOCK_VALUES;
-            let mut ahead = rows.iter().filter_map(|row| frame(*row).map(|frame| (frame, place(*row))));
-            let mut ask = |count: usize| {
-                ahead.by_ref().take(count).for_each(|(frame, place)| frame.differences.prefetch_value(place));
-            };
-            ask(ROWS_AHEAD);
-            for row in rows {
-                ask(1);
-                let Some(Frame { base, differences }) = frame(*row) else { continue };
-                values.push(base.wrapping_add(differences.get(place(*row))) as i64);
+            // One goes ahead of the other.
+            let (mut asking, mut taking) = (Frames::of(&self.form), Frames::of(&self.form));
+            rows.iter().take(ROWS_AHEAD).for_each(|row| asking.prefetch(*row));
+            for (at, row) in rows.iter().enumerate() {
+                if let Some(row) = rows.get(at + ROWS_AHEAD) {
+                    asking.prefetch(*row);
+                }
+                values.push(taking.get(*row));
             }
             return Ok(());
         }

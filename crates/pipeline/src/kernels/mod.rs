@@ -152,7 +152,7 @@ impl InstructionSet {
             #[cfg(target_arch = "x86_64")]
             Choice::Avx2(_) => 400,
             #[cfg(target_arch = "x86_64")]
-            Choice::Avx512(_) => 64,
+            Choice::Avx512(_) => 24,
         }
     }
 
