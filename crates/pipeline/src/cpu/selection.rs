@@ -9,7 +9,7 @@ const ROWS_AT_ONCE: usize = 4;
 
 /// The room that so many rows take as places.
 pub(super) const fn room_for(row_count: usize) -> usize {
-    row_count + ROWS_AT_ONCE - 1
+    row_count + ROWS_AT_ONCE
 }
 
 /// Room for the places of all rows of a mini-block.
@@ -80,13 +80,16 @@ impl Selection {
         for (at, word) in self.mask.iter().enumerate() {
             let (mut left, mut next) = (*word, end);
             end += word.count_ones() as usize;
-            // Several at once, wanted or not, so that the number of turns is mostly the same and can be foreseen.
-            while next < end {
+            // Several at once, wanted or not, even of no row at all: so the number of turns is mostly one, and foreseen.
+            loop {
                 for row in &mut rows[next..next + ROWS_AT_ONCE] {
                     *row = (at * 64) as u16 + left.trailing_zeros() as u16;
                     left &= left.wrapping_sub(1);
                 }
                 next += ROWS_AT_ONCE;
+                if next >= end {
+                    break;
+                }
             }
         }
         &rows[..self.count]
