@@ -36,12 +36,13 @@ fn prefetch_line(bytes: &[u8]) {
     let _ = bytes;
 }
 
-/// The same of the lines `lines` of a packed mini-block, as far as it goes.
+/// The same of the lines `lines` of a packed mini-block, as far as it goes; how many these are.
 #[inline]
-pub(super) fn prefetch_lines(packed: &[[u8; GROUP_BYTES]], lines: std::ops::Range<usize>) {
-    let bytes = packed.as_flattened();
-    let end = lines.end.min(bytes.len().div_ceil(LINE_BYTES));
-    (lines.start..end).for_each(|line| prefetch_line(&bytes[line * LINE_BYTES..]));
+pub(super) fn prefetch_lines(packed: &[[u8; GROUP_BYTES]], lines: std::ops::Range<usize>) -> usize {
+    let (all, _) = packed.as_flattened().as_chunks::<LINE_BYTES>();
+    let wanted = all.get(lines.start..lines.end.min(all.len())).unwrap_or_default();
+    wanted.iter().for_each(|line| prefetch_line(line));
+    wanted.len()
 }
 
 /// Registers that loops are compiled for: wider ones take as many steps fewer.

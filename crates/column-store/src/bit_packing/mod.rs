@@ -103,10 +103,10 @@ impl<'a> PackedBits<'a> {
         }
     }
 
-    /// The same of its cache lines `lines`, as far as it has them.
+    /// The same of its cache lines `lines`, as far as it has them; how many these are.
     #[inline]
-    pub fn prefetch_lines(&self, lines: Range<usize>) {
-        lanes::prefetch_lines(self.groups, lines);
+    pub fn prefetch_lines(&self, lines: Range<usize>) -> usize {
+        lanes::prefetch_lines(self.groups, lines)
     }
 
     /// Calls `each` with some places, which are below 1,024, and their values, in this order.

@@ -12,9 +12,9 @@
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
-use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, Page, Validity};
+use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, PackedBits, Page, Validity};
 
-use super::form::{Form, LINES_AT_ONCE, Scratch, Unpacked};
+use super::form::{Form, Scratch, Unpacked};
 use super::native::Native;
 use super::numbers::{Lane, Numbers};
 use super::page_texts::{PageTexts, TextCoding};
@@ -30,6 +30,11 @@ pub(super) const SPARSE_ROWS: usize = 64;
 /// many of its cache lines that to wait for each takes longer than to read all of them. (Where this was measured, a line
 /// takes 5 ns if many are read in a row, and 21 ns if it comes alone.)
 const PREFETCHED_ROWS: usize = 6;
+
+/// Cache lines that are asked for at once. Processors read on by themselves, but not into the next 4 KiB, and there they
+/// notice only after some lines that one follows the other. They wait for so many lines at the same time, and stand
+/// still if they are asked for more; so the rest is asked for later, and computing goes on in between.
+pub(super) const LINES_AT_ONCE: usize = 16;
 
 /// Values that are asked for before the first of them is taken, where they lie far apart.
 const ROWS_AHEAD: usize = 24;
@@ -135,6 +140,8 @@ pub(super) struct ColumnReader<'p> {
     scratch: Option<Box<Scratch>>,
     /// The mini-block that `scratch` holds, its base and where.
     current: Option<(usize, i64, Unpacked)>,
+    /// The next mini-block's bits, and how many of their cache lines were asked for.
+    ahead: Option<(PackedBits<'p>, usize)>,
 }
 
 impl<'p> ColumnReader<'p> {
@@ -158,7 +165,7 @@ impl<'p> ColumnReader<'p> {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
         let valid = Valid::Page(page.validity());
-        Ok(Self { place, form, valid, texts, scratch: None, current: None })
+        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: None })
     }
 
     /// Opens an array.
@@ -179,7 +186,7 @@ impl<'p> ColumnReader<'p> {
             },
         };
         let valid = Valid::Array(array.nulls().filter(|nulls| nulls.null_count() > 0));
-        Ok(Self { place, form, valid, texts, scratch: None, current: None })
+        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: None })
     }
 
     /// The page's texts, if it has texts that are not all NULL.
@@ -245,17 +252,21 @@ impl<'p> ColumnReader<'p> {
         }
     }
 
+    fn is_unpacked(&self, index: usize) -> bool {
+        self.current.is_some_and(|(current, ..)| current == index)
+    }
+
     /// The values of a mini-block, which are not wide.
     pub(super) fn block(&mut self, index: usize) -> Result<Block<'_>, PipelineError> {
-        let scratch = self.scratch.get_or_insert_with(Scratch::new);
-        let (base, unpacked) = match self.current {
-            Some((current, base, unpacked)) if current == index => (base, unpacked),
-            _ => {
-                let (base, unpacked) =
-                    scratch.fill(&self.form, index).map_err(|source| self.place.page_error(source))?;
-                self.current = Some((index, base, unpacked));
-                (base, unpacked)
-            }
+        if !self.is_unpacked(index) {
+            let scratch = self.scratch.get_or_insert_with(Scratch::new);
+            let (base, unpacked) = scratch.fill(&self.form, index).map_err(|source| self.place.page_error(source))?;
+            self.current = Some((index, base, unpacked));
+            // Now, that memory is idle.
+            self.bring_near(index);
+        }
+        let (Some((_, base, unpacked)), Some(scratch)) = (self.current, &self.scratch) else {
+            return Ok(Block { base: 0, words: Words::Zeros });
         };
         let words = match unpacked {
             Unpacked::Zeros => Words::Zeros,
@@ -267,24 +278,31 @@ impl<'p> ColumnReader<'p> {
         Ok(Block { base, words })
     }
 
-    /// Brings the rest of the mini-block behind `index` near, which has been looked through.
-    pub(super) fn bring_rest_near(&self, index: usize) {
-        if let Some(next) = self.form.frame(index + 1) {
-            next.differences.prefetch_lines(LINES_AT_ONCE..usize::MAX);
+    /// Asks for up to so many more cache lines of the mini-block behind the one that was looked at last; how many.
+    pub(super) fn ask_ahead(&mut self, line_count: usize) -> usize {
+        let Some((bits, next)) = &mut self.ahead else { return 0 };
+        let asked = bits.prefetch_lines(*next..*next + line_count);
+        *next += asked;
+        if asked < line_count {
+            self.ahead = None;
         }
+        asked
+    }
+
+    /// Has the mini-block behind `index` brought near, by and by.
+    fn bring_near(&mut self, index: usize) {
+        self.ahead = self.form.frame(index + 1).map(|next| (next.differences, 0));
+        self.ask_ahead(LINES_AT_ONCE);
     }
 
     /// The packed bits of a mini-block, if they are worth looking into one by one for so many rows.
-    pub(super) fn packed(&self, index: usize, row_count: usize) -> Option<Frame<'p>> {
-        let is_unpacked = self.current.is_some_and(|(current, ..)| current == index);
-        if is_unpacked || row_count > SPARSE_ROWS {
+    pub(super) fn packed(&mut self, index: usize, row_count: usize) -> Option<Frame<'p>> {
+        if self.is_unpacked(index) || row_count > SPARSE_ROWS {
             return None;
         }
         let frame = self.form.frame(index).filter(|frame| row_count <= sparse_rows(frame.differences.width()))?;
-        if row_count >= PREFETCHED_ROWS
-            && let Some(next) = self.form.frame(index + 1)
-        {
-            next.differences.prefetch_lines(0..LINES_AT_ONCE);
+        if row_count >= PREFETCHED_ROWS {
+            self.bring_near(index);
         }
         Some(frame)
     }
@@ -297,8 +315,7 @@ impl<'p> ColumnReader<'p> {
 
     /// Whether so many rows of a mini-block are better looked up together with those of others.
     pub(super) fn is_late(&self, index: usize, row_count: usize) -> bool {
-        let is_unpacked = self.current.is_some_and(|(current, ..)| current == index);
-        !is_unpacked && row_count <= self.late_rows()
+        !self.is_unpacked(index) && row_count <= self.late_rows()
     }
 
     /// Appends some rows of the page, in order.
@@ -345,7 +362,6 @@ impl<'p> ColumnReader<'p> {
         }
         if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
             differences.for_each_of(rows, |_, difference| values.push(base.wrapping_add(difference) as i64));
-            self.bring_rest_near(index);
             return Ok(());
         }
         let Block { base, words } = self.block(index)?;

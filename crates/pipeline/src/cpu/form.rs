@@ -15,12 +15,6 @@ use super::native::Native;
 use super::page_texts::{PageTexts, TextCoding};
 use crate::ordinal;
 
-/// Cache lines of the next mini-block that are asked for at once. Processors read on by themselves, but not into the
-/// next 4 KiB, and there they notice only after some lines that one follows the other. They wait for so many lines at
-/// the same time, and stand still if they are asked for more; so the rest is asked for later, and computing goes on in
-/// between.
-pub(super) const LINES_AT_ONCE: usize = 16;
-
 /// How values lie in the page.
 #[derive(Debug)]
 pub(super) enum Form<'p> {
@@ -222,10 +216,6 @@ impl Scratch {
                     17..=32 => bits.unpack(&mut self.words).map(|()| Unpacked::U32)?,
                     _ => bits.unpack(&mut self.longs).map(|()| Unpacked::U64)?,
                 };
-                // Now, that memory is idle.
-                if let Some(next) = form.frame(index + 1) {
-                    next.differences.prefetch_lines(0..LINES_AT_ONCE);
-                }
                 (frame.base as i64, unpacked)
             }
             Form::Integers { integers, bias } => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use super::column::ColumnReader;
+use super::column::{ColumnReader, LINES_AT_ONCE};
 use super::expansion::Multiplied;
 use super::numbers::{Lane, Numbers, both_valid};
 use super::place::PagePlace;
@@ -130,6 +130,17 @@ impl<'p> View<'p> {
     /// Sets of which rows values are asked from now on; those before.
     pub(super) fn expand(&mut self, multiplied: Option<Multiplied>) -> Option<Multiplied> {
         std::mem::replace(&mut self.multiplied, multiplied)
+    }
+
+    /// Asks for some more of what the next mini-block will need, now that memory is idle.
+    pub(super) fn ask_ahead(&mut self) {
+        let mut left = LINES_AT_ONCE;
+        for reader in self.readers.iter_mut().flatten() {
+            left -= reader.ask_ahead(left);
+            if left == 0 {
+                return;
+            }
+        }
     }
 
     /// Lets some rows of a mini-block wait.

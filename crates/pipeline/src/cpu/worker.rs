@@ -223,6 +223,7 @@ impl<'s, 'r> Worker<'s, 'r> {
                 break;
             }
             self.stages[*stage].apply(view, context, block, &mut selection, instructions)?;
+            view.ask_ahead();
             if selection.count() == 0 {
                 return Ok(());
             }
@@ -278,6 +279,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         } else {
             view.keep(&mut self.waiting, block, rows)
         };
+        view.ask_ahead();
         self.places = Some(places);
         kept
     }

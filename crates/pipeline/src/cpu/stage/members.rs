@@ -63,7 +63,6 @@ pub(super) fn members(
         }
     }
     selection.intersect(&mask);
-    reader.bring_rest_near(block);
     Ok(())
 }
 
@@ -102,7 +101,6 @@ pub(super) fn in_set(
         instructions.in_set(words, shift, bits)
     };
     selection.intersect(&found);
-    reader.bring_rest_near(block);
     Ok(())
 }
 
