@@ -295,14 +295,12 @@ fn main() {
     let made = |key: i32| brand(key) < 400;
     let makes = table("part", keys(data.part_count), made, vec![String::new(); data.part_count], &options);
     let mut builder = PipelineBuilder::new();
-    let [date, customer, supplier, part, revenue, cost] =
-        [0, 3, 2, 1, 7, 8].map(|column| scan(&mut builder, column));
+    let [date, customer, supplier, part, revenue, cost] = [0, 3, 2, 1, 7, 8].map(|column| scan(&mut builder, column));
     let from = builder.probe(customers.shape(), customer, ProbeKind::Inner, &[0]).unwrap();
     builder.probe(suppliers.shape(), supplier, ProbeKind::Semi, &[]).unwrap();
     builder.probe(makes.shape(), part, ProbeKind::Semi, &[]).unwrap();
     let years = builder.probe(all_dates.shape(), date, ProbeKind::Inner, &[0]).unwrap();
-    let profit =
-        builder.compute("profit", Expression::binary(Operator::Subtract, wide(revenue), wide(cost))).unwrap();
+    let profit = builder.compute("profit", Expression::binary(Operator::Subtract, wide(revenue), wide(cost))).unwrap();
     let pipeline = builder.aggregate(vec![years[0], from[0]], vec![Aggregate::Sum(profit)]).unwrap();
     let tables = [Arc::clone(&customers), Arc::clone(&suppliers), makes, Arc::clone(&all_dates)];
     let is_made: Vec<bool> = (0..=data.part_count as i32).map(made).collect();

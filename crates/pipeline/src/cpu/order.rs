@@ -58,16 +58,26 @@ impl Order {
     }
 
     /// How many stages of the sequence come before each mini-block is down to so few rows, as far as was measured, that
-    /// the next one is better done for rows of many together: at most `late_rows` of that stage, out of `row_count`.
-    pub(super) fn dense_count(&self, row_count: usize, late_rows: impl Fn(usize) -> usize) -> usize {
+    /// the next one is better done for rows of many together: at most `late_rows` of that stage, out of `row_count`. And
+    /// how many rows that is.
+    pub(super) fn dense_count(
+        &self,
+        stages: &[Stage<'_>],
+        row_count: usize,
+        late_rows: impl Fn(usize) -> usize,
+    ) -> (usize, usize) {
         let mut expected = row_count as f64;
-        let is_late = |stage: &usize| {
-            let is_late = expected <= late_rows(*stage) as f64;
+        for (number, stage) in self.sequence.iter().enumerate() {
+            if expected <= late_rows(*stage) as f64 {
+                return (number, expected as usize);
+            }
             let measure = &self.measures[*stage];
-            expected *= if measure.is_measured { measure.selectivity } else { 1.0 };
-            is_late
-        };
-        self.sequence.iter().position(is_late).unwrap_or(self.sequence.len())
+            // What an implied stage drops, the one that implies it counts.
+            if measure.is_measured && !stages[*stage].implied {
+                expected *= measure.selectivity;
+            }
+        }
+        (self.sequence.len(), expected as usize)
     }
 
     /// Whether stages are to be measured on the next mini-block: the second one, when pages are open, and every so many

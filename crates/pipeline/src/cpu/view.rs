@@ -146,12 +146,13 @@ impl<'p> View<'p> {
     /// Lets some rows of a mini-block wait.
     pub(super) fn keep(&mut self, waiting: &mut Waiting, block: usize, rows: &[u16]) -> Result<(), PipelineError> {
         let are_first = waiting.row_count() == 0;
+        let usual_rows = waiting.usual_rows.unwrap_or(rows.len());
         waiting.push(block, rows);
         for WaitingColumn { slot, column, numbers, is_late } in &mut waiting.columns {
             if are_first {
                 *is_late = match &self.readers[slot.index()] {
-                    Some(reader) => reader.is_late(block, rows.len()),
-                    None => rows.len() <= UNKNOWN_LATE_ROWS,
+                    Some(reader) => reader.is_late(block, usual_rows),
+                    None => usual_rows <= UNKNOWN_LATE_ROWS,
                 };
             }
             if !*is_late {

@@ -34,6 +34,8 @@ pub(super) struct Waiting {
     /// Which rows of the row group.
     rows: Vec<u32>,
     pub(super) columns: Vec<WaitingColumn>,
+    /// How many of a mini-block there usually are, if that was measured.
+    pub(super) usual_rows: Option<usize>,
 }
 
 /// A scanned column's values for the rows that wait.
@@ -52,7 +54,8 @@ impl Waiting {
     /// Of scanned columns: their slots, and which columns of the source they are.
     pub(super) fn new(columns: Vec<(Slot, usize)>) -> Self {
         let column = |(slot, column)| WaitingColumn { slot, column, numbers: None, is_late: false };
-        Self { rows: Vec::with_capacity(MINI_BLOCK_VALUES), columns: columns.into_iter().map(column).collect() }
+        let columns = columns.into_iter().map(column).collect();
+        Self { rows: Vec::with_capacity(MINI_BLOCK_VALUES), columns, usual_rows: None }
     }
 
     pub(super) fn row_count(&self) -> usize {

@@ -330,6 +330,7 @@ impl<'s, 'r> Worker<'s, 'r> {
     }
 
     /// Measures the stages on a whole mini-block: those that need no other, and whose pages are there anyway.
+    #[cold]
     fn sample(&mut self, view: &mut View<'_>, block: usize, row_count: usize) -> Result<()> {
         let context = self.shared.context;
         let clock = self.shared.options.clock;
@@ -350,17 +351,19 @@ impl<'s, 'r> Worker<'s, 'r> {
         order.arrange(&self.stages);
         let late_rows = |stage: usize| self.stages[stage].late_rows(view);
         // Rows that multiply do not wait.
-        let dense_count = match self.expansions.is_empty() {
-            true => order.dense_count(MINI_BLOCK_VALUES, late_rows),
-            false => order.sequence().len(),
-        };
+        let (mut dense_count, usual_rows) = order.dense_count(&self.stages, MINI_BLOCK_VALUES, late_rows);
+        if !self.expansions.is_empty() {
+            dense_count = order.sequence().len();
+        }
         if dense_count != self.dense_count || order.sequence() != self.order.sequence() {
             self.take_waiting(view)?;
-            let late = order.sequence()[dense_count..].iter().flat_map(|stage| self.stages[*stage].slots().iter().copied());
+            let late =
+                order.sequence()[dense_count..].iter().flat_map(|stage| self.stages[*stage].slots().iter().copied());
             let slots = late.chain(taken_slots(context));
             self.waiting = Waiting::new(scanned_sources(context, slots));
             self.dense_count = dense_count;
         }
+        self.waiting.usual_rows = Some(usual_rows);
         self.order = order;
         Ok(())
     }
