@@ -329,7 +329,9 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
     }
 
-    /// Measures the stages on a whole mini-block: those that need no other, and whose pages are there anyway.
+    /// Measures the stages on a whole mini-block: those that need no other, and whose pages are there anyway. Then
+    /// decides anew in which order they come, and from which on rows wait. Seldom, so it stays out of the loop over
+    /// mini-blocks.
     #[cold]
     fn sample(&mut self, view: &mut View<'_>, block: usize, row_count: usize) -> Result<()> {
         let context = self.shared.context;
