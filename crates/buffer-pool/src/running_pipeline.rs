@@ -19,7 +19,7 @@ pub struct PipelineStart {
     pub signature: u64,
     /// What it reads, for reports.
     pub label: Arc<str>,
-    /// Bytes that it will read of each list.
+    /// Bytes that it may ask for of each list, each named once.
     pub columns: Vec<(ListKey, u64)>,
     /// How many threads will work on it.
     pub thread_count: u32,
@@ -50,10 +50,12 @@ pub struct PipelineReport {
     pub label: Arc<str>,
     /// Whether it has not ended yet.
     pub is_running: bool,
-    /// Bytes of all its columns.
+    /// Bytes that it asks for of all its columns: what it is taken to as long as it runs, and then what it did.
     pub size_bytes: u64,
     /// What came from storage so far.
     pub read_bytes: u64,
+    /// How long each of its threads has waited for that so far, on average.
+    pub waited_s: f64,
     /// P as it looks; `None` if nothing was seen of it and no pipeline of its plan had run before.
     pub throughput_bytes_per_s: Option<f64>,
     /// Of one that runs, how long it will take in all by what is known now. Of one that has ended, what was predicted
@@ -77,9 +79,14 @@ impl RunningPipeline {
         self.tuner.observe(self.run, work);
     }
 
-    /// All of it is done.
+    /// All of it is done. What it asked for of each list was not seen.
     pub fn finish(&self) {
-        self.tuner.finish(self.run);
+        self.tuner.finish(self.run, None);
+    }
+
+    /// All of it is done, and it asked for these bytes of its lists.
+    pub fn finish_having_asked(&self, asked: Vec<(ListKey, u64)>) {
+        self.tuner.finish(self.run, Some(asked));
     }
 }
 
@@ -99,7 +106,8 @@ impl fmt::Debug for RunningPipeline {
 #[derive(Debug)]
 pub(crate) struct Progress {
     start: PipelineStart,
-    size_bytes: u64,
+    /// What it is taken to ask for of its lists, and in the end did.
+    columns: Vec<(ListKey, u64)>,
     /// What was in memory of its columns when it began.
     held: Shares,
     pace: Pace,
@@ -118,24 +126,24 @@ pub(crate) struct Ended {
 }
 
 impl Progress {
-    /// Of one that begins, with the P that its plan was known for.
+    /// Of one that begins, with what its plan is expected to ask for and the P that it was known for.
     pub(crate) fn new(
         start: PipelineStart,
+        columns: Vec<(ListKey, u64)>,
         held: Shares,
         known_bytes_per_s: Option<f64>,
         rates: Rates,
         begun_ns: u64,
     ) -> Self {
-        let size_bytes = start.columns.iter().map(|(_, bytes)| bytes).sum();
-        let pace = Pace::new(start.thread_count, size_bytes, known_bytes_per_s);
+        let pace = Pace::new(start.thread_count, size_bytes(&columns), known_bytes_per_s);
         let mut progress =
-            Self { start, size_bytes, held, pace, begun_ns, predicted_s: None, read_bytes: 0, waited_ns: 0 };
+            Self { start, columns, held, pace, begun_ns, predicted_s: None, read_bytes: 0, waited_ns: 0 };
         progress.predicted_s = known_bytes_per_s.map(|known| progress.predict(known, rates, &progress.held));
         progress
     }
 
     fn predict(&self, throughput_bytes_per_s: f64, rates: Rates, held: &Shares) -> f64 {
-        let pipeline = Pipeline { columns: self.start.columns.clone(), throughput_bytes_per_s, weight: 1.0 };
+        let pipeline = Pipeline { columns: self.columns.clone(), throughput_bytes_per_s, weight: 1.0 };
         pipeline_s(&pipeline, rates, held, Combination::default())
     }
 
@@ -147,14 +155,22 @@ impl Progress {
         self.pace.throughput_bytes_per_s()
     }
 
-    /// What it says of the machine if it ends now; `None` if nothing was seen of it.
-    pub(crate) fn end(&self, now_ns: u64) -> Option<Ended> {
+    fn waited_ns(&self) -> u64 {
+        self.waited_ns / u64::from(self.start.thread_count.max(1))
+    }
+
+    /// It ends, having asked for these bytes if that was seen. Returns what it says of the machine; `None` if nothing
+    /// was seen of it.
+    pub(crate) fn end(&mut self, asked: Option<&[(ListKey, u64)]>, now_ns: u64) -> Option<Ended> {
+        if let Some(asked) = asked {
+            self.columns = asked.to_vec();
+        }
         Some(Ended {
             throughput_bytes_per_s: self.pace.throughput_bytes_per_s()?,
             waits: Waits {
                 read_bytes: self.read_bytes,
                 took_ns: now_ns.saturating_sub(self.begun_ns),
-                waited_ns: self.waited_ns / u64::from(self.start.thread_count.max(1)),
+                waited_ns: self.waited_ns(),
             },
             shows_storage: self.start.shows_storage,
         })
@@ -163,18 +179,23 @@ impl Progress {
     /// What is known of it now.
     pub(crate) fn report(&self, is_running: bool, rates: Rates, now_ns: u64) -> PipelineReport {
         let throughput_bytes_per_s = self.pace.throughput_bytes_per_s();
-        let whole = Shares::new(self.start.columns.iter().map(|(list, _)| (*list, 1.0)));
+        let whole = Shares::new(self.columns.iter().map(|(list, _)| (*list, 1.0)));
         let predicted_now = throughput_bytes_per_s.map(|throughput| self.predict(throughput, rates, &self.held));
         PipelineReport {
             signature: self.start.signature,
             label: Arc::clone(&self.start.label),
             is_running,
-            size_bytes: self.size_bytes,
+            size_bytes: size_bytes(&self.columns),
             read_bytes: self.read_bytes,
+            waited_s: self.waited_ns() as f64 * 1e-9,
             throughput_bytes_per_s,
             predicted_s: if is_running { predicted_now } else { self.predicted_s },
             in_memory_s: throughput_bytes_per_s.map(|throughput| self.predict(throughput, rates, &whole)),
             took_s: now_ns.saturating_sub(self.begun_ns) as f64 * 1e-9,
         }
     }
+}
+
+fn size_bytes(columns: &[(ListKey, u64)]) -> u64 {
+    columns.iter().map(|(_, bytes)| bytes).sum()
 }

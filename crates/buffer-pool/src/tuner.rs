@@ -106,8 +106,9 @@ impl Tuner {
         let run = {
             let mut state = self.state.lock();
             let known_bytes_per_s = state.window.known_throughput(start.signature);
+            let columns = state.window.expected(start.signature, &start.columns);
             let run = state.window.start(start.signature, start.columns.clone());
-            let progress = Progress::new(start, held, known_bytes_per_s, state.rates(), begun_ns);
+            let progress = Progress::new(start, columns, held, known_bytes_per_s, state.rates(), begun_ns);
             state.running.insert(run, progress);
             run
         };
@@ -126,14 +127,14 @@ impl Tuner {
         }
     }
 
-    /// All of a pipeline is done.
-    pub(crate) fn finish(self: &Arc<Self>, run: RunId) {
+    /// All of a pipeline is done, and it asked for these bytes of its lists if that was seen.
+    pub(crate) fn finish(self: &Arc<Self>, run: RunId, asked: Option<Vec<(ListKey, u64)>>) {
         let now_ns = self.clock.monotonic_ns();
         {
             let mut state = self.state.lock();
-            let Some(progress) = state.running.remove(&run) else { return };
-            let Some(ended) = progress.end(now_ns) else { return };
-            state.window.finish(run, ended.throughput_bytes_per_s);
+            let Some(mut progress) = state.running.remove(&run) else { return };
+            let Some(ended) = progress.end(asked.as_deref(), now_ns) else { return };
+            state.window.finish(run, ended.throughput_bytes_per_s, asked.as_deref());
             state.learn_of_device(&self.pool);
             state.learn(ended);
             let report = progress.report(false, state.rates(), now_ns);
@@ -173,7 +174,8 @@ impl Tuner {
         let held = self.pool.shares(columns);
         let state = self.state.lock();
         let throughput_bytes_per_s = state.window.known_throughput(signature)?;
-        let pipeline = Pipeline { columns: columns.to_vec(), throughput_bytes_per_s, weight: 1.0 };
+        let columns = state.window.expected(signature, columns);
+        let pipeline = Pipeline { columns, throughput_bytes_per_s, weight: 1.0 };
         Some(pipeline_s(&pipeline, state.rates(), &held, Combination::default()))
     }
 

@@ -213,6 +213,7 @@ pub(super) fn pipelines(database: &Database) -> Result<RecordBatch> {
         .boolean("is_running", reports.iter().map(|report| report.is_running))
         .integer("size_bytes", reports.iter().map(|report| report.size_bytes))
         .integer("read_bytes", reports.iter().map(|report| report.read_bytes))
+        .number("waited_s", reports.iter().map(|report| Some(report.waited_s)))
         .number("throughput_bytes_per_s", reports.iter().map(|report| report.throughput_bytes_per_s))
         .number("predicted_s", reports.iter().map(|report| report.predicted_s))
         .number("in_memory_s", reports.iter().map(|report| report.in_memory_s))

@@ -1,7 +1,7 @@
 //! The pages of a column table's scan as pipelines ask for them.
 //!
 //! **Owns**: pages that were asked for ahead, until the row group is done with; telling the tuner what each row group
-//! took.
+//! took, and of which columns how much was asked for.
 //! **Does not own**: which pages are wanted and when (`pipeline`), which of them stay in memory (`buffer-pool`).
 //!
 //! **Concurrency**: a row group belongs to one thread at a time. The map is locked to look one up, the row group itself
@@ -10,6 +10,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_buffer_pool::{PageReader, PinnedPage, ReadOptions, RunningPipeline, Work};
@@ -29,6 +30,8 @@ pub(super) struct ScanPages<'r> {
     counters: &'r Counters,
     /// What the tuner knows the scan as, if it goes through the pool and reads anything.
     pipeline: Option<RunningPipeline>,
+    /// Bytes asked for of each column.
+    asked_bytes: Vec<AtomicU64>,
     coming: Mutex<Coming>,
 }
 
@@ -38,7 +41,7 @@ struct Coming {
     groups: HashMap<usize, Arc<Mutex<Group>>>,
     /// Row groups that nobody asks for any more. A thread may announce one that another has taken from it meanwhile.
     done: HashSet<usize>,
-    asked_bytes: u64,
+    ahead_bytes: u64,
 }
 
 /// One of them.
@@ -50,6 +53,8 @@ struct Group {
     /// Pages that came before they were wanted.
     arrived: Vec<(usize, PinnedPage)>,
     /// What was asked for ahead.
+    ahead_bytes: u64,
+    /// That, and what was asked for when it was wanted.
     asked_bytes: u64,
     read_bytes: u64,
     waited_ns: u64,
@@ -72,13 +77,16 @@ impl<'r> ScanPages<'r> {
     pub(super) fn new(scan: &'r ColumnScan, columns: &'r [usize], thread_count: usize, counters: &'r Counters) -> Self {
         let is_metered = scan.uses_pool && !columns.is_empty() && !scan.groups.is_empty();
         let pipeline = is_metered.then(|| scan.table.tuner.start(scan.pipeline(columns, thread_count)));
-        Self { scan, columns, counters, pipeline, coming: Mutex::default() }
+        let asked_bytes = columns.iter().map(|_| AtomicU64::new(0)).collect();
+        Self { scan, columns, counters, pipeline, asked_bytes, coming: Mutex::default() }
     }
 
     /// The scan has ended well.
     pub(super) fn finish(self) {
         if let Some(pipeline) = self.pipeline {
-            pipeline.finish();
+            let asked_bytes = self.asked_bytes.into_iter().map(AtomicU64::into_inner);
+            let lists = self.columns.iter().map(|&column| self.scan.table.lists[column]);
+            pipeline.finish_having_asked(lists.zip(asked_bytes).collect());
         }
     }
 
@@ -90,9 +98,18 @@ impl<'r> ScanPages<'r> {
         page_number(self.place(row_group).row_group, column, self.scan.table.schema.fields().len())
     }
 
-    fn stored_bytes(&self, row_group: usize, columns: &[usize]) -> u64 {
+    /// Notes that the pages of these columns are asked for, and returns their bytes.
+    fn ask(&self, row_group: usize, columns: &[usize]) -> u64 {
         let group = self.scan.row_group(self.place(row_group));
-        columns.iter().map(|&column| group.pages()[column].stored_bytes() as u64).sum()
+        let mut all_bytes = 0;
+        for column in columns {
+            let bytes = group.pages()[*column].stored_bytes() as u64;
+            all_bytes += bytes;
+            if let Some(at) = self.columns.iter().position(|of_scan| of_scan == column) {
+                self.asked_bytes[at].fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+        all_bytes
     }
 
     fn group(&self, row_group: usize) -> Arc<Mutex<Group>> {
@@ -109,6 +126,7 @@ impl<'r> ScanPages<'r> {
                 let mut reader = source.reader([self.page_number(row_group, column)], ReadOptions::default());
                 let Some(page) = reader.wait_next() else { return Ok(None) };
                 let page = page?;
+                group.asked_bytes += self.ask(row_group, &[column]);
                 group.note(&page);
                 page
             }
@@ -182,12 +200,12 @@ impl PageSource for ScanPages<'_> {
         if coming.groups.contains_key(&row_group) || coming.done.contains(&row_group) {
             return true;
         }
-        if coming.asked_bytes >= READ_AHEAD_BYTES {
+        if coming.ahead_bytes >= READ_AHEAD_BYTES {
             return false;
         }
-        let asked_bytes = self.stored_bytes(row_group, columns);
-        let group = Arc::new(Mutex::new(Group { asked_bytes, ..Group::default() }));
-        coming.asked_bytes += asked_bytes;
+        let asked_bytes = self.ask(row_group, columns);
+        let group = Arc::new(Mutex::new(Group { ahead_bytes: asked_bytes, asked_bytes, ..Group::default() }));
+        coming.ahead_bytes += asked_bytes;
         let mut locked = group.lock();
         coming.groups.insert(row_group, Arc::clone(&group));
         drop(coming);
@@ -204,21 +222,26 @@ impl PageSource for ScanPages<'_> {
         let group = {
             let mut coming = self.coming.lock();
             coming.done.insert(row_group);
-            let Some(group) = coming.groups.remove(&row_group) else { return self.observe(row_group, 0, 0, took_ns) };
-            coming.asked_bytes -= group.lock().asked_bytes;
+            let group = coming.groups.remove(&row_group);
+            if let Some(group) = &group {
+                coming.ahead_bytes -= group.lock().ahead_bytes;
+            }
             group
         };
-        let group = group.lock();
-        self.counters.waited.add_duration(std::time::Duration::from_nanos(group.waited_ns));
-        self.observe(row_group, group.read_bytes, group.waited_ns, took_ns);
-    }
-}
-
-impl ScanPages<'_> {
-    /// A row group counts with all its pages, wanted or not: so does the whole scan.
-    fn observe(&self, row_group: usize, read_bytes: u64, waited_ns: u64, took_ns: u64) {
-        let Some(pipeline) = &self.pipeline else { return };
-        let bytes = self.stored_bytes(row_group, self.columns);
-        pipeline.observe(Work { bytes, read_bytes, busy_ns: took_ns.saturating_sub(waited_ns), waited_ns });
+        let mut work = Work { busy_ns: took_ns, ..Work::default() };
+        if let Some(group) = group {
+            let group = group.lock();
+            self.counters.waited.add_duration(std::time::Duration::from_nanos(group.waited_ns));
+            let busy_ns = took_ns.saturating_sub(group.waited_ns);
+            work = Work {
+                bytes: group.asked_bytes,
+                read_bytes: group.read_bytes,
+                busy_ns,
+                waited_ns: group.waited_ns,
+            };
+        }
+        if let Some(pipeline) = &self.pipeline {
+            pipeline.observe(work);
+        }
     }
 }

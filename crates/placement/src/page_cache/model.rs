@@ -25,7 +25,8 @@
 //!
 //! Deviations: pipelines read parts of columns (zone maps), so bytes are per pipeline and column; a list counts with
 //! the most bytes that any pipeline reads of it, since the rest wants no memory. A share of a list is taken to be a
-//! share of every pipeline's reads of it.
+//! share of every pipeline's reads of it. A P above M is no error: a pipeline may leave most of a page untouched. M bounds
+//! those alone of which P is not known.
 //!
 //! Pure; O(columns of all pipelines).
 
@@ -106,6 +107,12 @@ impl Pipeline {
         by_list
     }
 
+    /// M, or P if that is known to be more: work on encoded pages need not touch all of their bytes.
+    pub(super) fn memory_bytes_per_s(&self, rates: Rates) -> f64 {
+        let known = self.throughput_bytes_per_s.is_finite();
+        if known { rates.memory_bytes_per_s.max(self.throughput_bytes_per_s) } else { rates.memory_bytes_per_s }
+    }
+
     /// 1/P: seconds for each byte; 0 if P is not known.
     pub(super) fn work_s_per_byte(&self) -> f64 {
         if self.throughput_bytes_per_s > 0.0 { self.throughput_bytes_per_s.recip() } else { 0.0 }
@@ -117,7 +124,7 @@ pub fn pipeline_s(pipeline: &Pipeline, rates: Rates, shares: &Shares, combinatio
     let eq_1 = |bytes: f64, in_memory_bytes: f64, reading_s_per_byte: f64| {
         let read_bytes = bytes - in_memory_bytes;
         let storage_s = positive(read_bytes / rates.storage_bytes_per_s);
-        let memory_s = positive(in_memory_bytes / rates.memory_bytes_per_s);
+        let memory_s = positive(in_memory_bytes / pipeline.memory_bytes_per_s(rates));
         let work_s = bytes * pipeline.work_s_per_byte() + read_bytes * reading_s_per_byte;
         storage_s.max(memory_s).max(work_s)
     };

@@ -89,6 +89,7 @@ impl NormalForm {
             };
             let work_s_per_byte = pipeline.work_s_per_byte();
             let least = longest * storage_bytes_per_s * work_s_per_byte;
+            let memory_bytes_per_s = pipeline.memory_bytes_per_s(workload.rates);
             let memory_is_slower = memory_bytes_per_s * work_s_per_byte < 1.0 && memory_bytes_per_s.is_finite();
             // Work that takes as long as storage hides it, and memory too unless that is slower still.
             if least >= longest && reading == 0.0 && !memory_is_slower {

@@ -37,7 +37,7 @@ fn three_rounds_s(name: PagePolicyName, memory_gb: u64) -> (f64, f64) {
             let columns =
                 (0..4).map(|at| (ListKey(query * 4 + at), u64::from(PAGES_PER_COLUMN) * PAGE_BYTES)).collect();
             let run = window.start(u64::from(query), columns);
-            window.finish(run, THROUGHPUTS[query as usize]);
+            window.finish(run, THROUGHPUTS[query as usize], None);
             let pipelines: Vec<Pipeline> = window.merged();
             let combination = Combination::SumOverDevice;
             let workload = Workload { pipelines: &pipelines, rates: RATES, combination, earlier: &shares };

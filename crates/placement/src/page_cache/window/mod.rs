@@ -9,7 +9,9 @@
 //!
 //! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a
 //! pipeline runs, from the time that it works on pages that are in memory. Deviations: a pipeline that has run before
-//! starts with what it was known for; equal pipelines are merged; storage and memory are corrected by what is seen.
+//! starts with what it was known for; equal pipelines are merged; storage and memory are corrected by what is seen; a
+//! pipeline counts with the pages that it asks for, which are fewer than those of its columns where no row that is left
+//! needs them.
 //!
 //! Pure; a report is O(1), the merged view O(L log L).
 
@@ -45,15 +47,26 @@ pub struct RunId(u64);
 #[derive(Clone, Debug)]
 struct Run {
     signature: u64,
+    /// Bytes that it could ask for of each list.
+    offered: Vec<(ListKey, u64)>,
+    /// What it is taken to ask for of them, and in the end did.
     columns: Vec<(ListKey, u64)>,
     /// 1/P; `None` as long as nothing is known.
     work_s_per_byte: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Known {
     work_s_per_byte: Option<f64>,
+    /// Of what was offered of each list, the part that was asked for.
+    asked_parts: HashMap<ListKey, f64>,
     runs_in_window: usize,
+}
+
+impl Known {
+    fn asked_part(&self, list: ListKey) -> f64 {
+        self.asked_parts.get(&list).copied().unwrap_or(1.0)
+    }
 }
 
 /// The last pipelines, the newest of which may still be running.
@@ -78,9 +91,9 @@ impl PipelineWindow {
         Self { capacity: capacity.max(1), runs: VecDeque::new(), first: 0, known: HashMap::new() }
     }
 
-    /// A pipeline starts that reads these bytes of these lists. Pipelines of the same plan, whatever the constants in
-    /// it, have the same `signature`. The oldest run leaves if there are too many.
-    pub fn start(&mut self, signature: u64, columns: Vec<(ListKey, u64)>) -> RunId {
+    /// A pipeline starts that may ask for these bytes of these lists, each named once. Pipelines of the same plan,
+    /// whatever the constants in it, have the same `signature`. The oldest run leaves if there are too many.
+    pub fn start(&mut self, signature: u64, offered: Vec<(ListKey, u64)>) -> RunId {
         while self.runs.len() >= self.capacity
             && let Some(oldest) = self.runs.pop_front()
         {
@@ -92,10 +105,18 @@ impl PipelineWindow {
                 }
             }
         }
+        let columns = self.expected(signature, &offered);
         let known = self.known.entry(signature).or_default();
         known.runs_in_window += 1;
-        self.runs.push_back(Run { signature, columns, work_s_per_byte: known.work_s_per_byte });
+        self.runs.push_back(Run { signature, offered, columns, work_s_per_byte: known.work_s_per_byte });
         RunId(self.first + self.runs.len() as u64 - 1)
+    }
+
+    /// What a pipeline of this plan is taken to ask for of what it may: all as long as none is known.
+    pub fn expected(&self, signature: u64, offered: &[(ListKey, u64)]) -> Vec<(ListKey, u64)> {
+        let known = self.known.get(&signature);
+        let asked_part = |list| known.map_or(1.0, |known| known.asked_part(list));
+        offered.iter().map(|(list, bytes)| (*list, (asked_part(*list) * *bytes as f64).round() as u64)).collect()
     }
 
     /// What a pipeline of this plan was known for when it last ended, in bytes per second.
@@ -113,16 +134,25 @@ impl PipelineWindow {
         }
     }
 
-    /// A pipeline has ended that did so much: its next runs start from that and what it was known for before.
-    pub fn finish(&mut self, run: RunId, throughput_bytes_per_s: f64) {
+    /// A pipeline has ended that did so much and asked for these bytes of its lists, none of those that are not named;
+    /// `None` if that was not seen. Its next runs start from that and what it was known for before.
+    pub fn finish(&mut self, run: RunId, throughput_bytes_per_s: f64, asked: Option<&[(ListKey, u64)]>) {
         self.estimate(run, throughput_bytes_per_s);
         let at = run.0.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
-        if let Some(run) = at.and_then(|at| self.runs.get(at))
-            && let Some(latest) = run.work_s_per_byte
-            && let Some(known) = self.known.get_mut(&run.signature)
-        {
+        let Some(run) = at.and_then(|at| self.runs.get_mut(at)) else { return };
+        let Some(known) = self.known.get_mut(&run.signature) else { return };
+        if let Some(latest) = run.work_s_per_byte {
             let before = known.work_s_per_byte.unwrap_or(latest);
             known.work_s_per_byte = Some(before + LATEST_PART * (latest - before));
+        }
+        if let Some(asked) = asked {
+            let asked: HashMap<ListKey, u64> = asked.iter().copied().collect();
+            for ((list, offered_bytes), (_, bytes)) in run.offered.iter().zip(&mut run.columns) {
+                *bytes = asked.get(list).copied().unwrap_or(0);
+                let latest = *bytes as f64 / (*offered_bytes).max(1) as f64;
+                let before = known.asked_parts.get(list).copied().unwrap_or(latest);
+                known.asked_parts.insert(*list, before + LATEST_PART * (latest - before));
+            }
         }
     }
 

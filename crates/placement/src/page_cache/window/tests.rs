@@ -22,7 +22,7 @@ fn the_merged_view_takes_about_as_long_as_the_last_runs_one_by_one() {
                 .collect();
             let throughput_bytes_per_s = [1e7, 1.01e7, 3e7][random.below_u64(3) as usize];
             let run = window.start(random.below_u64(5), columns.clone());
-            window.finish(run, throughput_bytes_per_s);
+            window.finish(run, throughput_bytes_per_s, None);
             all.push(Pipeline { columns, throughput_bytes_per_s, weight: 1.0 });
         }
         let last = &all[all.len().saturating_sub(window.capacity)..];
@@ -44,7 +44,7 @@ fn equal_pipelines_are_one_with_the_weight_of_all() {
     let mut window = PipelineWindow::default();
     for at in 0..100 {
         let run = window.start(at % 2, vec![(ListKey(1), 1000), (ListKey(0), 500 + at % 2 * 500)]);
-        window.finish(run, 1e9);
+        window.finish(run, 1e9, None);
     }
     let merged = window.merged();
     assert_eq!(merged.len(), 2);
@@ -60,18 +60,18 @@ fn a_known_plan_starts_with_what_it_was_known_for_and_the_latest_run_counts_most
     assert_eq!((window.known_throughput(7), window.merged()[0].throughput_bytes_per_s), (None, f64::INFINITY));
     window.estimate(first, 50.0);
     assert_eq!((window.known_throughput(7), window.merged()[0].throughput_bytes_per_s), (None, 50.0));
-    window.finish(first, 100.0);
+    window.finish(first, 100.0, None);
     assert_eq!(window.known_throughput(7), Some(100.0));
     let second = window.start(7, columns());
     assert_eq!(window.merged().len(), 1, "it starts with the pace of the first");
-    window.finish(second, 25.0);
+    window.finish(second, 25.0, None);
     assert_eq!(window.known_throughput(7), Some(40.0), "seconds are averaged, not rates");
     window.estimate(second, f64::NAN);
     (0..4).for_each(|signature| {
         window.start(signature, columns());
     });
     assert_eq!(window.known_throughput(7), None, "its last run has left");
-    window.finish(first, 1.0);
+    window.finish(first, 1.0, None);
     assert_eq!(window.known_throughput(7), None);
 }
 
