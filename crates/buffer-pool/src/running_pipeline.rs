@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use thermocline_placement::page_cache::ListKey;
-use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, pipeline_s};
-use thermocline_placement::page_cache::window::{Pace, RunId, Waits};
+use thermocline_placement::page_cache::model::{Pipeline, Rates, Shares, expected_s};
+use thermocline_placement::page_cache::window::{Pace, Ran, RunId};
 
 use crate::Tuner;
 
@@ -23,8 +23,7 @@ pub struct PipelineStart {
     pub columns: Vec<(ListKey, u64)>,
     /// How many threads will work on it.
     pub thread_count: u32,
-    /// Whether what it waits for its reads shows what those of the database's storage cost: not if they are of another
-    /// device, or its waits are not known.
+    /// Whether how long it is busy shows what reads of the database's storage cost: not if they are of another device.
     pub shows_storage: bool,
 }
 
@@ -113,16 +112,7 @@ pub(crate) struct Progress {
     pace: Pace,
     begun_ns: u64,
     predicted_s: Option<f64>,
-    read_bytes: u64,
     waited_ns: u64,
-}
-
-/// What a pipeline that ended says of the machine.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
-    pub(crate) throughput_bytes_per_s: f64,
-    pub(crate) waits: Waits,
-    pub(crate) shows_storage: bool,
 }
 
 impl Progress {
@@ -136,49 +126,44 @@ impl Progress {
         begun_ns: u64,
     ) -> Self {
         let pace = Pace::new(start.thread_count, size_bytes(&columns), known_bytes_per_s);
-        let mut progress =
-            Self { start, columns, held, pace, begun_ns, predicted_s: None, read_bytes: 0, waited_ns: 0 };
+        let mut progress = Self { start, columns, held, pace, begun_ns, predicted_s: None, waited_ns: 0 };
         progress.predicted_s = known_bytes_per_s.map(|known| progress.predict(known, rates, &progress.held));
         progress
     }
 
     fn predict(&self, throughput_bytes_per_s: f64, rates: Rates, held: &Shares) -> f64 {
         let pipeline = Pipeline { columns: self.columns.clone(), throughput_bytes_per_s, weight: 1.0 };
-        pipeline_s(&pipeline, rates, held, Combination::default())
+        expected_s(&pipeline, rates, held)
     }
 
-    /// Some of it is done. Returns P as it looks now.
-    pub(crate) fn add(&mut self, work: Work) -> Option<f64> {
-        self.pace.observe(work.bytes, work.busy_ns);
-        self.read_bytes += work.read_bytes;
+    /// Some of it is done.
+    pub(crate) fn add(&mut self, work: Work) {
+        self.pace.observe(work.bytes, work.read_bytes, work.busy_ns);
         self.waited_ns += work.waited_ns;
-        self.pace.throughput_bytes_per_s()
+    }
+
+    /// How fast it works.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// What it did.
+    pub(crate) fn ran(&self) -> Ran {
+        self.pace.ran(self.start.shows_storage)
     }
 
     fn waited_ns(&self) -> u64 {
         self.waited_ns / u64::from(self.start.thread_count.max(1))
     }
 
-    /// It ends, having asked for these bytes if that was seen. Returns what it says of the machine; `None` if nothing
-    /// was seen of it.
-    pub(crate) fn end(&mut self, asked: Option<&[(ListKey, u64)]>, now_ns: u64) -> Option<Ended> {
-        if let Some(asked) = asked {
-            self.columns = asked.to_vec();
-        }
-        Some(Ended {
-            throughput_bytes_per_s: self.pace.throughput_bytes_per_s()?,
-            waits: Waits {
-                read_bytes: self.read_bytes,
-                took_ns: now_ns.saturating_sub(self.begun_ns),
-                waited_ns: self.waited_ns(),
-            },
-            shows_storage: self.start.shows_storage,
-        })
+    /// It has asked for these bytes.
+    pub(crate) fn has_asked(&mut self, asked: &[(ListKey, u64)]) {
+        self.columns = asked.to_vec();
     }
 
     /// What is known of it now.
     pub(crate) fn report(&self, is_running: bool, rates: Rates, now_ns: u64) -> PipelineReport {
-        let throughput_bytes_per_s = self.pace.throughput_bytes_per_s();
+        let throughput_bytes_per_s = self.pace.throughput_bytes_per_s(rates.reading_s_per_byte);
         let whole = Shares::new(self.columns.iter().map(|(list, _)| (*list, 1.0)));
         let predicted_now = throughput_bytes_per_s.map(|throughput| self.predict(throughput, rates, &self.held));
         PipelineReport {
@@ -186,7 +171,7 @@ impl Progress {
             label: Arc::clone(&self.start.label),
             is_running,
             size_bytes: size_bytes(&self.columns),
-            read_bytes: self.read_bytes,
+            read_bytes: self.pace.read_bytes(),
             waited_s: self.waited_ns() as f64 * 1e-9,
             throughput_bytes_per_s,
             predicted_s: if is_running { predicted_now } else { self.predicted_s },

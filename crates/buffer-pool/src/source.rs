@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use thermocline_medium::{Medium, MediumFile};
-use thermocline_placement::page_cache::ListKey;
+use thermocline_placement::page_cache::{ListKey, PageKey};
 
 use crate::arena::UNIT_BYTES;
 use crate::pool::BufferPool;
@@ -103,6 +103,13 @@ impl RegisteredSource {
     /// what may be read ahead.
     pub fn reader(&self, pages: impl IntoIterator<Item = u32>, options: ReadOptions) -> PageReader {
         PageReader::new(Arc::clone(&self.pool), Arc::clone(&self.entry), pages.into_iter().collect(), options)
+    }
+
+    /// Which of these pages are neither in memory nor on their way.
+    pub fn missing(&self, pages: impl IntoIterator<Item = u32>) -> Vec<u32> {
+        let residents = self.pool.residents.lock();
+        let is_missing = |page: &u32| !residents.has(PageKey { source: self.entry.id, page: *page });
+        pages.into_iter().filter(is_missing).collect()
     }
 }
 

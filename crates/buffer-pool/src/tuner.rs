@@ -24,11 +24,11 @@ use parking_lot::{Condvar, Mutex};
 use thermocline_hardware::Clock;
 use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::ListKey;
-use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, pipeline_s};
+use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, expected_s};
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
-use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, ReadingCost, RunId, SHORTEST_REPORT_NS};
+use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
 
-use crate::running_pipeline::{Ended, Progress};
+use crate::running_pipeline::Progress;
 use crate::{BufferPool, PipelineReport, PipelineStart, RunningPipeline, Work};
 
 /// How much longer than deciding worked nothing is decided.
@@ -45,8 +45,6 @@ const GUESSED_STORAGE_BYTES_PER_S: f64 = 1.5e9;
 /// What memory is taken to give: two cores' worth. Only pipelines that do hardly more than read come near it, so that
 /// it is neither measured nor corrected.
 const MEMORY_BYTES_PER_S: f64 = 20e9;
-/// What a byte from storage is taken to cost two threads until reports say better: its checksum.
-const GUESSED_READING_S_PER_BYTE: f64 = 0.05e-9;
 
 /// Measures pipelines and has the pool keep what gains them most; see the module.
 pub struct Tuner {
@@ -61,7 +59,6 @@ pub struct Tuner {
 struct State {
     window: PipelineWindow,
     storage: DeviceRate,
-    reading: ReadingCost,
     shares: Shares,
     running: BTreeMap<RunId, Progress>,
     /// The last ones, the oldest first.
@@ -88,7 +85,6 @@ impl Tuner {
         let state = State {
             window: PipelineWindow::default(),
             storage: DeviceRate::new(GUESSED_STORAGE_BYTES_PER_S),
-            reading: ReadingCost::new(GUESSED_READING_S_PER_BYTE),
             shares: Shares::default(),
             running: BTreeMap::new(),
             ended: VecDeque::new(),
@@ -105,7 +101,7 @@ impl Tuner {
         let begun_ns = self.clock.monotonic_ns();
         let run = {
             let mut state = self.state.lock();
-            let known_bytes_per_s = state.window.known_throughput(start.signature);
+            let known_bytes_per_s = state.window.known_throughput(start.signature, state.storage.bytes_per_s());
             let columns = state.window.expected(start.signature, &start.columns);
             let run = state.window.start(start.signature, start.columns.clone());
             let progress = Progress::new(start, columns, held, known_bytes_per_s, state.rates(), begun_ns);
@@ -119,9 +115,11 @@ impl Tuner {
     /// Some of a pipeline is done.
     pub(crate) fn observe(self: &Arc<Self>, run: RunId, work: Work) {
         let mut state = self.state.lock();
-        let throughput = state.running.get_mut(&run).and_then(|progress| progress.add(work));
-        if let Some(throughput) = throughput {
-            state.window.estimate(run, throughput);
+        let reading_s_per_byte = state.rates().reading_s_per_byte;
+        let Some(progress) = state.running.get_mut(&run) else { return };
+        progress.add(work);
+        if let Some(throughput_bytes_per_s) = progress.pace().throughput_bytes_per_s(reading_s_per_byte) {
+            state.window.estimate(run, throughput_bytes_per_s);
             drop(state);
             self.note_news();
         }
@@ -133,10 +131,11 @@ impl Tuner {
         {
             let mut state = self.state.lock();
             let Some(mut progress) = state.running.remove(&run) else { return };
-            let Some(ended) = progress.end(asked.as_deref(), now_ns) else { return };
-            state.window.finish(run, ended.throughput_bytes_per_s, asked.as_deref());
+            if let Some(asked) = &asked {
+                progress.has_asked(asked);
+            }
             state.learn_of_device(&self.pool);
-            state.learn(ended);
+            state.window.finish(run, progress.ran(), asked.as_deref());
             let report = progress.report(false, state.rates(), now_ns);
             if state.ended.len() == ENDED_COUNT {
                 state.ended.pop_front();
@@ -173,10 +172,10 @@ impl Tuner {
     pub fn predicted_s(&self, signature: u64, columns: &[(ListKey, u64)]) -> Option<f64> {
         let held = self.pool.shares(columns);
         let state = self.state.lock();
-        let throughput_bytes_per_s = state.window.known_throughput(signature)?;
+        let throughput_bytes_per_s = state.window.known_throughput(signature, state.storage.bytes_per_s())?;
         let columns = state.window.expected(signature, columns);
         let pipeline = Pipeline { columns, throughput_bytes_per_s, weight: 1.0 };
-        Some(pipeline_s(&pipeline, state.rates(), &held, Combination::default()))
+        Some(expected_s(&pipeline, state.rates(), &held))
     }
 
     /// Has the division decided anew, on the tuner's thread.
@@ -225,7 +224,8 @@ impl Tuner {
             let mut state = self.state.lock();
             state.is_new = false;
             state.learn_of_device(&self.pool);
-            (state.window.merged(), state.rates(), state.shares.clone())
+            let rates = state.rates();
+            (state.window.merged(rates.storage_bytes_per_s), rates, state.shares.clone())
         };
         let memory_bytes = self.pool.keepable_bytes();
         let workload =
@@ -262,19 +262,13 @@ impl State {
         Rates {
             storage_bytes_per_s,
             memory_bytes_per_s: MEMORY_BYTES_PER_S,
-            reading_s_per_byte: self.reading.s_per_byte(storage_bytes_per_s),
+            reading_s_per_byte: self.window.reading_s_per_byte(storage_bytes_per_s),
         }
     }
 
     fn learn_of_device(&mut self, pool: &BufferPool) {
         if let Some(work) = pool.device.take(SHORTEST_REPORT_NS) {
             self.storage.observe(work.bytes, work.busy_ns);
-        }
-    }
-
-    fn learn(&mut self, ended: Ended) {
-        if ended.shows_storage {
-            self.reading.observe(ended.waits, self.storage.bytes_per_s());
         }
     }
 }
@@ -328,13 +322,15 @@ mod tests {
             }
         }
 
-        /// Runs one that works at `bytes_per_s` in all, reads a part of its bytes, and waits for each of these so long.
-        fn run(&self, start: PipelineStart, bytes_per_s: f64, read_part: f64, waited_s_per_byte: f64) {
+        /// Runs one that works at `bytes_per_s` in all and reads a part of its bytes, each of which keeps it busy and has
+        /// it wait for so long.
+        fn run(&self, start: PipelineStart, bytes_per_s: f64, read_part: f64, reading_s: [f64; 2]) {
+            let [busy_s_per_byte, waited_s_per_byte] = reading_s;
             let bytes: u64 = start.columns.iter().map(|(_, bytes)| bytes).sum();
             let running = self.tuner.start(start);
             for _ in 0..4 {
                 let read_bytes = (bytes as f64 * read_part) as u64 / 4;
-                let busy_s = bytes as f64 / 4.0 / bytes_per_s;
+                let busy_s = bytes as f64 / 4.0 / bytes_per_s + read_bytes as f64 * busy_s_per_byte;
                 let waited_s = read_bytes as f64 * waited_s_per_byte;
                 self.clock.advance_ns(((busy_s + waited_s) * 1e9) as u64);
                 // What passes once passes for two threads.
@@ -353,8 +349,8 @@ mod tests {
     #[test]
     fn memory_goes_first_to_what_storage_is_too_slow_for() {
         let stage = Stage::new(44 * MIB);
-        stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 0.0, 0.0);
-        stage.run(stage.start(2, 1..2, 60 * MIB), 0.2e9, 0.0, 0.0);
+        stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 0.0, [0.0; 2]);
+        stage.run(stage.start(2, 1..2, 60 * MIB), 0.2e9, 0.0, [0.0; 2]);
         stage.tuner.decide();
         // Storage is taken to give 1.5 GB/s: with less than three quarters in memory it would be too slow for 6 GB/s.
         assert!(stage.quota(0) > 43 * MIB, "{:?}", stage.tuner.decision());
@@ -371,13 +367,14 @@ mod tests {
             assert!(stage.quota(1) > 30 * MIB, "{:?}", stage.tuner.decision());
             stage.tuner.decision().marginal_benefit_s_per_byte
         };
-        stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 0.0, 0.0);
-        stage.run(slow(), 0.2e9, 1.0, 0.0);
+        stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 0.0, [0.0; 2]);
+        stage.run(slow(), 0.2e9, 0.0, [0.0; 2]);
         let guessed = benefit();
         for _ in 0..5 {
-            stage.run(slow(), 0.2e9, 1.0, 1e-9);
+            stage.run(slow(), 0.2e9, 1.0, [0.5e-9, 0.0]);
         }
-        assert!(benefit() > 3.0 * guessed && guessed > 0.0, "{} after {guessed}", benefit());
+        // Ten times as much as was guessed.
+        assert!(benefit() > 8.0 * guessed && guessed > 0.0, "{} after {guessed}", benefit());
     }
 
     #[test]
@@ -387,7 +384,7 @@ mod tests {
         // It reads 1 GB/s, works at 6, and so waits for five sixths of the time.
         for _ in 0..20 {
             let read = stage.tuner.pool.device.begin();
-            stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 1.0, 1e-9 - 1.0 / 6e9);
+            stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 1.0, [0.0, 1e-9 - 1.0 / 6e9]);
             read.arrived(60 * MIB);
         }
         stage.tuner.decide();
@@ -400,9 +397,9 @@ mod tests {
     fn what_runs_more_often_comes_first_where_memory_is_short() {
         let stage = Stage::new(32 * MIB);
         for _ in 0..3 {
-            stage.run(stage.start(1, 0..1, 60 * MIB), 20e9, 0.0, 0.0);
+            stage.run(stage.start(1, 0..1, 60 * MIB), 20e9, 0.0, [0.0; 2]);
         }
-        stage.run(stage.start(2, 1..2, 60 * MIB), 20e9, 0.0, 0.0);
+        stage.run(stage.start(2, 1..2, 60 * MIB), 20e9, 0.0, [0.0; 2]);
         stage.tuner.decide();
         assert!(stage.quota(0) > 25 * MIB, "{:?}", stage.tuner.decision());
         assert!(stage.quota(1) < MIB);
@@ -415,7 +412,7 @@ mod tests {
         let start = || stage.start(1, 0..1, 60 * MIB);
         assert_eq!(stage.tuner.predicted_s(1, &start().columns), None);
         for _ in 0..2 {
-            stage.run(start(), 0.5e9, 0.0, 0.0);
+            stage.run(start(), 0.5e9, 0.0, [0.0; 2]);
         }
         let pipelines = stage.tuner.pipelines();
         let took_s = (60 * MIB) as f64 / 0.5e9;
@@ -437,7 +434,9 @@ mod tests {
         running.observe(Work { bytes: 6 * MIB, read_bytes: 6 * MIB, busy_ns: 2_000_000, waited_ns: 8_000_000 });
         let (predicted_s, in_memory_s) = (report().predicted_s.unwrap(), report().in_memory_s.unwrap());
         assert!((predicted_s / ((60 * MIB) as f64 / 1.5e9) - 1.0).abs() < 0.01, "{predicted_s}");
-        assert!((in_memory_s / 0.01 - 1.0).abs() < 0.01, "{in_memory_s}");
+        // What its reads are taken to have kept it busy for it would not need.
+        let reading_s = 60.0 * MIB as f64 * stage.tuner.state.lock().rates().reading_s_per_byte;
+        assert!((in_memory_s / (0.01 - reading_s) - 1.0).abs() < 0.01, "{in_memory_s} and {reading_s}");
         assert_eq!((report().read_bytes, report().took_s), (6 * MIB, 0.005));
         drop(running);
         assert_eq!(stage.tuner.pipelines(), []);

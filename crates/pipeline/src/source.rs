@@ -57,9 +57,14 @@ pub trait PageSource: Sync {
     /// A thread will soon work on a row group, and probably ask for the pages of these columns. Returns whether it may
     /// announce the one after that too. May be called several times for a row group; one that was announced may be left
     /// out.
-    fn announce(&self, row_group: usize, columns: &[usize]) -> bool {
-        let _ = (row_group, columns);
+    fn announce(&self, thread: usize, row_group: usize, columns: &[usize]) -> bool {
+        let _ = (thread, row_group, columns);
         false
+    }
+
+    /// A thread begins with a row group, and will probably ask for the pages of these columns.
+    fn begin(&self, thread: usize, row_group: usize, columns: &[usize]) {
+        let _ = (thread, row_group, columns);
     }
 
     /// A thread is done with a row group, be it that no row of it can pass, and was so long at it, waiting included. No

@@ -20,8 +20,13 @@ use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
 use super::run::Counters;
 use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
 
-/// Bytes of pages asked for beyond those that are worked on: a few of the device's longest requests.
-const READ_AHEAD_BYTES: u64 = 8 << 20;
+/// Bytes that are read ahead of all threads together: a few of the device's longest requests for each, so that it has
+/// always something to do while threads work on pages that are in memory. These do not count: as many row groups are
+/// looked at as it takes to find so much that is missing.
+const READ_AHEAD_BYTES: u64 = 16 << 20;
+
+/// How many row groups ahead of its own a thread looks for missing pages.
+const LOOK_AHEAD_ROW_GROUPS: usize = 64;
 
 /// See the module.
 pub(super) struct ScanPages<'r> {
@@ -36,25 +41,32 @@ pub(super) struct ScanPages<'r> {
 }
 
 /// Row groups that were asked for or are worked on.
-#[derive(Default)]
 struct Coming {
     groups: HashMap<usize, Arc<Mutex<Group>>>,
-    /// Row groups that nobody asks for any more. A thread may announce one that another has taken from it meanwhile.
-    done: HashSet<usize>,
-    ahead_bytes: u64,
+    /// Row groups that were begun or are done with: nobody reads ahead for them any more. A thread may announce one that
+    /// another has taken from it meanwhile.
+    begun: HashSet<usize>,
+    threads: Vec<ThreadAhead>,
+}
+
+/// How far ahead of a thread was read.
+#[derive(Clone, Default)]
+struct ThreadAhead {
+    /// The row group that it works on.
+    row_group: usize,
+    /// What was read for those behind it.
+    bytes: u64,
 }
 
 /// One of them.
 #[derive(Default)]
 struct Group {
-    /// Pages on their way, in this order of columns.
-    reader: Option<PageReader>,
-    expected: VecDeque<usize>,
+    /// Pages on their way, each reader's in this order of columns.
+    readers: Vec<(PageReader, VecDeque<usize>)>,
     /// Pages that came before they were wanted.
     arrived: Vec<(usize, PinnedPage)>,
-    /// What was asked for ahead.
-    ahead_bytes: u64,
-    /// That, and what was asked for when it was wanted.
+    /// What was read ahead, and of which thread.
+    ahead: Option<(usize, u64)>,
     asked_bytes: u64,
     read_bytes: u64,
     waited_ns: u64,
@@ -78,7 +90,9 @@ impl<'r> ScanPages<'r> {
         let is_metered = scan.uses_pool && !columns.is_empty() && !scan.groups.is_empty();
         let pipeline = is_metered.then(|| scan.table.tuner.start(scan.pipeline(columns, thread_count)));
         let asked_bytes = columns.iter().map(|_| AtomicU64::new(0)).collect();
-        Self { scan, columns, counters, pipeline, asked_bytes, coming: Mutex::default() }
+        let threads = vec![ThreadAhead::default(); thread_count];
+        let coming = Mutex::new(Coming { groups: HashMap::new(), begun: HashSet::new(), threads });
+        Self { scan, columns, counters, pipeline, asked_bytes, coming }
     }
 
     /// The scan has ended well.
@@ -116,6 +130,19 @@ impl<'r> ScanPages<'r> {
         Arc::clone(self.coming.lock().groups.entry(row_group).or_default())
     }
 
+    /// Has the pages of these columns read, as far as they are not in memory. They are pinned until the row group is
+    /// done with.
+    fn ask_for(&self, group: &mut Group, row_group: usize, columns: &[usize]) -> u64 {
+        let bytes = self.ask(row_group, columns);
+        let pages = columns.iter().map(|&column| self.page_number(row_group, column));
+        let source = &self.scan.open_segment(self.place(row_group)).source;
+        let mut reader = source.reader(pages, ReadOptions::default());
+        reader.start();
+        group.asked_bytes += bytes;
+        group.readers.push((reader, columns.iter().copied().collect()));
+        bytes
+    }
+
     fn pooled(&self, row_group: usize, column: usize) -> thermocline_buffer_pool::Result<Option<PinnedPage>> {
         let group = self.group(row_group);
         let mut group = group.lock();
@@ -143,10 +170,12 @@ impl Group {
         if let Some(place) = self.arrived.iter().position(|(arrived, _)| *arrived == column) {
             return Ok(Some(self.arrived.swap_remove(place).1));
         }
-        if !self.expected.contains(&column) {
+        let Some(at) = self.readers.iter().position(|(_, expected)| expected.contains(&column)) else {
             return Ok(None);
-        }
-        while let (Some(reader), Some(next)) = (&mut self.reader, self.expected.pop_front()) {
+        };
+        while let (reader, expected) = &mut self.readers[at]
+            && let Some(next) = expected.pop_front()
+        {
             let Some(page) = reader.wait_next() else { break };
             let page = page?;
             self.note(&page);
@@ -156,6 +185,10 @@ impl Group {
             self.arrived.push((next, page));
         }
         Ok(None)
+    }
+
+    fn has_asked_for(&self, column: usize) -> bool {
+        self.readers.iter().any(|(_, expected)| expected.contains(&column))
     }
 
     fn note(&mut self, page: &PinnedPage) {
@@ -192,39 +225,68 @@ impl PageSource for ScanPages<'_> {
         Ok(SourceColumn::Page(Box::new(Alone { buffer, size_bytes })))
     }
 
-    fn announce(&self, row_group: usize, columns: &[usize]) -> bool {
+    fn announce(&self, thread: usize, row_group: usize, columns: &[usize]) -> bool {
         if !self.scan.uses_pool || columns.is_empty() {
             return false;
         }
         let mut coming = self.coming.lock();
-        if coming.groups.contains_key(&row_group) || coming.done.contains(&row_group) {
-            return true;
-        }
-        if coming.ahead_bytes >= READ_AHEAD_BYTES {
+        let ahead = &coming.threads[thread];
+        let most_bytes = READ_AHEAD_BYTES / coming.threads.len() as u64;
+        if ahead.bytes >= most_bytes || row_group.saturating_sub(ahead.row_group) > LOOK_AHEAD_ROW_GROUPS {
             return false;
         }
-        let asked_bytes = self.ask(row_group, columns);
-        let group = Arc::new(Mutex::new(Group { ahead_bytes: asked_bytes, asked_bytes, ..Group::default() }));
-        coming.ahead_bytes += asked_bytes;
+        if coming.groups.contains_key(&row_group) || coming.begun.contains(&row_group) {
+            return true;
+        }
+        let source = &self.scan.open_segment(self.place(row_group)).source;
+        let pages: Vec<u32> = columns.iter().map(|&column| self.page_number(row_group, column)).collect();
+        let missing = source.missing(pages.iter().copied());
+        if missing.is_empty() {
+            return true;
+        }
+        let is_missing = |at: &usize| missing.contains(&pages[*at]);
+        let columns: Vec<usize> = (0..columns.len()).filter(is_missing).map(|at| columns[at]).collect();
+        let group = self.scan.row_group(self.place(row_group));
+        let bytes = columns.iter().map(|&column| group.pages()[column].stored_bytes() as u64).sum();
+        coming.threads[thread].bytes += bytes;
+        let group = Arc::new(Mutex::new(Group { ahead: Some((thread, bytes)), ..Group::default() }));
         let mut locked = group.lock();
         coming.groups.insert(row_group, Arc::clone(&group));
         drop(coming);
-        let pages = columns.iter().map(|&column| self.page_number(row_group, column));
-        let source = &self.scan.open_segment(self.place(row_group)).source;
-        let mut reader = source.reader(pages.collect::<Vec<_>>(), ReadOptions::default());
-        reader.start();
-        locked.reader = Some(reader);
-        locked.expected = columns.iter().copied().collect();
+        self.ask_for(&mut locked, row_group, &columns);
         true
+    }
+
+    fn begin(&self, thread: usize, row_group: usize, columns: &[usize]) {
+        if !self.scan.uses_pool {
+            return;
+        }
+        let group = {
+            let mut coming = self.coming.lock();
+            coming.begun.insert(row_group);
+            coming.threads[thread].row_group = row_group;
+            let group = Arc::clone(coming.groups.entry(row_group).or_default());
+            if let Some((of_thread, bytes)) = group.lock().ahead.take() {
+                coming.threads[of_thread].bytes -= bytes;
+            }
+            group
+        };
+        let mut group = group.lock();
+        let columns: Vec<usize> = columns.iter().copied().filter(|column| !group.has_asked_for(*column)).collect();
+        if !columns.is_empty() {
+            self.ask_for(&mut group, row_group, &columns);
+        }
     }
 
     fn done(&self, row_group: usize, took_ns: u64) {
         let group = {
             let mut coming = self.coming.lock();
-            coming.done.insert(row_group);
+            coming.begun.insert(row_group);
             let group = coming.groups.remove(&row_group);
-            if let Some(group) = &group {
-                coming.ahead_bytes -= group.lock().ahead_bytes;
+            if let Some(group) = &group
+                && let Some((of_thread, bytes)) = group.lock().ahead.take()
+            {
+                coming.threads[of_thread].bytes -= bytes;
             }
             group
         };
@@ -233,12 +295,7 @@ impl PageSource for ScanPages<'_> {
             let group = group.lock();
             self.counters.waited.add_duration(std::time::Duration::from_nanos(group.waited_ns));
             let busy_ns = took_ns.saturating_sub(group.waited_ns);
-            work = Work {
-                bytes: group.asked_bytes,
-                read_bytes: group.read_bytes,
-                busy_ns,
-                waited_ns: group.waited_ns,
-            };
+            work = Work { bytes: group.asked_bytes, read_bytes: group.read_bytes, busy_ns, waited_ns: group.waited_ns };
         }
         if let Some(pipeline) = &self.pipeline {
             pipeline.observe(work);

@@ -96,8 +96,8 @@ struct Worker<'s, 'r> {
     places: Option<Box<RowPlaces>>,
     collected: Collected<'r>,
     report: RunReport,
-    /// Row groups that the source was told of.
-    announced: Range<u32>,
+    /// The first row group of the thread's part that the source was not told of.
+    announced: u32,
     /// The scanned columns, and in how many row groups the page of each was needed.
     columns: Vec<(Slot, usize, u64)>,
     _scratch: Memory,
@@ -137,7 +137,7 @@ impl<'s, 'r> Worker<'s, 'r> {
             places: None,
             collected,
             report: RunReport::default(),
-            announced: 0..0,
+            announced: 0,
             columns,
             _scratch: scratch,
         })
@@ -145,29 +145,28 @@ impl<'s, 'r> Worker<'s, 'r> {
 
     /// Tells the source which pages will probably be asked for: of this row group, and of those behind it as far as it
     /// goes along. A page that most row groups had no use for is not among them.
-    fn announce(&mut self, row_group: u32, rest: Range<u32>) {
+    fn announce(&mut self, thread: usize, row_group: u32, rest: Range<u32>) {
         let Shared { context, .. } = *self.shared;
-        if !self.announced.contains(&row_group) {
-            self.announced = row_group..row_group;
-        }
+        let may_pass = |row_group: u32| self.stages.iter().all(|stage| stage.may_pass(context, row_group as usize));
         let done = self.report.row_groups_scanned;
         let likely = self.columns.iter().filter(|(_, _, needed)| 2 * needed >= done).map(|(_, column, _)| *column);
         let likely: Vec<usize> = likely.collect();
-        while self.announced.end == row_group || rest.contains(&self.announced.end) {
-            let next = self.announced.end as usize;
-            let may_pass = self.stages.iter().all(|stage| stage.may_pass(context, next));
-            if may_pass && !context.source.announce(next, &likely) {
-                return;
-            }
-            self.announced.end += 1;
+        if may_pass(row_group) {
+            context.source.begin(thread, row_group as usize, &likely);
         }
+        // After half of another thread's part was taken what was announced lies elsewhere.
+        let mut next = if rest.contains(&self.announced) { self.announced } else { rest.start };
+        while rest.contains(&next) && (!may_pass(next) || context.source.announce(thread, next as usize, &likely)) {
+            next += 1;
+        }
+        self.announced = next;
     }
 
     fn row_groups(&mut self, queue: &RowGroupQueue, thread: usize) -> Result<()> {
         let Shared { context, options, .. } = *self.shared;
         while let Some(row_group) = queue.next(thread) {
             let begun_ns = options.clock.monotonic_ns();
-            self.announce(row_group, queue.rest(thread));
+            self.announce(thread, row_group, queue.rest(thread));
             self.row_group(context, row_group as usize)?;
             context.source.done(row_group as usize, options.clock.monotonic_ns().saturating_sub(begun_ns));
         }

@@ -23,6 +23,10 @@
 //! measured ([`Rates::reading_s_per_byte`]). Without it a placement that leaves to storage what storage can just
 //! deliver in time looks as good as all in memory, which it is not.
 //!
+//! **Placing and predicting.** Where storage and work need about the same time each is now and then the slower one, and
+//! a pipeline takes longer than either. [`pipeline_s`] has the two straight lines that the programmes need, and
+//! [`expected_s`] the curve that lies above them: `(storage^4 + work^4)^(1/4)`, at most 19 % above.
+//!
 //! Deviations: pipelines read parts of columns (zone maps), so bytes are per pipeline and column; a list counts with
 //! the most bytes that any pipeline reads of it, since the rest wants no memory. A share of a list is taken to be a
 //! share of every pipeline's reads of it. A P above M is no error: a pipeline may leave most of a page untouched. M bounds
@@ -138,6 +142,18 @@ pub fn pipeline_s(pipeline: &Pipeline, rates: Rates, shares: &Shares, combinatio
             columns.iter().map(|(list, bytes)| eq_1(*bytes, shares.of(*list) * bytes, 0.0)).fold(0.0, f64::max)
         }
     }
+}
+
+/// Expected seconds of one run of a pipeline whose columns share the device: as [`pipeline_s`] where storage or work
+/// takes clearly longer than the other, and longer where they are about alike.
+pub fn expected_s(pipeline: &Pipeline, rates: Rates, shares: &Shares) -> f64 {
+    let bytes = pipeline.size_bytes() as f64;
+    let in_memory_bytes: f64 = pipeline.columns.iter().map(|(list, bytes)| shares.of(*list) * *bytes as f64).sum();
+    let read_bytes = bytes - in_memory_bytes;
+    let storage_s = positive(read_bytes / rates.storage_bytes_per_s);
+    let memory_s = positive(in_memory_bytes / pipeline.memory_bytes_per_s(rates));
+    let work_s = bytes * pipeline.work_s_per_byte() + read_bytes * rates.reading_s_per_byte;
+    (storage_s.powi(4) + work_s.powi(4)).sqrt().sqrt().max(memory_s)
 }
 
 /// Nothing over nothing is no time.

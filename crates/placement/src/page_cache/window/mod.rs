@@ -1,7 +1,7 @@
 //! The last pipelines and what was measured of them: what the programmes place pages for.
 //!
-//! **Owns**: which pipelines ran ([`PipelineWindow`]), how fast each works ([`Pace`]), how fast the devices are
-//! ([`DeviceRate`]) and what reading from them costs beside that ([`ReadingCost`]).
+//! **Owns**: which pipelines ran, how fast each works and what reading costs them ([`PipelineWindow`]), how fast one
+//! works while it runs ([`Pace`]), how fast the devices are ([`DeviceRate`]).
 //! **Does not own** the measuring: who runs pipelines reports here.
 //!
 //! **Invariants**: at most `capacity` pipelines; what a pipeline is known for is forgotten with its last run in the
@@ -9,7 +9,8 @@
 //!
 //! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a
 //! pipeline runs, from the time that it works on pages that are in memory. Deviations: a pipeline that has run before
-//! starts with what it was known for; equal pipelines are merged; storage and memory are corrected by what is seen; a
+//! starts with what it was known for; equal pipelines are merged; storage is corrected by what is seen, and what reading
+//! costs is learned together with P, which the paper takes to be the same whatever is read; a
 //! pipeline counts with the pages that it asks for, which are fewer than those of its columns where no row that is left
 //! needs them.
 //!
@@ -25,7 +26,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 pub use device_rate::{DeviceRate, SHORTEST_REPORT_NS};
 pub use pace::Pace;
-pub use reading_cost::{ReadingCost, Waits};
+pub use reading_cost::Ran;
+use reading_cost::{ReadingCost, work_s_per_byte};
 
 use super::ListKey;
 use super::model::Pipeline;
@@ -51,19 +53,34 @@ struct Run {
     offered: Vec<(ListKey, u64)>,
     /// What it is taken to ask for of them, and in the end did.
     columns: Vec<(ListKey, u64)>,
-    /// 1/P; `None` as long as nothing is known.
-    work_s_per_byte: Option<f64>,
+    pace: RunPace,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum RunPace {
+    /// That of its plan, if that has one.
+    OfPlan,
+    /// It runs: P as it looks.
+    Estimated { throughput_bytes_per_s: f64 },
+    /// It has ended: the part of its bytes that was read, and the busy seconds for each.
+    Seen { read_part: f64, busy_s_per_byte: f64 },
 }
 
 #[derive(Clone, Debug, Default)]
 struct Known {
-    work_s_per_byte: Option<f64>,
+    /// On average, the latest counting most: the part of their bytes that runs read, and the busy seconds for each.
+    seen: Option<(f64, f64)>,
     /// Of what was offered of each list, the part that was asked for.
     asked_parts: HashMap<ListKey, f64>,
     runs_in_window: usize,
 }
 
 impl Known {
+    fn work_s_per_byte(&self, reading_s_per_byte: f64) -> Option<f64> {
+        let (read_part, busy_s_per_byte) = self.seen?;
+        Some(work_s_per_byte(read_part, busy_s_per_byte, reading_s_per_byte))
+    }
+
     fn asked_part(&self, list: ListKey) -> f64 {
         self.asked_parts.get(&list).copied().unwrap_or(1.0)
     }
@@ -77,6 +94,7 @@ pub struct PipelineWindow {
     /// Of the oldest run.
     first: u64,
     known: HashMap<u64, Known>,
+    reading: ReadingCost,
 }
 
 impl Default for PipelineWindow {
@@ -85,10 +103,14 @@ impl Default for PipelineWindow {
     }
 }
 
+/// What a byte from storage is taken to cost two threads until runs say better: its checksum.
+const GUESSED_READING_S_PER_BYTE: f64 = 0.05e-9;
+
 impl PipelineWindow {
     /// Of so many pipelines, and one at least.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), runs: VecDeque::new(), first: 0, known: HashMap::new() }
+        let reading = ReadingCost::new(GUESSED_READING_S_PER_BYTE);
+        Self { capacity: capacity.max(1), runs: VecDeque::new(), first: 0, known: HashMap::new(), reading }
     }
 
     /// A pipeline starts that may ask for these bytes of these lists, each named once. Pipelines of the same plan,
@@ -108,7 +130,7 @@ impl PipelineWindow {
         let columns = self.expected(signature, &offered);
         let known = self.known.entry(signature).or_default();
         known.runs_in_window += 1;
-        self.runs.push_back(Run { signature, offered, columns, work_s_per_byte: known.work_s_per_byte });
+        self.runs.push_back(Run { signature, offered, columns, pace: RunPace::OfPlan });
         RunId(self.first + self.runs.len() as u64 - 1)
     }
 
@@ -119,31 +141,46 @@ impl PipelineWindow {
         offered.iter().map(|(list, bytes)| (*list, (asked_part(*list) * *bytes as f64).round() as u64)).collect()
     }
 
-    /// What a pipeline of this plan was known for when it last ended, in bytes per second.
-    pub fn known_throughput(&self, signature: u64) -> Option<f64> {
-        self.known.get(&signature)?.work_s_per_byte.map(f64::recip)
+    /// c: what a byte that comes from storage costs beside the time of the device, which is `storage_bytes_per_s` fast.
+    pub fn reading_s_per_byte(&self, storage_bytes_per_s: f64) -> f64 {
+        self.reading.s_per_byte(storage_bytes_per_s)
+    }
+
+    /// What a pipeline of this plan is known for since it last ended, in bytes per second.
+    pub fn known_throughput(&self, signature: u64, storage_bytes_per_s: f64) -> Option<f64> {
+        let reading_s_per_byte = self.reading_s_per_byte(storage_bytes_per_s);
+        Some(self.known.get(&signature)?.work_s_per_byte(reading_s_per_byte)?.recip())
     }
 
     /// What a running pipeline is estimated to do by now. Nothing happens if it has left the window, or to no estimate.
     pub fn estimate(&mut self, run: RunId, throughput_bytes_per_s: f64) {
-        let at = run.0.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         if throughput_bytes_per_s > 0.0
-            && let Some(run) = at.and_then(|at| self.runs.get_mut(at))
+            && let Some(at) = self.place(run)
         {
-            run.work_s_per_byte = Some(throughput_bytes_per_s.recip());
+            self.runs[at].pace = RunPace::Estimated { throughput_bytes_per_s };
         }
     }
 
-    /// A pipeline has ended that did so much and asked for these bytes of its lists, none of those that are not named;
-    /// `None` if that was not seen. Its next runs start from that and what it was known for before.
-    pub fn finish(&mut self, run: RunId, throughput_bytes_per_s: f64, asked: Option<&[(ListKey, u64)]>) {
-        self.estimate(run, throughput_bytes_per_s);
-        let at = run.0.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
-        let Some(run) = at.and_then(|at| self.runs.get_mut(at)) else { return };
+    fn place(&self, run: RunId) -> Option<usize> {
+        let at = usize::try_from(run.0.checked_sub(self.first)?).ok()?;
+        (at < self.runs.len()).then_some(at)
+    }
+
+    /// A pipeline has ended. It asked for these bytes of its lists, none of those that are not named; `None` if that was
+    /// not seen. Its next runs start from that and what its plan was known for before.
+    pub fn finish(&mut self, run: RunId, ran: Ran, asked: Option<&[(ListKey, u64)]>) {
+        let Some(at) = self.place(run) else { return };
+        let run = &mut self.runs[at];
         let Some(known) = self.known.get_mut(&run.signature) else { return };
-        if let Some(latest) = run.work_s_per_byte {
-            let before = known.work_s_per_byte.unwrap_or(latest);
-            known.work_s_per_byte = Some(before + LATEST_PART * (latest - before));
+        if let Some((read_part, busy_s_per_byte)) = ran.per_byte().filter(|(_, busy_s_per_byte)| *busy_s_per_byte > 0.0)
+        {
+            run.pace = RunPace::Seen { read_part, busy_s_per_byte };
+            let (mean_read_part, mean_busy) = known.seen.unwrap_or((read_part, busy_s_per_byte));
+            let (more_read, longer) = (read_part - mean_read_part, busy_s_per_byte - mean_busy);
+            if ran.shows_storage {
+                self.reading.observe(ran.bytes, more_read, longer);
+            }
+            known.seen = Some((mean_read_part + LATEST_PART * more_read, mean_busy + LATEST_PART * longer));
         }
         if let Some(asked) = asked {
             let asked: HashMap<ListKey, u64> = asked.iter().copied().collect();
@@ -158,14 +195,24 @@ impl PipelineWindow {
 
     /// The runs of the window, those of the same lists with about as many bytes and about the same pace as one with the
     /// weight of all. In an order that depends on what they are alone.
-    pub fn merged(&self) -> Vec<Pipeline> {
+    pub fn merged(&self, storage_bytes_per_s: f64) -> Vec<Pipeline> {
+        let reading_s_per_byte = self.reading_s_per_byte(storage_bytes_per_s);
         type Alike = (Vec<(ListKey, i64)>, i64);
         let mut groups: BTreeMap<Alike, (f64, BTreeMap<ListKey, f64>, f64)> = BTreeMap::new();
         for run in &self.runs {
             let mut columns = BTreeMap::new();
             run.columns.iter().for_each(|(list, bytes)| *columns.entry(*list).or_insert(0.0) += *bytes as f64);
-            // A pipeline of which nothing is known yet counts as one that takes no time beside its reads.
-            let work_s_per_byte = run.work_s_per_byte.unwrap_or(0.0);
+            let work_s_per_byte = match run.pace {
+                // A pipeline of which nothing is known yet counts as one that takes no time beside its reads.
+                RunPace::OfPlan => {
+                    let known = self.known.get(&run.signature);
+                    known.and_then(|known| known.work_s_per_byte(reading_s_per_byte)).unwrap_or(0.0)
+                }
+                RunPace::Estimated { throughput_bytes_per_s } => throughput_bytes_per_s.recip(),
+                RunPace::Seen { read_part, busy_s_per_byte } => {
+                    work_s_per_byte(read_part, busy_s_per_byte, reading_s_per_byte)
+                }
+            };
             let alike =
                 (columns.iter().map(|(list, bytes)| (*list, bucket(*bytes))).collect(), bucket(work_s_per_byte));
             let (weight, bytes, work) = groups.entry(alike).or_default();

@@ -1,60 +1,75 @@
-//! What a byte that comes from storage costs pipelines beside the device's time, corrected by what is seen of it.
+//! What a byte that comes from storage costs pipelines beside the device's time, learned together with their own pace.
 //!
-//! A pipeline waits for a device to begin, for checks of what came, and where reads come unevenly: the more, the closer
-//! the device's time is to that of its own work, since each of the two is now and then the slower one. Together with the
-//! device's time as a bound this makes two straight lines of what is a curve: see the page cache's model. What a
-//! pipeline waits for a device that is much too slow for it is the device's rate ([`DeviceRate`](super::DeviceRate)),
-//! and waits for a few late pages are their latency; both say nothing here.
+//! Whatever brings a byte in works on the same processors as the pipeline: it copies, checks, hands over; and a byte
+//! that has just come lies in no cache. So a pipeline that reads r of each of its bytes is busy for `b = 1/P + c·r`
+//! seconds for each, and neither its P nor c can be told from one run. Runs of one plan of which different parts were
+//! read tell c: it is the slope of b over r within plans (a regression with fixed effects), whatever their P are. A plan
+//! that always reads the same part says nothing, and nothing is forgotten through it.
+//!
+//! What a pipeline waits for a device is no part of this: that follows from the device's time.
 
-use std::ops::Range;
-
-/// A running estimate of c.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadingCost {
-    bytes: f64,
-    seconds: f64,
-}
-
-/// Of what was seen before, the part that still counts after a report.
-const KEPT_PART: f64 = 0.9;
-/// What was guessed counts as much as a report of so many bytes.
-const GUESS_BYTES: f64 = 64e6;
-/// The device's time in parts of that of a pipeline's work: below it waits are mostly latency, above it the device's
-/// rate. Learned from pipelines that hardly read the cost came out twice as high as for those that read much.
-const LIKE_TIMES: Range<f64> = 0.1..3.0;
-
-/// What a pipeline that has ended read and waited.
-#[derive(Clone, Copy, Debug)]
-pub struct Waits {
-    /// What came from storage.
+/// Of what a pipeline did, and how long that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ran {
+    /// What it worked on.
+    pub bytes: u64,
+    /// What of that came from storage.
     pub read_bytes: u64,
-    /// From its beginning to its end.
-    pub took_ns: u64,
-    /// Of that time, what each of its threads waited on average.
-    pub waited_ns: u64,
+    /// How long all its threads side by side were at it, waiting not counted.
+    pub busy_s: f64,
+    /// Whether that shows what reads of the database's storage cost: not if they are of another device.
+    pub shows_storage: bool,
 }
+
+impl Ran {
+    /// Of each of its bytes, the part that was read and the busy seconds.
+    pub(super) fn per_byte(&self) -> Option<(f64, f64)> {
+        let bytes = self.bytes as f64;
+        (self.bytes > 0).then(|| (self.read_bytes as f64 / bytes, self.busy_s / bytes))
+    }
+}
+
+/// Of the busy seconds for a byte, the part that is the pipeline's own work: 1/P. However much its reads seem to cost,
+/// some of it is.
+pub(super) fn work_s_per_byte(read_part: f64, busy_s_per_byte: f64, reading_s_per_byte: f64) -> f64 {
+    (busy_s_per_byte - read_part * reading_s_per_byte).max(busy_s_per_byte * LEAST_WORK_PART)
+}
+
+const LEAST_WORK_PART: f64 = 0.1;
+
+/// A running estimate of c: sums of squares and products of differences to what plans did on average.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadingCost {
+    squares: f64,
+    products: f64,
+}
+
+/// Runs of so many bytes and more count in full, shorter ones by their bytes: they are mostly beginning and end.
+const WHOLE_BYTES: f64 = 64e6;
+/// The guess counts as much as one run that read a third more of its bytes than is usual for its plan.
+const GUESS_SQUARES: f64 = 0.1;
+/// What was seen counts as much as so many runs that read all of what usually is in memory; older ones fade.
+const MOST_SQUARES: f64 = 8.0;
 
 impl ReadingCost {
     /// From a guess.
-    pub fn new(guessed_s_per_byte: f64) -> Self {
-        Self { bytes: GUESS_BYTES, seconds: GUESS_BYTES * guessed_s_per_byte }
+    pub(super) fn new(guessed_s_per_byte: f64) -> Self {
+        Self { squares: GUESS_SQUARES, products: GUESS_SQUARES * guessed_s_per_byte }
     }
 
-    /// A pipeline has ended. Its waits count if the device, of `storage_bytes_per_s`, and its work needed times of like
-    /// size.
-    pub fn observe(&mut self, waits: Waits, storage_bytes_per_s: f64) {
-        let Waits { read_bytes, took_ns, waited_ns } = waits;
-        let storage_ns = read_bytes as f64 / storage_bytes_per_s * 1e9;
-        let work_ns = took_ns.saturating_sub(waited_ns) as f64;
-        if read_bytes > 0 && LIKE_TIMES.contains(&(storage_ns / work_ns)) {
-            self.bytes = KEPT_PART * self.bytes + read_bytes as f64;
-            self.seconds = KEPT_PART * self.seconds + waited_ns as f64 * 1e-9;
-        }
+    /// A run of so many bytes read more by this part of them than its plan's runs do on average, and was busy longer by
+    /// so much for each.
+    pub(super) fn observe(&mut self, bytes: u64, read_part: f64, busy_s_per_byte: f64) {
+        let weight = (bytes as f64 / WHOLE_BYTES).min(1.0);
+        self.squares += weight * read_part * read_part;
+        self.products += weight * read_part * busy_s_per_byte;
+        let kept_part = (MOST_SQUARES / self.squares).min(1.0);
+        self.squares *= kept_part;
+        self.products *= kept_part;
     }
 
-    /// The estimate, with a device of `storage_bytes_per_s`. It is at most what the device needs for a byte: a pipeline
-    /// waits no longer for it, whatever else goes on in the machine.
-    pub fn s_per_byte(&self, storage_bytes_per_s: f64) -> f64 {
-        (self.seconds / self.bytes).min(storage_bytes_per_s.recip())
+    /// The estimate, with a device of `storage_bytes_per_s`: at most what that needs for a byte.
+    pub(super) fn s_per_byte(&self, storage_bytes_per_s: f64) -> f64 {
+        (self.products / self.squares).clamp(0.0, storage_bytes_per_s.recip())
     }
 }
