@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use thermocline_placement::page_cache::ListKey;
-use thermocline_placement::page_cache::model::{Pipeline, Rates, Shares, expected_s};
-use thermocline_placement::page_cache::window::{Pace, Ran, RunId};
+use thermocline_placement::page_cache::model::{Rates, Shares, expected_s};
+use thermocline_placement::page_cache::window::{Pace, PipelineWindow, Ran, RunId};
 
 use crate::Tuner;
 
@@ -111,35 +111,29 @@ pub(crate) struct Progress {
     held: Shares,
     pace: Pace,
     begun_ns: u64,
+    /// When it began.
     predicted_s: Option<f64>,
-    waited_ns: u64,
 }
 
 impl Progress {
-    /// Of one that begins, with what its plan is expected to ask for and the P that it was known for.
+    /// Of one that begins with these shares of its columns in memory, by what the window knows of its plan.
     pub(crate) fn new(
         start: PipelineStart,
-        columns: Vec<(ListKey, u64)>,
         held: Shares,
-        known_bytes_per_s: Option<f64>,
-        rates: Rates,
+        (window, rates): (&PipelineWindow, Rates),
         begun_ns: u64,
     ) -> Self {
+        let columns = window.expected(start.signature, &start.columns);
+        let known_bytes_per_s = window.known_throughput(start.signature, rates);
         let pace = Pace::new(start.thread_count, size_bytes(&columns), known_bytes_per_s);
-        let mut progress = Self { start, columns, held, pace, begun_ns, predicted_s: None, waited_ns: 0 };
-        progress.predicted_s = known_bytes_per_s.map(|known| progress.predict(known, rates, &progress.held));
-        progress
-    }
-
-    fn predict(&self, throughput_bytes_per_s: f64, rates: Rates, held: &Shares) -> f64 {
-        let pipeline = Pipeline { columns: self.columns.clone(), throughput_bytes_per_s, weight: 1.0 };
-        expected_s(&pipeline, rates, held)
+        let predicted_s =
+            known_bytes_per_s.map(|known| window.predicted_s(start.signature, &columns, &held, known, rates));
+        Self { start, columns, held, pace, begun_ns, predicted_s }
     }
 
     /// Some of it is done.
     pub(crate) fn add(&mut self, work: Work) {
-        self.pace.observe(work.bytes, work.read_bytes, work.busy_ns);
-        self.waited_ns += work.waited_ns;
+        self.pace.observe(work.bytes, work.read_bytes, work.busy_ns, work.waited_ns);
     }
 
     /// How fast it works.
@@ -147,36 +141,41 @@ impl Progress {
         &self.pace
     }
 
-    /// What it did.
-    pub(crate) fn ran(&self) -> Ran {
-        self.pace.ran(self.start.shows_storage)
+    /// It ends, having asked for these bytes if that was seen.
+    pub(crate) fn end(&mut self, asked: Option<&[(ListKey, u64)]>, now_ns: u64) -> Ran {
+        if let Some(asked) = asked {
+            self.columns = asked.to_vec();
+        }
+        let held_bytes: f64 = self.columns.iter().map(|(list, bytes)| self.held.of(*list) * *bytes as f64).sum();
+        self.pace.ran(self.took_s(now_ns), held_bytes as u64, self.start.shows_storage)
     }
 
-    fn waited_ns(&self) -> u64 {
-        self.waited_ns / u64::from(self.start.thread_count.max(1))
-    }
-
-    /// It has asked for these bytes.
-    pub(crate) fn has_asked(&mut self, asked: &[(ListKey, u64)]) {
-        self.columns = asked.to_vec();
+    fn took_s(&self, now_ns: u64) -> f64 {
+        now_ns.saturating_sub(self.begun_ns) as f64 * 1e-9
     }
 
     /// What is known of it now.
-    pub(crate) fn report(&self, is_running: bool, rates: Rates, now_ns: u64) -> PipelineReport {
+    pub(crate) fn report(
+        &self,
+        is_running: bool,
+        (window, rates): (&PipelineWindow, Rates),
+        now_ns: u64,
+    ) -> PipelineReport {
         let throughput_bytes_per_s = self.pace.throughput_bytes_per_s(rates.reading_s_per_byte);
-        let whole = Shares::new(self.columns.iter().map(|(list, _)| (*list, 1.0)));
-        let predicted_now = throughput_bytes_per_s.map(|throughput| self.predict(throughput, rates, &self.held));
+        let size_bytes = size_bytes(&self.columns);
+        let predicted_now =
+            |throughput| window.predicted_s(self.start.signature, &self.columns, &self.held, throughput, rates);
         PipelineReport {
             signature: self.start.signature,
             label: Arc::clone(&self.start.label),
             is_running,
-            size_bytes: size_bytes(&self.columns),
+            size_bytes,
             read_bytes: self.pace.read_bytes(),
-            waited_s: self.waited_ns() as f64 * 1e-9,
+            waited_s: self.pace.waited_s(),
             throughput_bytes_per_s,
-            predicted_s: if is_running { predicted_now } else { self.predicted_s },
-            in_memory_s: throughput_bytes_per_s.map(|throughput| self.predict(throughput, rates, &whole)),
-            took_s: now_ns.saturating_sub(self.begun_ns) as f64 * 1e-9,
+            predicted_s: if is_running { throughput_bytes_per_s.map(predicted_now) } else { self.predicted_s },
+            in_memory_s: throughput_bytes_per_s.map(|throughput| expected_s(size_bytes as f64, 0.0, throughput, rates)),
+            took_s: self.took_s(now_ns),
         }
     }
 }

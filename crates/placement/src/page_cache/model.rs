@@ -25,7 +25,7 @@
 //!
 //! **Placing and predicting.** Where storage and work need about the same time each is now and then the slower one, and
 //! a pipeline takes longer than either. [`pipeline_s`] has the two straight lines that the programmes need, and
-//! [`expected_s`] the curve that lies above them: `(storage^4 + work^4)^(1/4)`, at most 19 % above.
+//! [`expected_s`] the curve that lies above them: `(storage^3 + work^3)^(1/3)`, at most 26 % above.
 //!
 //! Deviations: pipelines read parts of columns (zone maps), so bytes are per pipeline and column; a list counts with
 //! the most bytes that any pipeline reads of it, since the rest wants no memory. A share of a list is taken to be a
@@ -144,16 +144,14 @@ pub fn pipeline_s(pipeline: &Pipeline, rates: Rates, shares: &Shares, combinatio
     }
 }
 
-/// Expected seconds of one run of a pipeline whose columns share the device: as [`pipeline_s`] where storage or work
-/// takes clearly longer than the other, and longer where they are about alike.
-pub fn expected_s(pipeline: &Pipeline, rates: Rates, shares: &Shares) -> f64 {
-    let bytes = pipeline.size_bytes() as f64;
-    let in_memory_bytes: f64 = pipeline.columns.iter().map(|(list, bytes)| shares.of(*list) * *bytes as f64).sum();
-    let read_bytes = bytes - in_memory_bytes;
+/// Expected seconds of a pipeline that works on so many bytes, over one device, so many of which it reads: as
+/// [`pipeline_s`] where storage or work takes clearly longer than the other, and longer where they are about alike.
+pub fn expected_s(bytes: f64, read_bytes: f64, throughput_bytes_per_s: f64, rates: Rates) -> f64 {
+    let pipeline = Pipeline { columns: Vec::new(), throughput_bytes_per_s, weight: 1.0 };
     let storage_s = positive(read_bytes / rates.storage_bytes_per_s);
-    let memory_s = positive(in_memory_bytes / pipeline.memory_bytes_per_s(rates));
+    let memory_s = positive((bytes - read_bytes) / pipeline.memory_bytes_per_s(rates));
     let work_s = bytes * pipeline.work_s_per_byte() + read_bytes * rates.reading_s_per_byte;
-    (storage_s.powi(4) + work_s.powi(4)).sqrt().sqrt().max(memory_s)
+    (storage_s.powi(3) + work_s.powi(3)).cbrt().max(memory_s)
 }
 
 /// Nothing over nothing is no time.

@@ -38,7 +38,7 @@ fn three_rounds_s(name: PagePolicyName, memory_gb: u64) -> (f64, f64) {
                 (0..4).map(|at| (ListKey(query * 4 + at), u64::from(PAGES_PER_COLUMN) * PAGE_BYTES)).collect();
             let run = window.start(u64::from(query), columns);
             window.estimate(run, THROUGHPUTS[query as usize]);
-            let pipelines: Vec<Pipeline> = window.merged(RATES.storage_bytes_per_s);
+            let pipelines: Vec<Pipeline> = window.merged(RATES);
             let combination = Combination::SumOverDevice;
             let workload = Workload { pipelines: &pipelines, rates: RATES, combination, earlier: &shares };
             let placement = least_time(workload, memory_gb * 10 * PAGE_BYTES);

@@ -18,6 +18,7 @@
 
 mod device_rate;
 mod pace;
+mod plan_history;
 mod reading_cost;
 #[cfg(test)]
 mod tests;
@@ -26,11 +27,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 pub use device_rate::{DeviceRate, SHORTEST_REPORT_NS};
 pub use pace::Pace;
+use plan_history::PlanHistory;
 pub use reading_cost::Ran;
-use reading_cost::{ReadingCost, work_s_per_byte};
+use reading_cost::ReadingCost;
 
 use super::ListKey;
-use super::model::Pipeline;
+use super::model::{Pipeline, Rates, Shares, expected_s};
 
 /// How many pipelines are remembered unless told otherwise. A few minutes of dashboards, and few enough to be solved
 /// for in milliseconds.
@@ -38,9 +40,6 @@ pub const DEFAULT_CAPACITY: usize = 64;
 
 /// Bytes and paces that differ by less than this are merged: less than they vary from run to run.
 const MERGED_RATIO: f64 = 1.05;
-
-/// Of what a pipeline was known for and what its last run showed, the part of the last run.
-const LATEST_PART: f64 = 0.5;
 
 /// Names one run in a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -53,37 +52,14 @@ struct Run {
     offered: Vec<(ListKey, u64)>,
     /// What it is taken to ask for of them, and in the end did.
     columns: Vec<(ListKey, u64)>,
-    pace: RunPace,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum RunPace {
-    /// That of its plan, if that has one.
-    OfPlan,
-    /// It runs: P as it looks.
-    Estimated { throughput_bytes_per_s: f64 },
-    /// It has ended: the part of its bytes that was read, and the busy seconds for each.
-    Seen { read_part: f64, busy_s_per_byte: f64 },
+    /// P as it looks while it runs; else that of its plan counts.
+    estimated_bytes_per_s: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// On average, the latest counting most: the part of their bytes that runs read, and the busy seconds for each.
-    seen: Option<(f64, f64)>,
-    /// Of what was offered of each list, the part that was asked for.
-    asked_parts: HashMap<ListKey, f64>,
+    history: PlanHistory,
     runs_in_window: usize,
-}
-
-impl Known {
-    fn work_s_per_byte(&self, reading_s_per_byte: f64) -> Option<f64> {
-        let (read_part, busy_s_per_byte) = self.seen?;
-        Some(work_s_per_byte(read_part, busy_s_per_byte, reading_s_per_byte))
-    }
-
-    fn asked_part(&self, list: ListKey) -> f64 {
-        self.asked_parts.get(&list).copied().unwrap_or(1.0)
-    }
 }
 
 /// The last pipelines, the newest of which may still be running.
@@ -130,15 +106,21 @@ impl PipelineWindow {
         let columns = self.expected(signature, &offered);
         let known = self.known.entry(signature).or_default();
         known.runs_in_window += 1;
-        self.runs.push_back(Run { signature, offered, columns, pace: RunPace::OfPlan });
+        self.runs.push_back(Run { signature, offered, columns, estimated_bytes_per_s: None });
         RunId(self.first + self.runs.len() as u64 - 1)
+    }
+
+    fn history(&self, signature: u64) -> Option<&PlanHistory> {
+        self.known.get(&signature).map(|known| &known.history)
     }
 
     /// What a pipeline of this plan is taken to ask for of what it may: all as long as none is known.
     pub fn expected(&self, signature: u64, offered: &[(ListKey, u64)]) -> Vec<(ListKey, u64)> {
-        let known = self.known.get(&signature);
-        let asked_part = |list| known.map_or(1.0, |known| known.asked_part(list));
-        offered.iter().map(|(list, bytes)| (*list, (asked_part(*list) * *bytes as f64).round() as u64)).collect()
+        let history = self.history(signature);
+        let asked = |(list, bytes): &(ListKey, u64)| {
+            (*list, history.map_or(*bytes, |history| history.asked_bytes(*list, *bytes)))
+        };
+        offered.iter().map(asked).collect()
     }
 
     /// c: what a byte that comes from storage costs beside the time of the device, which is `storage_bytes_per_s` fast.
@@ -146,10 +128,27 @@ impl PipelineWindow {
         self.reading.s_per_byte(storage_bytes_per_s)
     }
 
-    /// What a pipeline of this plan is known for since it last ended, in bytes per second.
-    pub fn known_throughput(&self, signature: u64, storage_bytes_per_s: f64) -> Option<f64> {
-        let reading_s_per_byte = self.reading_s_per_byte(storage_bytes_per_s);
-        Some(self.known.get(&signature)?.work_s_per_byte(reading_s_per_byte)?.recip())
+    /// What a pipeline of this plan is known for, in bytes per second.
+    pub fn known_throughput(&self, signature: u64, rates: Rates) -> Option<f64> {
+        Some(self.history(signature)?.work_s_per_byte(rates.reading_s_per_byte)?.recip())
+    }
+
+    /// Predicted seconds of a pipeline of this plan that works so fast and asks for these bytes, with these shares of
+    /// them in memory when it begins: by the model, with what is known of how much of that stays until it is used (its
+    /// own reads may take the room of pages that it has not come to) and of how much longer its plan takes.
+    pub fn predicted_s(
+        &self,
+        signature: u64,
+        columns: &[(ListKey, u64)],
+        held: &Shares,
+        throughput_bytes_per_s: f64,
+        rates: Rates,
+    ) -> f64 {
+        let bytes: f64 = columns.iter().map(|(_, bytes)| *bytes as f64).sum();
+        let held_bytes: f64 = columns.iter().map(|(list, bytes)| held.of(*list) * *bytes as f64).sum();
+        let (kept_part, took_ratio) =
+            self.history(signature).map_or((1.0, 1.0), |history| (history.kept_part(), history.took_ratio(rates)));
+        took_ratio * expected_s(bytes, bytes - kept_part * held_bytes, throughput_bytes_per_s, rates)
     }
 
     /// What a running pipeline is estimated to do by now. Nothing happens if it has left the window, or to no estimate.
@@ -157,7 +156,7 @@ impl PipelineWindow {
         if throughput_bytes_per_s > 0.0
             && let Some(at) = self.place(run)
         {
-            self.runs[at].pace = RunPace::Estimated { throughput_bytes_per_s };
+            self.runs[at].estimated_bytes_per_s = Some(throughput_bytes_per_s);
         }
     }
 
@@ -172,47 +171,35 @@ impl PipelineWindow {
         let Some(at) = self.place(run) else { return };
         let run = &mut self.runs[at];
         let Some(known) = self.known.get_mut(&run.signature) else { return };
-        if let Some((read_part, busy_s_per_byte)) = ran.per_byte().filter(|(_, busy_s_per_byte)| *busy_s_per_byte > 0.0)
-        {
-            run.pace = RunPace::Seen { read_part, busy_s_per_byte };
-            let (mean_read_part, mean_busy) = known.seen.unwrap_or((read_part, busy_s_per_byte));
-            let (more_read, longer) = (read_part - mean_read_part, busy_s_per_byte - mean_busy);
-            if ran.shows_storage {
-                self.reading.observe(ran.bytes, more_read, longer);
+        if let Some((read_part, busy_s_per_byte)) = ran.per_byte() {
+            if ran.shows_storage
+                && let Some((mean_read_part, mean_busy)) = known.history.mean_per_byte()
+            {
+                self.reading.observe(ran.bytes, read_part - mean_read_part, busy_s_per_byte - mean_busy);
             }
-            known.seen = Some((mean_read_part + LATEST_PART * more_read, mean_busy + LATEST_PART * longer));
+            run.estimated_bytes_per_s = None;
+            known.history.push(ran);
         }
         if let Some(asked) = asked {
             let asked: HashMap<ListKey, u64> = asked.iter().copied().collect();
             for ((list, offered_bytes), (_, bytes)) in run.offered.iter().zip(&mut run.columns) {
                 *bytes = asked.get(list).copied().unwrap_or(0);
-                let latest = *bytes as f64 / (*offered_bytes).max(1) as f64;
-                let before = known.asked_parts.get(list).copied().unwrap_or(latest);
-                known.asked_parts.insert(*list, before + LATEST_PART * (latest - before));
+                known.history.note_asked(*list, *offered_bytes, *bytes);
             }
         }
     }
 
     /// The runs of the window, those of the same lists with about as many bytes and about the same pace as one with the
     /// weight of all. In an order that depends on what they are alone.
-    pub fn merged(&self, storage_bytes_per_s: f64) -> Vec<Pipeline> {
-        let reading_s_per_byte = self.reading_s_per_byte(storage_bytes_per_s);
+    pub fn merged(&self, rates: Rates) -> Vec<Pipeline> {
         type Alike = (Vec<(ListKey, i64)>, i64);
         let mut groups: BTreeMap<Alike, (f64, BTreeMap<ListKey, f64>, f64)> = BTreeMap::new();
         for run in &self.runs {
             let mut columns = BTreeMap::new();
             run.columns.iter().for_each(|(list, bytes)| *columns.entry(*list).or_insert(0.0) += *bytes as f64);
-            let work_s_per_byte = match run.pace {
-                // A pipeline of which nothing is known yet counts as one that takes no time beside its reads.
-                RunPace::OfPlan => {
-                    let known = self.known.get(&run.signature);
-                    known.and_then(|known| known.work_s_per_byte(reading_s_per_byte)).unwrap_or(0.0)
-                }
-                RunPace::Estimated { throughput_bytes_per_s } => throughput_bytes_per_s.recip(),
-                RunPace::Seen { read_part, busy_s_per_byte } => {
-                    work_s_per_byte(read_part, busy_s_per_byte, reading_s_per_byte)
-                }
-            };
+            let throughput = run.estimated_bytes_per_s.or_else(|| self.known_throughput(run.signature, rates));
+            // A pipeline of which nothing is known yet counts as one that takes no time beside its reads.
+            let work_s_per_byte = throughput.map_or(0.0, f64::recip);
             let alike =
                 (columns.iter().map(|(list, bytes)| (*list, bucket(*bytes))).collect(), bucket(work_s_per_byte));
             let (weight, bytes, work) = groups.entry(alike).or_default();

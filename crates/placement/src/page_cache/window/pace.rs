@@ -4,15 +4,16 @@
 //! taken to be equally distributed across threads. Deviation: a pipeline of a known plan starts from what it was known
 //! for, which fades as pages come in.
 
-use super::reading_cost::{Ran, work_s_per_byte};
+use super::Ran;
 
 /// The pace so far of one running pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    thread_count: u32,
+    thread_count: f64,
     bytes: u64,
     read_bytes: u64,
     busy_thread_s: f64,
+    waited_thread_s: f64,
     /// What it was known for counts as much as so many bytes of what is seen.
     known_bytes: f64,
     known_s_per_byte: f64,
@@ -26,25 +27,22 @@ impl Pace {
     pub fn new(thread_count: u32, size_bytes: u64, known_bytes_per_s: Option<f64>) -> Self {
         let known_s_per_byte = known_bytes_per_s.filter(|rate| *rate > 0.0).map(f64::recip);
         Self {
-            thread_count: thread_count.max(1),
+            thread_count: f64::from(thread_count.max(1)),
             bytes: 0,
             read_bytes: 0,
             busy_thread_s: 0.0,
+            waited_thread_s: 0.0,
             known_bytes: if known_s_per_byte.is_some() { size_bytes as f64 * KNOWN_PART } else { 0.0 },
             known_s_per_byte: known_s_per_byte.unwrap_or(0.0),
         }
     }
 
-    /// One thread worked so long on so many bytes, of which some came from storage; waiting not counted.
-    pub fn observe(&mut self, bytes: u64, read_bytes: u64, busy_ns: u64) {
+    /// One thread worked so long on so many bytes, of which some came from storage, and waited so long for these.
+    pub fn observe(&mut self, bytes: u64, read_bytes: u64, busy_ns: u64, waited_ns: u64) {
         self.bytes += bytes;
         self.read_bytes += read_bytes;
         self.busy_thread_s += busy_ns as f64 * 1e-9;
-    }
-
-    /// What all its threads have done, and whether that shows what reads of the database's storage cost.
-    pub fn ran(&self, shows_storage: bool) -> Ran {
-        Ran { bytes: self.bytes, read_bytes: self.read_bytes, busy_s: self.busy_s(), shows_storage }
+        self.waited_thread_s += waited_ns as f64 * 1e-9;
     }
 
     /// What came from storage so far.
@@ -52,19 +50,31 @@ impl Pace {
         self.read_bytes
     }
 
-    fn busy_s(&self) -> f64 {
-        self.busy_thread_s / f64::from(self.thread_count)
+    /// How long each of its threads has waited for that on average.
+    pub fn waited_s(&self) -> f64 {
+        self.waited_thread_s / self.thread_count
+    }
+
+    /// What all its threads have done in `took_s` on what was partly in memory when they began, and whether that shows
+    /// what reads of the database's storage cost.
+    pub fn ran(&self, took_s: f64, held_bytes: u64, shows_storage: bool) -> Ran {
+        Ran {
+            bytes: self.bytes,
+            read_bytes: self.read_bytes,
+            held_bytes,
+            busy_s: self.busy_thread_s / self.thread_count,
+            waited_s: self.waited_s(),
+            took_s,
+            shows_storage,
+        }
     }
 
     /// P as it looks by now, if what comes from storage costs so much: of all threads together. `None` if nothing is
     /// known or seen; infinite if no time was seen to pass.
     pub fn throughput_bytes_per_s(&self, reading_s_per_byte: f64) -> Option<f64> {
-        let seen_s = match self.bytes as f64 {
-            0.0 => self.busy_s(),
-            bytes => bytes * work_s_per_byte(self.read_bytes as f64 / bytes, self.busy_s() / bytes, reading_s_per_byte),
-        };
+        let seen_s_per_byte = self.ran(0.0, 0, false).work_s_per_byte(reading_s_per_byte).unwrap_or(0.0);
         let bytes = self.bytes as f64 + self.known_bytes;
-        let work_s = seen_s + self.known_bytes * self.known_s_per_byte;
+        let work_s = self.bytes as f64 * seen_s_per_byte + self.known_bytes * self.known_s_per_byte;
         (bytes > 0.0).then(|| bytes / work_s)
     }
 }

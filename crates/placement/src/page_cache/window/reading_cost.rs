@@ -6,7 +6,9 @@
 //! read tell c: it is the slope of b over r within plans (a regression with fixed effects), whatever their P are. A plan
 //! that always reads the same part says nothing, and nothing is forgotten through it.
 //!
-//! What a pipeline waits for a device is no part of this: that follows from the device's time.
+//! What a pipeline waits for a device is no part of this: that follows from the device's time. While it waits, what
+//! brings bytes in has processors for itself, so only the part of r counts in which the pipeline did not: c is what a
+//! byte costs that comes while all processors are at work.
 
 /// Of what a pipeline did, and how long that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,26 +17,47 @@ pub struct Ran {
     pub bytes: u64,
     /// What of that came from storage.
     pub read_bytes: u64,
-    /// How long all its threads side by side were at it, waiting not counted.
+    /// What of it was in memory when the pipeline began.
+    pub held_bytes: u64,
+    /// How long each of its threads was at it on average, waiting not counted.
     pub busy_s: f64,
+    /// How long each of them waited for its reads on average.
+    pub waited_s: f64,
+    /// From its beginning to its end.
+    pub took_s: f64,
     /// Whether that shows what reads of the database's storage cost: not if they are of another device.
     pub shows_storage: bool,
 }
 
 impl Ran {
-    /// Of each of its bytes, the part that was read and the busy seconds.
+    /// Of what was in memory when it began, the part that still was when it was worked on; `None` if there was too little
+    /// to tell.
+    pub(super) fn kept_part(&self) -> Option<f64> {
+        let found_bytes = self.bytes.saturating_sub(self.read_bytes) as f64;
+        let is_enough = self.held_bytes > self.bytes / TELLING_PART;
+        is_enough.then(|| (found_bytes / self.held_bytes as f64).min(1.0))
+    }
+
+    /// Of each of its bytes, the part that was read while it did not wait, and the busy seconds; `None` if nothing was
+    /// seen of it.
     pub(super) fn per_byte(&self) -> Option<(f64, f64)> {
         let bytes = self.bytes as f64;
-        (self.bytes > 0).then(|| (self.read_bytes as f64 / bytes, self.busy_s / bytes))
+        let busy_part = self.busy_s / (self.busy_s + self.waited_s);
+        (self.bytes > 0 && self.busy_s > 0.0).then(|| (busy_part * self.read_bytes as f64 / bytes, self.busy_s / bytes))
+    }
+
+    /// Of the busy seconds for a byte, the part that was its own work: 1/P. However much its reads seem to cost, some of
+    /// it was.
+    pub(super) fn work_s_per_byte(&self, reading_s_per_byte: f64) -> Option<f64> {
+        let (read_part, busy_s_per_byte) = self.per_byte()?;
+        Some((busy_s_per_byte - read_part * reading_s_per_byte).max(busy_s_per_byte * LEAST_WORK_PART))
     }
 }
 
-/// Of the busy seconds for a byte, the part that is the pipeline's own work: 1/P. However much its reads seem to cost,
-/// some of it is.
-pub(super) fn work_s_per_byte(read_part: f64, busy_s_per_byte: f64, reading_s_per_byte: f64) -> f64 {
-    (busy_s_per_byte - read_part * reading_s_per_byte).max(busy_s_per_byte * LEAST_WORK_PART)
-}
+/// What is in memory tells how much of it stays if it is more than one part in so many.
+const TELLING_PART: u64 = 16;
 
+/// Of the busy seconds, the part that is work in any case.
 const LEAST_WORK_PART: f64 = 0.1;
 
 /// A running estimate of c: sums of squares and products of differences to what plans did on average.
