@@ -7,8 +7,8 @@
 //! **Ties.** Many placements take the same time. Of those fewer bytes are preferred, then shares near the earlier ones,
 //! since moving pages costs reads: both by terms of [`TIE_BREAK`] of the time without memory, the second one quadratic,
 //! so that there is one best placement and it changes little when little changes. What is predicted is at most as much
-//! worse. Over time that is not enough, since paces are measured with errors: [`next_placement`] stays with the earlier
-//! placement until there is a clearly better one.
+//! worse. Over time that is not enough, since paces are measured with errors and pages that go are read again:
+//! [`next_placement`] weighs what that takes, and goes only a part of the way where that is better.
 //!
 //! **Without the solver**: where nothing can be gained, where there is no memory, and where there is enough for every
 //! column to have the largest share that one of its pipelines can use.
@@ -34,6 +34,10 @@ pub const TIE_BREAK: f64 = 1e-4;
 
 /// A placement is clearly better than another if it takes less time by more than this part.
 pub const CLEARLY_BETTER: f64 = 0.01;
+
+/// How far towards the best placement the next one may go. The time is convex, so that the first part of the way gains
+/// the most for what it gives up.
+const WAYS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
 
 /// What is to be placed.
 #[derive(Clone, Copy, Debug)]
@@ -125,8 +129,10 @@ pub fn least_time(workload: Workload<'_>, memory_bytes: u64) -> Result<Placement
     Ok(form.placement(workload, &shares, price))
 }
 
-/// The placement to go by from now on: the earlier one as long as the best one is not clearly better (by
-/// [`CLEARLY_BETTER`]), since pages that move have to be read, and paces are measured with more error than that.
+/// The placement to go by from now on: the earlier one, the best one or one between the two, whichever takes the least
+/// time for the window together with reading once more what is given up; the earlier one unless another is clearly
+/// better (by [`CLEARLY_BETTER`]), since paces are measured with errors, and where there are many columns hardly
+/// different paces make very different placements the best.
 ///
 /// # Errors
 /// As [`least_time`].
@@ -134,10 +140,27 @@ pub fn next_placement(workload: Workload<'_>, memory_bytes: u64) -> Result<Place
     let best = least_time(workload, memory_bytes)?;
     let form = NormalForm::new(workload)?;
     let earlier: Vec<f64> = form.lists.iter().map(|(_, _, earlier)| *earlier).collect();
-    let kept = form.placement(workload, &earlier, best.marginal_benefit_s_per_byte);
-    let as_much = 1.0 + CLEARLY_BETTER;
-    let fits = kept.size_bytes() as f64 <= memory_bytes as f64 * as_much;
-    Ok(if fits && kept.predicted_s <= best.predicted_s * as_much { kept } else { best })
+    let fitting = (memory_bytes as f64 / form.size_bytes(&earlier)).min(1.0);
+    let kept: Vec<f64> = earlier.iter().map(|share| share * fitting).collect();
+    let marginal_s_per_byte = best.marginal_benefit_s_per_byte;
+    let Rates { storage_bytes_per_s, reading_s_per_byte, .. } = workload.rates;
+    let read_again_s_per_byte = storage_bytes_per_s.recip() + reading_s_per_byte;
+    let at = |way: f64| {
+        let shares: Vec<f64> = form
+            .lists
+            .iter()
+            .zip(&kept)
+            .map(|((list, ..), kept)| kept + way * (best.shares.of(*list) - kept))
+            .collect();
+        let placement = form.placement(workload, &shares, marginal_s_per_byte);
+        let given_up = form.lists.iter().zip(kept.iter().zip(&shares));
+        let given_up_bytes: f64 = given_up.map(|((_, bytes, _), (kept, share))| bytes * (kept - share).max(0.0)).sum();
+        (placement.predicted_s + given_up_bytes * read_again_s_per_byte, placement)
+    };
+    let (kept_s, kept) = at(0.0);
+    let others = WAYS.map(at).into_iter();
+    let (other_s, other) = others.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((kept_s, kept.clone()));
+    Ok(if other_s * (1.0 + CLEARLY_BETTER) < kept_s { other } else { kept })
 }
 
 /// The shares of the fewest bytes with which all pipelines together take at most `1 + slow_down` of the time that they

@@ -418,3 +418,48 @@ fn a_placement_stays_until_another_is_clearly_better() {
     assert!(next(&[pipeline(2, 600_000_000, 5e9)], 2 * memory_bytes)[0].1 > 590_000_000);
     assert!(next(&[pipeline(2, 600_000_000, 5e9)], memory_bytes / 2)[0].1 <= memory_bytes / 2);
 }
+
+#[test]
+fn what_is_given_up_has_to_be_worth_reading_it_again() {
+    let rates = Rates { reading_s_per_byte: 5e-11, ..RATES };
+    let memory_bytes = 500_000_000;
+    let earlier = Shares::new([(ListKey(0), 1.0)]);
+    let next = |weights: [f64; 2], memory_bytes: u64| {
+        let pipelines = [0, 1].map(|list: u32| Pipeline {
+            columns: vec![(ListKey(list), 500_000_000)],
+            throughput_bytes_per_s: 50e9,
+            weight: weights[list as usize],
+        });
+        let workload =
+            Workload { pipelines: &pipelines, rates, combination: Combination::SumOverDevice, earlier: &earlier };
+        let next = next_placement(workload, memory_bytes).unwrap();
+        check_placement(workload, &next, "next");
+        [0, 1].map(|list| next.shares.of(ListKey(list)))
+    };
+    // A byte of the other list saves less than two reads of one that is given up for it, or more.
+    assert_eq!(next([3.0, 3.5], memory_bytes), [1.0, 0.0]);
+    assert_eq!(next([3.0, 6.0], memory_bytes).map(|share| (share * 100.0).round()), [0.0, 100.0]);
+    // Less memory is no reason to place anew.
+    assert_eq!(next([3.0, 3.5], memory_bytes / 2).map(|share| (share * 100.0).round()), [50.0, 0.0]);
+}
+
+#[test]
+fn a_placement_goes_a_part_of_the_way_where_the_first_part_gains_the_most() {
+    let rates = Rates { reading_s_per_byte: 0.0, ..RATES };
+    let earlier = Shares::new([(ListKey(0), 1.0)]);
+    // With a tenth in memory the second pipeline's reads are as fast as its work; what is more saves nothing, but the
+    // first one, whose reads are hidden by its work in any case, has no use for it either.
+    let pipeline = |list: u32, throughput_bytes_per_s: f64, weight: f64| Pipeline {
+        columns: vec![(ListKey(list), 1_000_000_000)],
+        throughput_bytes_per_s,
+        weight,
+    };
+    let storage_bytes_per_s = rates.storage_bytes_per_s;
+    let pipelines = [pipeline(0, 50e9, 1.0), pipeline(1, storage_bytes_per_s / 0.9, 40.0)];
+    let workload =
+        Workload { pipelines: &pipelines, rates, combination: Combination::SumOverDevice, earlier: &earlier };
+    let next = next_placement(workload, 1_000_000_000).unwrap();
+    let share = next.shares.of(ListKey(1));
+    assert!((0.09..0.15).contains(&share), "{next:?}");
+    assert!((next.shares.of(ListKey(0)) + share - 1.0).abs() < 0.01, "{next:?}");
+}
