@@ -438,7 +438,8 @@ fn what_is_given_up_has_to_be_worth_reading_it_again() {
     };
     // A byte of the other list saves less than two reads of one that is given up for it, or more.
     assert_eq!(next([3.0, 3.5], memory_bytes), [1.0, 0.0]);
-    assert_eq!(next([3.0, 6.0], memory_bytes).map(|share| (share * 100.0).round()), [0.0, 100.0]);
+    let moved = next([3.0, 6.0], memory_bytes);
+    assert!(moved[0] < 0.03 && moved[1] > 0.97, "{moved:?}");
     // Less memory is no reason to place anew.
     assert_eq!(next([3.0, 3.5], memory_bytes / 2).map(|share| (share * 100.0).round()), [50.0, 0.0]);
 }

@@ -3,14 +3,17 @@
 //! Whatever brings a byte in works on the same processors as the pipeline: it copies, checks, hands over; and a byte
 //! that has just come lies in no cache. So a pipeline that reads r of each of its bytes is busy for `b = 1/P + c·r`
 //! seconds for each, and neither its P nor c can be told from one run. Runs of one plan of which different parts were
-//! read tell c: it is the slope of b over r within plans (a regression with fixed effects), whatever their P are. A plan
-//! that always reads the same part says nothing, and nothing is forgotten through it.
+//! read tell c: it is the slope of b over r within plans, whatever their P are. Of the slopes seen the weighted median
+//! counts, as one run in ten takes half as long again as others. A plan that always reads the same part says nothing,
+//! and nothing is forgotten through it.
 //!
 //! What a pipeline waits for a device is no part of this: that follows from the device's time. While it waits, what
 //! brings bytes in has processors for itself, so only the part of r counts in which the pipeline did not: c is what a
 //! byte costs that comes while all processors are at work.
 
-/// Of what a pipeline did, and how long that took.
+use std::collections::VecDeque;
+
+/// What a pipeline did, and how long that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ran {
     /// What it worked on.
@@ -60,39 +63,53 @@ const TELLING_PART: u64 = 16;
 /// Of the busy seconds, the part that is work in any case.
 const LEAST_WORK_PART: f64 = 0.1;
 
-/// A running estimate of c: sums of squares and products of differences to what plans did on average.
-#[derive(Clone, Copy, Debug)]
+/// A running estimate of c: the slopes seen last, with their weights.
+#[derive(Clone, Debug)]
 pub(super) struct ReadingCost {
-    squares: f64,
-    products: f64,
+    guessed_s_per_byte: f64,
+    /// The oldest first.
+    slopes: VecDeque<(f64, f64)>,
 }
 
+/// So many slopes are remembered.
+const SLOPE_COUNT: usize = 64;
+/// Runs that read this part more or less of their bytes than is usual for their plan say something.
+const LEAST_DIFFERENCE: f64 = 0.1;
 /// Runs of so many bytes and more count in full, shorter ones by their bytes: they are mostly beginning and end.
 const WHOLE_BYTES: f64 = 64e6;
-/// The guess counts as much as one run that read a third more of its bytes than is usual for its plan.
-const GUESS_SQUARES: f64 = 0.1;
-/// What was seen counts as much as so many runs that read all of what usually is in memory; older ones fade.
-const MOST_SQUARES: f64 = 8.0;
+/// The guess counts as much as a run that read a third more of its bytes than is usual for its plan.
+const GUESS_WEIGHT: f64 = 0.1;
 
 impl ReadingCost {
     /// From a guess.
     pub(super) fn new(guessed_s_per_byte: f64) -> Self {
-        Self { squares: GUESS_SQUARES, products: GUESS_SQUARES * guessed_s_per_byte }
+        Self { guessed_s_per_byte, slopes: VecDeque::new() }
     }
 
     /// A run of so many bytes read more by this part of them than its plan's runs do on average, and was busy longer by
-    /// so much for each.
+    /// so much for each; both may be negative.
     pub(super) fn observe(&mut self, bytes: u64, read_part: f64, busy_s_per_byte: f64) {
-        let weight = (bytes as f64 / WHOLE_BYTES).min(1.0);
-        self.squares += weight * read_part * read_part;
-        self.products += weight * read_part * busy_s_per_byte;
-        let kept_part = (MOST_SQUARES / self.squares).min(1.0);
-        self.squares *= kept_part;
-        self.products *= kept_part;
+        if read_part.abs() < LEAST_DIFFERENCE {
+            return;
+        }
+        if self.slopes.len() == SLOPE_COUNT {
+            self.slopes.pop_front();
+        }
+        let weight = (bytes as f64 / WHOLE_BYTES).min(1.0) * read_part * read_part;
+        self.slopes.push_back((busy_s_per_byte / read_part, weight));
     }
 
     /// The estimate, with a device of `storage_bytes_per_s`: at most what that needs for a byte.
     pub(super) fn s_per_byte(&self, storage_bytes_per_s: f64) -> f64 {
-        (self.products / self.squares).clamp(0.0, storage_bytes_per_s.recip())
+        let mut slopes: Vec<(f64, f64)> = self.slopes.iter().copied().collect();
+        slopes.push((self.guessed_s_per_byte, GUESS_WEIGHT));
+        slopes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let half = 0.5 * slopes.iter().map(|(_, weight)| weight).sum::<f64>();
+        let mut below = 0.0;
+        let median = slopes.iter().find(|(_, weight)| {
+            below += weight;
+            below >= half
+        });
+        median.map_or(self.guessed_s_per_byte, |(slope, _)| *slope).clamp(0.0, storage_bytes_per_s.recip())
     }
 }
