@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from media import DISK, DRIVES, MULTIPLES, Medium
+from media import DISK, DRIVES, FASTER_DISKS, MULTIPLES, Medium
 
 POLICIES = ("proportional", "lru", "mru", "2q", "lfu", "os")
 BUDGETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -66,8 +66,8 @@ EXPERIMENTS = {
         Experiment("5", ("2.1",), (*DRIVES, DISK), (*(n / 10 for n in range(10)), AMPLE), (HOLDER,), "2.1", 3, 5),
         Experiment("6", ("1.1",), (*DRIVES, DISK), (0.25, AMPLE), ("proportional",), "2.1", 3, 1, is_sampled=True),
         Experiment("7", ("2.2",), (*DRIVES, DISK), (0.25, AMPLE), ("proportional",), "2.1", 3, 1, is_sampled=True),
-        Experiment("8", ("two",), (*MULTIPLES, DISK), BUDGETS, POLICIES),
-        Experiment("9", ("ssb",), (*MULTIPLES, DISK), BUDGETS, POLICIES),
+        Experiment("8", ("two",), (*MULTIPLES, *FASTER_DISKS, DISK), BUDGETS, POLICIES),
+        Experiment("9", ("ssb",), (*MULTIPLES, *FASTER_DISKS, DISK), BUDGETS, POLICIES),
     )
 }
 SOURCE = {"4": "5"}

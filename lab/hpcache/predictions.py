@@ -58,7 +58,7 @@ def disk_bytes_per_s(runs: Iterable[Run]) -> float | None:
 
 def predictions(measured: Measured, workload: str) -> Iterator[Prediction]:
     """All that can be compared: of pipelines whose query ran before in the same process."""
-    by_disk = disk_bytes_per_s(run for run in measured.of(workload=workload) if BY_NAME[run.medium].factor is None)
+    by_disk = disk_bytes_per_s(run for run in measured.of(workload=workload) if not BY_NAME[run.medium].is_simulated)
     for run in measured.of(workload=workload):
         storage_bytes_per_s = BY_NAME[run.medium].bytes_per_s(measured.pace(workload)) or by_disk
         if storage_bytes_per_s is None or run.policy == "os":
