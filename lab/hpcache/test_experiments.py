@@ -10,17 +10,18 @@ import results_file
 import run
 import ssb_workloads
 from experiments import EXPERIMENTS, configurations, quick
-from media import DISK, DRIVES, MULTIPLES
+from media import DISK, DRIVES, FASTER_DISKS, MULTIPLES
 
 
 def test_policies_are_compared_at_all_bandwidths_and_budgets_and_on_the_disk():
     for figure in ("8", "9"):
         found = list(configurations(EXPERIMENTS[figure], 3, has_disk=True))
-        assert len(found) == len({one.key for one in found}) == 5 * 6 * 6 * 3
+        assert len(found) == len({one.key for one in found}) == 7 * 6 * 6 * 3
         assert {one.medium.factor for one in found} == {0.5, 1, 2, 4, None}
+        assert {one.medium.fixed_bytes_per_s for one in found} == {3.6e9, 7.2e9, None}
         assert {one.share for one in found} == {0.1, 0.2, 0.4, 0.6, 0.8, 1.0}
     without = list(configurations(EXPERIMENTS["8"], 3, has_disk=False))
-    assert len(without) == 4 * 6 * 6 * 3 and not any(one.medium == DISK for one in without)
+    assert len(without) == 6 * 6 * 6 * 3 and not any(one.medium == DISK for one in without)
 
 
 def test_policies_of_a_configuration_are_measured_right_after_each_other_and_take_turns_in_who_is_first():
@@ -30,7 +31,7 @@ def test_policies_of_a_configuration_are_measured_right_after_each_other_and_tak
         assert {one.policy for one in block} == set(experiments.POLICIES)
         assert len({(one.medium, one.share, one.repetition) for one in block}) == 1
     firsts = Counter((block[0].medium, block[0].share, block[0].policy) for block in blocks)
-    assert set(firsts.values()) == {1} and len(firsts) == 5 * 6 * 6, "over six repetitions each one begins once"
+    assert set(firsts.values()) == {1} and len(firsts) == 7 * 6 * 6, "over six repetitions each one begins once"
     assert [one.repetition for one in found] == sorted(one.repetition for one in found), "all once, then all again"
 
 
@@ -38,11 +39,13 @@ def test_simulated_drives_stand_to_q2_1_as_in_the_paper():
     one, two, four = (drive.factor for drive in DRIVES)
     assert one < two < 1 < four and two == 2 * one and four == 4 * one
     assert DRIVES[2].bytes_per_s(2e9) == pytest.approx(2.96e9) and DISK.bytes_per_s(2e9) is None
-    assert [medium.label for medium in (DRIVES[0], MULTIPLES[0], DISK)] == [
+    assert [medium.label for medium in (DRIVES[0], MULTIPLES[0], FASTER_DISKS[0], DISK)] == [
         "1 drive (simulated)",
         "0.5 x P (simulated)",
+        "3.6 GB/s (simulated)",
         "the disk",
     ]
+    assert FASTER_DISKS[0].bytes_per_s(2e9) == 3.6e9
     assert {EXPERIMENTS[figure].pace_workload("1.3") for figure in "3567"} == {"2.1"}
     assert EXPERIMENTS["9"].pace_workload("ssb") == "ssb"
 

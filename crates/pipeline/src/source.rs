@@ -63,8 +63,8 @@ pub trait PageSource: Sync {
     }
 
     /// A thread begins with a row group, and will probably ask for the pages of these columns.
-    fn begin(&self, thread: usize, row_group: usize, columns: &[usize]) {
-        let _ = (thread, row_group, columns);
+    fn begin(&self, row_group: usize, columns: &[usize]) {
+        let _ = (row_group, columns);
     }
 
     /// A thread is done with a row group, be it that no row of it can pass, and was so long at it, waiting included. No

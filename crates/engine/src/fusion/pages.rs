@@ -25,9 +25,6 @@ use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
 /// looked at as it takes to find so much that is missing.
 const READ_AHEAD_BYTES: u64 = 16 << 20;
 
-/// How many row groups ahead of its own a thread looks for missing pages.
-const LOOK_AHEAD_ROW_GROUPS: usize = 64;
-
 /// See the module.
 pub(super) struct ScanPages<'r> {
     scan: &'r ColumnScan,
@@ -46,16 +43,8 @@ struct Coming {
     /// Row groups that were begun or are done with: nobody reads ahead for them any more. A thread may announce one that
     /// another has taken from it meanwhile.
     begun: HashSet<usize>,
-    threads: Vec<ThreadAhead>,
-}
-
-/// How far ahead of a thread was read.
-#[derive(Clone, Default)]
-struct ThreadAhead {
-    /// The row group that it works on.
-    row_group: usize,
-    /// What was read for those behind it.
-    bytes: u64,
+    /// Bytes read ahead of each thread.
+    ahead_bytes: Vec<u64>,
 }
 
 /// One of them.
@@ -90,8 +79,8 @@ impl<'r> ScanPages<'r> {
         let is_metered = scan.uses_pool && !columns.is_empty() && !scan.groups.is_empty();
         let pipeline = is_metered.then(|| scan.table.tuner.start(scan.pipeline(columns, thread_count)));
         let asked_bytes = columns.iter().map(|_| AtomicU64::new(0)).collect();
-        let threads = vec![ThreadAhead::default(); thread_count];
-        let coming = Mutex::new(Coming { groups: HashMap::new(), begun: HashSet::new(), threads });
+        let ahead_bytes = vec![0; thread_count.max(1)];
+        let coming = Mutex::new(Coming { groups: HashMap::new(), begun: HashSet::new(), ahead_bytes });
         Self { scan, columns, counters, pipeline, asked_bytes, coming }
     }
 
@@ -113,7 +102,7 @@ impl<'r> ScanPages<'r> {
     }
 
     /// Notes that the pages of these columns are asked for, and returns their bytes.
-    fn ask(&self, row_group: usize, columns: &[usize]) -> u64 {
+    fn note_asked(&self, row_group: usize, columns: &[usize]) -> u64 {
         let group = self.scan.row_group(self.place(row_group));
         let mut all_bytes = 0;
         for column in columns {
@@ -132,15 +121,13 @@ impl<'r> ScanPages<'r> {
 
     /// Has the pages of these columns read, as far as they are not in memory. They are pinned until the row group is
     /// done with.
-    fn ask_for(&self, group: &mut Group, row_group: usize, columns: &[usize]) -> u64 {
-        let bytes = self.ask(row_group, columns);
+    fn ask_for(&self, group: &mut Group, row_group: usize, columns: &[usize]) {
         let pages = columns.iter().map(|&column| self.page_number(row_group, column));
         let source = &self.scan.open_segment(self.place(row_group)).source;
         let mut reader = source.reader(pages, ReadOptions::default());
         reader.start();
-        group.asked_bytes += bytes;
+        group.asked_bytes += self.note_asked(row_group, columns);
         group.readers.push((reader, columns.iter().copied().collect()));
-        bytes
     }
 
     fn pooled(&self, row_group: usize, column: usize) -> thermocline_buffer_pool::Result<Option<PinnedPage>> {
@@ -153,7 +140,7 @@ impl<'r> ScanPages<'r> {
                 let mut reader = source.reader([self.page_number(row_group, column)], ReadOptions::default());
                 let Some(page) = reader.wait_next() else { return Ok(None) };
                 let page = page?;
-                group.asked_bytes += self.ask(row_group, &[column]);
+                group.asked_bytes += self.note_asked(row_group, &[column]);
                 group.note(&page);
                 page
             }
@@ -230,9 +217,7 @@ impl PageSource for ScanPages<'_> {
             return false;
         }
         let mut coming = self.coming.lock();
-        let ahead = &coming.threads[thread];
-        let most_bytes = READ_AHEAD_BYTES / coming.threads.len() as u64;
-        if ahead.bytes >= most_bytes || row_group.saturating_sub(ahead.row_group) > LOOK_AHEAD_ROW_GROUPS {
+        if coming.ahead_bytes[thread] >= READ_AHEAD_BYTES / coming.ahead_bytes.len() as u64 {
             return false;
         }
         if coming.groups.contains_key(&row_group) || coming.begun.contains(&row_group) {
@@ -248,7 +233,7 @@ impl PageSource for ScanPages<'_> {
         let columns: Vec<usize> = (0..columns.len()).filter(is_missing).map(|at| columns[at]).collect();
         let group = self.scan.row_group(self.place(row_group));
         let bytes = columns.iter().map(|&column| group.pages()[column].stored_bytes() as u64).sum();
-        coming.threads[thread].bytes += bytes;
+        coming.ahead_bytes[thread] += bytes;
         let group = Arc::new(Mutex::new(Group { ahead: Some((thread, bytes)), ..Group::default() }));
         let mut locked = group.lock();
         coming.groups.insert(row_group, Arc::clone(&group));
@@ -257,17 +242,16 @@ impl PageSource for ScanPages<'_> {
         true
     }
 
-    fn begin(&self, thread: usize, row_group: usize, columns: &[usize]) {
+    fn begin(&self, row_group: usize, columns: &[usize]) {
         if !self.scan.uses_pool {
             return;
         }
         let group = {
             let mut coming = self.coming.lock();
             coming.begun.insert(row_group);
-            coming.threads[thread].row_group = row_group;
             let group = Arc::clone(coming.groups.entry(row_group).or_default());
             if let Some((of_thread, bytes)) = group.lock().ahead.take() {
-                coming.threads[of_thread].bytes -= bytes;
+                coming.ahead_bytes[of_thread] -= bytes;
             }
             group
         };
@@ -286,7 +270,7 @@ impl PageSource for ScanPages<'_> {
             if let Some(group) = &group
                 && let Some((of_thread, bytes)) = group.lock().ahead.take()
             {
-                coming.threads[of_thread].bytes -= bytes;
+                coming.ahead_bytes[of_thread] -= bytes;
             }
             group
         };

@@ -30,6 +30,9 @@ use crate::ir::{Origin, Sink, Slot};
 use crate::source::BatchGroup;
 use crate::{BatchSource, PipelineError, Result};
 
+/// How many row groups beyond its own a thread tells the source of: whose pages are in memory costs a look-up for each.
+const LOOK_AHEAD_ROW_GROUPS: u32 = 64;
+
 /// Mini-blocks between two looks at the flags: some tens of microseconds.
 const BLOCKS_PER_CHECK: usize = 16;
 /// What a thread takes for a scanned column: the words of a mini-block in each size, values that wait, and which rows.
@@ -152,7 +155,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         let likely = self.columns.iter().filter(|(_, _, needed)| 2 * needed >= done).map(|(_, column, _)| *column);
         let likely: Vec<usize> = likely.collect();
         if may_pass(row_group) {
-            context.source.begin(thread, row_group as usize, &likely);
+            context.source.begin(row_group as usize, &likely);
         }
         // After half of another thread's part was taken what was announced lies elsewhere.
         let mut next = if rest.contains(&self.announced) { self.announced } else { rest.start };
