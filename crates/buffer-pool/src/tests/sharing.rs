@@ -33,6 +33,21 @@ fn a_page_is_a_hit_when_it_is_asked_for_again_and_the_same_bytes() {
 }
 
 #[test]
+fn pages_are_missing_until_they_are_on_their_way_and_looking_is_no_use_of_them() {
+    let play = Play::new(1 << 20, None, &[5000, 4096, 1]);
+    play.pinned(1);
+    play.hold(true);
+    assert_eq!(play.source.missing([2, 1, 0]), [2, 0]);
+    let mut reader = play.source.reader([0], ReadOptions::default());
+    reader.start();
+    assert_eq!(play.source.missing(0..3), [2]);
+    let list = play.pool.snapshot().lists[0].clone();
+    assert_eq!((list.hit_count, list.miss_count), (0, 2));
+    play.stage.complete_all();
+    assert_eq!(play.source.missing(0..3), [2]);
+}
+
+#[test]
 fn a_list_that_is_given_to_something_else_counts_anew() {
     let play = Play::new(1 << 20, None, &[5000, 4096]);
     play.pinned(0);

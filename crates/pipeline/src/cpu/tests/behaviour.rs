@@ -58,6 +58,77 @@ fn watched(pages: &MemoryPages) -> Watched<'_> {
     Watched { pages, asked: Mutex::default(), at: &|_, _| Ok(()) }
 }
 
+/// What a source is told of: row groups announced and begun, with the thread, in this order.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Announced(usize, usize),
+    Begun(usize),
+}
+
+/// Notes what it is told, and goes along with a few announcements at a time.
+struct Listener<'a> {
+    pages: &'a MemoryPages,
+    told: Mutex<Vec<Told>>,
+    most: usize,
+}
+
+impl PageSource for Listener<'_> {
+    fn row_group_count(&self) -> usize {
+        self.pages.row_group_count()
+    }
+
+    fn row_count(&self, row_group: usize) -> usize {
+        self.pages.row_count(row_group)
+    }
+
+    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>> {
+        self.pages.facts(row_group, column)
+    }
+
+    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
+        self.pages.column(row_group, column)
+    }
+
+    fn announce(&self, thread: usize, row_group: usize, columns: &[usize]) -> bool {
+        assert_eq!(columns, [0]);
+        let mut told = self.told.lock().unwrap();
+        let is_begun = |told: &&Told| matches!(told, Told::Begun(_));
+        let begun = told.iter().filter(is_begun).count();
+        if told.len() - begun >= begun - 1 + self.most {
+            return false;
+        }
+        told.push(Told::Announced(thread, row_group));
+        true
+    }
+
+    fn begin(&self, row_group: usize, columns: &[usize]) {
+        assert_eq!(columns, [0]);
+        self.told.lock().unwrap().push(Told::Begun(row_group));
+    }
+}
+
+/// What a source of these row groups is told by one thread that filters for 9.
+fn told(row_groups: Vec<i64>, most: usize) -> Vec<Told> {
+    let pages = pages(row_groups.into_iter().map(|value| vec![longs([value; 10])]).collect());
+    let source = Listener { pages: &pages, told: Mutex::default(), most };
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    builder.filter(slots[0], equals(9)).unwrap();
+    let pipeline = builder.aggregate(vec![], vec![Aggregate::Sum(slots[0])]).unwrap();
+    run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).unwrap();
+    source.told.into_inner().unwrap()
+}
+
+#[test]
+fn a_source_is_told_of_the_row_groups_behind_those_that_are_begun_as_far_as_it_goes_along() {
+    use Told::{Announced, Begun};
+    let expected = [Begun(0), Announced(0, 2), Announced(0, 3), Begun(2), Announced(0, 4), Begun(3), Begun(4)];
+    assert_eq!(told(vec![9, 1, 9, 9, 9, 1], 2), expected, "what zone maps rule out is passed over");
+    let all = told(vec![9; 200], usize::MAX / 2);
+    assert_eq!(all.iter().position(|told| *told == Begun(1)), Some(65), "64 of them at a time");
+    assert_eq!(all.iter().filter(|told| matches!(told, Announced(..))).count(), 199, "each once");
+}
+
 #[test]
 fn pages_that_no_surviving_row_needs_are_not_read() {
     let scattered = || longs((0..3000).map(|at| at * 7 % 100 * 2));
