@@ -158,7 +158,8 @@ impl<'s, 'r> Worker<'s, 'r> {
             context.source.begin(row_group as usize, &likely);
         }
         // After half of another thread's part was taken what was announced lies elsewhere.
-        let mut next = if rest.contains(&self.announced) { self.announced } else { rest.start };
+        let is_here = (rest.start..=rest.end).contains(&self.announced);
+        let mut next = if is_here { self.announced } else { rest.start };
         while rest.contains(&next) && (!may_pass(next) || context.source.announce(thread, next as usize, &likely)) {
             next += 1;
         }
