@@ -160,7 +160,8 @@ impl<'s, 'r> Worker<'s, 'r> {
         // After half of another thread's part was taken what was announced lies elsewhere.
         let is_here = (rest.start..=rest.end).contains(&self.announced);
         let mut next = if is_here { self.announced } else { rest.start };
-        while rest.contains(&next) && (!may_pass(next) || context.source.announce(thread, next as usize, &likely)) {
+        let end = rest.end.min(row_group + LOOK_AHEAD_ROW_GROUPS + 1);
+        while next < end && (!may_pass(next) || context.source.announce(thread, next as usize, &likely)) {
             next += 1;
         }
         self.announced = next;
