@@ -10,9 +10,8 @@
 //! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a
 //! pipeline runs, from the time that it works on pages that are in memory. Deviations: a pipeline that has run before
 //! starts with what it was known for; equal pipelines are merged; storage is corrected by what is seen, and what reading
-//! costs is learned together with P, which the paper takes to be the same whatever is read; a
-//! pipeline counts with the pages that it asks for, which are fewer than those of its columns where no row that is left
-//! needs them.
+//! costs is learned together with P, which the paper takes to be the same whatever is read; a pipeline counts with the
+//! pages that it asks for, which are fewer than those of its columns where no row that is left needs them.
 //!
 //! Pure; a report is O(1), the merged view O(L log L).
 
