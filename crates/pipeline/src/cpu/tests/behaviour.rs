@@ -27,10 +27,20 @@ fn table(keys: &[i64]) -> Result<Arc<BuiltTable>, PipelineError> {
     run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).map(|(outcome, _)| table_of(outcome))
 }
 
-/// Remembers which pages were asked for; can fail, or cancel a run, at one.
+/// What a source is told of: row groups announced and begun, with the thread, in this order.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Announced(usize, usize),
+    Begun(usize),
+}
+
+/// Remembers which pages were asked for and what it was told; can fail, or cancel a run, at a page.
 struct Watched<'a> {
     pages: &'a MemoryPages,
     asked: Mutex<BTreeSet<(usize, usize)>>,
+    told: Mutex<Vec<Told>>,
+    /// Goes along with so many announcements beyond the row groups that were begun.
+    most_announced: usize,
     at: &'a (dyn Fn(usize, usize) -> Result<(), Box<dyn Error + Send + Sync>> + Sync),
 }
 
@@ -52,65 +62,30 @@ impl PageSource for Watched<'_> {
         (self.at)(row_group, column)?;
         self.pages.column(row_group, column)
     }
-}
 
-fn watched(pages: &MemoryPages) -> Watched<'_> {
-    Watched { pages, asked: Mutex::default(), at: &|_, _| Ok(()) }
-}
-
-/// What a source is told of: row groups announced and begun, with the thread, in this order.
-#[derive(Debug, PartialEq, Eq)]
-enum Told {
-    Announced(usize, usize),
-    Begun(usize),
-}
-
-/// Notes what it is told, and goes along with a few announcements at a time.
-struct Listener<'a> {
-    pages: &'a MemoryPages,
-    told: Mutex<Vec<Told>>,
-    most: usize,
-}
-
-impl PageSource for Listener<'_> {
-    fn row_group_count(&self) -> usize {
-        self.pages.row_group_count()
-    }
-
-    fn row_count(&self, row_group: usize) -> usize {
-        self.pages.row_count(row_group)
-    }
-
-    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>> {
-        self.pages.facts(row_group, column)
-    }
-
-    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
-        self.pages.column(row_group, column)
-    }
-
-    fn announce(&self, thread: usize, row_group: usize, columns: &[usize]) -> bool {
-        assert_eq!(columns, [0]);
+    fn announce(&self, thread: usize, row_group: usize, _columns: &[usize]) -> bool {
         let mut told = self.told.lock().unwrap();
-        let is_begun = |told: &&Told| matches!(told, Told::Begun(_));
-        let begun = told.iter().filter(is_begun).count();
-        if told.len() - begun >= begun - 1 + self.most {
-            return false;
+        let begun_count = told.iter().filter(|told| matches!(told, Told::Begun(_))).count();
+        let may_go_on = told.len() - begun_count + 1 < begun_count.saturating_add(self.most_announced);
+        if may_go_on {
+            told.push(Told::Announced(thread, row_group));
         }
-        told.push(Told::Announced(thread, row_group));
-        true
+        may_go_on
     }
 
-    fn begin(&self, row_group: usize, columns: &[usize]) {
-        assert_eq!(columns, [0]);
+    fn begin(&self, row_group: usize, _columns: &[usize]) {
         self.told.lock().unwrap().push(Told::Begun(row_group));
     }
 }
 
+fn watched(pages: &MemoryPages) -> Watched<'_> {
+    Watched { pages, asked: Mutex::default(), told: Mutex::default(), most_announced: 0, at: &|_, _| Ok(()) }
+}
+
 /// What a source of these row groups is told by one thread that filters for 9.
-fn told(row_groups: Vec<i64>, most: usize) -> Vec<Told> {
+fn told(row_groups: Vec<i64>, most_announced: usize) -> Vec<Told> {
     let pages = pages(row_groups.into_iter().map(|value| vec![longs([value; 10])]).collect());
-    let source = Listener { pages: &pages, told: Mutex::default(), most };
+    let source = Watched { most_announced, ..watched(&pages) };
     let mut builder = PipelineBuilder::new();
     let slots = scan_longs(&mut builder, 1);
     builder.filter(slots[0], equals(9)).unwrap();
@@ -124,7 +99,7 @@ fn a_source_is_told_of_the_row_groups_behind_those_that_are_begun_as_far_as_it_g
     use Told::{Announced, Begun};
     let expected = [Begun(0), Announced(0, 2), Announced(0, 3), Begun(2), Announced(0, 4), Begun(3), Begun(4)];
     assert_eq!(told(vec![9, 1, 9, 9, 9, 1], 2), expected, "what zone maps rule out is passed over");
-    let all = told(vec![9; 200], usize::MAX / 2);
+    let all = told(vec![9; 200], usize::MAX);
     assert_eq!(all.iter().position(|told| *told == Begun(1)), Some(65), "64 of them at a time");
     assert_eq!(all.iter().filter(|told| matches!(told, Announced(..))).count(), 199, "each once");
 }
@@ -331,16 +306,13 @@ fn a_cancelled_run_ends_before_it_has_seen_all_row_groups() {
     let pipeline = materialise_all(1);
     let cancelled = AtomicBool::new(false);
     let asked = AtomicU64::new(0);
-    let watched = Watched {
-        pages: &source,
-        asked: Mutex::default(),
-        at: &|_, _| {
-            if asked.fetch_add(1, Ordering::Relaxed) == 5 {
-                cancelled.store(true, Ordering::Relaxed);
-            }
-            Ok(())
-        },
+    let cancels = |_, _| {
+        if asked.fetch_add(1, Ordering::Relaxed) == 5 {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     };
+    let watched = Watched { at: &cancels, ..watched(&source) };
     let (clock, account) = (ManualClock::new(0), account(1 << 30));
     let instructions = InstructionSet::detect();
     let options = RunOptions { thread_count: 2, instructions, clock: &clock, account: &account, cancelled: &cancelled };
@@ -352,7 +324,7 @@ fn a_cancelled_run_ends_before_it_has_seen_all_row_groups() {
 fn the_error_of_one_thread_ends_all_and_is_the_one_that_is_told() {
     let source = pages((0..50).map(|_| vec![longs(0..1000)]).collect());
     let fails = |row_group: usize, _| if row_group == 3 { Err("no such block".into()) } else { Ok(()) };
-    let watched = Watched { pages: &source, asked: Mutex::default(), at: &fails };
+    let watched = Watched { at: &fails, ..watched(&source) };
     let error = run_with(&materialise_all(1), &watched, &[], 3, InstructionSet::detect()).unwrap_err();
     assert_eq!(error.to_string(), "row group 3, column c0: no such block");
 }
