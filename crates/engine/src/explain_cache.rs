@@ -216,6 +216,11 @@ fn row(path: String, predicate: String, columns: String, explanation: Explanatio
         Explanation::InFlight { predicate, residual } => {
             ("join", String::new(), residual.to_string(), format!("a running scan of {predicate} computes it"))
         }
+        Explanation::Wait { predicate, columns } => {
+            let columns: Vec<String> = columns.iter().map(|column| column.path.to_string()).collect();
+            let detail = format!("waits for a running scan of {predicate} that has {}", columns.join(", "));
+            ("wait", String::new(), String::new(), format!("{detail}; what it lacks is scanned then"))
+        }
         Explanation::Miss { reason, map } => {
             let by_map =
                 map.map(|map| format!(" and find them by the positional map, item {}", map.0)).unwrap_or_default();

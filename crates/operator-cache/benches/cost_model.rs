@@ -218,6 +218,7 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
         retain_predicate: everything,
         retain_columns: columns(),
         retain_expectation: Expectation::default(),
+        may_wait: false,
         may_skip: false,
         can_seek: false,
         can_map: false,
@@ -230,6 +231,7 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
                 let conversion = cache.finish_reading(&item, &cut, &Reading::default());
                 cache.convert(conversion.expect("the item has another layout than the rule's"));
             }
+            Start::Wait(_) => panic!("the request may not wait"),
             Start::Scan(participant) => {
                 for rows in futures::executor::block_on_stream(participant.stream()) {
                     rows.expect("orders");

@@ -142,6 +142,7 @@ fn main() {
                 retain_columns: Arc::default(),
                 retain_expectation: Default::default(),
                 retain_predicate: predicate,
+                may_wait: false,
                 may_skip: false,
                 can_seek: true,
                 can_map: false,

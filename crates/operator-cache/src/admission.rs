@@ -317,6 +317,7 @@ impl OperatorCache {
                 Some(catalog.insert(item, extended))
             }
         };
+        scan.note_unlisted();
         match removed {
             Some(superseded) => {
                 for item in &superseded {
@@ -342,6 +343,7 @@ impl OperatorCache {
     pub(crate) fn forget_scan(&self, scan: &SharedScan, reason: &'static str) {
         let forgotten = self.catalog().remove_scan(&scan.source, scan.id);
         if let Some(scan) = forgotten {
+            scan.note_unlisted();
             self.record_scan(DecisionKind::Abort, &scan, Vec::new(), reason);
         }
     }

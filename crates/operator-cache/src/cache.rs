@@ -29,7 +29,7 @@ use crate::planning::REBUILD_REASON;
 use crate::recording::Recorder;
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
-use crate::scan::{Participant, ScanStart, SharedScan};
+use crate::scan::{Awaited, Participant, ScanStart, SharedScan};
 use crate::source::{ScanSpec, SourceFactory, SourceKey};
 
 /// File records beyond which those without items are dropped.
@@ -106,6 +106,8 @@ pub enum Start {
     },
     /// By scanning the file, perhaps together with others, perhaps only what it grew by.
     Scan(Arc<Participant>),
+    /// Better once a scan that runs is over: ask again then.
+    Wait(Awaited),
 }
 
 /// How an item covers a request.
@@ -169,6 +171,13 @@ pub enum Explanation {
         predicate: Arc<Conjunction>,
         /// The filter on its rows.
         residual: Conjunction,
+    },
+    /// Wait for a scan that runs, and scan what its item will lack then.
+    Wait {
+        /// The scan's predicate.
+        predicate: Arc<Conjunction>,
+        /// The scan's columns.
+        columns: Arc<[ColumnSpec]>,
     },
     /// Scan the file.
     Miss {
@@ -278,6 +287,14 @@ impl OperatorCache {
                     let numbers = vec![("scanned_bytes", scanned_bytes as f64), ("total_bytes", total_bytes as f64)];
                     self.record_scan(DecisionKind::Join, &scan, numbers, "a scan that runs computes it");
                     return Start::Scan(participant);
+                }
+                Plan::Wait(scan) => {
+                    let Some(awaited) = Awaited::new(&scan, request) else { continue };
+                    catalog.add_awaited(&request.source, awaited.columns());
+                    drop(catalog);
+                    let numbers = vec![("scanned_bytes", scan.meters.scanned_bytes.load(Ordering::Relaxed) as f64)];
+                    self.record_scan(DecisionKind::Wait, &scan, numbers, "a scan that runs has some of its columns");
+                    return Start::Wait(awaited);
                 }
                 Plan::Extend(item) => {
                     let spec = ScanSpec {
@@ -432,6 +449,10 @@ impl OperatorCache {
                 predicate: Arc::clone(&scan.spec.predicate),
                 residual: scan.spec.predicate.residual(&request.predicate),
             },
+            Plan::Wait(scan) => Explanation::Wait {
+                predicate: Arc::clone(&scan.spec.predicate),
+                columns: Arc::clone(&scan.spec.columns),
+            },
             Plan::Extend(item) => Explanation::Extend {
                 item: summary(&item),
                 residual: item.predicate.residual(&request.predicate),
@@ -504,6 +525,7 @@ impl OperatorCache {
         };
         for scan in &scans {
             scan.stop_keeping();
+            scan.note_unlisted();
         }
         for scan in &mapping {
             scan.forget_map();
@@ -631,6 +653,7 @@ impl OperatorCache {
         let (items, scans) = self.catalog.lock().remove_stale(path, is_stale);
         for scan in &scans {
             scan.stop_keeping();
+            scan.note_unlisted();
             self.record_scan(DecisionKind::Invalidate, scan, Vec::new(), reason);
         }
         for item in &items {

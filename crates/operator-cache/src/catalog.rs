@@ -17,7 +17,7 @@ use crate::lazy::Promotion;
 use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
-use crate::scan::SharedScan;
+use crate::scan::{AwaitedColumns, SharedScan};
 use crate::source::SourceKey;
 use crate::top_up::TopUp;
 
@@ -53,6 +53,8 @@ struct Source {
     map: Option<Arc<Item>>,
     /// Scans that keep their results and can be joined.
     scans: Vec<Arc<SharedScan>>,
+    /// What those who wait for scans will ask for.
+    awaited: Vec<Weak<AwaitedColumns>>,
 }
 
 impl Source {
@@ -68,6 +70,27 @@ impl Source {
                 && scan.is_keeping()
                 && answers(&scan.spec.columns, &scan.spec.predicate, wanted)
         })
+    }
+
+    /// The running scan whose item will lack the fewest columns of the request.
+    fn awaitable(&self, request: &SelectRequest, pinned: &PinnedSource) -> Option<&Arc<SharedScan>> {
+        let scans = self.scans.iter().rev().take(EXAMINED_SCANS).filter(|scan| {
+            scan.pinned.generation == pinned.generation
+                && scan.spec.end_bytes == pinned.end_bytes()
+                && scan.is_keeping()
+        });
+        let lacking = scans.filter_map(|scan| Some((scan.lacking_count(request)?, scan)));
+        lacking.min_by_key(|(count, scan)| (*count, scan.id)).map(|(_, scan)| scan)
+    }
+
+    /// The top-up, with what those will ask for who wait and want rows of its item.
+    fn for_all(&self, top_up: TopUp) -> TopUp {
+        let base = Arc::clone(&top_up.base);
+        let awaited: Vec<Arc<AwaitedColumns>> = self.awaited.iter().filter_map(Weak::upgrade).collect();
+        let of_base = awaited.iter().filter(|awaited| {
+            awaited.generation == base.generation && (base.predicate.is_all() || base.predicate == awaited.predicate)
+        });
+        top_up.with(of_base.flat_map(|awaited| awaited.columns.iter()))
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Item>> {
@@ -91,7 +114,8 @@ impl Source {
     }
 
     fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.lazy.is_empty() && self.map.is_none() && self.scans.is_empty()
+        let is_awaited = self.awaited.iter().any(|awaited| awaited.strong_count() > 0);
+        self.items.is_empty() && self.lazy.is_empty() && self.map.is_none() && self.scans.is_empty() && !is_awaited
     }
 
     /// The lazy item with the fewest records that has all that are wanted.
@@ -107,6 +131,8 @@ impl Source {
 pub(crate) enum Plan {
     Hit(Match),
     Join(Arc<SharedScan>),
+    /// Ask again when it is over.
+    Wait(Arc<SharedScan>),
     Extend(Arc<Item>),
     TopUp(TopUp),
     Combine(Combination),
@@ -148,10 +174,19 @@ impl Catalog {
         if let Some(whole) = combination.take_if(|combination| combination.remainder.is_none()) {
             return Plan::Combine(whole);
         }
-        if pinned.can_compare_content()
-            && let Some(top_up) = source.items.completed_by(request, of_generation_at_end)
-        {
-            return Plan::TopUp(top_up);
+        if pinned.can_compare_content() {
+            let top_up = source.items.completed_by(request, of_generation_at_end);
+            // Where records are read by their positions, there are few of them.
+            let is_short = top_up.as_ref().is_some_and(|top_up| !top_up.base.predicate.is_all());
+            if request.may_wait
+                && !is_short
+                && let Some(scan) = source.awaitable(request, pinned)
+            {
+                return Plan::Wait(Arc::clone(scan));
+            }
+            if let Some(top_up) = top_up {
+                return Plan::TopUp(source.for_all(top_up));
+            }
         }
         if pinned.can_compare_content()
             && let Some(promotion) = source.promotion(request, pinned.generation, end_bytes)
@@ -220,6 +255,15 @@ impl Catalog {
         }
         all.sort_by(|left, right| left.path.cmp(&right.path));
         all.into()
+    }
+
+    /// Lists what somebody who waits will ask for.
+    pub(crate) fn add_awaited(&mut self, key: &SourceKey, columns: &Arc<AwaitedColumns>) {
+        // The source is there as long as the scan is that is waited for.
+        if let Some(source) = self.sources.get_mut(key) {
+            source.awaited.retain(|other| other.strong_count() > 0);
+            source.awaited.push(Arc::downgrade(columns));
+        }
     }
 
     /// An item that answers a request for records although its rows are the elements of one of their lists.

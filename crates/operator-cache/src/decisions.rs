@@ -34,6 +34,8 @@ pub enum DecisionKind {
     Promote,
     /// A query takes part in a scan that another one began.
     Join,
+    /// A query waits for a scan that runs, and then scans what that one lacked.
+    Wait,
     /// The file is scanned.
     Miss,
     /// A scan finds records and fields by a positional map.
@@ -74,6 +76,7 @@ impl DecisionKind {
             Self::Combine => "combine",
             Self::Promote => "promote",
             Self::Join => "join",
+            Self::Wait => "wait",
             Self::Miss => "miss",
             Self::MapUsed => "map_used",
             Self::MapMade => "map_made",

@@ -44,6 +44,9 @@ pub struct SelectRequest {
     /// Of an item of those rows and columns. What is expected to be worth less than what it would displace is not
     /// begun.
     pub retain_expectation: Expectation,
+    /// Whether it may wait for a scan that runs and will have some of its columns: its first rows are in no more haste
+    /// than its last.
+    pub may_wait: bool,
     /// Whether bad records are left out: which ones are bad then depends on the columns that are read.
     pub may_skip: bool,
     /// Whether single records of the file can be read by their position: it is not compressed.

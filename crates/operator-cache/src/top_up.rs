@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use thermocline_hardware::Clock;
+use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::RecordPositions;
 
 use crate::error::SourceError;
@@ -45,25 +46,33 @@ impl TopUp {
     /// no way to align what is added.
     pub(crate) fn of(base: &Arc<Item>, request: &SelectRequest) -> Option<Self> {
         let positions = base.positions.clone().filter(|_| request.can_seek);
-        if request.may_skip || base.chunks.is_empty() || (base.morsel_ends.is_none() && positions.is_none()) {
+        if base.chunks.is_empty() || (base.morsel_ends.is_none() && positions.is_none()) {
             return None;
         }
-        let missing: Vec<ColumnSpec> = request
-            .columns
-            .iter()
-            .filter(|column| ColumnRoute::find_typed(&base.columns, column).is_none())
-            .cloned()
-            .collect();
-        // Two columns of one path and different types could not be told apart by path.
-        let is_ambiguous = missing.iter().any(|column| base.columns.iter().any(|kept| kept.path == column.path));
-        if is_ambiguous || missing.is_empty() || missing.len() == request.columns.len() {
-            return None;
+        let missing = missing_columns(&base.columns, &base.predicate, request)?;
+        Some(Self {
+            base: Arc::clone(base),
+            columns: united(&base.columns, &missing),
+            missing: missing.into(),
+            positions,
+        })
+    }
+
+    /// The same with `others` too, as far as the item lacks them.
+    pub(crate) fn with<'a>(mut self, others: impl IntoIterator<Item = &'a ColumnSpec>) -> Self {
+        let mut missing = self.missing.to_vec();
+        for column in others {
+            let is_there = ColumnRoute::find(&self.base.columns, &column.path)
+                .or_else(|| ColumnRoute::find(&missing, &column.path))
+                .is_some();
+            let is_above = self.columns.iter().chain(&missing).any(|other| other.path.starts_with(&column.path));
+            if !is_there && !is_above {
+                missing.push(column.clone());
+            }
         }
-        let mut columns: Vec<ColumnSpec> = base.columns.iter().chain(&missing).cloned().collect();
-        columns.sort_by(|left, right| left.path.cmp(&right.path));
-        let residual = base.predicate.residual(&request.predicate);
-        let can_filter = residual.fields().all(|(path, _)| ColumnRoute::find(&columns, path).is_some());
-        can_filter.then(|| Self { base: Arc::clone(base), columns: columns.into(), missing: missing.into(), positions })
+        self.columns = united(&self.base.columns, &missing);
+        self.missing = missing.into();
+        self
     }
 
     /// About what the completed item takes, the base's bytes among them.
@@ -80,6 +89,32 @@ impl TopUp {
             Ok(Arc::new(TopUpSource::new(&top_up, fresh(&spec)?, Arc::clone(&clock))))
         })
     }
+}
+
+/// The columns of `request` that are not among `columns`, where the others are worth laying beside them: rows of
+/// `predicate` with all of them answer it. None where nothing is missing, or nothing there, or nothing to be aligned.
+pub(crate) fn missing_columns(
+    columns: &[ColumnSpec],
+    predicate: &Conjunction,
+    request: &SelectRequest,
+) -> Option<Vec<ColumnSpec>> {
+    let lacks = |column: &&ColumnSpec| ColumnRoute::find_typed(columns, column).is_none();
+    let missing: Vec<ColumnSpec> = request.columns.iter().filter(lacks).cloned().collect();
+    // Two columns of one path and different types could not be told apart by path.
+    let is_ambiguous = missing.iter().any(|column| columns.iter().any(|kept| kept.path == column.path));
+    if request.may_skip || is_ambiguous || missing.is_empty() || missing.len() == request.columns.len() {
+        return None;
+    }
+    let is_there = |path: &FieldPath| [columns, &missing].iter().any(|some| ColumnRoute::find(some, path).is_some());
+    let can_filter = predicate.residual(&request.predicate).fields().all(|(path, _)| is_there(path));
+    can_filter.then_some(missing)
+}
+
+/// Columns and further ones, sorted by path.
+fn united(columns: &[ColumnSpec], others: &[ColumnSpec]) -> Arc<[ColumnSpec]> {
+    let mut all: Vec<ColumnSpec> = columns.iter().chain(others).cloned().collect();
+    all.sort_by(|left, right| left.path.cmp(&right.path));
+    all.into()
 }
 
 /// A scan read other rows than those that were kept: what is kept of the file is not to be trusted any more.

@@ -30,8 +30,12 @@ impl ScanAhead {
     /// Of the columns of `request`, all rows.
     pub(super) fn new(scan: &Arc<Scan>, file: &Arc<QueryFile>, request: &SelectRequest) -> Self {
         let all: Arc<Conjunction> = Arc::default();
-        let request =
-            SelectRequest { predicate: Arc::clone(&all), retain_predicate: Arc::clone(&all), ..request.clone() };
+        let request = SelectRequest {
+            predicate: Arc::clone(&all),
+            retain_predicate: Arc::clone(&all),
+            may_wait: false,
+            ..request.clone()
+        };
         // Its progress is nobody's.
         let context = Arc::new(QueryContext::default());
         let scan = Scan { predicate: all, context, ..Scan::clone(scan) };

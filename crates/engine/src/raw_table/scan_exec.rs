@@ -193,7 +193,7 @@ impl ExecutionPlan for RawScanExec {
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let run = self.run.get_or_init(|| {
-            Arc::new(ScanRun::new(Arc::clone(&self.scan), self.paths.clone(), self.schema(), &self.metrics))
+            Arc::new(ScanRun::new(Arc::clone(&self.scan), self.paths.clone(), self.schema(), self.limit, &self.metrics))
         });
         let stream = Arc::clone(run).partition_stream(partition, self.limit, &self.metrics);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, ColumnRoute, ColumnSpec, Cut, CutRows, Expectation, Item, OpenedFile, Participant, Piece,
+    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, Expectation, Item, OpenedFile, Participant, Piece,
     PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_predicate::{Conjunction, FieldPath};
@@ -148,6 +148,7 @@ impl Scan {
             retain_predicate,
             retain_columns,
             retain_expectation,
+            may_wait: true,
             may_skip,
             can_seek,
             can_map: can_seek && !may_skip && !self.options.strict,
@@ -191,6 +192,8 @@ pub(crate) struct ScanRun {
     hits: Count,
     misses: Count,
     skipped_records: Count,
+    /// Whether the last row is wanted as much as the first.
+    is_whole: bool,
 }
 
 impl std::fmt::Debug for ScanRun {
@@ -206,6 +209,16 @@ struct FileRun {
     /// What is to be kept of the file once the scan is over and nothing else to be done.
     ahead: Mutex<Option<ScanAhead>>,
 }
+
+/// How it stands with a file that is to be read.
+enum Started {
+    File(FileRun),
+    Wait(Awaited),
+}
+
+/// Scans that a query waits for, for each of its files, at most. The second has what the first one lacked, if anybody
+/// waited for that; the rest is for queries that come while it runs, over and over.
+const WAITS: usize = 3;
 
 struct ItemRun {
     item: Arc<Item>,
@@ -228,6 +241,7 @@ impl ScanRun {
         scan: Arc<Scan>,
         paths: Vec<FieldPath>,
         schema: SchemaRef,
+        limit: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
         let outputs = paths.into_iter().zip(schema.fields().iter().map(|field| field.data_type().clone())).collect();
@@ -241,6 +255,7 @@ impl ScanRun {
             hits: count("files_from_cache"),
             misses: count("files_scanned"),
             skipped_records: count("records_skipped"),
+            is_whole: limit.is_none(),
         }
     }
 
@@ -248,12 +263,33 @@ impl ScanRun {
         self.outputs.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// Decides how file `index` is read.
+    /// Decides how file `index` is read, after having waited for scans of others where that spares this query its own.
     async fn start(&self, index: usize) -> Result<FileRun> {
+        // Those who wait with it go by it until this query has its answer.
+        let mut awaited = None;
+        for _ in 0..WAITS {
+            match self.start_now(index, self.is_whole).await? {
+                Started::File(file) => return Ok(file),
+                Started::Wait(mut scan) => {
+                    scan.over().await;
+                    awaited = Some(scan);
+                }
+            }
+        }
+        let started = self.start_now(index, false).await?;
+        drop(awaited);
+        match started {
+            Started::File(file) => Ok(file),
+            Started::Wait(_) => internal_err!("a scan waits that may not"),
+        }
+    }
+
+    async fn start_now(&self, index: usize, may_wait: bool) -> Result<Started> {
         let scan = &self.scan;
         let file = &scan.files[index];
         let pinned = scan.pin(file).await?;
         let (request, whole) = scan.request(file, &self.outputs, scan.config.cache.then_some(&*pinned));
+        let request = SelectRequest { may_wait, ..request };
         let factory: SourceFactory = source::factory(Arc::clone(scan), Arc::clone(file));
         let cache = scan.database.cache();
         if scan.config.cache && cache.may_load_map(&request, &pinned) {
@@ -279,6 +315,7 @@ impl ScanRun {
                 (items.collect::<Result<_>>()?, remainder)
             }
             Start::Scan(participant) => (Vec::new(), Some(participant)),
+            Start::Wait(awaited) => return Ok(Started::Wait(awaited)),
         };
         let scan = match participant {
             Some(participant) => {
@@ -294,7 +331,7 @@ impl ScanRun {
         let is_scanned = matches!(&scan, Some((participant, _)) if *participant.predicate() == request.predicate);
         let ahead = is_scanned && whole == WholeColumns::WhenIdle;
         let ahead = Mutex::new(ahead.then(|| ScanAhead::new(&self.scan, file, &request)));
-        Ok(FileRun { items, scan, ahead })
+        Ok(Started::File(FileRun { items, scan, ahead }))
     }
 
     /// The batches of one partition: whatever no other partition has taken.

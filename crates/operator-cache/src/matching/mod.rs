@@ -208,11 +208,7 @@ impl ItemIndex {
         let same = self.exact.get(&request.predicate).into_iter().flatten().rev().take(EXAMINED);
         let all = self.unconstrained.iter().rev().take(EXAMINED);
         let candidates = same.chain(all).filter_map(|&place| self.at(place));
-        let is_worth_it = |top_up: &TopUp| {
-            let (missing, wanted) = (top_up.missing.len(), request.columns.len());
-            top_up.base.predicate == request.predicate
-                || is_worth_completing(missing, wanted, request.retain_predicate.is_all())
-        };
+        let is_worth_it = |top_up: &TopUp| is_worth_it(&top_up.base.predicate, top_up.missing.len(), request);
         candidates
             .filter(|candidate| admissible(&candidate.facts))
             .filter_map(|candidate| TopUp::of(&candidate.item, request))
@@ -286,6 +282,12 @@ impl ItemIndex {
     fn at(&self, place: Place) -> Option<&Indexed> {
         self.indexed.get(place as usize)?.as_ref()
     }
+}
+
+/// Whether rows kept for `predicate`, the request's or TRUE, are worth completing with so many of its columns.
+pub(crate) fn is_worth_it(predicate: &Conjunction, missing_count: usize, request: &SelectRequest) -> bool {
+    *predicate == *request.predicate
+        || is_worth_completing(missing_count, request.columns.len(), request.retain_predicate.is_all())
 }
 
 /// Whether a predicate with these bounds may cover one with those fields.

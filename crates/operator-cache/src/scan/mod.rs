@@ -20,6 +20,7 @@
 //! **Locks**: the cache's catalog, then a scan's state, then a participant's post. Under a scan's state nothing is
 //! decoded, reserved, freed or woken.
 
+mod awaited;
 mod compaction;
 mod gathering;
 mod mapping;
@@ -37,6 +38,9 @@ use thermocline_budget::Reservation;
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_raw::RecordPositions;
 
+pub use awaited::Awaited;
+pub(crate) use awaited::AwaitedColumns;
+use awaited::Unlisting;
 pub(crate) use gathering::Noted;
 pub(crate) use mapping::Mapping;
 pub use participant::{Participant, RowStream};
@@ -46,10 +50,12 @@ use crate::error::{CacheError, SourceError};
 use crate::file_record::PinnedSource;
 use crate::item::{Chunk, Item};
 use crate::layout::Content;
+use crate::matching::is_worth_it;
 use crate::recording::estimated_bytes;
+use crate::request::SelectRequest;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
-use crate::top_up::Differs;
+use crate::top_up::{Differs, missing_columns};
 use gathering::Gathering;
 use morsel_set::MorselSet;
 use state::{FetchedMorsel, Phase, Post, Seat, SharedFetch, Sharing, Slot, State, Step};
@@ -88,6 +94,8 @@ pub(crate) struct SharedScan {
     /// The map that it makes.
     mapping: Mutex<Option<Mapping>>,
     pub(crate) meters: ScanMeters,
+    /// For those who wait until it can't be joined any more: its item is there then, or will never be.
+    unlisting: Unlisting,
 }
 
 /// What was measured of a scan.
@@ -197,6 +205,7 @@ impl SharedScan {
             gathered: Mutex::new(gathered),
             mapping: Mutex::new(mapping),
             meters: ScanMeters::default(),
+            unlisting: Unlisting::default(),
         })
     }
 
@@ -212,6 +221,26 @@ impl SharedScan {
         state.sharing == Sharing::Kept && !matches!(state.phase, Phase::Failed(_))
     }
 
+    /// Tells those who wait that the scan was taken off the list of those that can be joined. Not to be called under a
+    /// lock.
+    pub(crate) fn note_unlisted(&self) {
+        self.unlisting.note();
+    }
+
+    /// Whether the columns that its item will lack of `request` could be laid beside those that it has; how many.
+    pub(crate) fn lacking_count(&self, request: &SelectRequest) -> Option<usize> {
+        // Morsels of positions and maps are not those of other scans, but where its records lie will be known.
+        let can_align = match (&self.base, &self.spec.positions, &self.spec.map) {
+            (Some(_), ..) => false,
+            (None, None, None) => true,
+            (None, Some(_), _) => request.can_seek,
+            (None, None, Some(_)) => request.can_seek && self.spec.predicate.is_all(),
+        };
+        let has_rows = self.spec.predicate.is_all() || self.spec.predicate == request.predicate;
+        let missing_count = missing_columns(&self.spec.columns, &self.spec.predicate, request)?.len();
+        (can_align && has_rows && is_worth_it(&self.spec.predicate, missing_count, request)).then_some(missing_count)
+    }
+
     /// Whether positions are kept instead.
     pub(crate) fn is_noting(&self) -> bool {
         self.state.lock().sharing == Sharing::Noted
@@ -224,14 +253,12 @@ impl SharedScan {
             return false;
         }
         state.seat(participant_id, post);
-        self.meters.participant_count.fetch_add(1, Ordering::Relaxed);
         true
     }
 
     /// Takes the first seat of a new scan.
     pub(crate) fn seat(&self, participant_id: u64, post: &Post) {
         self.state.lock().seat(participant_id, post);
-        self.meters.participant_count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Gives a seat up. When it was the last of an unfinished scan, results and reservations go.
@@ -333,6 +360,7 @@ impl SharedScan {
             gathered: Mutex::default(),
             mapping: Mutex::default(),
             meters: ScanMeters::default(),
+            unlisting: Unlisting::default(),
         };
         *post.lock() = Arc::new(rest);
     }

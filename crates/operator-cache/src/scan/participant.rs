@@ -39,6 +39,13 @@ pub struct Participant {
 impl Participant {
     /// Takes part in a scan that runs; None when it no longer shares.
     pub(crate) fn join(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Option<Arc<Self>> {
+        let participant = Self::attend(scan, wanted)?;
+        scan.meters.participant_count.fetch_add(1, Ordering::Relaxed);
+        Some(participant)
+    }
+
+    /// The same for one who does not use the rows.
+    pub(super) fn attend(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Option<Arc<Self>> {
         let participant = Self::of(scan, wanted);
         // Where it has no seat it can't leave either: dropping it is harmless.
         scan.join(participant.id, &participant.post).then_some(participant)
@@ -48,6 +55,7 @@ impl Participant {
     pub(crate) fn first(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Arc<Self> {
         let participant = Self::of(scan, wanted);
         scan.seat(participant.id, &participant.post);
+        scan.meters.participant_count.fetch_add(1, Ordering::Relaxed);
         participant
     }
 

@@ -72,6 +72,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
             }
             remainder.is_none()
         }
+        Start::Wait(_) => panic!("the request may not wait"),
         Start::Scan(participant) => {
             drain(&participant, &outputs, &mut table);
             false

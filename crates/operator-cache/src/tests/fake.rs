@@ -7,7 +7,9 @@ use std::future::poll_fn;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::task::Poll;
+use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, Int64Array, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
@@ -308,6 +310,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         retain_predicate: Arc::clone(predicate),
         retain_columns: columns(names),
         retain_expectation: Expectation::default(),
+        may_wait: false,
         may_skip: false,
         can_seek: true,
         can_map: true,
@@ -377,6 +380,7 @@ pub(super) fn answer(start: Start, stream_count: usize) -> Result<Vec<i64>, Cach
             }
             found
         }
+        Start::Wait(_) => panic!("the request may not wait"),
         Start::Scan(participant) => drain(&participant, stream_count)?,
     };
     found.sort_unstable();
@@ -412,4 +416,17 @@ pub(super) fn timed_cache(limit_bytes: u64) -> (Arc<OperatorCache>, Budget) {
     let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::new(SteppingClock::default()));
     told(&cache, AdmissionMode::Eager);
     (cache, budget)
+}
+
+/// Runs `work` on threads of its own; a test that hangs fails and names its seed.
+pub(super) fn within_a_minute(seed: u64, work: impl FnOnce() + Send + 'static) {
+    let (done, waiting) = mpsc::channel();
+    std::thread::spawn(move || {
+        work();
+        let _ = done.send(());
+    });
+    match waiting.recv_timeout(Duration::from_secs(60)) {
+        Ok(()) => {}
+        Err(error) => panic!("seed {seed}: {error}"),
+    }
 }

@@ -241,6 +241,7 @@ fn values(start: Start) -> Vec<i64> {
             let kept = parts.iter().flat_map(|part| of_item(&part.item, &part.residual));
             kept.chain(remainder.iter().flat_map(of_scan)).collect()
         }
+        Start::Wait(_) => panic!("the request may not wait"),
         Start::Scan(participant) => of_scan(&participant),
     }
 }

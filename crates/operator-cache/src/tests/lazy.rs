@@ -264,6 +264,7 @@ fn joiners_of_a_scan_that_goes_lazy_read_on_alone_and_get_every_row_once() {
         let wanted = request(&["a", "b"], &range);
         let pinned = pin(&cache, &object("f", "1", RECORDS));
         let start = || match cache.begin(&wanted, &pinned, true, fake.factory()) {
+            Start::Wait(_) => panic!("the request may not wait"),
             Start::Scan(participant) => participant,
             Start::Hit { .. } | Start::Combine { .. } => panic!("nothing is kept yet"),
         };
@@ -318,6 +319,7 @@ fn who_goes_on_with_the_positions_reads_rows_it_lost_after_the_item_is_made() {
     let wanted = request(&["a", "b"], &range);
     let pinned = pin(&cache, &object("f", "1", RECORDS));
     let start = || match cache.begin(&wanted, &pinned, true, fake.factory()) {
+        Start::Wait(_) => panic!("the request may not wait"),
         Start::Scan(participant) => participant,
         Start::Hit { .. } | Start::Combine { .. } => panic!("nothing is kept yet"),
     };
@@ -432,6 +434,7 @@ fn of_many_lazy_items_of_a_file_the_latest_stay() {
     let mut streams: Vec<_> = ranges
         .iter()
         .map(|range| match cache.begin(&request(&["a", "b"], range), &pinned, true, fake.factory()) {
+            Start::Wait(_) => panic!("the request may not wait"),
             Start::Scan(participant) => futures::executor::block_on_stream(participant.stream()),
             Start::Hit { .. } | Start::Combine { .. } => panic!("nothing is kept yet"),
         })
@@ -474,6 +477,7 @@ fn elements(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectReques
             }
         }
         Start::Combine { .. } => panic!("each range is kept as a whole"),
+        Start::Wait(_) => panic!("the request may not wait"),
         Start::Scan(participant) => {
             let cut = participant.cut(&[path("l.e")]).unwrap();
             let streams = futures::stream::select_all((0..3).map(|_| participant.stream()));

@@ -151,6 +151,7 @@ fn rows(start: Start, has_text: bool) -> Vec<i64> {
         Start::Combine { parts, remainder } => {
             (parts.into_iter().map(|part| (part.item, part.residual)).collect(), remainder)
         }
+        Start::Wait(_) => panic!("the request may not wait"),
         Start::Scan(participant) => (Vec::new(), Some(participant)),
     };
     for (item, residual) in items {

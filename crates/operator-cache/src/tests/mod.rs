@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 //! Tests of the cache as a whole, with files that exist in the test alone or in a temporary folder.
 
+mod awaited;
 mod combine;
 mod elements;
 mod fake;

@@ -36,6 +36,7 @@ impl Query {
             Start::Combine { parts, remainder } => {
                 (parts.iter().flat_map(|part| read(&part.item, &part.residual)).collect(), remainder)
             }
+            Start::Wait(_) => panic!("the request may not wait"),
             Start::Scan(participant) => (Vec::new(), Some(participant)),
         };
         let Some(participant) = scan else {
@@ -277,6 +278,7 @@ fn a_late_joiner_gets_merged_chunks_once() {
     let version = object("f", "1", 80_000);
     let request = request(&["a", "b"], &between(0, 999));
     let begin = || match cache.begin(&request, &pin(&cache, &version), true, fake.factory()) {
+        Start::Wait(_) => panic!("the request may not wait"),
         Start::Scan(participant) => participant,
         Start::Hit { .. } | Start::Combine { .. } => panic!("expected a scan"),
     };

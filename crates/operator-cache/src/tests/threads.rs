@@ -1,8 +1,6 @@
 //! Many threads, real wake-ups, scarce memory: right answers, no deadlock, nothing left over.
 
 use std::sync::Arc;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use thermocline_budget::{Budget, Purpose};
 use thermocline_hardware::SystemClock;
@@ -12,19 +10,6 @@ use super::fake::*;
 use crate::*;
 
 const RECORDS: u64 = 4_000;
-
-/// Runs `work` on threads of its own; a test that hangs fails and names its seed.
-fn within_a_minute(seed: u64, work: impl FnOnce() + Send + 'static) {
-    let (done, waiting) = mpsc::channel();
-    std::thread::spawn(move || {
-        work();
-        let _ = done.send(());
-    });
-    match waiting.recv_timeout(Duration::from_secs(60)) {
-        Ok(()) => {}
-        Err(error) => panic!("seed {seed}: {error}"),
-    }
-}
 
 #[test]
 fn one_miss_of_many_threads_is_computed_once() {
