@@ -20,8 +20,6 @@ pub(super) struct Piece {
     pub(super) window: Window,
     /// Of its first byte in the decompressed file.
     pub(super) offset: u64,
-    /// Line of its first byte, counted from one.
-    pub(super) first_line: u64,
 }
 
 /// The state of the cut.
@@ -36,17 +34,16 @@ pub(super) struct Cutter {
     offset: u64,
     /// Offset after the last record's end that was found: what follows it may yet become longer.
     whole_end: u64,
-    line: u64,
 }
 
 impl Cutter {
-    /// Stands at the start of a record at `offset`. Lines are counted from there.
+    /// Stands at the start of a record at `offset`.
     pub(super) fn new(format: &Format, offset: u64) -> Self {
         let splitter = match format {
             Format::Csv(format) => Some(Splitter::new(format)),
             Format::Ndjson => None,
         };
-        Self { splitter, window: Window::default(), whole: 0, searched: 0, offset, whole_end: offset, line: 1 }
+        Self { splitter, window: Window::default(), whole: 0, searched: 0, offset, whole_end: offset }
     }
 
     /// Where the stream's next bytes go; call [`find_records`](Self::find_records) once they are there.
@@ -89,9 +86,8 @@ impl Cutter {
         spare.extend(&self.window.content()[length..]);
         let mut window = std::mem::replace(&mut self.window, spare);
         window.truncate(length);
-        let piece = Piece { offset: self.offset, first_line: self.line, window };
+        let piece = Piece { offset: self.offset, window };
         self.offset += length as u64;
-        self.line += memchr::memchr_iter(b'\n', piece.window.content()).count() as u64;
         self.whole = 0;
         self.searched -= length;
         piece

@@ -310,8 +310,8 @@ impl FileScan {
         let (Source::Remote(file), Content::InFile) = (&self.source, &morsel.content) else { return Ok(morsel) };
         morsel.content = match &self.way {
             Way::Remote { stream, .. } => match stream.fetch(file, self.compression, morsel.index).await? {
-                Some(piece) => {
-                    Content::Records { window: piece.window, offset: piece.offset, first_line: Some(piece.first_line) }
+                Some((piece, first_line)) => {
+                    Content::Records { window: piece.window, offset: piece.offset, first_line: Some(first_line) }
                 }
                 None => Content::Records { window: Window::default(), offset: self.range.start, first_line: None },
             },

@@ -44,8 +44,10 @@ struct State {
     cutter: Cutter,
     /// The next chunk to fetch.
     chunk: u64,
-    /// Cut and not yet asked for.
-    waiting: BTreeMap<u64, Piece>,
+    /// The line that its first record begins with, counted from one.
+    line: u64,
+    /// Cut and not yet asked for, each with its first line.
+    waiting: BTreeMap<u64, (Piece, u64)>,
     is_broken: bool,
 }
 
@@ -59,7 +61,7 @@ impl RemoteStream {
     ) -> Result<Self, RawError> {
         let inflater = Inflater::new(compression).map_err(|source| failure(file, compression, range.start, source))?;
         let cutter = Cutter::new(format, range.start);
-        let state = State { inflater, cutter, chunk: 0, waiting: BTreeMap::new(), is_broken: false };
+        let state = State { inflater, cutter, chunk: 0, line: 1, waiting: BTreeMap::new(), is_broken: false };
         Ok(Self { chunk_bytes, range, state: Mutex::new(state) })
     }
 
@@ -69,7 +71,7 @@ impl RemoteStream {
         (start < self.range.end).then(|| start..(start + self.chunk_bytes).min(self.range.end))
     }
 
-    /// Piece `index`, which may be empty.
+    /// Piece `index`, which may be empty, and its first line: of an object that would else have to be read anew.
     ///
     /// # Errors
     /// Failures of the store and of decompressing, a record that is too long.
@@ -78,7 +80,7 @@ impl RemoteStream {
         file: &RemoteFile,
         compression: Compression,
         index: u64,
-    ) -> Result<Option<Piece>, RawError> {
+    ) -> Result<Option<(Piece, u64)>, RawError> {
         let mut state = self.state.lock().await;
         while state.chunk <= index {
             let Some(range) = self.range_of(state.chunk) else { break };
@@ -96,8 +98,9 @@ impl RemoteStream {
                 .map_err(|source| failure(file, compression, range.start, source))?;
             cutter.find_records(&file.version().path)?;
             let piece = cutter.take(Window::default(), is_end);
-            let chunk = state.chunk;
-            state.waiting.insert(chunk, piece);
+            let (chunk, line) = (state.chunk, state.line);
+            state.line += memchr::memchr_iter(b'\n', piece.window.content()).count() as u64;
+            state.waiting.insert(chunk, (piece, line));
             state.chunk += 1;
             state.is_broken = false;
         }
