@@ -120,6 +120,7 @@ mod reference;
 mod rowset;
 mod source;
 mod table;
+mod threads;
 mod tuples;
 
 pub use cpu::{BatchConsumer, Outcome, RunOptions, RunReport, run, run_in_batches, run_over_batches};

@@ -54,12 +54,15 @@ use thermocline_hardware::Clock;
 
 use crate::ir::{Aggregate, Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
+use crate::threads::Threads;
 use crate::{BatchSource, BuiltTable, MemoryPages, PageSource, PipelineError, Result, Rowset};
 pub use batches::BatchConsumer;
 use batches::Batches;
+use groups::Groups;
 use keyed::Interners;
 use memory::Memory;
 use queue::RowGroupQueue;
+use rows::Rows;
 use texts::{Translations, payload_translations};
 use view::RunContext;
 use worker::{Collected, Input, Shared, work};
@@ -141,7 +144,10 @@ fn outcome(
     options: &RunOptions<'_>,
 ) -> Result<(Outcome, RunReport)> {
     let outcome = match pipeline.table_shape() {
-        Some(shape) => Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account)?)),
+        Some(shape) => {
+            let threads = Threads(options.thread_count);
+            Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account, threads)?))
+        }
         None => {
             reservation.resize(rowset.size_bytes())?;
             Outcome::Rows { rowset, reservation }
@@ -215,26 +221,24 @@ fn collect(
         Shared { context, options, input, interners: &interners, dimensions: &dimensions, failed: &failed, batches };
     let parts = work_on_threads(&shared, thread_count)?;
     let mut report = RunReport::default();
-    let mut collected: Option<Collected<'_>> = None;
+    let mut groups: Option<Box<Groups<'_>>> = None;
+    let mut rows: Vec<Rows<'_>> = Vec::new();
     for (part, part_report) in parts {
         report.add(part_report);
-        collected = Some(match (collected, part) {
-            (Some(Collected::Groups(mut groups)), Collected::Groups(more)) => {
-                groups.merge(&more)?;
-                Collected::Groups(groups)
-            }
-            (Some(Collected::Rows(mut rows)), Collected::Rows(more)) => {
-                rows.merge(more);
-                Collected::Rows(rows)
-            }
-            (_, part) => part,
-        });
+        match (part, &mut groups) {
+            (Collected::Groups(more), Some(groups)) => groups.merge(&more)?,
+            (Collected::Groups(first), None) => groups = Some(first),
+            (Collected::Rows(more), _) => rows.push(more),
+        }
     }
     let texts = interners.texts();
-    let (rowset, memory) = match collected {
-        Some(Collected::Groups(groups)) => groups.finish(context, &texts)?,
-        Some(Collected::Rows(mut rows)) => rows.finish(context, &texts, options.account)?,
-        None => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
+    let (rowset, memory) = match (groups, rows.pop()) {
+        (Some(groups), _) => groups.finish(context, &texts)?,
+        (None, Some(mut last)) => {
+            last.merge(rows, Threads(thread_count));
+            last.finish(context, &texts, options.account)?
+        }
+        (None, None) => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
     };
     Ok((rowset, memory.into_reservation(), report))
 }

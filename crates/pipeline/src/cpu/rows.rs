@@ -13,6 +13,7 @@ use super::numbers::Lane;
 use super::view::{RunContext, View};
 use crate::ir::{Slot, ValueType};
 use crate::table::Distinct;
+use crate::threads::Threads;
 use crate::{Result, Rowset, RowsetColumn, RowsetValues};
 
 /// One thread's rows.
@@ -77,19 +78,31 @@ impl<'r> Rows<'r> {
         Ok(())
     }
 
-    /// Takes in the rows of another thread.
-    pub(super) fn merge(&mut self, other: Self) {
-        for (column, mut more) in self.columns.iter_mut().zip(other.columns) {
-            if !column.valid.is_empty() || !more.valid.is_empty() {
-                column.valid.resize(self.row_count, true);
-                more.valid.resize(other.row_count, true);
-                column.valid.append(&mut more.valid);
+    /// Takes in the rows of other threads.
+    pub(super) fn merge(&mut self, others: Vec<Self>, threads: Threads) {
+        let row_counts: Vec<usize> =
+            std::iter::once(self.row_count).chain(others.iter().map(|of| of.row_count)).collect();
+        let mut others: Vec<_> = others.into_iter().map(|other| (other.columns.into_iter(), other.memory)).collect();
+        for column in &mut self.columns {
+            let (mut valid, mut narrow, mut wide) = (
+                vec![std::mem::take(&mut column.valid)],
+                vec![std::mem::take(&mut column.narrow)],
+                vec![std::mem::take(&mut column.wide)],
+            );
+            for more in others.iter_mut().filter_map(|(columns, _)| columns.next()) {
+                valid.push(more.valid);
+                narrow.push(more.narrow);
+                wide.push(more.wide);
             }
-            column.narrow.append(&mut more.narrow);
-            column.wide.append(&mut more.wide);
+            if valid.iter().any(|valid| !valid.is_empty()) {
+                valid.iter_mut().zip(&row_counts).for_each(|(valid, row_count)| valid.resize(*row_count, true));
+            }
+            column.valid = threads.joined(valid);
+            column.narrow = threads.joined(narrow);
+            column.wide = threads.joined(wide);
         }
-        self.row_count += other.row_count;
-        self.memory.absorb(other.memory);
+        self.row_count = row_counts.iter().sum();
+        others.into_iter().for_each(|(_, memory)| self.memory.absorb(memory));
     }
 
     /// Bytes of the rows that are kept.

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use crate::threads::Threads;
 use crate::tuples::Tuples;
 use crate::{PipelineError, RowsetColumn, RowsetValues, Value};
 
@@ -115,9 +116,16 @@ impl KeyColumn {
 
 impl KeyCoding {
     /// For the keys of some rows, none with a NULL in it; and their codes.
-    pub(crate) fn of(columns: &[RowsetColumn], rows: &[u32]) -> Result<(Self, Vec<i64>), PipelineError> {
+    pub(crate) fn of(
+        columns: &[RowsetColumn],
+        rows: &[u32],
+        threads: Threads,
+    ) -> Result<(Self, Vec<i64>), PipelineError> {
         if let [RowsetColumn { values: RowsetValues::Integers(values), .. }] = columns {
-            return Ok((Self::Number, rows.iter().map(|row| values[*row as usize]).collect()));
+            let codes = threads.filled(rows.len(), |places, codes: &mut [i64]| {
+                codes.iter_mut().zip(&rows[places]).for_each(|(code, row)| *code = values[*row as usize]);
+            });
+            return Ok((Self::Number, codes));
         }
         let keys = columns.iter().map(|column| KeyColumn::of(column, rows)).collect::<Result<Vec<_>, _>>()?;
         let digits: Vec<Vec<i64>> = keys.iter().zip(columns).map(|(key, column)| key.digits(column, rows)).collect();
@@ -243,7 +251,7 @@ mod tests {
             let row_count = random.below(60);
             let columns: Vec<_> = (0..1 + random.below(3)).map(|_| random_column(&mut random, row_count)).collect();
             let rows: Vec<u32> = (0..row_count as u32).filter(|_| !random.one_in(4)).collect();
-            let (coding, codes) = KeyCoding::of(&columns, &rows).unwrap();
+            let (coding, codes) = KeyCoding::of(&columns, &rows, Threads(2)).unwrap();
             match coding {
                 KeyCoding::Number => assert!(columns.len() == 1, "seed {seed}"),
                 KeyCoding::Packed(_) => packed += 1,

@@ -2,6 +2,7 @@
 
 use crate::hash::mix;
 use crate::kernels::{NO_RANK, prefetch_value, ranks};
+use crate::threads::Threads;
 
 /// Bits of a bitmap that one row may cost: then it takes the bytes that hashing would.
 const DENSE_BITS_PER_ROW: i128 = 64;
@@ -10,6 +11,10 @@ const DENSE_BITS_PER_ROW: i128 = 64;
 const DENSE_BITS: i128 = 1 << 23;
 /// Keys of a bucket: with their rows and their number they fill a cache line.
 const BUCKET_KEYS: usize = 5;
+/// So many keys are in parts.
+const MANY_KEYS: usize = if cfg!(test) { 512 } else { 1 << 16 };
+/// Parts of a table of many keys, a power of two.
+const PARTS: usize = 16;
 /// Keys whose buckets are brought near together before any is looked into.
 const KEYS_AT_ONCE: usize = 32;
 /// Keys for each bucket on average: most buckets are not full, so that most searches end where they start.
@@ -24,21 +29,21 @@ pub(crate) enum KeyIndex {
 
 impl KeyIndex {
     /// Of sorted distinct keys, fewer than 2^32: row `i` has the `i`th.
-    pub(crate) fn of(keys: &[i64]) -> Self {
+    pub(crate) fn of(keys: &[i64], threads: Threads) -> Self {
         let range = keys.first().copied().zip(keys.last().copied());
         if Self::is_dense(range, keys.len()) {
             Self::Dense(DenseKeys::of(keys, range))
         } else {
-            Self::Hashed(HashedKeys::of(keys))
+            Self::Hashed(HashedKeys::of(keys, threads).0)
         }
     }
 
     /// Of keys in no order that lie in `range`, fewer than 2^32, and which of them each row has; `None` if two are the
     /// same.
-    pub(crate) fn of_distinct(keys: &[i64], range: Option<(i64, i64)>) -> Option<(Self, Vec<u32>)> {
+    pub(crate) fn of_distinct(keys: &[i64], range: Option<(i64, i64)>, threads: Threads) -> Option<(Self, Vec<u32>)> {
         if !Self::is_dense(range, keys.len()) {
-            let hashed = HashedKeys::of_distinct(keys)?;
-            return Some((Self::Hashed(hashed), (0..keys.len() as u32).collect()));
+            let (hashed, are_distinct) = HashedKeys::of(keys, threads);
+            return are_distinct.then(|| (Self::Hashed(hashed), (0..keys.len() as u32).collect()));
         }
         let dense = DenseKeys::of(keys, range);
         if dense.key_count() < keys.len() {
@@ -63,7 +68,7 @@ impl KeyIndex {
         if Self::is_dense(range, key_count) {
             (span(range) as usize).div_ceil(64) * 12
         } else {
-            HashedKeys::bucket_count(key_count) * size_of::<Bucket>()
+            HashedKeys::size_bytes_of(key_count)
         }
     }
 
@@ -164,43 +169,34 @@ struct Bucket {
     used: u32,
 }
 
-/// Buckets of a cache line each; what does not fit one goes on in the next.
+/// Keys by their hashes: in a part by the highest bits, in a bucket of it by the lowest. Parts can be made at the same
+/// time.
 #[derive(Debug)]
 pub(crate) struct HashedKeys {
+    /// One, or [`PARTS`].
+    parts: Vec<Part>,
+}
+
+/// Buckets of a cache line each; what does not fit one goes on in the next.
+#[derive(Debug)]
+struct Part {
     buckets: Vec<Bucket>,
 }
 
-impl HashedKeys {
+impl Part {
+    /// Buckets of each part for so many keys in all.
     fn bucket_count(key_count: usize) -> usize {
-        (key_count / KEYS_PER_BUCKET + 1).next_power_of_two()
+        (key_count / HashedKeys::part_count(key_count) / KEYS_PER_BUCKET + 1).next_power_of_two()
     }
 
-    /// Of distinct keys: row `i` has the `i`th.
-    fn of(keys: &[i64]) -> Self {
-        let mut table = Self { buckets: vec![Bucket::default(); Self::bucket_count(keys.len())] };
-        for (row, key) in keys.iter().enumerate() {
-            table.insert(*key, row as u32);
-        }
-        table
-    }
-
-    /// The same; `None` if two are the same.
-    fn of_distinct(keys: &[i64]) -> Option<Self> {
-        let mut table = Self { buckets: vec![Bucket::default(); Self::bucket_count(keys.len())] };
-        for (at, keys) in keys.chunks(KEYS_AT_ONCE).enumerate() {
-            keys.iter().for_each(|key| prefetch_value(&table.buckets[table.start(*key)]));
-            for (row, key) in keys.iter().enumerate() {
-                if !table.insert(*key, (at * KEYS_AT_ONCE + row) as u32) {
-                    return None;
-                }
-            }
-        }
-        Some(table)
+    #[inline(always)]
+    fn start(&self, hash: u64) -> usize {
+        hash as usize & (self.buckets.len() - 1)
     }
 
     /// Adds a key and its row; whether the key is new, as far as its bucket and those it went on to tell.
-    fn insert(&mut self, key: i64, row: u32) -> bool {
-        let mut at = self.start(key);
+    fn insert(&mut self, hash: u64, key: i64, row: u32) -> bool {
+        let mut at = self.start(hash);
         loop {
             let bucket = &mut self.buckets[at];
             let used = bucket.used as usize;
@@ -217,25 +213,10 @@ impl HashedKeys {
         }
     }
 
-    /// The row with each of some keys, [`NO_RANK`] where there is none.
-    fn rows(&self, keys: &[i64]) -> Vec<u32> {
-        let mut rows = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(KEYS_AT_ONCE) {
-            keys.iter().for_each(|key| prefetch_value(&self.buckets[self.start(*key)]));
-            rows.extend(keys.iter().map(|key| self.row(*key).unwrap_or(NO_RANK)));
-        }
-        rows
-    }
-
-    #[inline(always)]
-    fn start(&self, key: i64) -> usize {
-        mix(key as u64) as usize & (self.buckets.len() - 1)
-    }
-
     /// The row with this key. There are more places than keys, so that every search ends.
     #[inline]
-    pub(crate) fn row(&self, key: i64) -> Option<u32> {
-        let mut at = self.start(key);
+    fn row(&self, hash: u64, key: i64) -> Option<u32> {
+        let mut at = self.start(hash);
         loop {
             let bucket = &self.buckets[at];
             let used = bucket.used as usize;
@@ -248,6 +229,77 @@ impl HashedKeys {
             at = (at + 1) & (self.buckets.len() - 1);
         }
     }
+}
+
+impl HashedKeys {
+    fn part_count(key_count: usize) -> usize {
+        if key_count < MANY_KEYS { 1 } else { PARTS }
+    }
+
+    fn size_bytes_of(key_count: usize) -> usize {
+        Self::part_count(key_count) * Part::bucket_count(key_count) * size_of::<Bucket>()
+    }
+
+    /// Of distinct keys, row `i` having the `i`th; and whether they are distinct: if not, some are missing.
+    fn of(keys: &[i64], threads: Threads) -> (Self, bool) {
+        let part_count = Self::part_count(keys.len());
+        let parts = threads.each_of_few(part_count, |parts| {
+            let empty = || Part { buckets: vec![Bucket::default(); Part::bucket_count(keys.len())] };
+            let mut made: Vec<Part> = parts.clone().map(|_| empty()).collect();
+            let mut hashes = Vec::with_capacity(KEYS_AT_ONCE);
+            for (at, keys) in keys.chunks(KEYS_AT_ONCE).enumerate() {
+                hashes.clear();
+                let hashed =
+                    keys.iter().enumerate().map(|(row, key)| (mix(*key as u64), *key, at * KEYS_AT_ONCE + row));
+                hashes.extend(hashed.filter(|(hash, ..)| parts.contains(&part_of(*hash, part_count))));
+                for (hash, ..) in &hashes {
+                    let part = &made[part_of(*hash, part_count) - parts.start];
+                    prefetch_value(&part.buckets[part.start(*hash)]);
+                }
+                for (hash, key, row) in &hashes {
+                    let part = &mut made[part_of(*hash, part_count) - parts.start];
+                    if !part.insert(*hash, *key, *row as u32) {
+                        return (made, false);
+                    }
+                }
+            }
+            (made, true)
+        });
+        let are_distinct = parts.iter().all(|(_, are_distinct)| *are_distinct);
+        (Self { parts: parts.into_iter().flat_map(|(parts, _)| parts).collect() }, are_distinct)
+    }
+
+    /// The row with each of some keys, [`NO_RANK`] where there is none.
+    fn rows(&self, keys: &[i64]) -> Vec<u32> {
+        let mut rows = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            for key in keys {
+                let hash = mix(*key as u64);
+                let part = self.part(hash);
+                prefetch_value(&part.buckets[part.start(hash)]);
+            }
+            rows.extend(keys.iter().map(|key| self.row(*key).unwrap_or(NO_RANK)));
+        }
+        rows
+    }
+
+    #[inline(always)]
+    fn part(&self, hash: u64) -> &Part {
+        &self.parts[part_of(hash, self.parts.len())]
+    }
+
+    /// The row with this key.
+    #[inline]
+    pub(crate) fn row(&self, key: i64) -> Option<u32> {
+        let hash = mix(key as u64);
+        self.part(hash).row(hash, key)
+    }
+}
+
+/// Which of so many parts, a power of two, has the keys of this hash.
+#[inline(always)]
+fn part_of(hash: u64, part_count: usize) -> usize {
+    (hash >> 32) as usize >> 20 & (part_count - 1)
 }
 
 #[cfg(test)]
@@ -269,20 +321,23 @@ mod tests {
                 .collect();
             keys.sort_unstable();
             keys.dedup();
-            let index = KeyIndex::of(&keys);
+            let index = KeyIndex::of(&keys, Threads(2));
             let mut shuffled = keys.clone();
             for at in (1..shuffled.len()).rev() {
                 shuffled.swap(at, random.below(at + 1));
             }
             let range = keys.first().copied().zip(keys.last().copied());
-            let (of_shuffled, order) = KeyIndex::of_distinct(&shuffled, range).unwrap();
+            let (of_shuffled, order) = KeyIndex::of_distinct(&shuffled, range, Threads(1 + seed as usize % 3)).unwrap();
             for (place, key) in shuffled.iter().enumerate() {
                 let row = of_shuffled.row(*key).unwrap();
                 assert_eq!(order[row as usize], place as u32, "seed {seed}, key {key}");
             }
             if let Some(again) = shuffled.first().copied() {
                 shuffled.push(again);
-                assert!(KeyIndex::of_distinct(&shuffled, range).is_none(), "seed {seed}: {again} twice");
+                assert!(
+                    KeyIndex::of_distinct(&shuffled, range, Threads(1 + seed as usize % 3)).is_none(),
+                    "seed {seed}: {again} twice"
+                );
             }
             for (row, key) in keys.iter().enumerate() {
                 assert_eq!(index.row(*key), Some(row as u32), "seed {seed}, key {key}");
@@ -302,8 +357,8 @@ mod tests {
 
     #[test]
     fn close_keys_are_a_bitmap_and_far_ones_are_hashed() {
-        assert!(matches!(KeyIndex::of(&[19_920_101, 19_981_231]), KeyIndex::Dense(_)));
-        assert!(matches!(KeyIndex::of(&[0, 1 << 40]), KeyIndex::Hashed(_)));
-        assert!(matches!(KeyIndex::of(&[i64::MIN, i64::MAX]), KeyIndex::Hashed(_)));
+        assert!(matches!(KeyIndex::of(&[19_920_101, 19_981_231], Threads(2)), KeyIndex::Dense(_)));
+        assert!(matches!(KeyIndex::of(&[0, 1 << 40], Threads(2)), KeyIndex::Hashed(_)));
+        assert!(matches!(KeyIndex::of(&[i64::MIN, i64::MAX], Threads(2)), KeyIndex::Hashed(_)));
     }
 }

@@ -24,6 +24,7 @@ use std::ops::Range;
 
 use thermocline_budget::{Account, Reservation};
 
+use crate::threads::Threads;
 use crate::{ColumnShape, PipelineError, Rowset, RowsetColumn, TableShape, Value};
 
 /// A table that pipelines probe.
@@ -49,7 +50,12 @@ impl BuiltTable {
     ///
     /// # Errors
     /// No memory; more than 2^32 rows.
-    pub(crate) fn new(shape: TableShape, rows: &Rowset, account: &Account) -> Result<Self, PipelineError> {
+    pub(crate) fn new(
+        shape: TableShape,
+        rows: &Rowset,
+        account: &Account,
+        threads: Threads,
+    ) -> Result<Self, PipelineError> {
         let (key_columns, payload) = rows.columns.split_at(shape.key_types.len().min(rows.columns.len()));
         if u32::try_from(rows.row_count).is_err() {
             return Err(PipelineError::TooMany { what: format!("rows of table {}", shape.name) });
@@ -63,12 +69,15 @@ impl BuiltTable {
             let is_valid = |column: &RowsetColumn| column.valid.as_ref().is_none_or(|valid| valid[*row as usize]);
             key_columns.iter().all(is_valid)
         };
-        let found: Vec<u32> = (0..rows.row_count as u32).filter(is_whole).collect();
+        let all = 0..rows.row_count as u32;
+        let may_lack = key_columns.iter().any(|column| column.valid.is_some());
+        let found: Vec<u32> = if may_lack { all.filter(is_whole).collect() } else { all.collect() };
         let has_null_key = found.len() < rows.row_count;
-        let (coding, codes) = KeyCoding::of(key_columns, &found)?;
-        let code_range = codes.iter().min().copied().zip(codes.iter().max().copied());
+        let (coding, codes) = KeyCoding::of(key_columns, &found, threads)?;
+        let code_range = threads.range(codes.len(), |row| Some(codes[row]));
         reservation.try_grow(KeyIndex::size_bytes_of(code_range, codes.len()) as u64)?;
-        let (keys, order, starts) = match KeyIndex::of_distinct(&codes, code_range) {
+        let (keys, order, starts) = match KeyIndex::of_distinct(&codes, code_range, threads) {
+            Some((keys, order)) if !has_null_key => (keys, order, None),
             Some((keys, order)) => (keys, order.into_iter().map(|place| found[place as usize]).collect(), None),
             None => {
                 let mut sorted: Vec<(i64, u32)> = codes.into_iter().zip(found).collect();
@@ -79,12 +88,12 @@ impl BuiltTable {
                 let mut keys: Vec<i64> = sorted.into_iter().map(|(code, _)| code).collect();
                 let starts = starts(&keys);
                 keys.dedup();
-                (KeyIndex::of(&keys), order, Some(starts))
+                (KeyIndex::of(&keys, threads), order, Some(starts))
             }
         };
         let (row_count, key_count) = (order.len(), starts.as_ref().map_or(order.len(), |starts| starts.len() - 1));
         let payload: Vec<PayloadColumn> =
-            payload.iter().map(|column| PayloadColumn::of(column, &order)).collect::<Result<_, _>>()?;
+            payload.iter().map(|column| PayloadColumn::of(column, &order, threads)).collect::<Result<_, _>>()?;
         let size_bytes = KeyIndex::size_bytes_of(code_range, key_count)
             + coding.size_bytes()
             + starts.as_ref().map_or(0, |starts| starts.len() * 4)

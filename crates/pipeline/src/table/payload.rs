@@ -4,9 +4,11 @@
 //!
 //! **Concurrency**: plain values.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::kernels::{NO_RANK, ranks};
+use crate::threads::Threads;
 use crate::{PipelineError, RowsetColumn, RowsetValues, Value, ValueType, ordinal};
 
 /// Up to so many rows, numbers are coded whatever they are: to sort them takes no time, and groups by codes may be an
@@ -15,6 +17,9 @@ const FEW_ROWS: usize = if cfg!(test) { 64 } else { 4096 };
 /// Numbers of more rows are coded if they lie so close together, which is found out without sorting them: their bitmap
 /// takes 128 KiB.
 const CODED_SPAN: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// Rows whose codes are looked up together.
+const ROWS_AT_ONCE: usize = 1024;
 
 /// A column that rows carry.
 #[derive(Debug)]
@@ -89,15 +94,32 @@ impl PayloadColumn {
     ///
     /// # Errors
     /// [`PipelineError::Digits`] for a number that 64 bits do not hold.
-    pub(crate) fn of(column: &RowsetColumn, order: &[u32]) -> Result<Self, PipelineError> {
+    pub(crate) fn of(column: &RowsetColumn, order: &[u32], threads: Threads) -> Result<Self, PipelineError> {
         let valid = column.valid.as_deref();
-        match &column.values {
-            RowsetValues::Texts { codes, dictionary } => Ok(texts(codes, dictionary, valid, order)),
-            values => {
-                let (ordinals, valid) = (ordinals(column, values, order)?, valid.map(|valid| in_order(valid, order)));
-                Ok(numbers(ordinals, valid.filter(|valid| valid.contains(&false))))
+        let row = |place: usize| order[place] as usize;
+        let in_order = |valid: &[bool]| order.iter().map(|row| valid[*row as usize]).collect();
+        let valid_in_order = || valid.map(in_order).filter(|valid: &Vec<bool>| valid.contains(&false));
+        let numbers = Numbers { count: order.len(), threads };
+        Ok(match &column.values {
+            RowsetValues::Texts { codes, dictionary } => texts(codes, dictionary, valid, order),
+            RowsetValues::Integers(values) => numbers.kept(valid_in_order(), |place| values[row(place)]),
+            RowsetValues::Unsigned(values) => {
+                numbers.kept(valid_in_order(), |place| ordinal::of_unsigned(values[row(place)]))
             }
-        }
+            RowsetValues::Floats(values) => {
+                numbers.kept(valid_in_order(), |place| ordinal::of_float(values[row(place)]))
+            }
+            RowsetValues::Wide(values) => {
+                let narrow = |place: usize| match i64::try_from(values[row(place)]) {
+                    Ok(value) => Ok(value),
+                    // Of a NULL, anything.
+                    Err(_) if valid.is_some_and(|valid| !valid[row(place)]) => Ok(0),
+                    Err(_) => Err(PipelineError::Digits { name: column.shape.name.clone(), value: values[row(place)] }),
+                };
+                let ordinals = (0..order.len()).map(narrow).collect::<Result<Vec<i64>, _>>()?;
+                numbers.kept(valid_in_order(), |place| ordinals[place])
+            }
+        })
     }
 
     /// What codes stand for, sorted, if it is coded.
@@ -177,10 +199,6 @@ impl PayloadColumn {
     }
 }
 
-fn in_order(valid: &[bool], order: &[u32]) -> Vec<bool> {
-    order.iter().map(|row| valid[*row as usize]).collect()
-}
-
 fn texts(codes: &[u32], dictionary: &[Arc<str>], valid: Option<&[bool]>, order: &[u32]) -> PayloadColumn {
     let is_valid = |row: u32| valid.is_none_or(|valid| valid[row as usize]);
     let mut distinct: Vec<Arc<str>> = Vec::new();
@@ -201,62 +219,85 @@ fn texts(codes: &[u32], dictionary: &[Arc<str>], valid: Option<&[bool]>, order: 
     PayloadColumn::Coded { codes: Codes::of(order.iter().map(code), null), distinct: Distinct::Texts(distinct.into()) }
 }
 
-/// The ordinals of rows in some order, anything for a NULL.
-fn ordinals(column: &RowsetColumn, values: &RowsetValues, order: &[u32]) -> Result<Vec<i64>, PipelineError> {
-    let is_valid = |row: u32| column.valid.as_ref().is_none_or(|valid| valid[row as usize]);
-    let rows = order.iter().map(|row| *row as usize);
-    Ok(match values {
-        RowsetValues::Integers(values) => rows.map(|row| values[row]).collect(),
-        RowsetValues::Unsigned(values) => rows.map(|row| ordinal::of_unsigned(values[row])).collect(),
-        RowsetValues::Floats(values) => rows.map(|row| ordinal::of_float(values[row])).collect(),
-        RowsetValues::Wide(values) => {
-            let narrow = |row: usize| match i64::try_from(values[row]) {
-                Ok(value) => Ok(value),
-                Err(_) if !is_valid(row as u32) => Ok(0),
-                Err(_) => Err(PipelineError::Digits { name: column.shape.name.clone(), value: values[row] }),
-            };
-            rows.map(narrow).collect::<Result<_, _>>()?
-        }
-        // Dealt with by `texts`.
-        RowsetValues::Texts { .. } => vec![0; order.len()],
-    })
+/// Rows whose numbers are to be kept.
+#[derive(Clone, Copy)]
+struct Numbers {
+    count: usize,
+    threads: Threads,
 }
 
-fn numbers(ordinals: Vec<i64>, valid: Option<Vec<bool>>) -> PayloadColumn {
-    let is_valid = |row: usize| valid.as_ref().is_none_or(|valid| valid[row]);
-    let values = || ordinals.iter().enumerate().filter(|(row, _)| is_valid(*row)).map(|(_, ordinal)| *ordinal);
-    let range = values().min().zip(values().max()).unwrap_or((0, 0));
-    if ordinals.len() <= FEW_ROWS {
-        let mut distinct: Vec<i64> = values().collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let null = distinct.len();
-        let code = |row: usize| match distinct.binary_search(&ordinals[row]) {
-            Ok(code) if is_valid(row) => code,
-            _ => null,
+impl Numbers {
+    /// The rows' ordinals as codes or as they are.
+    fn kept(self, valid: Option<Vec<bool>>, ordinal: impl Fn(usize) -> i64 + Sync) -> PayloadColumn {
+        let Self { count, threads } = self;
+        let is_valid = |row: usize| valid.as_ref().is_none_or(|valid| valid[row]);
+        let value = |row: usize| is_valid(row).then(|| ordinal(row));
+        if count <= FEW_ROWS {
+            let mut distinct: Vec<i64> = (0..count).filter_map(value).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let null = distinct.len();
+            let code = |row: usize| value(row).and_then(|value| distinct.binary_search(&value).ok()).unwrap_or(null);
+            let codes = Codes::of((0..count).map(code), null);
+            return PayloadColumn::Coded { codes, distinct: Distinct::Numbers(distinct) };
+        }
+        let range = threads.range(count, value).unwrap_or((0, 0));
+        if range.1.abs_diff(range.0) >= CODED_SPAN {
+            let ordinals = threads.filled(count, |rows, ordinals: &mut [i64]| {
+                ordinals.iter_mut().zip(rows).for_each(|(to, row)| *to = ordinal(row));
+            });
+            return PayloadColumn::Plain { ordinals, valid, range };
+        }
+        let place = |ordinal: i64| ordinal.wrapping_sub(range.0) as u64;
+        let word_count = (place(range.1) / 64 + 1) as usize;
+        let bits_of = |rows: Range<usize>| {
+            let mut bits = vec![0u64; word_count];
+            for place in rows.filter_map(value).map(place) {
+                bits[(place / 64) as usize] |= 1 << (place % 64);
+            }
+            bits
         };
-        let codes = Codes::of((0..ordinals.len()).map(code), null);
-        return PayloadColumn::Coded { codes, distinct: Distinct::Numbers(distinct) };
+        let bits = threads.each(count, bits_of).into_iter().reduce(|mut bits, others| {
+            bits.iter_mut().zip(others).for_each(|(word, other)| *word |= other);
+            bits
+        });
+        let bits = bits.unwrap_or_default();
+        let mut before = Vec::with_capacity(bits.len());
+        let mut distinct = Vec::new();
+        for (at, word) in bits.iter().enumerate() {
+            before.push(distinct.len() as u32);
+            let set = (0..64).filter(|bit| word >> bit & 1 != 0);
+            distinct.extend(set.map(|bit| range.0.wrapping_add(at as i64 * 64 + bit)));
+        }
+        let null = distinct.len();
+        // Of some rows at a time, so that what lies between a number and its code stays in the processor's caches.
+        let ranks_of = |rows: Range<usize>, code: &mut dyn FnMut(usize, usize)| {
+            let (mut places, mut found) = (Vec::with_capacity(ROWS_AT_ONCE), Vec::with_capacity(ROWS_AT_ONCE));
+            for start in rows.clone().step_by(ROWS_AT_ONCE) {
+                let some = start..(start + ROWS_AT_ONCE).min(rows.end);
+                places.clear();
+                places.extend(some.clone().map(|row| place(ordinal(row))));
+                found.clear();
+                ranks(&places, &bits, &before, &mut found);
+                for (row, rank) in some.zip(&found) {
+                    code(row - rows.start, if is_valid(row) { *rank as usize } else { null });
+                }
+            }
+        };
+        macro_rules! codes {
+            ($form:ident, $code:ty) => {
+                Codes::$form(threads.filled(count, |rows, codes: &mut [$code]| {
+                    ranks_of(rows, &mut |at, code| codes[at] = code as $code);
+                }))
+            };
+        }
+        let codes = match null {
+            0..=0xff => codes!(U8, u8),
+            0x100..=0xffff => codes!(U16, u16),
+            _ => codes!(U32, u32),
+        };
+        PayloadColumn::Coded { codes, distinct: Distinct::Numbers(distinct) }
     }
-    if range.1.abs_diff(range.0) >= CODED_SPAN {
-        return PayloadColumn::Plain { ordinals, valid, range };
-    }
-    let place = |ordinal: i64| ordinal.wrapping_sub(range.0) as u64;
-    let mut bits = vec![0u64; (place(range.1) / 64 + 1) as usize];
-    values().for_each(|ordinal| bits[(place(ordinal) / 64) as usize] |= 1 << (place(ordinal) % 64));
-    let mut before = Vec::with_capacity(bits.len());
-    let mut distinct = Vec::new();
-    for (at, word) in bits.iter().enumerate() {
-        before.push(distinct.len() as u32);
-        let set = (0..64).filter(|bit| word >> bit & 1 != 0);
-        distinct.extend(set.map(|bit| range.0.wrapping_add(at as i64 * 64 + bit)));
-    }
-    let null = distinct.len();
-    let places: Vec<u64> = ordinals.iter().map(|ordinal| place(*ordinal)).collect();
-    let mut codes = Vec::with_capacity(places.len());
-    ranks(&places, &bits, &before, &mut codes);
-    let codes = codes.into_iter().enumerate().map(|(row, code)| if is_valid(row) { code as usize } else { null });
-    PayloadColumn::Coded { codes: Codes::of(codes, null), distinct: Distinct::Numbers(distinct) }
 }
 
 #[cfg(test)]
@@ -282,7 +323,7 @@ mod tests {
             let shape = ColumnShape { name: "n".to_owned(), value_type: ValueType::Int64, nullable: true };
             let column = RowsetColumn { shape, values: RowsetValues::Integers(values.clone()), valid: valid.clone() };
             let order: Vec<u32> = (0..row_count as u32).rev().collect();
-            let payload = PayloadColumn::of(&column, &order).unwrap();
+            let payload = PayloadColumn::of(&column, &order, Threads(1 + random.below(3))).unwrap();
             for (row, from) in order.iter().enumerate() {
                 let is_valid = valid.as_ref().is_none_or(|valid| valid[*from as usize]);
                 let expected = if is_valid { Value::Integer(values[*from as usize].into()) } else { Value::Null };
