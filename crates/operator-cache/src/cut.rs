@@ -54,7 +54,13 @@ pub struct Cut {
     column_counts: (ColumnsRead, ColumnsRead),
     /// The same cut out of rows that have just what is read, in that order.
     of_read: Option<Box<Cut>>,
+    /// Whether rows that fail may be left among the others.
+    may_mark: bool,
 }
+
+/// Of rows that may be left among those that fail, the part that must pass so that they are: copying fewer is cheaper
+/// than passing over those that fail.
+const MARKED_SHARE: usize = 8;
 
 /// The rows that were asked for.
 #[derive(Debug)]
@@ -63,6 +69,8 @@ pub struct CutRows {
     pub columns: Vec<ArrayRef>,
     /// Values of each.
     pub row_count: usize,
+    /// Which of the rows were asked for, where the others are among them ([`Cut::marking`]).
+    pub selected: Option<BooleanBuffer>,
 }
 
 impl Cut {
@@ -109,6 +117,14 @@ impl Cut {
         Some(cut)
     }
 
+    /// The same cut, which marks the rows that pass instead of copying them, where there are many and the layout has
+    /// their columns as they are asked for.
+    pub fn marking(mut self) -> Self {
+        self.may_mark = true;
+        self.of_read = self.of_read.map(|of_read| Box::new(of_read.marking()));
+        self
+    }
+
     fn of_columns(
         columns: &Arc<[ColumnSpec]>,
         view: View,
@@ -127,6 +143,7 @@ impl Cut {
             read: Vec::new(),
             column_counts: Default::default(),
             of_read: None,
+            may_mark: false,
         })
     }
 
@@ -233,7 +250,7 @@ impl Cut {
             };
             route.follow(&column?).ok_or_else(missing_column)
         });
-        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: selected_count })
+        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: selected_count, selected: None })
     }
 
     /// Cuts.
@@ -264,9 +281,13 @@ impl Cut {
             return self.cut_elements(rows, elements, both(of_records, of_elements), counts);
         }
         count_selected(counts, entry_count, passing_count, || of_records.as_ref().map_or(0, run_count));
+        if self.may_mark && passing_count >= entry_count / MARKED_SHARE && of_records.is_some() {
+            let columns = self.outputs.iter().map(|route| extract(route, rows)).collect::<Result<_, _>>()?;
+            return Ok(CutRows { columns, row_count: entry_count, selected: of_records });
+        }
         let filter = of_records.map(filter_by);
         let columns = self.outputs.iter().map(|route| filtered(&extract(route, rows)?, filter.as_ref()));
-        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: passing_count })
+        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: passing_count, selected: None })
     }
 
     fn cut_elements(
@@ -292,7 +313,7 @@ impl Cut {
             });
             take(&column, records, None)
         });
-        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count })
+        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count, selected: None })
     }
 }
 

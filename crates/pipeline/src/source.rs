@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use arrow::array::{ArrayRef, RecordBatch};
+use arrow::buffer::BooleanBuffer;
 use thermocline_column_store::{PageSummary, ZoneMap};
 
 /// What is known of a page without reading it.
@@ -25,6 +26,21 @@ pub enum SourceColumn {
     Array(ArrayRef),
 }
 
+/// A record batch of which some rows count.
+#[derive(Debug, Clone)]
+pub struct SourceBatch {
+    /// The rows, others among them.
+    pub batch: RecordBatch,
+    /// Which of them count; `None` for all.
+    pub selected: Option<BooleanBuffer>,
+}
+
+impl From<RecordBatch> for SourceBatch {
+    fn from(batch: RecordBatch) -> Self {
+        Self { batch, selected: None }
+    }
+}
+
 /// Record batches, which come one after the other. Called from all threads of a pipeline at once.
 pub trait BatchSource: Sync {
     /// The columns of a table that batches have, in the batches' order: pipelines number them as the table does.
@@ -34,7 +50,7 @@ pub trait BatchSource: Sync {
     ///
     /// # Errors
     /// Whatever the source meets; the pipeline ends with it.
-    fn next(&self, thread: usize) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>>;
+    fn next(&self, thread: usize) -> Result<Option<SourceBatch>, Box<dyn Error + Send + Sync>>;
 }
 
 /// Row groups and the pages of their columns. Called from all threads of a pipeline at once.

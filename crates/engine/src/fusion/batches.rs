@@ -10,15 +10,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::common::Result as PlanResult;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use futures::StreamExt;
 use futures::future::{Either, select};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
-use thermocline_pipeline::BatchSource;
+use thermocline_pipeline::{BatchSource, SourceBatch};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+
+use crate::raw_table::scan_exec::RawScanExec;
 
 /// Whether a run's answer is still wanted.
 #[derive(Debug, Default)]
@@ -47,7 +51,19 @@ pub(super) struct PlanBatches<'r> {
     cancellation: &'r Cancellation,
     next_partition: AtomicUsize,
     /// What each thread drives.
-    streams: Vec<Mutex<Option<SendableRecordBatchStream>>>,
+    streams: Vec<Mutex<Option<BatchStream>>>,
+}
+
+type BatchStream = BoxStream<'static, PlanResult<SourceBatch>>;
+
+/// The batches of a partition: of a scan with the rows that fail its filters where that spares copying the others.
+fn batches(plan: &dyn ExecutionPlan, partition: usize, context: &Arc<TaskContext>) -> PlanResult<BatchStream> {
+    // Threads of a run have nothing else to yield to.
+    let below = plan.downcast_ref::<CooperativeExec>().map_or(plan, |cooperative| cooperative.input().as_ref());
+    match below.downcast_ref::<RawScanExec>() {
+        Some(scan) => Ok(scan.marked_batches(partition).boxed()),
+        None => Ok(plan.execute(partition, Arc::clone(context))?.map_ok(SourceBatch::from).boxed()),
+    }
 }
 
 impl<'r> PlanBatches<'r> {
@@ -64,10 +80,7 @@ impl<'r> PlanBatches<'r> {
     }
 
     /// Waits for the stream's next batch, or until nobody wants it any more.
-    fn wait(
-        &self,
-        stream: &mut SendableRecordBatchStream,
-    ) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>> {
+    fn wait(&self, stream: &mut BatchStream) -> Result<Option<SourceBatch>, Box<dyn Error + Send + Sync>> {
         self.runtime.block_on(async {
             let mut told = pin!(self.cancellation.told.notified());
             // From here on it hears of a cancellation, and so it must look whether there was one.
@@ -88,7 +101,7 @@ impl BatchSource for PlanBatches<'_> {
         self.columns
     }
 
-    fn next(&self, thread: usize) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>> {
+    fn next(&self, thread: usize) -> Result<Option<SourceBatch>, Box<dyn Error + Send + Sync>> {
         let mut driven = self.streams[thread].lock();
         loop {
             let stream = match driven.as_mut() {
@@ -99,11 +112,11 @@ impl BatchSource for PlanBatches<'_> {
                         return Ok(None);
                     }
                     let _runtime = self.runtime.enter();
-                    driven.insert(self.plan.execute(partition, Arc::clone(self.context))?)
+                    driven.insert(batches(self.plan, partition, self.context)?)
                 }
             };
             match self.wait(stream)? {
-                Some(batch) if batch.num_rows() > 0 => return Ok(Some(batch)),
+                Some(rows) if rows.batch.num_rows() > 0 => return Ok(Some(rows)),
                 Some(_) => {}
                 None => *driven = None,
             }

@@ -22,6 +22,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{Stream, TryStreamExt};
+use thermocline_pipeline::SourceBatch;
 use thermocline_predicate::FieldPath;
 
 use super::scan_run::{Scan, ScanRun};
@@ -87,6 +89,20 @@ impl RawScanExec {
             run: OnceLock::new(),
             metrics: self.metrics.clone(),
         }
+    }
+
+    /// What [`execute`](ExecutionPlan::execute) gives, but that rows which fail may be left among the others. A node
+    /// does the one or the other.
+    pub(crate) fn marked_batches(&self, partition: usize) -> impl Stream<Item = Result<SourceBatch>> + Send + use<> {
+        self.run(self.limit.is_none()).partition_stream(partition, self.limit, &self.metrics)
+    }
+
+    fn run(&self, may_mark: bool) -> Arc<ScanRun> {
+        let run = || {
+            let outputs = (self.paths.clone(), self.schema());
+            Arc::new(ScanRun::new(Arc::clone(&self.scan), outputs, self.limit, may_mark, &self.metrics))
+        };
+        Arc::clone(self.run.get_or_init(run))
     }
 
     /// The scan behind the node.
@@ -192,10 +208,8 @@ impl ExecutionPlan for RawScanExec {
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let run = self.run.get_or_init(|| {
-            Arc::new(ScanRun::new(Arc::clone(&self.scan), self.paths.clone(), self.schema(), self.limit, &self.metrics))
-        });
-        let stream = Arc::clone(run).partition_stream(partition, self.limit, &self.metrics);
+        let stream = self.run(false).partition_stream(partition, self.limit, &self.metrics);
+        let stream = stream.map_ok(|rows| rows.batch);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
     }
 

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
@@ -25,6 +26,7 @@ use thermocline_operator_cache::{
     AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, Expectation, Item, OpenedFile, Participant, Piece,
     PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
+use thermocline_pipeline::SourceBatch;
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::csv::CsvFormat;
 use thermocline_raw::{OnError, Source};
@@ -194,6 +196,8 @@ pub(crate) struct ScanRun {
     skipped_records: Count,
     /// Whether the last row is wanted as much as the first.
     is_whole: bool,
+    /// Whether rows that fail may be left among the others, with a mask.
+    may_mark: bool,
 }
 
 impl std::fmt::Debug for ScanRun {
@@ -231,17 +235,18 @@ struct ItemRun {
 }
 
 /// What was cut out as a batch.
-fn batch(cut: CutRows, schema: &SchemaRef) -> Result<RecordBatch> {
+fn batch(cut: CutRows, schema: &SchemaRef) -> Result<SourceBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(cut.row_count));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), cut.columns, &options)?)
+    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), cut.columns, &options)?;
+    Ok(SourceBatch { batch, selected: cut.selected })
 }
 
 impl ScanRun {
     pub(crate) fn new(
         scan: Arc<Scan>,
-        paths: Vec<FieldPath>,
-        schema: SchemaRef,
+        (paths, schema): (Vec<FieldPath>, SchemaRef),
         limit: Option<usize>,
+        may_mark: bool,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
         let outputs = paths.into_iter().zip(schema.fields().iter().map(|field| field.data_type().clone())).collect();
@@ -256,11 +261,23 @@ impl ScanRun {
             misses: count("files_scanned"),
             skipped_records: count("records_skipped"),
             is_whole: limit.is_none(),
+            may_mark,
         }
     }
 
     fn output_paths(&self) -> Vec<FieldPath> {
         self.outputs.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The cut, which marks rows if that is wanted.
+    fn marked(&self, cut: Option<Cut>) -> Result<Cut> {
+        let cut = cut.ok_or_else(lacks_column)?;
+        Ok(if self.may_mark { cut.marking() } else { cut })
+    }
+
+    fn item_run(&self, item: Arc<Item>, view: View, residual: &Conjunction) -> Result<ItemRun> {
+        let cut = self.marked(item.cut(view, residual, &self.output_paths()))?;
+        Ok(ItemRun::new(item, cut))
     }
 
     /// Decides how file `index` is read, after having waited for scans of others where that spares this query its own.
@@ -306,12 +323,10 @@ impl ScanRun {
         } else {
             Start::Scan(cache.scan_alone(&request, &pinned, factory))
         };
-        let outputs = self.output_paths();
         let (items, participant) = match start {
-            Start::Hit { item, residual, view, .. } => (vec![ItemRun::new(item, view, &residual, &outputs)?], None),
+            Start::Hit { item, residual, view, .. } => (vec![self.item_run(item, view, &residual)?], None),
             Start::Combine { parts, remainder } => {
-                let parts = parts.into_iter();
-                let items = parts.map(|part| ItemRun::new(part.item, View::Elements, &part.residual, &outputs));
+                let items = parts.into_iter().map(|part| self.item_run(part.item, View::Elements, &part.residual));
                 (items.collect::<Result<_>>()?, remainder)
             }
             Start::Scan(participant) => (Vec::new(), Some(participant)),
@@ -320,7 +335,7 @@ impl ScanRun {
         let scan = match participant {
             Some(participant) => {
                 self.misses.add(1);
-                let cut = participant.cut(&outputs).ok_or_else(lacks_column)?;
+                let cut = self.marked(participant.cut(&self.output_paths()))?;
                 Some((participant, cut))
             }
             None => {
@@ -340,7 +355,7 @@ impl ScanRun {
         partition: usize,
         limit: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
-    ) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
+    ) -> impl Stream<Item = Result<SourceBatch>> + Send + use<> {
         let baseline = BaselineMetrics::new(metrics, partition);
         let busy = self.scan.database.idle_work().busy();
         let state = PartitionState { run: self, file: 0, item: 0, rows: None, left_rows: limit, baseline, _busy: busy };
@@ -396,7 +411,7 @@ async fn step_aside() {
 }
 
 impl PartitionState {
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+    async fn next(&mut self) -> Result<Option<SourceBatch>> {
         while self.left_rows != Some(0) && self.file < self.run.files.len() {
             let run = Arc::clone(&self.run);
             let mut has_started_it = false;
@@ -442,42 +457,41 @@ impl PartitionState {
                     self.item = 0;
                     self.rows = None;
                 }
-                Some(batch) if batch.num_rows() == 0 => tokio::task::yield_now().await,
-                Some(batch) => return Ok(Some(self.limited(batch))),
+                Some(rows) if rows.batch.num_rows() == 0 => tokio::task::yield_now().await,
+                Some(rows) => return Ok(Some(self.limited(rows))),
             }
         }
         Ok(None)
     }
 
-    fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
-        let batch = match &mut self.left_rows {
-            Some(left) => {
-                let taken = batch.num_rows().min(*left);
-                *left -= taken;
-                batch.slice(0, taken)
-            }
-            None => batch,
-        };
-        self.baseline.output_rows().add(batch.num_rows());
-        batch
+    fn limited(&mut self, mut rows: SourceBatch) -> SourceBatch {
+        // Where there is a limit, no rows are marked.
+        if let Some(left) = &mut self.left_rows {
+            let taken = rows.batch.num_rows().min(*left);
+            *left -= taken;
+            rows.batch = rows.batch.slice(0, taken);
+        }
+        let row_count = rows.selected.as_ref().map_or(rows.batch.num_rows(), BooleanBuffer::count_set_bits);
+        self.baseline.output_rows().add(row_count);
+        rows
     }
 }
 
 impl ItemRun {
-    fn new(item: Arc<Item>, view: View, residual: &Conjunction, outputs: &[FieldPath]) -> Result<Self> {
+    fn new(item: Arc<Item>, cut: Cut) -> Self {
         let pieces = item.pieces();
-        Ok(Self {
-            cut: item.cut(view, residual, outputs).ok_or_else(lacks_column)?,
+        Self {
+            cut,
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(pieces.len()),
             reading: Mutex::default(),
             pieces,
             item,
-        })
+        }
     }
 
     /// The next piece, filtered; `None` when all were taken.
-    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
+    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<SourceBatch>> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = self.pieces.get(index) else { return Ok(None) };
         let _timer = baseline.elapsed_compute().timer();

@@ -34,9 +34,9 @@ fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
 }
 
 fn push(table: &mut Table, rows: CutRows) {
-    let CutRows { columns, row_count } = rows;
+    let CutRows { columns, row_count, selected } = rows;
     let columns: Vec<&Int64Array> = columns.iter().map(|column| column.as_any().downcast_ref().unwrap()).collect();
-    for row in 0..row_count {
+    for row in (0..row_count).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row))) {
         table.push(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect());
     }
 }
@@ -48,7 +48,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
     let mut table = Table::new();
     let is_hit = match cache.begin(request, &pinned, true, fake.factory()) {
         Start::Hit { item, residual, view, .. } => {
-            let cut = item.cut(view, &residual, &outputs).unwrap();
+            let cut = marking_at_times(item.cut(view, &residual, &outputs).unwrap(), item.row_count());
             let mut reading = Reading::default();
             for piece in item.pieces() {
                 push(&mut table, item.read(&piece, &cut, cache.clock(), &mut reading).unwrap());
@@ -83,7 +83,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
 }
 
 fn drain(participant: &Arc<Participant>, outputs: &[FieldPath], table: &mut Table) {
-    let cut = participant.cut(outputs).unwrap();
+    let cut = marking_at_times(participant.cut(outputs).unwrap(), participant.residual().fields().count() as u64);
     for rows in futures::executor::block_on_stream(participant.stream()) {
         push(table, cut.apply(&rows.unwrap()).unwrap());
     }

@@ -309,6 +309,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         predicate: Arc::clone(predicate),
         retain_predicate: Arc::clone(predicate),
         retain_columns: columns(names),
+        further_columns: Arc::default(),
         retain_expectation: Expectation::default(),
         may_wait: false,
         may_skip: false,
@@ -359,14 +360,22 @@ pub(super) fn expected(record_count: u64, predicate: &Conjunction) -> Vec<i64> {
 
 /// What a hit delivers, in file order.
 pub(super) fn read(item: &Item, residual: &Conjunction) -> Vec<i64> {
-    let cut = item.cut(View::Elements, residual, &[path("b")]).unwrap();
+    let cut = marking_at_times(item.cut(View::Elements, residual, &[path("b")]).unwrap(), item.row_count());
     let (clock, mut reading) = (ManualClock::new(0), Reading::default());
     let pieces = item.pieces().into_iter();
     let b = pieces.flat_map(|piece| {
-        let cut = item.read(&piece, &cut, &clock, &mut reading).unwrap();
-        cut.columns[0].as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
+        let CutRows { columns, row_count, selected } = item.read(&piece, &cut, &clock, &mut reading).unwrap();
+        let b = columns[0].as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec();
+        assert_eq!(b.len(), row_count);
+        let is_selected = move |row: usize| selected.as_ref().is_none_or(|selected| selected.value(row));
+        b.into_iter().enumerate().filter(move |(row, _)| is_selected(*row)).map(|(_, b)| b)
     });
     b.collect()
+}
+
+/// The cut, which leaves rows that fail among the others if `number` is odd.
+pub(super) fn marking_at_times(cut: Cut, number: u64) -> Cut {
+    if number % 2 == 1 { cut.marking() } else { cut }
 }
 
 /// Runs a request to its end on this thread, with as many streams; sorted.

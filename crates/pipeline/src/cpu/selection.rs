@@ -1,5 +1,6 @@
 //! The rows of a mini-block that have survived so far.
 
+use arrow::buffer::BooleanBuffer;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use crate::kernels::{MASK_WORDS, Mask, count, first};
@@ -26,6 +27,16 @@ impl Selection {
     /// The first `row_count` rows.
     pub(super) fn all(row_count: usize) -> Self {
         Self { mask: first(row_count), count: row_count }
+    }
+
+    /// Of the `row_count` rows from `start` on, a mini-block's, those that are `selected`, or all.
+    pub(super) fn of_block(start: usize, row_count: usize, selected: Option<&BooleanBuffer>) -> Self {
+        let Some(selected) = selected else { return Self::all(row_count) };
+        let mut mask = [0; MASK_WORDS];
+        for (word, bits) in mask.iter_mut().zip(selected.slice(start, row_count).bit_chunks().iter_padded()) {
+            *word = bits;
+        }
+        Self::of(mask)
     }
 
     pub(super) fn of(mask: Mask) -> Self {

@@ -9,6 +9,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrow::buffer::BooleanBuffer;
 use thermocline_budget::Account;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
@@ -28,7 +29,7 @@ use super::waiting::{PLACES, Waiting};
 use super::{RunOptions, RunReport};
 use crate::ir::{Origin, Sink, Slot};
 use crate::source::BatchGroup;
-use crate::{BatchSource, PipelineError, Result};
+use crate::{BatchSource, PipelineError, Result, SourceBatch};
 
 /// How many row groups beyond its own a thread tells the source of: whose pages are in memory costs a look-up for each.
 const LOOK_AHEAD_ROW_GROUPS: u32 = 64;
@@ -172,7 +173,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         while let Some(row_group) = queue.next(thread) {
             let begun_ns = options.clock.monotonic_ns();
             self.announce(thread, row_group, queue.rest(thread));
-            self.row_group(context, row_group as usize)?;
+            self.row_group(context, row_group as usize, None)?;
             context.source.done(row_group as usize, options.clock.monotonic_ns().saturating_sub(begun_ns));
         }
         Ok(())
@@ -183,14 +184,15 @@ impl<'s, 'r> Worker<'s, 'r> {
         for number in 0.. {
             self.check_flags()?;
             let next = batches.next(thread).map_err(|source| PipelineError::Batches { source })?;
-            let Some(batch) = next else { return Ok(()) };
+            let Some(SourceBatch { batch, selected }) = next else { return Ok(()) };
             let source = BatchGroup { batch: &batch, columns: batches.columns() };
-            self.row_group(RunContext { source: &source, ..self.shared.context }, number)?;
+            self.row_group(RunContext { source: &source, ..self.shared.context }, number, selected.as_ref())?;
         }
         Ok(())
     }
 
-    fn row_group(&mut self, context: RunContext<'_>, row_group: usize) -> Result<()> {
+    /// Works through a row group, of which the `selected` rows count, or all.
+    fn row_group(&mut self, context: RunContext<'_>, row_group: usize, selected: Option<&BooleanBuffer>) -> Result<()> {
         self.check_flags()?;
         if !self.stages.iter().all(|stage| stage.may_pass(context, row_group)) {
             self.report.row_groups_skipped += 1;
@@ -203,8 +205,11 @@ impl<'s, 'r> Worker<'s, 'r> {
             if block % BLOCKS_PER_CHECK == 0 {
                 self.check_flags()?;
             }
-            let block_rows = (row_count - block * MINI_BLOCK_VALUES).min(MINI_BLOCK_VALUES);
-            self.block(&mut view, block, block_rows)?;
+            let start = block * MINI_BLOCK_VALUES;
+            let rows = Selection::of_block(start, (row_count - start).min(MINI_BLOCK_VALUES), selected);
+            if rows.count() > 0 {
+                self.block(&mut view, block, rows)?;
+            }
         }
         self.take_waiting(&mut view)?;
         for (slot, _, needed) in &mut self.columns {
@@ -215,13 +220,12 @@ impl<'s, 'r> Worker<'s, 'r> {
         Ok(())
     }
 
-    fn block(&mut self, view: &mut View<'_>, block: usize, row_count: usize) -> Result<()> {
+    fn block(&mut self, view: &mut View<'_>, block: usize, mut selection: Selection) -> Result<()> {
         let context = self.shared.context;
         let instructions = self.shared.options.instructions;
         if self.order.samples_next() {
-            self.sample(view, block, row_count)?;
+            self.sample(view, block, selection)?;
         }
-        let mut selection = Selection::all(row_count);
         for (number, stage) in self.order.sequence().iter().enumerate() {
             if number == self.dense_count && selection.count() < MANY_ROWS {
                 break;
@@ -333,24 +337,23 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
     }
 
-    /// Measures the stages on a whole mini-block: those that need no other, and whose pages are there anyway. Then
+    /// Measures the stages on all rows of a mini-block: those that need no other, and whose pages are there anyway. Then
     /// decides anew in which order they come, and from which on rows wait. Seldom, so it stays out of the loop over
     /// mini-blocks.
     #[cold]
-    fn sample(&mut self, view: &mut View<'_>, block: usize, row_count: usize) -> Result<()> {
+    fn sample(&mut self, view: &mut View<'_>, block: usize, all: Selection) -> Result<()> {
         let context = self.shared.context;
         let clock = self.shared.options.clock;
         if self.stages.len() < 2 {
             return Ok(());
         }
-        let all = Selection::all(row_count);
         for (number, stage) in self.stages.iter_mut().enumerate() {
             if stage.needs.is_empty() && stage.is_open(view) {
                 let start_ns = clock.monotonic_ns();
                 let mut kept = all;
                 stage.apply(view, context, block, &mut kept, self.shared.options.instructions)?;
                 let ns = clock.monotonic_ns().saturating_sub(start_ns);
-                self.order.measured(number, row_count, kept.count(), ns);
+                self.order.measured(number, all.count(), kept.count(), ns);
             }
         }
         let mut order = self.order.clone();

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
 use thermocline_column_store::{Encoding, PageSummary};
 use thermocline_seeded::Random;
 
@@ -12,7 +13,10 @@ use super::generator::{Column, TYPES, condition, domain, pages, pipeline};
 use super::{rows_of, run_by, run_with, table_of};
 use crate::ir::{PipelineBuilder, ValueType};
 use crate::reference::interpret;
-use crate::{BatchSource, BuiltTable, InstructionSet, MemoryPages, PageSource, SourceColumn, Value, run_over_batches};
+use crate::{
+    BatchSource, BuiltTable, InstructionSet, MemoryPages, PageSource, SourceBatch, SourceColumn, Value,
+    run_over_batches,
+};
 
 /// Builds a table over random rows, found by what the probing columns have, some filtered out; and its rows by the
 /// reference.
@@ -157,7 +161,7 @@ fn check(seed: u64) -> usize {
 /// Batches that threads take one after the other.
 struct Batches {
     columns: Vec<usize>,
-    left: Mutex<Vec<RecordBatch>>,
+    left: Mutex<Vec<SourceBatch>>,
 }
 
 impl Batches {
@@ -169,10 +173,27 @@ impl Batches {
             let arrays = arrays.map(|(number, column)| (format!("c{number}"), column.array(row_group)));
             let whole = RecordBatch::try_from_iter(arrays).unwrap();
             let middle = random.below(whole.num_rows() + 1);
-            left.extend([whole.slice(0, middle), whole.slice(middle, whole.num_rows() - middle)]);
+            let halves = [whole.slice(0, middle), whole.slice(middle, whole.num_rows() - middle)];
+            left.extend(halves.into_iter().map(|rows| among_others(random, rows)));
         }
         Self { columns: (0..columns.len()).rev().collect(), left: Mutex::new(left) }
     }
+}
+
+/// The rows, in half of cases with others between them that do not count: the same ones in another order.
+fn among_others(random: &mut Random, rows: RecordBatch) -> SourceBatch {
+    if random.one_in(2) || rows.num_rows() == 0 {
+        return rows.into();
+    }
+    let most = random.below(3);
+    let (mut places, mut counts) = (Vec::new(), Vec::new());
+    for row in 0..rows.num_rows() {
+        let others = random.below(most + 1);
+        places.extend((0..others).map(|_| random.below(rows.num_rows()) as u32).chain([row as u32]));
+        counts.extend(std::iter::repeat_n(false, others).chain([true]));
+    }
+    let batch = take_record_batch(&rows, &UInt32Array::from(places)).unwrap();
+    SourceBatch { batch, selected: Some(counts.into()) }
 }
 
 impl BatchSource for Batches {
@@ -180,7 +201,7 @@ impl BatchSource for Batches {
         &self.columns
     }
 
-    fn next(&self, _thread: usize) -> Result<Option<RecordBatch>, Box<dyn Error + Send + Sync>> {
+    fn next(&self, _thread: usize) -> Result<Option<SourceBatch>, Box<dyn Error + Send + Sync>> {
         Ok(self.left.lock().unwrap().pop())
     }
 }
