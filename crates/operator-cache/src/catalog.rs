@@ -83,14 +83,15 @@ impl Source {
         lacking.min_by_key(|(count, scan)| (*count, scan.id)).map(|(_, scan)| scan)
     }
 
-    /// The top-up, with what those will ask for who wait and want rows of its item.
-    fn for_all(&self, top_up: TopUp) -> TopUp {
+    /// The top-up, with what those will ask for who wait and want rows of its item, and what others may ask for.
+    fn for_all(&self, top_up: TopUp, request: &SelectRequest) -> TopUp {
         let base = Arc::clone(&top_up.base);
         let awaited: Vec<Arc<AwaitedColumns>> = self.awaited.iter().filter_map(Weak::upgrade).collect();
         let of_base = awaited.iter().filter(|awaited| {
             awaited.generation == base.generation && (base.predicate.is_all() || base.predicate == awaited.predicate)
         });
-        top_up.with(of_base.flat_map(|awaited| awaited.columns.iter()))
+        let further = request.further_columns.iter().filter(|_| base.predicate.is_all());
+        top_up.with(of_base.flat_map(|awaited| awaited.columns.iter()).chain(further))
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Item>> {
@@ -185,7 +186,7 @@ impl Catalog {
                 return Plan::Wait(Arc::clone(scan));
             }
             if let Some(top_up) = top_up {
-                return Plan::TopUp(source.for_all(top_up));
+                return Plan::TopUp(source.for_all(top_up, request));
             }
         }
         if pinned.can_compare_content()

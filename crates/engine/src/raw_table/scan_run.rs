@@ -124,12 +124,16 @@ impl Scan {
             options: options.into(),
             unnest: self.unnest.clone(),
         };
+        let mut further_columns = Vec::new();
         let ((whole, retain_expectation), retain_columns) = match pinned {
             Some(pinned) => {
                 let earlier = pinned.earlier(self.unnest.as_ref());
                 let whole = |columns: &[ColumnSpec]| estimates::whole_columns(self, file, columns, earlier);
                 // With those that others asked for, if that is worth it too.
                 let asked = self.database.cache().columns_asked(&source, pinned, &columns);
+                if asked.len() > columns.len() {
+                    further_columns = estimates::further_columns(self, file, &asked);
+                }
                 match whole(&asked) {
                     kept if kept.0 == WholeColumns::AtOnce || asked.len() == columns.len() => (kept, asked),
                     _ => (whole(&columns), Arc::clone(&columns)),
@@ -149,6 +153,7 @@ impl Scan {
             predicate: Arc::clone(&self.predicate),
             retain_predicate,
             retain_columns,
+            further_columns: further_columns.into(),
             retain_expectation,
             may_wait: true,
             may_skip,
