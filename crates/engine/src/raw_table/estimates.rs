@@ -94,7 +94,8 @@ pub(super) fn whole_columns(
 /// Columns to keep of all records along with others that are added, although only `asked` ones were asked for so far.
 pub(super) fn further_columns(scan: &Scan, file: &QueryFile, asked: &[ColumnSpec]) -> Vec<ColumnSpec> {
     // Of other formats, what nobody asked for is not even walked over.
-    if scan.format != FileFormat::Csv {
+    let is_lazy = scan.database.cache().admission_rule().mode == AdmissionMode::Lazy;
+    if scan.format != FileFormat::Csv || is_lazy {
         return Vec::new();
     }
     let text_bytes = text_bytes(scan, file);
