@@ -118,9 +118,11 @@ impl Cut {
     }
 
     /// The same cut, which marks the rows that pass instead of copying them, where there are many and the layout has
-    /// their columns as they are asked for.
+    /// their columns as they are asked for. Not with texts: whoever reads them looks at each, of rows that fail too.
     pub fn marking(mut self) -> Self {
-        self.may_mark = true;
+        let has_width = |data_type: &DataType| data_type.is_primitive() || *data_type == DataType::Boolean;
+        let mut outputs = self.outputs.iter();
+        self.may_mark = outputs.all(|route| route.data_type(&self.columns).is_some_and(has_width));
         self.of_read = self.of_read.map(|of_read| Box::new(of_read.marking()));
         self
     }
