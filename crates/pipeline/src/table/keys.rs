@@ -13,7 +13,7 @@ const DENSE_BITS: i128 = 1 << 23;
 const BUCKET_KEYS: usize = 5;
 /// So many keys are in parts.
 const MANY_KEYS: usize = if cfg!(test) { 512 } else { 1 << 16 };
-/// Parts of a table of many keys, a power of two.
+/// Parts of a table of many keys: as many as four bits tell apart.
 const PARTS: usize = 16;
 /// Keys whose buckets are brought near together before any is looked into.
 const KEYS_AT_ONCE: usize = 32;
@@ -63,7 +63,15 @@ impl KeyIndex {
         span <= DENSE_BITS || span <= key_count as i128 * DENSE_BITS_PER_ROW
     }
 
-    /// Bytes that so many keys will take.
+    /// Bytes that they take.
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self {
+            Self::Dense(keys) => keys.bits.len() * 12,
+            Self::Hashed(keys) => keys.size_bytes(),
+        }
+    }
+
+    /// Bytes that so many keys will take, about.
     pub(crate) fn size_bytes_of(range: Option<(i64, i64)>, key_count: usize) -> usize {
         if Self::is_dense(range, key_count) {
             (span(range) as usize).div_ceil(64) * 12
@@ -184,9 +192,13 @@ struct Part {
 }
 
 impl Part {
-    /// Buckets of each part for so many keys in all.
+    /// With room for more than so many keys.
+    fn with_room(key_count: usize) -> Self {
+        Self { buckets: vec![Bucket::default(); Self::bucket_count(key_count)] }
+    }
+
     fn bucket_count(key_count: usize) -> usize {
-        (key_count / HashedKeys::part_count(key_count) / KEYS_PER_BUCKET + 1).next_power_of_two()
+        (key_count / KEYS_PER_BUCKET + 1).next_power_of_two()
     }
 
     #[inline(always)]
@@ -236,16 +248,27 @@ impl HashedKeys {
         if key_count < MANY_KEYS { 1 } else { PARTS }
     }
 
+    /// Where each part has as many keys as the others.
     fn size_bytes_of(key_count: usize) -> usize {
-        Self::part_count(key_count) * Part::bucket_count(key_count) * size_of::<Bucket>()
+        let part_count = Self::part_count(key_count);
+        part_count * Part::bucket_count(key_count / part_count) * size_of::<Bucket>()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.buckets.len() * size_of::<Bucket>()).sum()
     }
 
     /// Of distinct keys, row `i` having the `i`th; and whether they are distinct: if not, some are missing.
     fn of(keys: &[i64], threads: Threads) -> (Self, bool) {
         let part_count = Self::part_count(keys.len());
         let parts = threads.each_of_few(part_count, |parts| {
-            let empty = || Part { buckets: vec![Bucket::default(); Part::bucket_count(keys.len())] };
-            let mut made: Vec<Part> = parts.clone().map(|_| empty()).collect();
+            // Keys that were chosen for it may all be of one part.
+            let mut key_counts = vec![0; parts.len()];
+            for part in keys.iter().map(|key| part_of(mix(*key as u64), part_count)).filter(|part| parts.contains(part))
+            {
+                key_counts[part - parts.start] += 1;
+            }
+            let mut made: Vec<Part> = key_counts.into_iter().map(Part::with_room).collect();
             let mut hashes = Vec::with_capacity(KEYS_AT_ONCE);
             for (at, keys) in keys.chunks(KEYS_AT_ONCE).enumerate() {
                 hashes.clear();
@@ -299,7 +322,7 @@ impl HashedKeys {
 /// Which of so many parts, a power of two, has the keys of this hash.
 #[inline(always)]
 fn part_of(hash: u64, part_count: usize) -> usize {
-    (hash >> 32) as usize >> 20 & (part_count - 1)
+    (hash >> 60) as usize & (part_count - 1)
 }
 
 #[cfg(test)]
@@ -353,6 +376,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn keys_that_were_chosen_to_fall_into_one_part_are_found_too() {
+        let is_chosen = |key: &i64| part_of(mix(*key as u64), PARTS) == 3;
+        let keys: Vec<i64> = (0..).map(|number: i64| number << 40).filter(is_chosen).take(4 * MANY_KEYS).collect();
+        let index = KeyIndex::of(&keys, Threads(2));
+        assert!(matches!(index, KeyIndex::Hashed(_)));
+        assert!(keys.iter().enumerate().all(|(row, key)| index.row(*key) == Some(row as u32)));
+        assert!(index.size_bytes() > KeyIndex::size_bytes_of(Some((0, i64::MAX)), keys.len()));
+        let others = (0..).map(|number: i64| number << 40 | 1).filter(is_chosen).take(1000).collect::<Vec<_>>();
+        assert!(index.rows(&others).iter().all(|row| *row == NO_RANK));
     }
 
     #[test]

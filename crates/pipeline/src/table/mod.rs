@@ -94,7 +94,7 @@ impl BuiltTable {
         let (row_count, key_count) = (order.len(), starts.as_ref().map_or(order.len(), |starts| starts.len() - 1));
         let payload: Vec<PayloadColumn> =
             payload.iter().map(|column| PayloadColumn::of(column, &order, threads)).collect::<Result<_, _>>()?;
-        let size_bytes = KeyIndex::size_bytes_of(code_range, key_count)
+        let size_bytes = keys.size_bytes()
             + coding.size_bytes()
             + starts.as_ref().map_or(0, |starts| starts.len() * 4)
             + payload.iter().map(PayloadColumn::size_bytes).sum::<usize>();
