@@ -231,13 +231,12 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
                 let conversion = cache.finish_reading(&item, &cut, &Reading::default());
                 cache.convert(conversion.expect("the item has another layout than the rule's"));
             }
-            Start::Wait(_) => panic!("the request may not wait"),
             Start::Scan(participant) => {
                 for rows in futures::executor::block_on_stream(participant.stream()) {
                     rows.expect("orders");
                 }
             }
-            Start::Combine { .. } => unreachable!("there is one item at most"),
+            Start::Combine { .. } | Start::Wait(_) => unreachable!("there is one item at most, and one query"),
         }
     }
 }
