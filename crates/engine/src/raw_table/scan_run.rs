@@ -220,8 +220,9 @@ enum Started {
     Wait(Awaited),
 }
 
-/// Scans that a query waits for, for each of its files, at most: others may come first over and over.
-const WAITS: usize = 3;
+/// Scans that a query waits for, for each of its files, at most: others may come first over and over. As many as
+/// sessions may start together, each with other columns; all who went on at the same time would slow each other down.
+const WAITS: usize = 16;
 
 struct ItemRun {
     item: Arc<Item>,
