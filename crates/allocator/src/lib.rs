@@ -3,10 +3,11 @@
 //! **Owns**: how long freed memory is kept, on which pages fresh memory lies, and the count of what is allocated.
 //! **Does not own**: the budget that is judged by that count.
 //!
-//! mimalloc keeps freed pages for a while before it gives them back, here for ten seconds, and gives them back only while
-//! the process allocates. That spares the system clearing them again and again, a tenth of all processor time in joins. But a budget is judged by what the
-//! kernel counts: with items of 10 MB that come and go under a budget of 64 MB the process held up to 201 MB, and 146
-//! MB with a delay of 10 ms. So memory is kept only while at most half of the budget is in use.
+//! mimalloc keeps freed pages for a while before it gives them back, here for ten seconds, and gives them back only
+//! while the process allocates. That spares the system clearing them again and again, a tenth of all processor time in
+//! joins. But a budget is judged by what the kernel counts: with items of 10 MB that come and go under a budget of 64 MB
+//! the process held up to 201 MB when they were kept for a second, and 146 MB with a delay of 10 ms. So memory is kept
+//! only while at most half of the budget is in use.
 //!
 //! Fresh memory lies on huge pages where the system offers them on request, which spares look-ups of addresses, unless
 //! touching them first is much dearer than touching small ones ([`prepare`]).

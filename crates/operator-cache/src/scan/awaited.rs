@@ -7,7 +7,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use futures::Stream;
@@ -53,29 +52,25 @@ impl Awaited {
 
 /// Whether a scan was taken off the list of those that can be joined, and who wants to know.
 #[derive(Debug, Default)]
-pub(super) struct Unlisting {
-    is_over: AtomicBool,
-    wakers: Mutex<Vec<Waker>>,
-}
+pub(super) struct Unlisting(Mutex<(bool, Vec<Waker>)>);
 
 impl Unlisting {
     pub(super) fn note(&self) {
         let wakers = {
-            let mut wakers = self.wakers.lock();
-            self.is_over.store(true, Ordering::Release);
-            std::mem::take(&mut *wakers)
+            let (is_over, wakers) = &mut *self.0.lock();
+            *is_over = true;
+            std::mem::take(wakers)
         };
         super::wake(wakers);
     }
 
     /// Whether it was; else the task is woken once it is.
     fn register(&self, context: &Context<'_>) -> bool {
-        let mut wakers = self.wakers.lock();
-        let is_over = self.is_over.load(Ordering::Acquire);
-        if !is_over && !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+        let (is_over, wakers) = &mut *self.0.lock();
+        if !*is_over && !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
             wakers.push(context.waker().clone());
         }
-        is_over
+        *is_over
     }
 }
 
