@@ -1,4 +1,4 @@
-//! A scan of a file whose positional map knows all that the plan reads.
+//! A scan of a file by its positional map.
 //!
 //! **Owns**: reading runs of whole records, and giving the decoder what the map knows of them.
 //!
@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use thermocline_medium::{BLOCK_BYTES, Compression, HashRecorder, PinnedFile};
-use thermocline_predicate::FieldPath;
 
 use super::positions::{PositionCut, PositionGrain};
 use super::window::Window;
@@ -31,19 +30,20 @@ const READ_BYTES: u64 = 256 << 10;
 pub(super) struct MappedScan {
     map: Arc<PositionalMap>,
     pub(super) cut: PositionCut,
-    /// Numbers of the map's fields, in the order of the decoder's paths.
-    fields: Vec<usize>,
+    /// Numbers of the map's fields, in the order of the decoder's paths; None of those that it does not know.
+    fields: Vec<Option<usize>>,
     read_bytes: u64,
     reads_bytes: bool,
 }
 
 impl FileScan {
-    /// A scan of a whole file that is not compressed by its `map`, which must [cover](PositionalMap::covers) the plan.
-    /// Gives the rows that [`new`](Self::new) gives; what is wrong in the file between the wanted fields goes
-    /// unnoticed. A local file's blocks are hashed by `recorder`, unless the plan reads no field.
+    /// A scan of a whole file that is not compressed by its `map`, which had better [cover](PositionalMap::covers) the
+    /// plan: a record of which it does not know all that is read is decoded as without it. Gives the rows that
+    /// [`new`](Self::new) gives; what is wrong in the file between the wanted fields goes unnoticed. A local file's
+    /// blocks are hashed by `recorder`, unless the plan reads no field.
     ///
     /// # Errors
-    /// A plan the format cannot carry out, or that the map does not cover.
+    /// A plan the format cannot carry out, or a strict one.
     pub fn with_map(
         source: Source,
         map: Arc<PositionalMap>,
@@ -77,7 +77,9 @@ impl FileScan {
         let mut scan = Self::assemble(source, start..end_bytes, format, none, plan, recorder, Grain::new(0, 1), way)?;
         let worker = super::locked(&scan.workers).pop();
         if let (Some(worker), Way::Mapped { scan, .. }) = (&worker, &mut scan.way) {
-            scan.resolve(worker.decoder.map_paths())?;
+            let paths = worker.decoder.map_paths();
+            scan.fields = paths.iter().map(|path| scan.map.field_of(path)).collect();
+            scan.reads_bytes |= !paths.is_empty();
         }
         super::locked(&scan.workers).extend(worker);
         Ok(scan)
@@ -85,18 +87,6 @@ impl FileScan {
 }
 
 impl MappedScan {
-    fn resolve(&mut self, paths: &[FieldPath]) -> Result<(), RawError> {
-        for path in paths {
-            match self.map.field_of(path) {
-                Some(field) => self.fields.push(field),
-                None if self.map.records().is_empty() => {}
-                None => return Err(RawError::plan(path, "the positional map does not know it")),
-            }
-        }
-        self.reads_bytes |= !paths.is_empty();
-        Ok(())
-    }
-
     /// Decodes morsel `index` of a local file.
     pub(super) fn decode(
         &self,

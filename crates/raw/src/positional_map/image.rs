@@ -281,7 +281,7 @@ mod tests {
                 // Refused, or another map that holds together.
                 if let Ok(map) = PositionalMap::from_bytes(&bytes, &version(), "x") {
                     assert!(map.records.iter().is_sorted() && map.records.iter().all(|at| at < map.end_bytes));
-                    let fields: Vec<usize> = (0..map.fields.len()).collect();
+                    let fields: Vec<Option<usize>> = (0..map.fields.len()).map(Some).collect();
                     map.codes(0..map.records.len(), &fields);
                 }
             }

@@ -111,11 +111,11 @@ impl PositionalMap {
         self.fields.iter().position(|(known, _)| known == path)
     }
 
-    /// The codes of these fields for each of `records`, record by record.
-    pub(crate) fn codes(&self, records: std::ops::Range<usize>, fields: &[usize]) -> Vec<u32> {
+    /// The codes of these fields, of which some may be no field of the map, for each of `records`, record by record.
+    pub(crate) fn codes(&self, records: std::ops::Range<usize>, fields: &[Option<usize>]) -> Vec<u32> {
         let mut codes = vec![UNKNOWN; records.len() * fields.len()];
-        for (at, &field) in fields.iter().enumerate() {
-            if let Some(codes) = codes.get_mut(at..) {
+        for (at, field) in fields.iter().enumerate() {
+            if let (Some(field), Some(codes)) = (*field, codes.get_mut(at..)) {
                 self.fields[field].1.read(records.clone(), codes, fields.len());
             }
         }
