@@ -256,7 +256,7 @@ impl OperatorCache {
             generation: scan.pinned.generation,
             end_bytes,
             // A scan by positions can't tell, but the one that found them could.
-            growable: match scan.promoted.as_ref().or(scan.completed.as_ref()) {
+            growable: match scan.promoted.as_ref().or(scan.completed()) {
                 Some(known) => known.growable,
                 None => end.covered_end_bytes == Some(end_bytes),
             },

@@ -29,7 +29,7 @@ impl OperatorCache {
         pinned: &PinnedSource,
         factory: SourceFactory,
     ) -> Option<Arc<Participant>> {
-        if !self.is_enabled() || !pinned.is_current() {
+        if !self.is_enabled() || !pinned.is_current() || pinned.has_unreadable() {
             return None;
         }
         let mut catalog = self.catalog();
@@ -42,7 +42,7 @@ impl OperatorCache {
         let scan = SharedScan::new(self, &request.source, pinned, spec, start, true);
         let numbers = vec![("source_bytes", pinned.end_bytes() as f64)];
         self.record_scan(DecisionKind::ScanAhead, &scan, numbers, "nothing else is to be done");
-        let participant = Participant::first(&scan, &request.predicate);
+        let participant = Participant::first(&scan, &request.columns, &request.predicate);
         if scan.spec.makes_map {
             catalog.add_mapping_scan(&scan);
         }

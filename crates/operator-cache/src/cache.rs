@@ -278,7 +278,7 @@ impl OperatorCache {
                     return self.hit(request, found, lookup_ns);
                 }
                 Plan::Join(scan) => {
-                    let participant = Participant::join(&scan, &request.predicate);
+                    let participant = Participant::join(&scan, &request.columns, &request.predicate);
                     drop(catalog);
                     let Some(participant) = participant else { continue };
                     self.next_tick();
@@ -333,9 +333,8 @@ impl OperatorCache {
                     let (missing, wanted) = (top_up.missing.len(), request.columns.len());
                     let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
                     self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");
-                    let factory = top_up.factory(Arc::clone(&factory), Arc::clone(&self.clock));
-                    let completed = Some(top_up.base);
-                    (spec, ScanStart { completed, mapped, compares_content: true, ..ScanStart::anew(factory) })
+                    let start = ScanStart::anew(Arc::clone(&factory));
+                    (spec, ScanStart { top_up: Some(top_up), mapped, compares_content: true, ..start })
                 }
                 Plan::Combine(combination) => {
                     self.use_parts(&catalog, request, &combination, lookup_ns);
@@ -344,7 +343,7 @@ impl OperatorCache {
                         return self.combined(request, combination.parts, None, lookup_ns);
                     };
                     if let Some(scan) = catalog.running_beside_items(&rest, pinned)
-                        && let Some(participant) = Participant::join(&scan, &rest.predicate)
+                        && let Some(participant) = Participant::join(&scan, &rest.columns, &rest.predicate)
                     {
                         drop(catalog);
                         self.expect_record(request, &scan, lookup_ns);
@@ -390,7 +389,7 @@ impl OperatorCache {
             pinned.note_scan(request.source.unnest.as_ref());
             let keeps = retain && pinned.is_current();
             self.place_map(&catalog, request, pinned, &mut spec, &mut start, keeps);
-            if keeps && start.completed.is_some() {
+            if keeps && start.top_up.is_some() {
                 pinned.note_bet_won(request.source.unnest.as_ref());
             }
             let is_wider = request.retain_predicate != request.predicate && spec.predicate == request.retain_predicate;
@@ -400,7 +399,7 @@ impl OperatorCache {
             let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
             // The scan of a remainder has just the rows that are wanted of it.
             let wanted = if parts.is_some() { &scan.spec.predicate } else { &request.predicate };
-            let participant = Participant::first(&scan, wanted);
+            let participant = Participant::first(&scan, &request.columns, wanted);
             if scan.spec.makes_map {
                 catalog.add_mapping_scan(&scan);
             }
@@ -426,7 +425,7 @@ impl OperatorCache {
     ) -> Arc<Participant> {
         let spec = scan_spec(request, pinned, false, false);
         let scan = SharedScan::new(self, &request.source, pinned, spec, ScanStart::anew(factory), false);
-        Participant::first(&scan, &request.predicate)
+        Participant::first(&scan, &request.columns, &request.predicate)
     }
 
     /// What [`begin`](Self::begin) would do now, and why; changes nothing.
@@ -698,8 +697,8 @@ impl OperatorCache {
         self.catalog.lock()
     }
 
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.clock
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     pub(crate) fn policy(&self) -> &dyn EvictionPolicy {

@@ -139,7 +139,7 @@ impl OperatorCache {
                 }
             };
             for first in (0..entry_count).step_by(step.max(1)) {
-                let rows = content.to_rows(first, step.max(1).min(entry_count - first), self.clock())?;
+                let rows = content.to_rows(first, step.max(1).min(entry_count - first), &**self.clock())?;
                 let content = Content::of(&Arc::new(rows.into_owned()), layout)?;
                 let size_bytes = content.size_bytes();
                 let Some(reservation) = self.reserve_if_free(size_bytes) else { return Ok(None) };

@@ -127,6 +127,19 @@ impl PinnedSource {
         }
     }
 
+    /// A scan found what it could not read.
+    pub(crate) fn note_unreadable(&self) {
+        if let Some(record) = &self.record {
+            record.unreadable_generation.store(self.generation, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something in the file can't be read: whoever reads more of it than is asked for may read in vain.
+    pub fn has_unreadable(&self) -> bool {
+        let found = |record: &FileRecord| record.unreadable_generation.load(Ordering::Relaxed) == self.generation;
+        self.record.as_deref().is_some_and(found)
+    }
+
     /// How the file was scanned whole with these options, and what became of its maps; as changed.
     pub(crate) fn with_map_history<T>(&self, options: &str, change: impl FnOnce(&mut MapHistory) -> T) -> Option<T> {
         self.record.as_ref().map(|record| record.map_histories.lock().of(options, change))
@@ -147,6 +160,8 @@ pub(crate) struct FileRecord {
     /// By the list that is flattened; the last entry is shared by all beyond [`COUNTED_LISTS`].
     earlier: Mutex<Vec<(Option<FieldPath>, Earlier)>>,
     map_histories: Mutex<MapHistories>,
+    /// In which something can't be read; 0 as long as none is known.
+    unreadable_generation: AtomicU64,
     _reservation: Reservation,
 }
 
@@ -204,6 +219,7 @@ impl FileRecord {
             checking: Mutex::new(()),
             known: Mutex::new(None),
             earlier: Mutex::default(),
+            unreadable_generation: AtomicU64::new(0),
             map_histories: Mutex::default(),
             _reservation: reservation,
         }

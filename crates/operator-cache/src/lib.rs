@@ -69,7 +69,7 @@ pub use map_store::MapStore;
 pub use recording::Recorder;
 pub use request::{ColumnSpec, Expectation, SelectRequest};
 pub use rows::{ColumnRoute, Elements, Rows, element_columns};
-pub use scan::{Awaited, Participant, RowStream};
+pub use scan::{Awaited, Delivered, DeliveredCut, Participant, RowStream};
 pub use source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
 pub use thermocline_placement::operator_cache::SourceKind;
 pub use thermocline_placement::operator_cache::admission_rule::{AdmissionMode, AdmissionRule};

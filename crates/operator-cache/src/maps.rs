@@ -122,7 +122,7 @@ impl OperatorCache {
         if !request.can_map || !is_whole {
             return;
         }
-        if start.completed.is_none()
+        if start.top_up.is_none()
             && let Some((item, map)) = self.map_for(catalog, request, pinned, spec)
         {
             spec.map = Some(map);
@@ -222,7 +222,7 @@ impl OperatorCache {
             return;
         }
         let (list, spec) = (scan.source.unnest.as_ref(), &scan.spec);
-        if !covers(&map, &spec.columns, &spec.predicate, list) && scan.completed.is_none() {
+        if !covers(&map, &spec.columns, &spec.predicate, list) && scan.completed().is_none() {
             self.note_lost_map(scan, "its positional map has no room for all fields");
         }
         let (key, pinned) = (map_key(&scan.source), &scan.pinned);

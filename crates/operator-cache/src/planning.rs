@@ -13,22 +13,37 @@ use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
 use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
 use thermocline_placement::operator_cache::top_up::{Completion, CompletionInputs, CompletionRule};
+use thermocline_predicate::Conjunction;
 
 use crate::cache::OperatorCache;
 use crate::catalog::{Catalog, Plan};
 use crate::file_record::PinnedSource;
 use crate::item::predicted_scan_ns;
-use crate::request::{Expectation, SelectRequest};
+use crate::request::{ColumnSpec, Expectation, SelectRequest};
 
 /// Why all columns are read anew.
 pub(crate) const REBUILD_REASON: &str =
     "an item lacks columns, and there is no room for it and the completed one together";
+
+/// Why the columns that an item has, or all rows, are not read along with what is asked for.
+const UNREADABLE_REASON: &str = "something in the file can't be read, so that no more is read than is asked for";
+
+/// Whether these columns of these rows are more than is asked for.
+fn reads_more(columns: &Arc<[ColumnSpec]>, predicate: &Arc<Conjunction>, request: &SelectRequest) -> bool {
+    *columns != request.columns || *predicate != request.predicate
+}
 
 impl OperatorCache {
     /// How a request is answered: as the catalog has it, but that an item of whole columns that lacks some is made anew
     /// where there is no room for both it and the completed one.
     pub(crate) fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
         match catalog.plan(request, pinned) {
+            Plan::Extend(base) if pinned.has_unreadable() && reads_more(&base.columns, &base.predicate, request) => {
+                Plan::Miss(UNREADABLE_REASON)
+            }
+            Plan::TopUp(top_up) if pinned.has_unreadable() && top_up.base.predicate != request.predicate => {
+                Plan::Miss(UNREADABLE_REASON)
+            }
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
                 let others =
                     catalog.displaceable(self.limit_bytes()).into_iter().filter(|item| item.id != top_up.base.id.0);
@@ -47,7 +62,8 @@ impl OperatorCache {
         }
     }
 
-    /// The request, with no more to be kept than is asked for where rows are not to be kept at all, or where the item
+    /// The request, with no more to be kept than is asked for where rows are not to be kept at all, where there is
+    /// something in the file that can't be read, or where the item
     /// of more can't be expected to be admitted: a scan whose rows are refused once it runs keeps none.
     pub(crate) fn placed_bet<'a>(
         &self,
@@ -57,7 +73,8 @@ impl OperatorCache {
     ) -> Cow<'a, SelectRequest> {
         let is_bet = request.retain_predicate != request.predicate;
         let is_lazy = self.admission_rule().mode == AdmissionMode::Lazy;
-        if !is_bet || (!is_lazy && self.may_widen(catalog, request, pinned)) {
+        let is_barred = is_lazy || pinned.has_unreadable();
+        if !is_bet || (!is_barred && self.may_widen(catalog, request, pinned)) {
             return Cow::Borrowed(request);
         }
         Cow::Owned(SelectRequest { retain_predicate: Arc::clone(&request.predicate), ..request.clone() })

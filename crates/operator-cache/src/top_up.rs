@@ -61,13 +61,15 @@ impl TopUp {
         self.base.size_bytes.saturating_mul(self.columns.len() as u64) / column_count
     }
 
-    /// Opens sources that deliver all columns, given the factory for those that are missing.
-    pub(crate) fn factory(&self, fresh: SourceFactory, clock: Arc<dyn Clock>) -> SourceFactory {
-        let top_up = self.clone();
-        Arc::new(move |spec| {
-            let spec = ScanSpec { columns: Arc::clone(&top_up.missing), ..spec.clone() };
-            Ok(Arc::new(TopUpSource::new(&top_up, fresh(&spec)?, Arc::clone(&clock))))
-        })
+    /// Opens a source that delivers all columns, given the factory for those that are missing.
+    pub(crate) fn open(
+        &self,
+        spec: &ScanSpec,
+        fresh: &SourceFactory,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Arc<dyn MorselSource>, SourceError> {
+        let spec = ScanSpec { columns: Arc::clone(&self.missing), ..spec.clone() };
+        Ok(Arc::new(TopUpSource::new(self, fresh(&spec)?, Arc::clone(clock))))
     }
 }
 

@@ -8,6 +8,7 @@
 //! **Concurrency**: the partitions of a run share one cursor a file. A file's start (pinning its version may read the
 //! file to check it) happens once, on a blocking thread.
 
+use std::fmt::Write;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, Expectation, Item, OpenedFile, Participant, Piece,
+    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, DeliveredCut, Expectation, Item, OpenedFile, Participant, Piece,
     PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_pipeline::SourceBatch;
@@ -112,12 +113,19 @@ impl Scan {
         outputs: &[(FieldPath, DataType)],
         pinned: Option<&PinnedSource>,
     ) -> (SelectRequest, WholeColumns) {
-        let options = format!(
+        let mut options = format!(
             "{} {}",
             self.options.fingerprint(self.format, &self.config),
             schema_fingerprint(&self.table_schema)
         );
         let columns = self.columns(outputs, self.config.cache);
+        let may_skip = self.options.on_error(&self.config) == OnError::Skip;
+        if may_skip {
+            // Which records are bad depends on the columns that are read: rows of others are another table's.
+            for column in columns.iter() {
+                let _ = write!(options, " {}", column.path);
+            }
+        }
         let source = SourceKey {
             path: Arc::clone(file.path()),
             kind: self.format.source_kind(),
@@ -141,7 +149,6 @@ impl Scan {
             WholeColumns::AtOnce => Arc::default(),
             _ => Arc::clone(&self.predicate),
         };
-        let may_skip = self.options.on_error(&self.config) == OnError::Skip;
         let can_seek = file.compression(&self.options) == Compression::None;
         let request = SelectRequest {
             source,
@@ -209,7 +216,7 @@ impl std::fmt::Debug for ScanRun {
 /// How one file is read: from items, then by taking part in a scan. Often it is one item, or the scan alone.
 struct FileRun {
     items: Vec<ItemRun>,
-    scan: Option<(Arc<Participant>, Cut)>,
+    scan: Option<(Arc<Participant>, DeliveredCut)>,
     /// What is to be kept of the file once the scan is over and nothing else to be done.
     ahead: Mutex<Option<ScanAhead>>,
 }
@@ -269,14 +276,10 @@ impl ScanRun {
         self.outputs.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// The cut, which marks rows if that is wanted.
-    fn marked(&self, cut: Option<Cut>) -> Result<Cut> {
-        let cut = cut.ok_or_else(lacks_column)?;
-        Ok(if self.may_mark { cut.marking() } else { cut })
-    }
-
     fn item_run(&self, item: Arc<Item>, view: View, residual: &Conjunction) -> Result<ItemRun> {
-        let cut = self.marked(item.cut(view, residual, &self.output_paths()))?;
+        let cut = item.cut(view, residual, &self.output_paths()).ok_or_else(lacks_column)?;
+        // Rows that fail are marked if that is wanted.
+        let cut = if self.may_mark { cut.marking() } else { cut };
         Ok(ItemRun::new(item, cut))
     }
 
@@ -328,7 +331,8 @@ impl ScanRun {
         let scan = match participant {
             Some(participant) => {
                 self.misses.add(1);
-                let cut = self.marked(participant.cut(&self.output_paths()))?;
+                let cut = participant.cut(&self.output_paths()).ok_or_else(lacks_column)?;
+                let cut = if self.may_mark { cut.marking() } else { cut };
                 Some((participant, cut))
             }
             None => {
@@ -432,7 +436,7 @@ impl PartitionState {
                     match rows.next().await {
                         Some(rows) => {
                             let rows = rows.map_err(external)?;
-                            run.skipped_records.add(rows.skipped_count as usize);
+                            run.skipped_records.add(rows.rows().skipped_count as usize);
                             let _timer = self.baseline.elapsed_compute().timer();
                             Some(batch(cut.apply(&rows)?, &run.schema)?)
                         }

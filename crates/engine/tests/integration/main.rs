@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod answers;
+mod bad_values;
 mod caching;
 mod column_tables;
 mod concurrency;

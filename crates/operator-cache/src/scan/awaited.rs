@@ -24,7 +24,7 @@ pub struct Awaited {
 impl Awaited {
     /// None when the scan no longer shares.
     pub(crate) fn new(scan: &Arc<SharedScan>, request: &SelectRequest) -> Option<Self> {
-        let participant = Participant::attend(scan, &request.predicate)?;
+        let participant = Participant::attend(scan, &request.columns, &request.predicate)?;
         Some(Self { scan: Arc::clone(scan), stream: Some(participant.stream()) })
     }
 

@@ -17,6 +17,8 @@
 //!
 //! **Going lazy** is the same, but the scan that goes on keeps the positions of its records to the end (`gathering`).
 //!
+//! **What can't be decoded** ends the scan; those who did not ask for all that it reads go on alone (`retreat`).
+//!
 //! **Locks**: the cache's catalog, then a scan's state, then a participant's post. Under a scan's state nothing is
 //! decoded, reserved, freed or woken.
 
@@ -26,6 +28,7 @@ mod gathering;
 mod mapping;
 mod morsel_set;
 mod participant;
+mod retreat;
 mod state;
 
 use std::sync::Arc;
@@ -43,6 +46,8 @@ use awaited::Unlisting;
 pub(crate) use gathering::Noted;
 pub(crate) use mapping::Mapping;
 pub use participant::{Participant, RowStream};
+pub(crate) use retreat::Asked;
+pub use retreat::{Delivered, DeliveredCut};
 
 use crate::cache::OperatorCache;
 use crate::error::{CacheError, SourceError};
@@ -54,10 +59,10 @@ use crate::recording::estimated_bytes;
 use crate::request::SelectRequest;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
-use crate::top_up::{Differs, missing_columns};
+use crate::top_up::{Differs, TopUp, missing_columns};
 use gathering::Gathering;
 use morsel_set::MorselSet;
-use state::{FetchedMorsel, Phase, Post, Seat, SharedFetch, Sharing, Slot, State, Step};
+use state::{FetchedMorsel, Phase, Post, SharedFetch, Sharing, Slot, State, Step};
 
 /// How often room is made for the positions of one morsel.
 const NOTE_ATTEMPTS: usize = 3;
@@ -69,10 +74,12 @@ pub(crate) struct SharedScan {
     pub(crate) source: SourceKey,
     pub(crate) pinned: PinnedSource,
     pub(crate) spec: ScanSpec,
+    /// Whether it is of just what its only reader asked for, after one of more had failed.
+    is_own: bool,
     /// The item that this scan extends by what its file grew.
     pub(crate) base: Option<Arc<Item>>,
-    /// The item whose columns this scan completes.
-    pub(crate) completed: Option<Arc<Item>>,
+    /// How this scan completes an item's columns.
+    top_up: Option<TopUp>,
     /// Whether its rows are read beside kept ones of the same content, so that it fails where the content is another.
     pub(crate) compares_content: bool,
     /// The lazy item whose records this scan reads.
@@ -132,8 +139,8 @@ impl std::fmt::Debug for SharedScan {
 pub(crate) struct ScanStart {
     /// The item that the scan extends by what its file grew.
     pub(crate) base: Option<Arc<Item>>,
-    /// The item whose columns the scan completes.
-    pub(crate) completed: Option<Arc<Item>>,
+    /// How the scan completes an item's columns.
+    pub(crate) top_up: Option<TopUp>,
     /// Whether the scan's rows are read beside kept ones.
     pub(crate) compares_content: bool,
     /// The lazy item whose records the scan reads.
@@ -150,7 +157,7 @@ impl ScanStart {
     pub(crate) fn anew(factory: SourceFactory) -> Self {
         Self {
             base: None,
-            completed: None,
+            top_up: None,
             compares_content: false,
             promoted: None,
             mapped: None,
@@ -181,7 +188,7 @@ impl SharedScan {
         start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
-        let ScanStart { base, completed, compares_content, promoted, mapped, may_turn_lazy, factory } = start;
+        let ScanStart { base, top_up, compares_content, promoted, mapped, may_turn_lazy, factory } = start;
         let gathered = if keeps && spec.notes_positions { cache.reserve_if_free(0).map(Gathering::new) } else { None };
         let mapping = cache.begin_mapping(&spec);
         Arc::new(Self {
@@ -190,8 +197,9 @@ impl SharedScan {
             source: source.clone(),
             pinned: pinned.clone(),
             spec,
+            is_own: false,
             base,
-            completed,
+            top_up,
             compares_content,
             promoted,
             mapped,
@@ -211,7 +219,12 @@ impl SharedScan {
     /// The item that this scan's item will make superfluous.
     pub(crate) fn replaced(&self) -> Option<&Arc<Item>> {
         let promoted = self.promoted.as_ref().filter(|lazy| lazy.predicate == self.spec.predicate);
-        self.base.as_ref().or(self.completed.as_ref()).or(promoted)
+        self.base.as_ref().or(self.completed()).or(promoted)
+    }
+
+    /// The item whose columns it completes.
+    pub(crate) fn completed(&self) -> Option<&Arc<Item>> {
+        self.top_up.as_ref().map(|top_up| &top_up.base)
     }
 
     /// Whether results are kept, and others may join.
@@ -246,18 +259,18 @@ impl SharedScan {
     }
 
     /// Takes a seat; false when the scan no longer shares.
-    pub(crate) fn join(&self, participant_id: u64, post: &Post) -> bool {
+    pub(crate) fn join(&self, participant_id: u64, post: &Post, asked: &Arc<Asked>) -> bool {
         let mut state = self.state.lock();
         if state.sharing != Sharing::Kept || matches!(state.phase, Phase::Failed(_)) {
             return false;
         }
-        state.seat(participant_id, post);
+        state.seat(participant_id, post, asked);
         true
     }
 
     /// Takes the first seat of a new scan.
-    pub(crate) fn seat(&self, participant_id: u64, post: &Post) {
-        self.state.lock().seat(participant_id, post);
+    pub(crate) fn seat(&self, participant_id: u64, post: &Post, asked: &Arc<Asked>) {
+        self.state.lock().seat(participant_id, post, asked);
     }
 
     /// Gives a seat up. When it was the last of an unfinished scan, results and reservations go.
@@ -317,13 +330,7 @@ impl SharedScan {
             let leaving: Vec<u64> = state.seats.keys().copied().filter(|id| Some(*id) != heir).collect();
             for id in leaving {
                 if let Some(seat) = state.seats.remove(&id) {
-                    let mut seen = seat.consumed;
-                    for index in seat.decoding {
-                        seen.insert(index);
-                    }
-                    if let Some(post) = seat.post.upgrade() {
-                        self.reseat(id, &post, seen);
-                    }
+                    self.send_away(id, seat, false);
                 }
             }
             state.take_wakers()
@@ -331,37 +338,6 @@ impl SharedScan {
         drop(dropped);
         wake(wakers);
         true
-    }
-
-    /// Sends a participant to a scan of its own that leaves out what it has seen.
-    fn reseat(&self, participant_id: u64, post: &Post, seen: MorselSet) {
-        let mut seat = Seat::new(post);
-        seat.consumed = seen.clone();
-        let mut state = State::new(Sharing::Solo);
-        state.seats.insert(participant_id, seat);
-        let rest = Self {
-            id: self.cache.next_number(),
-            cache: Arc::clone(&self.cache),
-            source: self.source.clone(),
-            pinned: self.pinned.clone(),
-            spec: ScanSpec { notes_positions: false, makes_map: false, ..self.spec.clone() },
-            base: self.base.clone(),
-            completed: self.completed.clone(),
-            compares_content: self.compares_content,
-            promoted: self.promoted.clone(),
-            mapped: self.mapped.clone(),
-            may_turn_lazy: false,
-            factory: Arc::clone(&self.factory),
-            askers: Mutex::default(),
-            skip: seen,
-            opened: Mutex::new(None),
-            state: Mutex::new(state),
-            gathered: Mutex::default(),
-            mapping: Mutex::default(),
-            meters: ScanMeters::default(),
-            unlisting: Unlisting::default(),
-        };
-        *post.lock() = Arc::new(rest);
     }
 
     /// What a stream of participant `me` should do next.
@@ -372,10 +348,8 @@ impl SharedScan {
             if !matches!(step, Step::Rescan) {
                 (step, Vec::new())
             } else {
-                if let Some(seat) = state.seats.remove(&me)
-                    && let Some(post) = seat.post.upgrade()
-                {
-                    self.reseat(me, &post, seat.consumed);
+                if let Some(seat) = state.seats.remove(&me) {
+                    self.send_away(me, seat, false);
                 }
                 (Step::Moved, state.take_wakers())
             }
@@ -408,7 +382,10 @@ impl SharedScan {
         if let Some(source) = &*opened {
             return Ok(Arc::clone(source));
         }
-        let source = (self.factory)(&self.spec)?;
+        let source = match &self.top_up {
+            Some(top_up) => top_up.open(&self.spec, &self.factory, self.cache.clock())?,
+            None => (self.factory)(&self.spec)?,
+        };
         self.meters.total_bytes.store(source.total_bytes(), Ordering::Relaxed);
         *opened = Some(Arc::clone(&source));
         Ok(source)
@@ -508,9 +485,9 @@ impl SharedScan {
         state.begin_decoding(me, index).then_some(morsel)
     }
 
-    /// Decodes a morsel and makes its rows known. Rows and errors are for the stream that called; an error fails the
-    /// scan for everybody else too.
-    fn decode(self: &Arc<Self>, me: u64, index: usize, morsel: Morsel) -> Result<Arc<Rows>, CacheError> {
+    /// Decodes a morsel and makes its rows known. Rows and errors are for the stream that called; an error ends the
+    /// scan.
+    fn decode(self: &Arc<Self>, me: u64, index: usize, morsel: Morsel) -> Result<Arc<Rows>, Undecoded> {
         let guard = FailOnUnwind(self);
         let clock = self.cache.clock();
         let source_bytes = morsel.end_bytes.saturating_sub(morsel.start_bytes);
@@ -518,21 +495,27 @@ impl SharedScan {
         let decoded = self.open().and_then(|source| source.decode(morsel));
         let decoded_ns = clock.monotonic_ns();
         self.meters.execute_ns.fetch_add(decoded_ns.saturating_sub(began_ns), Ordering::Relaxed);
-        let checked = match decoded {
-            Ok(rows) if rows.columns.len() == self.spec.columns.len() => Ok(rows),
+        let mut rows = match decoded {
+            Ok(rows) if rows.columns.len() == self.spec.columns.len() => rows,
             Ok(rows) => {
                 let what = format!("a morsel has {} columns, expected {}", rows.columns.len(), self.spec.columns.len());
-                Err(CacheError::Contract { path: Arc::clone(&self.source.path), what })
-            }
-            Err(error) => Err(self.failure(error)),
-        };
-        let mut rows = match checked {
-            Ok(rows) => rows,
-            Err(error) => {
+                let error = CacheError::Contract { path: Arc::clone(&self.source.path), what };
                 // The caller may sit elsewhere by now, where this morsel counts as seen: it gets the error directly.
                 self.fail(error.clone());
                 guard.disarm();
-                return Err(error);
+                return Err(Undecoded::ForAll(error));
+            }
+            Err(error) if error.is::<Differs>() => {
+                let error = self.failure(error);
+                self.fail(error.clone());
+                guard.disarm();
+                return Err(Undecoded::ForAll(error));
+            }
+            Err(error) => {
+                let error = CacheError::source(error);
+                self.fail_decoding(me, index, error.clone());
+                guard.disarm();
+                return Err(Undecoded::ForWhoAskedForIt(error));
             }
         };
         self.note_map(index, rows.map_piece.take(), source_bytes);
@@ -749,6 +732,14 @@ impl SharedScan {
             cache_ns: self.meters.cache_ns.load(Ordering::Relaxed).saturating_add(cache_ns),
         }
     }
+}
+
+/// Why a morsel could not be decoded.
+enum Undecoded {
+    /// There is nothing to be trusted in it.
+    ForAll(CacheError),
+    /// Something in it is bad, which may be nothing that the participant asked for.
+    ForWhoAskedForIt(CacheError),
 }
 
 /// What a claim gave.

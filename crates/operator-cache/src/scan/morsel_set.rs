@@ -21,6 +21,16 @@ impl MorselSet {
         is_new
     }
 
+    /// False if it was not there.
+    pub(crate) fn remove(&mut self, index: usize) -> bool {
+        let was_there = self.contains(index);
+        if was_there {
+            self.words[index / 64] &= !(1 << (index % 64));
+            self.count -= 1;
+        }
+        was_there
+    }
+
     pub(crate) fn contains(&self, index: usize) -> bool {
         self.words.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
     }

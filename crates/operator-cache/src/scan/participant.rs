@@ -10,12 +10,14 @@ use parking_lot::Mutex;
 use thermocline_predicate::{Conjunction, FieldPath};
 
 use super::state::{Post, SharedFetch, Step};
-use super::{Claimed, SharedScan};
+use super::retreat::{Asked, Delivered, DeliveredCut};
+use super::{Claimed, SharedScan, Undecoded};
 use crate::cut::{Cut, View};
 use crate::error::CacheError;
 use crate::item::Item;
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
+use crate::source::Morsel;
 
 /// Claims without rows after which a poll returns, so that a query can be cancelled.
 const FRUITLESS_CLAIMS: u32 = 4;
@@ -34,32 +36,45 @@ pub struct Participant {
     list: Option<FieldPath>,
     predicate: Arc<Conjunction>,
     residual: Conjunction,
+    pub(crate) asked: Arc<Asked>,
 }
 
 impl Participant {
     /// Takes part in a scan that runs; None when it no longer shares.
-    pub(crate) fn join(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Option<Arc<Self>> {
-        let participant = Self::attend(scan, wanted)?;
+    pub(crate) fn join(
+        scan: &Arc<SharedScan>,
+        columns: &Arc<[ColumnSpec]>,
+        predicate: &Arc<Conjunction>,
+    ) -> Option<Arc<Self>> {
+        let participant = Self::attend(scan, columns, predicate)?;
         scan.meters.participant_count.fetch_add(1, Ordering::Relaxed);
         Some(participant)
     }
 
     /// The same for one who does not use the rows.
-    pub(super) fn attend(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Option<Arc<Self>> {
-        let participant = Self::of(scan, wanted);
+    pub(super) fn attend(
+        scan: &Arc<SharedScan>,
+        columns: &Arc<[ColumnSpec]>,
+        predicate: &Arc<Conjunction>,
+    ) -> Option<Arc<Self>> {
+        let participant = Self::of(scan, columns, predicate);
         // Where it has no seat it can't leave either: dropping it is harmless.
-        scan.join(participant.id, &participant.post).then_some(participant)
+        scan.join(participant.id, &participant.post, &participant.asked).then_some(participant)
     }
 
     /// The first to take part in a new scan.
-    pub(crate) fn first(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Arc<Self> {
-        let participant = Self::of(scan, wanted);
-        scan.seat(participant.id, &participant.post);
+    pub(crate) fn first(
+        scan: &Arc<SharedScan>,
+        columns: &Arc<[ColumnSpec]>,
+        predicate: &Arc<Conjunction>,
+    ) -> Arc<Self> {
+        let participant = Self::of(scan, columns, predicate);
+        scan.seat(participant.id, &participant.post, &participant.asked);
         scan.meters.participant_count.fetch_add(1, Ordering::Relaxed);
         participant
     }
 
-    fn of(scan: &Arc<SharedScan>, wanted: &Conjunction) -> Arc<Self> {
+    fn of(scan: &Arc<SharedScan>, columns: &Arc<[ColumnSpec]>, predicate: &Arc<Conjunction>) -> Arc<Self> {
         Arc::new(Self {
             id: scan.cache.next_number(),
             post: Arc::new(Mutex::new(Arc::clone(scan))),
@@ -68,28 +83,45 @@ impl Participant {
             columns: Arc::clone(&scan.spec.columns),
             list: scan.source.unnest.clone(),
             predicate: Arc::clone(&scan.spec.predicate),
-            residual: scan.spec.predicate.residual(wanted),
+            residual: scan.spec.predicate.residual(predicate),
+            asked: Arc::new(Asked { columns: Arc::clone(columns), predicate: Arc::clone(predicate) }),
         })
     }
 
-    /// The columns of the rows it delivers.
+    /// The columns of the rows that the shared scan delivers.
     pub fn columns(&self) -> &Arc<[ColumnSpec]> {
         &self.columns
     }
 
-    /// The predicate that the rows it delivers satisfy.
+    /// The predicate that the rows of the shared scan satisfy.
     pub fn predicate(&self) -> &Arc<Conjunction> {
         &self.predicate
     }
 
-    /// What the query must still check on each row.
+    /// What the query must still check on each of these rows.
     pub fn residual(&self) -> &Conjunction {
         &self.residual
     }
 
     /// How the columns at `outputs` are cut out of the rows that it delivers. None when one is not among them.
-    pub fn cut(&self, outputs: &[FieldPath]) -> Option<Cut> {
-        Cut::new(&self.columns, self.list.as_ref(), View::Elements, &self.residual, outputs)
+    pub fn cut(&self, outputs: &[FieldPath]) -> Option<DeliveredCut> {
+        let cut =
+            |columns, residual: &Conjunction| Cut::new(columns, self.list.as_ref(), View::Elements, residual, outputs);
+        Some(DeliveredCut {
+            of_shared: cut(&self.columns, &self.residual)?,
+            of_own: cut(&self.asked.columns, &Conjunction::all())?,
+        })
+    }
+
+    /// Has morsel `index` read again by whatever scan it takes part in now.
+    fn take_back(&self, index: usize) {
+        loop {
+            let scan = Arc::clone(&self.post.lock());
+            // It is moved under the lock of the scan that it leaves.
+            if scan.take_back(self.id, index) || Arc::ptr_eq(&scan, &self.post.lock()) {
+                return;
+            }
+        }
     }
 
     /// Bytes of the file that were claimed so far by all who take part, and bytes in all (0 until the source is open).
@@ -121,14 +153,14 @@ pub struct RowStream {
 }
 
 impl Stream for RowStream {
-    type Item = Result<Arc<Rows>, CacheError>;
+    type Item = Result<Delivered, CacheError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.ended {
             return Poll::Ready(None);
         }
         if let Some(rows) = self.next_of_base() {
-            return self.deliver(rows);
+            return self.deliver(rows, false);
         }
         let me = self.participant.id;
         let mut fruitless_count = 0;
@@ -146,16 +178,23 @@ impl Stream for RowStream {
                     Err(error) => scan.fail(error),
                     Ok(fetched) => {
                         if let Some(morsel) = scan.take_fetched(me, index, &fetched) {
-                            return self.deliver(scan.decode(me, index, morsel));
+                            match self.decode(&scan, index, morsel) {
+                                Some(decoded) => return self.deliver(decoded, scan.is_own),
+                                None => continue,
+                            }
                         }
                     }
                 }
                 continue;
             }
             match scan.step(me, self.fetching.is_some(), context) {
-                Step::Deliver(rows) => return Poll::Ready(Some(Ok(rows))),
+                Step::Deliver(rows) => return self.deliver(Ok(rows), scan.is_own),
                 Step::Claim => match scan.claim(me) {
-                    Claimed::Morsel(index, morsel) => return self.deliver(scan.decode(me, index, morsel)),
+                    Claimed::Morsel(index, morsel) => {
+                        if let Some(decoded) = self.decode(&scan, index, morsel) {
+                            return self.deliver(decoded, scan.is_own);
+                        }
+                    }
                     Claimed::Fetch(index, fetch) => self.fetching = Some((scan, index, fetch)),
                     Claimed::Nothing => {
                         // Morsels seen elsewhere are passed over; let go of the thread now and then.
@@ -174,16 +213,37 @@ impl Stream for RowStream {
                     self.ended = true;
                     return Poll::Ready(None);
                 }
-                Step::Fail(error) => return self.deliver(Err(error)),
+                Step::Fail(error) => return self.deliver(Err(error), scan.is_own),
             }
         }
     }
 }
 
 impl RowStream {
-    fn deliver(&mut self, decoded: Result<Arc<Rows>, CacheError>) -> Poll<Option<Result<Arc<Rows>, CacheError>>> {
+    fn deliver(
+        &mut self,
+        decoded: Result<Arc<Rows>, CacheError>,
+        is_own: bool,
+    ) -> Poll<Option<Result<Delivered, CacheError>>> {
         self.ended = decoded.is_err();
-        Poll::Ready(Some(decoded))
+        Poll::Ready(Some(decoded.map(|rows| Delivered { rows, is_own })))
+    }
+
+    /// None when the participant is to read it again elsewhere.
+    fn decode(
+        &self,
+        scan: &Arc<SharedScan>,
+        index: usize,
+        morsel: Morsel,
+    ) -> Option<Result<Arc<Rows>, CacheError>> {
+        match scan.decode(self.participant.id, index, morsel) {
+            Ok(rows) => Some(Ok(rows)),
+            Err(Undecoded::ForWhoAskedForIt(_)) if self.participant.asked.is_less_than(&scan.spec) => {
+                self.participant.take_back(index);
+                None
+            }
+            Err(Undecoded::ForWhoAskedForIt(error) | Undecoded::ForAll(error)) => Some(Err(error)),
+        }
     }
 
     fn next_of_base(&self) -> Option<Result<Arc<Rows>, CacheError>> {
@@ -194,7 +254,7 @@ impl RowStream {
             return Some(Ok(Arc::clone(rows)));
         }
         let clock = Arc::clone(&self.participant.post.lock());
-        let rows = content.to_rows(0, content.entry_count(), clock.cache.clock());
+        let rows = content.to_rows(0, content.entry_count(), &**clock.cache.clock());
         Some(rows.map(Arc::new).map_err(|error| CacheError::source(Box::new(error))))
     }
 }

@@ -8,6 +8,7 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
 use super::SharedScan;
+use super::retreat::Asked;
 use super::morsel_set::MorselSet;
 use crate::error::CacheError;
 use crate::item::Chunk;
@@ -49,16 +50,18 @@ pub(crate) struct Seat {
     pub(crate) handed: VecDeque<Arc<Rows>>,
     /// Weak: the post holds the scan that holds the seat.
     pub(crate) post: Weak<Mutex<Arc<SharedScan>>>,
+    pub(crate) asked: Arc<Asked>,
 }
 
 impl Seat {
-    pub(crate) fn new(post: &Post) -> Self {
+    pub(crate) fn new(post: &Post, asked: Arc<Asked>) -> Self {
         Self {
             consumed: MorselSet::default(),
             decoding: Vec::new(),
             ready: VecDeque::new(),
             handed: VecDeque::new(),
             post: Arc::downgrade(post),
+            asked,
         }
     }
 
@@ -71,6 +74,7 @@ impl Seat {
             ready: VecDeque::new(),
             handed: VecDeque::new(),
             post: Weak::new(),
+            asked: Arc::new(Asked { columns: Arc::default(), predicate: Arc::default() }),
         }
     }
 }
@@ -159,8 +163,8 @@ impl State {
     }
 
     /// Gives a participant a seat, with everything that is kept so far to be read.
-    pub(crate) fn seat(&mut self, participant_id: u64, post: &Post) {
-        let mut seat = Seat::new(post);
+    pub(crate) fn seat(&mut self, participant_id: u64, post: &Post, asked: &Arc<Asked>) {
+        let mut seat = Seat::new(post, Arc::clone(asked));
         let kept = self.slots.iter().enumerate().filter(|(_, slot)| matches!(slot, Slot::Kept { .. }));
         seat.ready.extend(kept.map(|(index, _)| index));
         self.seats.insert(participant_id, seat);

@@ -51,7 +51,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
             let cut = marking_at_times(item.cut(view, &residual, &outputs).unwrap(), item.row_count());
             let mut reading = Reading::default();
             for piece in item.pieces() {
-                push(&mut table, item.read(&piece, &cut, cache.clock(), &mut reading).unwrap());
+                push(&mut table, item.read(&piece, &cut, &**cache.clock(), &mut reading).unwrap());
             }
             assert_eq!(reading.counts.selected_rows(), table.len() as u64);
             if let Some(conversion) = cache.finish_reading(&item, &cut, &reading) {
@@ -64,7 +64,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
             for CombinedPart { item, residual } in &parts {
                 let cut = item.cut(View::Elements, residual, &outputs).unwrap();
                 for piece in item.pieces() {
-                    push(&mut table, item.read(&piece, &cut, cache.clock(), &mut Reading::default()).unwrap());
+                    push(&mut table, item.read(&piece, &cut, &**cache.clock(), &mut Reading::default()).unwrap());
                 }
             }
             if let Some(participant) = &remainder {
@@ -83,7 +83,8 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
 }
 
 fn drain(participant: &Arc<Participant>, outputs: &[FieldPath], table: &mut Table) {
-    let cut = marking_at_times(participant.cut(outputs).unwrap(), participant.residual().fields().count() as u64);
+    let cut = participant.cut(outputs).unwrap();
+    let cut = if participant.residual().fields().count() % 2 == 1 { cut.marking() } else { cut };
     for rows in futures::executor::block_on_stream(participant.stream()) {
         push(table, cut.apply(&rows.unwrap()).unwrap());
     }

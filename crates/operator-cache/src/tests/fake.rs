@@ -37,6 +37,8 @@ pub(super) struct Fake {
     pub(super) fetch_polls: u64,
     pub(super) fail_at: Option<u64>,
     pub(super) panic_at: Option<u64>,
+    /// Values that can't be read: of this column in this record.
+    pub(super) bad_values: Mutex<Vec<(&'static str, u64)>>,
     pub(super) number_gap_at: Option<u64>,
     pub(super) finish_fails: AtomicBool,
     pub(super) growable: bool,
@@ -58,6 +60,8 @@ pub(super) struct Fake {
 pub(super) enum Seam {
     Claim,
     Decode,
+    /// A bad value was found.
+    Bad,
     Finish,
 }
 
@@ -70,6 +74,7 @@ impl Default for Fake {
             fetch_polls: 0,
             fail_at: None,
             panic_at: None,
+            bad_values: Mutex::default(),
             number_gap_at: None,
             finish_fails: AtomicBool::new(false),
             growable: true,
@@ -166,6 +171,7 @@ impl MorselSource for FakeSource {
             None => (morsel.start_bytes / RECORD_BYTES..morsel.end_bytes / RECORD_BYTES).collect(),
         };
         let records: Vec<u64> = records.into_iter().filter(|record| self.fake.lacks_record != Some(*record)).collect();
+        self.check_values(&records)?;
         let record_count = records.len() as u64;
         let notes = self.spec.notes_positions && self.fake.no_positions_at != Some(morsel.index);
         if self.fake.unnests {
@@ -206,6 +212,23 @@ impl MorselSource for FakeSource {
 }
 
 impl FakeSource {
+    /// Fails if a column has a bad value in one of `records` that passes.
+    fn check_values(&self, records: &[u64]) -> Result<(), SourceError> {
+        let passes = |record| {
+            let domain = self.spec.predicate.domain(&path("a"));
+            domain.is_none_or(|domain| domain.contains_int(a_of(record).into()))
+        };
+        let bad_values = self.fake.bad_values.lock().clone();
+        let mut read = bad_values.iter().filter(|(name, record)| {
+            self.spec.columns.iter().any(|column| path(name).starts_with(&column.path))
+                && records.contains(record)
+                && passes(*record)
+        });
+        let Some((name, record)) = read.next() else { return Ok(()) };
+        self.fake.interrupt(Seam::Bad);
+        Err(format!("bad {name} in record {record}").into())
+    }
+
     /// The `index`th sixteen, or whatever makes a morsel, of positions.
     fn morsel_of(&self, positions: &RecordPositions, index: u64) -> Option<Morsel> {
         let count = self.fake.morsel_records as usize;
@@ -349,6 +372,15 @@ pub(super) fn surviving(rows: &Rows, columns: &[ColumnSpec], residual: &Conjunct
     b.as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
 }
 
+/// The `b` of rows that were delivered to a participant who asked for columns and a predicate.
+pub(super) fn delivered(participant: &Participant, rows: &Delivered) -> Vec<i64> {
+    let (columns, residual) = match rows.is_own {
+        true => (&participant.asked.columns, &Conjunction::all()),
+        false => (participant.columns(), participant.residual()),
+    };
+    surviving(rows.rows(), columns, residual)
+}
+
 pub(super) fn expected(record_count: u64, predicate: &Conjunction) -> Vec<i64> {
     let domain = predicate.domain(&path("a"));
     (0..record_count)
@@ -399,7 +431,7 @@ fn drain(participant: &Arc<Participant>, stream_count: usize) -> Result<Vec<i64>
     let streams = futures::stream::select_all((0..stream_count).map(|_| participant.stream()));
     let mut found = Vec::new();
     for rows in futures::executor::block_on_stream(streams) {
-        found.extend(surviving(rows?.as_ref(), participant.columns(), participant.residual()));
+        found.extend(delivered(participant, &rows?));
     }
     Ok(found)
 }

@@ -232,7 +232,7 @@ fn values(start: Start) -> Vec<i64> {
     };
     let of_scan = |participant: &Arc<Participant>| -> Vec<i64> {
         futures::executor::block_on_stream(participant.stream())
-            .flat_map(|rows| of(rows.unwrap().as_ref(), participant.columns(), participant.residual()))
+            .flat_map(|rows| of(rows.unwrap().rows(), participant.columns(), participant.residual()))
             .collect()
     };
     match start {

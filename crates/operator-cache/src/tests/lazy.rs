@@ -291,7 +291,7 @@ fn joiners_of_a_scan_that_goes_lazy_read_on_alone_and_get_every_row_once() {
             let at = random.below_u64(6) as usize;
             let Some((of, stream)) = &mut streams[at] else { continue };
             match stream.next() {
-                Some(rows) => found[*of].extend(surviving(&rows.unwrap(), &columns(&["a", "b"]), &Conjunction::all())),
+                Some(rows) => found[*of].extend(surviving(rows.unwrap().rows(), &columns(&["a", "b"]), &Conjunction::all())),
                 None => streams[at] = None,
             }
         }
@@ -325,7 +325,7 @@ fn who_goes_on_with_the_positions_reads_rows_it_lost_after_the_item_is_made() {
     };
     let (first, second) = (start(), start());
     let mut stream = futures::executor::block_on_stream(first.stream());
-    let rows_of = |rows: &Rows| surviving(rows, &columns(&["a", "b"]), &Conjunction::all());
+    let rows_of = |rows: &Delivered| surviving(rows.rows(), &columns(&["a", "b"]), &Conjunction::all());
     let mut found = rows_of(&stream.next().unwrap().unwrap());
     // While the first decodes a second morsel, the second takes the first one and decodes a third, which is kept.
     let mut others = second.stream();
@@ -338,7 +338,7 @@ fn who_goes_on_with_the_positions_reads_rows_it_lost_after_the_item_is_made() {
                 let mut context = Context::from_waker(noop_waker_ref());
                 let Poll::Ready(Some(rows)) = others.poll_next_unpin(&mut context) else { panic!("rows are at hand") };
                 let rows = rows.unwrap();
-                found_within.lock().extend(surviving(&rows, &columns(&["a", "b"]), &Conjunction::all()));
+                found_within.lock().extend(surviving(rows.rows(), &columns(&["a", "b"]), &Conjunction::all()));
             }
         }
     }));

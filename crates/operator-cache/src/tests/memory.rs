@@ -93,9 +93,9 @@ fn a_query_that_needs_memory_gets_it_from_items_and_from_running_scans() {
     let Start::Scan(participant) = cache.begin(&wanted, &pinned, true, fake.factory()) else { panic!("no scan") };
     let mut stream = futures::executor::block_on_stream(participant.stream());
     let mut found = Vec::new();
-    let mut take = |rows: Option<Result<Arc<Rows>, CacheError>>| match rows {
+    let mut take = |rows: Option<Result<Delivered, CacheError>>| match rows {
         Some(rows) => {
-            found.extend(surviving(rows.unwrap().as_ref(), participant.columns(), participant.residual()));
+            found.extend(delivered(&participant, &rows.unwrap()));
             true
         }
         None => false,

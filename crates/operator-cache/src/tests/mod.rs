@@ -13,6 +13,7 @@ mod memory;
 mod queries;
 mod read_counts;
 mod recording;
+mod retreat;
 mod schedules;
 mod threads;
 mod top_up;

@@ -57,8 +57,7 @@ impl Query {
             Poll::Pending => {}
             Poll::Ready(None) => self.streams[at] = None,
             Poll::Ready(Some(rows)) => {
-                let (columns, residual) = (self.participant.columns(), self.participant.residual());
-                self.found.extend(surviving(rows?.as_ref(), columns, residual));
+                self.found.extend(delivered(&self.participant, &rows?));
             }
         }
         Ok(())
@@ -286,17 +285,17 @@ fn a_late_joiner_gets_merged_chunks_once() {
     let mut found = Vec::new();
     let mut stream = futures::executor::block_on_stream(leader.stream());
     for rows in stream.by_ref().take(35) {
-        found.extend(surviving(&rows.unwrap(), leader.columns(), leader.residual()));
+        found.extend(delivered(&leader, &rows.unwrap()));
     }
     let follower = begin();
     let mut chunk_count = 0;
     let mut followed = Vec::new();
     for rows in futures::executor::block_on_stream(follower.stream()) {
         chunk_count += 1;
-        followed.extend(surviving(&rows.unwrap(), follower.columns(), follower.residual()));
+        followed.extend(delivered(&follower, &rows.unwrap()));
     }
     for rows in stream {
-        found.extend(surviving(&rows.unwrap(), leader.columns(), leader.residual()));
+        found.extend(delivered(&leader, &rows.unwrap()));
     }
     found.sort_unstable();
     followed.sort_unstable();

@@ -1,0 +1,162 @@
+//! A value that is not of its column's type fails the queries that look at it, and no others, whatever is cached; where
+//! bad records are left out, they are those that are bad for the query.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use thermocline_engine::Session;
+
+use crate::harness::{self, Folder, Random, rows, try_rows};
+
+const COLUMNS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// The values of a record; None where one can't be read. `a` is always good.
+type Record = [Option<i64>; 4];
+
+fn records(random: &mut Random, from: usize, count: usize) -> Vec<Record> {
+    let mut value = |is_bad: bool| (!is_bad).then(|| random.below(100) as i64);
+    let mut records: Vec<Record> =
+        (from..from + count).map(|id| [Some(id as i64), value(false), value(false), value(false)]).collect();
+    for _ in 0..random.below(4) {
+        let (row, column) = (random.below(count as u64) as usize, 1 + random.below(3) as usize);
+        records[row][column] = None;
+    }
+    records
+}
+
+fn text(records: &[Record], format: &str) -> String {
+    let mut text = String::new();
+    for record in records {
+        let values = record.map(|value| value.map_or_else(|| "oops".to_owned(), |value| value.to_string()));
+        if format == "csv" {
+            text += &(values.join(",") + "\n");
+        } else {
+            let quoted = |value: &String| if value == "oops" { "\"oops\"".to_owned() } else { value.clone() };
+            let fields = COLUMNS.iter().zip(&values).map(|(name, value)| format!("\"{name}\":{}", quoted(value)));
+            text += &format!("{{{}}}\n", fields.collect::<Vec<_>>().join(","));
+        }
+    }
+    text
+}
+
+/// A random query over records: the column that is summed up, and what is asked of `a` and perhaps of another column.
+struct Query {
+    summed: usize,
+    range: (i64, i64),
+    least: Option<(usize, i64)>,
+}
+
+impl Query {
+    fn any(random: &mut Random, record_count: usize) -> Self {
+        let low = random.below(record_count as u64) as i64;
+        let range = (low, low + random.below(record_count as u64 / 2) as i64);
+        let range = if random.below(4) == 0 { (0, record_count as i64) } else { range };
+        let least = (random.below(3) == 0).then(|| (1 + random.below(3) as usize, random.below(100) as i64));
+        Self { summed: 1 + random.below(3) as usize, range, least }
+    }
+
+    fn sql(&self) -> String {
+        let least = self.least.map(|(column, value)| format!(" AND {} >= {value}", COLUMNS[column]));
+        let (low, high) = self.range;
+        format!(
+            "SELECT count(*), sum({}) FROM t WHERE a BETWEEN {low} AND {high}{}",
+            COLUMNS[self.summed],
+            least.unwrap_or_default()
+        )
+    }
+
+    /// The answer; None where a value that it needs is bad.
+    fn expected(&self, records: &[Record]) -> Option<String> {
+        let (mut count, mut sum) = (0, None);
+        for record in records.iter().filter(|record| record[0].is_some_and(|a| self.range.0 <= a && a <= self.range.1)) {
+            if let Some((column, least)) = self.least
+                && record[column]? < least
+            {
+                continue;
+            }
+            count += 1;
+            *sum.get_or_insert(0) += record[self.summed]?;
+        }
+        Some(format!("{count}|{}", sum.map_or(String::new(), |sum| sum.to_string())))
+    }
+}
+
+/// A session that reads the table.
+async fn session(path: &Path, format: &str, on_error: &str) -> Session {
+    let session = harness::session();
+    let options = if format == "csv" { ", 'format.has_header' 'false'" } else { "" };
+    let table = format!(
+        "CREATE EXTERNAL TABLE t (a BIGINT, b BIGINT, c BIGINT, d BIGINT) STORED AS {format} LOCATION '{}' \
+         OPTIONS ('on_error' '{on_error}'{options})",
+        path.display()
+    );
+    rows(&session, &table).await;
+    session
+}
+
+/// How the answers compare that come with and without the cache, of a file that grows in between.
+async fn compare(seed: u64, format: &str, on_error: &str) -> (usize, usize) {
+    let (mut answered_count, mut failed_count) = (0, 0);
+    let random = &mut Random::new(seed);
+    let folder = Folder::new();
+    let mut all = records(random, 0, 20_000);
+    let path = folder.settled_file(&format!("t.{format}"), text(&all, format));
+    let cached = session(&path, format, on_error).await;
+    let cache_memory = random.pick(&["100MiB", "100MiB", "400KiB"]);
+    rows(&cached, &format!("SET thermocline.cache_memory = '{cache_memory}'")).await;
+    let plain = session(&path, format, on_error).await;
+    rows(&plain, "SET thermocline.cache = 'off'").await;
+    for round in 0..30 {
+        if round == 15 {
+            let more = records(random, all.len(), 2000);
+            let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+            file.write_all(text(&more, format).as_bytes()).unwrap();
+            drop(file);
+            all.extend(more);
+        }
+        let queries = [Query::any(random, all.len()), Query::any(random, all.len())];
+        let sql = [queries[0].sql(), queries[1].sql()];
+        let (first, second) = tokio::join!(try_rows(&cached, &sql[0]), try_rows(&cached, &sql[1]));
+        for ((query, sql), answer) in queries.iter().zip(&sql).zip([first, second]) {
+            let context = format!("seed {seed} {format} {on_error} round {round}: {sql}");
+            match (try_rows(&plain, sql).await, answer, query.expected(&all)) {
+                (Ok(plain), Ok(cached), expected) => {
+                    assert_eq!(cached, plain, "{context}");
+                    assert!(on_error == "skip" || Some(&cached[0]) == expected.as_ref(), "{context}: {expected:?}");
+                    answered_count += 1;
+                }
+                // What is kept was read for queries that did not look at what is bad.
+                (Err(_), Ok(cached), Some(expected)) => assert_eq!(cached, [expected], "{context}"),
+                (Err(plain), Err(cached), _) => {
+                    let (plain, cached) = (plain.to_string(), cached.to_string());
+                    assert!(cached.contains("oops"), "{context}: {plain}; {cached}");
+                    failed_count += 1;
+                }
+                (Ok(_), Err(error), _) => panic!("{context}: it fails with the cache alone: {error}"),
+                (Err(error), Ok(_), None) => panic!("{context}: with the cache it is passed over: {error}"),
+            }
+        }
+    }
+    (answered_count, failed_count)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_value_fails_whoever_looks_at_it_and_no_one_else() {
+    let (mut answered_count, mut failed_count) = (0, 0);
+    for seed in 1..=12 {
+        let format = if seed % 2 == 0 { "csv" } else { "ndjson" };
+        let (answered, failed) = compare(seed, format, "fail").await;
+        (answered_count, failed_count) = (answered_count + answered, failed_count + failed);
+    }
+    assert!(answered_count > 100 && failed_count > 100, "{answered_count} answered, {failed_count} failed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_records_that_are_left_out_are_those_that_are_bad_for_the_query() {
+    for seed in 1..=6 {
+        let format = if seed % 2 == 0 { "csv" } else { "ndjson" };
+        let (_, failed_count) = compare(seed, format, "skip").await;
+        assert_eq!(failed_count, 0);
+    }
+}

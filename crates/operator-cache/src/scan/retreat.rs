@@ -1,0 +1,164 @@
+//! Scans of more than was asked for that meet what they can't read, where nobody may have asked for it.
+//!
+//! A scan keeps columns that others may want, of rows that a query's predicate rejects, and extends or completes items
+//! with all that these have. A value there that is not of its column's type is no error of a query that doesn't look at
+//! it. So whoever asked for less than such a scan reads goes on with a scan of its own, of just its columns and rows,
+//! from the morsel on that could not be decoded; what is bad for that one too is its error. Nothing of the file is read
+//! beyond what is asked for from then on ([`PinnedSource::has_unreadable`](crate::PinnedSource)).
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thermocline_predicate::Conjunction;
+
+use super::gathering::Gathering;
+use super::morsel_set::MorselSet;
+use super::state::{Phase, Post, Seat, Sharing, State};
+use super::{ScanMeters, SharedScan, Unlisting, wake};
+use crate::cut::{Cut, CutRows};
+use crate::error::CacheError;
+use crate::request::ColumnSpec;
+use crate::rows::Rows;
+use crate::source::ScanSpec;
+
+/// What a participant asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) columns: Arc<[ColumnSpec]>,
+    pub(crate) predicate: Arc<Conjunction>,
+}
+
+impl Asked {
+    /// Whether a scan of `spec` reads more than this.
+    pub(super) fn is_less_than(&self, spec: &ScanSpec) -> bool {
+        self.columns != spec.columns || self.predicate != spec.predicate
+    }
+}
+
+/// Rows that a scan delivers to one who takes part in it.
+#[derive(Debug, Clone)]
+pub struct Delivered {
+    pub(crate) rows: Arc<Rows>,
+    /// Whether they are of a scan of its own: just the rows and columns that it asked for.
+    pub(crate) is_own: bool,
+}
+
+impl Delivered {
+    /// As they were scanned, for their counts.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+/// How what a participant wants is cut out of the rows that are delivered to it.
+#[derive(Debug)]
+pub struct DeliveredCut {
+    pub(super) of_shared: Cut,
+    pub(super) of_own: Cut,
+}
+
+impl DeliveredCut {
+    /// See [`Cut::marking`].
+    pub fn marking(self) -> Self {
+        Self { of_shared: self.of_shared.marking(), of_own: self.of_own.marking() }
+    }
+
+    /// Cuts.
+    ///
+    /// # Errors
+    /// As [`Cut::apply`].
+    pub fn apply(&self, delivered: &Delivered) -> Result<CutRows, arrow::error::ArrowError> {
+        let cut = if delivered.is_own { &self.of_own } else { &self.of_shared };
+        cut.apply(&delivered.rows)
+    }
+}
+
+impl SharedScan {
+    /// Ends the scan because morsel `index`, which a stream of `me` has, can't be decoded. It fails those who asked for
+    /// all that it reads; the others are sent to scans of their own.
+    pub(super) fn fail_decoding(&self, me: u64, index: usize, error: CacheError) {
+        self.pinned.note_unreadable();
+        let (dropped, wakers) = {
+            let mut state = self.state.lock();
+            if !matches!(state.phase, Phase::Failed(_)) {
+                state.phase = Phase::Failed(error);
+            }
+            state.fetching.clear();
+            if let Some(seat) = state.seats.get_mut(&me) {
+                seat.decoding.retain(|&other| other != index);
+            }
+            let seats = state.seats.iter().filter(|(_, seat)| seat.asked.is_less_than(&self.spec));
+            let leaving: Vec<u64> = seats.map(|(id, _)| *id).collect();
+            for id in leaving {
+                if let Some(seat) = state.seats.remove(&id) {
+                    self.send_away(id, seat, true);
+                }
+            }
+            (std::mem::take(&mut state.slots), state.take_wakers())
+        };
+        drop(dropped);
+        self.forget_positions();
+        wake(wakers);
+        self.cache.forget_scan(self, "a value could not be read");
+    }
+
+    /// Notes that participant `me`, to which morsel `index` counts as delivered, lacks it. False when it sits elsewhere.
+    pub(super) fn take_back(&self, me: u64, index: usize) -> bool {
+        let (is_here, wakers) = {
+            let mut state = self.state.lock();
+            let is_here = state.seats.get_mut(&me).map(|seat| seat.consumed.remove(index)).is_some();
+            (is_here, state.take_wakers())
+        };
+        wake(wakers);
+        is_here
+    }
+
+    /// Sends a participant to a scan that it reads alone, which leaves out what it has seen: of what it asked for
+    /// (`is_own`), or of all that this one reads. Under this scan's state.
+    pub(super) fn send_away(&self, participant_id: u64, seat: Seat, is_own: bool) {
+        let Some(post) = seat.post.upgrade() else { return };
+        let mut seen = seat.consumed;
+        for index in seat.decoding {
+            seen.insert(index);
+        }
+        *post.lock() = Arc::new(self.rest(participant_id, &post, seat.asked, seen, is_own || self.is_own));
+    }
+
+    fn rest(&self, participant_id: u64, post: &Post, asked: Arc<Asked>, seen: MorselSet, is_own: bool) -> Self {
+        let spec = ScanSpec { notes_positions: false, makes_map: false, ..self.spec.clone() };
+        let spec = match is_own {
+            true => ScanSpec {
+                columns: Arc::clone(&asked.columns),
+                predicate: Arc::clone(&asked.predicate),
+                keeps_empty: false,
+                ..spec
+            },
+            false => spec,
+        };
+        let mut state = State::new(Sharing::Solo);
+        state.seats.insert(participant_id, Seat { consumed: seen.clone(), ..Seat::new(post, asked) });
+        Self {
+            id: self.cache.next_number(),
+            cache: Arc::clone(&self.cache),
+            source: self.source.clone(),
+            pinned: self.pinned.clone(),
+            spec,
+            is_own,
+            base: self.base.clone(),
+            top_up: self.top_up.clone().filter(|_| !is_own),
+            compares_content: self.compares_content,
+            promoted: self.promoted.clone(),
+            mapped: self.mapped.clone(),
+            may_turn_lazy: false,
+            factory: Arc::clone(&self.factory),
+            askers: Mutex::default(),
+            skip: seen,
+            opened: Mutex::new(None),
+            state: Mutex::new(state),
+            gathered: Mutex::<Option<Gathering>>::default(),
+            mapping: Mutex::default(),
+            meters: ScanMeters::default(),
+            unlisting: Unlisting::default(),
+        }
+    }
+}

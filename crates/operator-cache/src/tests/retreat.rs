@@ -1,0 +1,185 @@
+//! Values that can't be read fail those alone who ask for them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use futures::task::noop_waker;
+use thermocline_budget::ReclaimableCache;
+use thermocline_seeded::Random;
+
+use super::fake::*;
+use crate::*;
+
+const RECORDS: u64 = 1000;
+
+/// Keeps all rows of `kept`, where `names` of some rows are asked for.
+fn bet(names: &[&str], kept: &[&str], range: (i64, i64)) -> SelectRequest {
+    SelectRequest {
+        retain_predicate: Arc::default(),
+        retain_columns: columns(kept),
+        ..request(names, &between(range.0, range.1))
+    }
+}
+
+/// The first row with an `a` in the range, of those from `from` on.
+fn row_with(range: (i64, i64), from: u64) -> u64 {
+    (from..RECORDS).find(|&row| (range.0..=range.1).contains(&a_of(row))).unwrap()
+}
+
+fn ask(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, asked: &SelectRequest) -> Result<Vec<i64>, CacheError> {
+    let pinned = pin(cache, &object("f", "1", RECORDS));
+    answer(cache.begin(asked, &pinned, true, fake.factory()), 2)
+}
+
+#[test]
+fn a_value_of_a_row_that_is_rejected_fails_nobody_and_is_not_bet_on_again() {
+    let (cache, _budget) = timed_cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    fake.bad_values.lock().push(("b", row_with((900, 999), 500)));
+    for low in [0, 100] {
+        let asked = bet(&["a", "b"], &["a", "b"], (low, low + 200));
+        assert_eq!(ask(&cache, &fake, &asked).unwrap(), expected(RECORDS, &asked.predicate));
+    }
+    let specs = fake.specs.lock();
+    assert!(specs[0].predicate.is_all() && !specs[1].predicate.is_all(), "a scan of all rows, then one of those asked");
+    assert!(specs[2..].iter().all(|spec| !spec.predicate.is_all()), "{specs:?}");
+    drop(specs);
+    let error = ask(&cache, &fake, &bet(&["a", "b"], &["a", "b"], (800, 999))).unwrap_err().to_string();
+    assert!(error.contains("bad b in record"), "{error}");
+}
+
+#[test]
+fn a_value_of_a_column_that_others_asked_for_fails_nobody_else() {
+    let (cache, _budget) = timed_cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    fake.bad_values.lock().push(("s", row_with((0, 999), 700)));
+    let asked = bet(&["a", "b"], &["a", "b", "s"], (0, 500));
+    assert_eq!(ask(&cache, &fake, &asked).unwrap(), expected(RECORDS, &asked.predicate));
+    assert_eq!(fake.specs.lock().last().unwrap().columns, columns(&["a", "b"]));
+    let error = ask(&cache, &fake, &request(&["a", "b", "s"], &between(0, 999))).unwrap_err().to_string();
+    assert!(error.contains("bad s in record"), "{error}");
+}
+
+/// One query over a file some of whose values are bad.
+struct Query {
+    asked: SelectRequest,
+    participant: Arc<Participant>,
+    streams: Vec<Option<RowStream>>,
+    found: Vec<i64>,
+}
+
+impl Query {
+    /// Whether it looks at a bad value.
+    fn must_fail(asked: &SelectRequest, bad_values: &[(&'static str, u64)]) -> bool {
+        bad_values.iter().any(|(name, row)| {
+            asked.columns.iter().any(|column| path(name).starts_with(&column.path))
+                && asked.predicate.domain(&path("a")).unwrap().contains_int(a_of(*row).into())
+        })
+    }
+
+    /// None once it has ended, as it must.
+    fn poll(mut self, random: &mut Random, must_fail: bool, context: &str) -> Option<Self> {
+        let at = random.below_u64(self.streams.len() as u64) as usize;
+        let Some(stream) = &mut self.streams[at] else { return Some(self) };
+        match Pin::new(stream).poll_next(&mut Context::from_waker(&noop_waker())) {
+            Poll::Pending => {}
+            Poll::Ready(None) => self.streams[at] = None,
+            Poll::Ready(Some(Ok(rows))) => self.found.extend(delivered(&self.participant, &rows)),
+            Poll::Ready(Some(Err(error))) => {
+                assert!(must_fail, "{context}: {error}");
+                return None;
+            }
+        }
+        if self.streams.iter().any(Option::is_some) {
+            return Some(self);
+        }
+        assert!(!must_fail, "{context}: a bad value was passed over");
+        self.found.sort_unstable();
+        assert_eq!(self.found, expected(RECORDS, &self.asked.predicate), "{context}");
+        None
+    }
+}
+
+fn random_request(random: &mut Random) -> SelectRequest {
+    let names: [&[&str]; 4] = [&["a", "b"], &["a", "b", "s"], &["a", "b", "s.z"], &["a", "b", "s"]];
+    let low = random.below_u64(8) as i64 * 100;
+    let range = (low, low + 99 + random.below_u64(4) as i64 * 100);
+    let names = names[random.below(4)];
+    match random.below(3) {
+        0 => bet(names, names, range),
+        1 if !names.contains(&"s.z") => bet(names, &["a", "b", "s"], range),
+        _ => request(names, &between(range.0, range.1)),
+    }
+}
+
+#[test]
+fn queries_that_share_scans_fail_by_their_own_values_alone() {
+    let (mut failed_count, mut spared_count) = (0, 0);
+    for seed in 0..1500 {
+        let mut random = Random::new(seed);
+        let (cache, _budget) = cache(64 << 20);
+        told(&cache, AdmissionMode::ALL[seed as usize % 3]);
+        let fake = Arc::new(Fake { fetch_polls: seed % 3, ..Fake::default() });
+        let names = ["b", "s", "s.z"];
+        let bad_values: Vec<_> =
+            (0..1 + random.below(3)).map(|_| (names[random.below(3)], random.below_u64(RECORDS))).collect();
+        fake.bad_values.lock().extend(bad_values.iter().copied());
+        // Scans may stop sharing while one of their streams finds what is bad.
+        let (interrupted, stops_at) = (Arc::clone(&cache), [None, Some(Seam::Bad), Some(Seam::Decode)][random.below(3)]);
+        let mut passed_count = random.below_u64(if stops_at == Some(Seam::Bad) { 2 } else { 100 });
+        *fake.interrupt.lock() = Some(Box::new(move |seam| {
+            if stops_at == Some(seam) {
+                if passed_count == 0 {
+                    interrupted.release(1 << 20);
+                }
+                passed_count = passed_count.wrapping_sub(1);
+            }
+        }));
+        let mut queries: Vec<Query> = Vec::new();
+        let mut begun_count = 0;
+        for poll_count in 0.. {
+            assert!(poll_count < 100_000, "no progress, seed {seed}");
+            if begun_count < 8 && (queries.is_empty() || random.one_in(20)) {
+                begun_count += 1;
+                let asked = random_request(&mut random);
+                let context = format!("seed {seed} {bad_values:?} {asked:?}");
+                let must_fail = Query::must_fail(&asked, &bad_values);
+                *if must_fail { &mut failed_count } else { &mut spared_count } += 1;
+                let pinned = pin(&cache, &object("f", "1", RECORDS));
+                let (found, participant) = match cache.begin(&asked, &pinned, true, fake.factory()) {
+                    Start::Hit { item, residual, .. } => (read(&item, &residual), None),
+                    Start::Combine { parts, remainder } => {
+                        (parts.iter().flat_map(|part| read(&part.item, &part.residual)).collect(), remainder)
+                    }
+                    Start::Scan(participant) => (Vec::new(), Some(participant)),
+                    Start::Wait(_) => panic!("the request may not wait"),
+                };
+                match participant {
+                    Some(participant) => {
+                        let streams = (0..1 + random.below(3)).map(|_| Some(participant.stream())).collect();
+                        queries.push(Query { asked, participant, streams, found });
+                    }
+                    None => {
+                        let mut found = found;
+                        found.sort_unstable();
+                        assert!(!must_fail, "{context}: a bad value is kept");
+                        assert_eq!(found, expected(RECORDS, &asked.predicate), "{context}");
+                    }
+                }
+            }
+            if queries.is_empty() {
+                if begun_count == 8 {
+                    break;
+                }
+                continue;
+            }
+            let query = queries.swap_remove(random.below(queries.len()));
+            let must_fail = Query::must_fail(&query.asked, &bad_values);
+            let context = format!("seed {seed} {bad_values:?} {:?}", query.asked);
+            queries.extend(query.poll(&mut random, must_fail, &context));
+        }
+    }
+    assert!(failed_count > 1000 && spared_count > 1000, "{failed_count} failed, {spared_count} were spared");
+}
