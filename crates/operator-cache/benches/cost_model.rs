@@ -217,6 +217,7 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
         predicate: Arc::clone(&everything),
         retain_predicate: everything,
         retain_columns: columns(),
+        further_columns: Arc::default(),
         retain_expectation: Expectation::default(),
         may_wait: false,
         may_skip: false,

@@ -140,6 +140,7 @@ fn main() {
                 columns: wanted.iter().map(|index| columns[*index].clone()).collect(),
                 predicate: Arc::clone(&predicate),
                 retain_columns: Arc::default(),
+                further_columns: Arc::default(),
                 retain_expectation: Default::default(),
                 retain_predicate: predicate,
                 may_wait: false,

@@ -290,6 +290,7 @@ impl OperatorCache {
                 }
                 Plan::Wait(scan) => {
                     let Some(awaited) = Awaited::new(&scan, request) else { continue };
+                    catalog.add_awaited(&request.source, awaited.columns());
                     drop(catalog);
                     let numbers = vec![("scanned_bytes", scan.meters.scanned_bytes.load(Ordering::Relaxed) as f64)];
                     self.record_scan(DecisionKind::Wait, &scan, numbers, "a scan that runs has some of its columns");

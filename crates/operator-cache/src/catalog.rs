@@ -17,7 +17,7 @@ use crate::lazy::Promotion;
 use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
-use crate::scan::SharedScan;
+use crate::scan::{AwaitedColumns, SharedScan};
 use crate::source::SourceKey;
 use crate::top_up::TopUp;
 
@@ -53,6 +53,8 @@ struct Source {
     map: Option<Arc<Item>>,
     /// Scans that keep their results and can be joined.
     scans: Vec<Arc<SharedScan>>,
+    /// What those who wait for scans will ask for.
+    awaited: Vec<Weak<AwaitedColumns>>,
 }
 
 impl Source {
@@ -81,6 +83,17 @@ impl Source {
         lacking.min_by_key(|(count, scan)| (*count, scan.id)).map(|(_, scan)| scan)
     }
 
+    /// The top-up, with what those will ask for who wait and want rows of its item, and what others may ask for.
+    fn for_all(&self, top_up: TopUp, request: &SelectRequest) -> TopUp {
+        let base = Arc::clone(&top_up.base);
+        let awaited: Vec<Arc<AwaitedColumns>> = self.awaited.iter().filter_map(Weak::upgrade).collect();
+        let of_base = awaited.iter().filter(|awaited| {
+            awaited.generation == base.generation && (base.predicate.is_all() || base.predicate == awaited.predicate)
+        });
+        let further = request.further_columns.iter().filter(|_| base.predicate.is_all());
+        top_up.with(of_base.flat_map(|awaited| awaited.columns.iter()).chain(further))
+    }
+
     fn all(&self) -> impl Iterator<Item = &Arc<Item>> {
         self.items.items().chain(&self.lazy).chain(&self.map)
     }
@@ -102,7 +115,8 @@ impl Source {
     }
 
     fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.lazy.is_empty() && self.map.is_none() && self.scans.is_empty()
+        let is_awaited = self.awaited.iter().any(|awaited| awaited.strong_count() > 0);
+        self.items.is_empty() && self.lazy.is_empty() && self.map.is_none() && self.scans.is_empty() && !is_awaited
     }
 
     /// The lazy item with the fewest records that has all that are wanted.
@@ -172,7 +186,10 @@ impl Catalog {
                 return Plan::Wait(Arc::clone(scan));
             }
             if let Some(top_up) = top_up {
-                return Plan::TopUp(top_up);
+                return Plan::TopUp(match pinned.has_unreadable() {
+                    true => top_up,
+                    false => source.for_all(top_up, request),
+                });
             }
         }
         if pinned.can_compare_content()
@@ -242,6 +259,15 @@ impl Catalog {
         }
         all.sort_by(|left, right| left.path.cmp(&right.path));
         all.into()
+    }
+
+    /// Lists what somebody who waits will ask for.
+    pub(crate) fn add_awaited(&mut self, key: &SourceKey, columns: &Arc<AwaitedColumns>) {
+        // The source is there as long as the scan is that is waited for.
+        if let Some(source) = self.sources.get_mut(key) {
+            source.awaited.retain(|other| other.strong_count() > 0);
+            source.awaited.push(Arc::downgrade(columns));
+        }
     }
 
     /// An item that answers a request for records although its rows are the elements of one of their lists.

@@ -41,6 +41,8 @@ pub struct SelectRequest {
     pub retain_predicate: Arc<Conjunction>,
     /// The columns to keep along with `retain_predicate`, where that is wider: `columns`, and perhaps others.
     pub retain_columns: Arc<[ColumnSpec]>,
+    /// Columns to add when others are added to an item of all rows, which nobody asked for yet.
+    pub further_columns: Arc<[ColumnSpec]>,
     /// Of an item of those rows and columns. What is expected to be worth less than what it would displace is not
     /// begun.
     pub retain_expectation: Expectation,

@@ -50,9 +50,29 @@ impl TopUp {
             return None;
         }
         let missing = missing_columns(&base.columns, &base.predicate, request)?;
-        let mut columns: Vec<ColumnSpec> = base.columns.iter().chain(&missing).cloned().collect();
-        columns.sort_by(|left, right| left.path.cmp(&right.path));
-        Some(Self { base: Arc::clone(base), columns: columns.into(), missing: missing.into(), positions })
+        Some(Self {
+            base: Arc::clone(base),
+            columns: united(&base.columns, &missing),
+            missing: missing.into(),
+            positions,
+        })
+    }
+
+    /// The same with `others` too, as far as the item lacks them.
+    pub(crate) fn with<'a>(mut self, others: impl IntoIterator<Item = &'a ColumnSpec>) -> Self {
+        let mut missing = self.missing.to_vec();
+        for column in others {
+            let is_there = ColumnRoute::find(&self.base.columns, &column.path)
+                .or_else(|| ColumnRoute::find(&missing, &column.path))
+                .is_some();
+            let is_above = self.columns.iter().chain(&missing).any(|other| other.path.starts_with(&column.path));
+            if !is_there && !is_above {
+                missing.push(column.clone());
+            }
+        }
+        self.columns = united(&self.base.columns, &missing);
+        self.missing = missing.into();
+        self
     }
 
     /// About what the completed item takes, the base's bytes among them.
@@ -90,6 +110,13 @@ pub(crate) fn missing_columns(
     let is_there = |path: &FieldPath| [columns, &missing].iter().any(|some| ColumnRoute::find(some, path).is_some());
     let can_filter = predicate.residual(&request.predicate).fields().all(|(path, _)| is_there(path));
     can_filter.then_some(missing)
+}
+
+/// Columns and further ones, sorted by path.
+fn united(columns: &[ColumnSpec], others: &[ColumnSpec]) -> Arc<[ColumnSpec]> {
+    let mut all: Vec<ColumnSpec> = columns.iter().chain(others).cloned().collect();
+    all.sort_by(|left, right| left.path.cmp(&right.path));
+    all.into()
 }
 
 /// A scan read other rows than those that were kept: what is kept of the file is not to be trusted any more.

@@ -2,10 +2,13 @@
 //!
 //! Owns the guesses; the decision is `placement`'s.
 
-use datafusion::arrow::datatypes::DataType;
+use std::collections::HashSet;
+
+use datafusion::arrow::datatypes::{DataType, Field};
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{ColumnSpec, Expectation};
 use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
+use thermocline_placement::operator_cache::further_columns::{FurtherInputs, further_column_count};
 use thermocline_placement::operator_cache::widening::{Earlier, Room, ScanCosts, ScanShape, Widening};
 use thermocline_predicate::FieldPath;
 use thermocline_raw::Source;
@@ -49,11 +52,7 @@ pub(super) fn whole_columns(
     if scan.predicate.is_all() {
         return (WholeColumns::AtOnce, Expectation::default());
     }
-    let text_bytes = match file.compression(&scan.options) {
-        Compression::None => file.version.size_bytes,
-        // Text compresses about four to one.
-        _ => file.version.size_bytes.saturating_mul(4),
-    };
+    let text_bytes = text_bytes(scan, file);
     let record_count = text_bytes / scan.record_bytes.max(1);
     let is_of_record = |path: &FieldPath| scan.unnest.as_ref().is_none_or(|unnest| !path.starts_with(unnest));
     let record_field_count = scan.predicate.fields().filter(|(path, _)| is_of_record(path)).count();
@@ -90,6 +89,42 @@ pub(super) fn whole_columns(
         Widening::OwnPredicate { .. } => WholeColumns::Never,
     };
     (when, expectation)
+}
+
+/// Columns to keep of all records along with others that are added, although only `asked` ones were asked for so far.
+pub(super) fn further_columns(scan: &Scan, file: &QueryFile, asked: &[ColumnSpec]) -> Vec<ColumnSpec> {
+    // Of other formats, what nobody asked for is not even walked over.
+    let is_lazy = scan.database.cache().admission_rule().mode == AdmissionMode::Lazy;
+    if scan.format != FileFormat::Csv || is_lazy {
+        return Vec::new();
+    }
+    let text_bytes = text_bytes(scan, file);
+    let record_count = text_bytes / scan.record_bytes.max(1);
+    let inputs = FurtherInputs {
+        pass_ns: (text_bytes as f64 * ScanCosts::CSV.pass_ns_per_byte) as u64,
+        column_ns: (record_count as f64 * ScanCosts::CSV.keep_ns_per_value) as u64,
+        free_bytes: scan.database.budget().cache_room_bytes(),
+    };
+    let has_width = |field: &Field| field.data_type().is_primitive() || *field.data_type() == DataType::Boolean;
+    let columns = scan.table_schema.fields().iter().filter(|field| has_width(field)).map(|field| ColumnSpec {
+        path: FieldPath::new([field.name().as_str()]),
+        data_type: field.data_type().clone(),
+    });
+    let asked: HashSet<&FieldPath> = asked.iter().map(|column| &column.path).collect();
+    let mut columns: Vec<ColumnSpec> = columns.filter(|column| !asked.contains(&column.path)).collect();
+    let sizes_bytes = columns.iter().map(|column| record_count.saturating_mul(value_bytes(&column.data_type)));
+    let count = further_column_count(&inputs, sizes_bytes);
+    columns.truncate(count);
+    columns
+}
+
+/// About the bytes of a file's text.
+fn text_bytes(scan: &Scan, file: &QueryFile) -> u64 {
+    match file.compression(&scan.options) {
+        Compression::None => file.version.size_bytes,
+        // Text compresses about four to one.
+        _ => file.version.size_bytes.saturating_mul(4),
+    }
 }
 
 /// About what a value of a type takes in Arrow; text is taken to be short.

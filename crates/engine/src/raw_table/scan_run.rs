@@ -24,8 +24,8 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, DeliveredCut, Expectation, Item, OpenedFile, Participant, Piece,
-    PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
+    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, DeliveredCut, Expectation, Item, OpenedFile,
+    Participant, Piece, PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
 };
 use thermocline_pipeline::SourceBatch;
 use thermocline_predicate::{Conjunction, FieldPath};
@@ -132,12 +132,16 @@ impl Scan {
             options: options.into(),
             unnest: self.unnest.clone(),
         };
+        let mut further_columns = Vec::new();
         let ((whole, retain_expectation), retain_columns) = match pinned {
             Some(pinned) => {
                 let earlier = pinned.earlier(self.unnest.as_ref());
                 let whole = |columns: &[ColumnSpec]| estimates::whole_columns(self, file, columns, earlier);
                 // With those that others asked for, if that is worth it too.
                 let asked = self.database.cache().columns_asked(&source, pinned, &columns);
+                if asked.len() > columns.len() {
+                    further_columns = estimates::further_columns(self, file, &asked);
+                }
                 match whole(&asked) {
                     kept if kept.0 == WholeColumns::AtOnce || asked.len() == columns.len() => (kept, asked),
                     _ => (whole(&columns), Arc::clone(&columns)),
@@ -156,6 +160,7 @@ impl Scan {
             predicate: Arc::clone(&self.predicate),
             retain_predicate,
             retain_columns,
+            further_columns: further_columns.into(),
             retain_expectation,
             may_wait: true,
             may_skip,
@@ -223,12 +228,13 @@ struct FileRun {
 
 /// How it stands with a file that is to be read.
 enum Started {
-    File(Box<FileRun>),
+    File(FileRun),
     Wait(Awaited),
 }
 
-/// Scans that a query waits for, for each of its files, at most: others may come first over and over. As many as
-/// sessions may start together, each with other columns; all who went on at the same time would slow each other down.
+/// Scans that a query waits for, for each of its files, at most. The second has what the first one lacked, if anybody
+/// waited for that; the rest is for queries that come while it runs, over and over. As many as sessions may start
+/// together, each with other columns; all who went on at the same time would slow each other down.
 const WAITS: usize = 16;
 
 struct ItemRun {
@@ -285,14 +291,21 @@ impl ScanRun {
 
     /// Decides how file `index` is read, after having waited for scans of others where that spares this query its own.
     async fn start(&self, index: usize) -> Result<FileRun> {
+        // Those who wait with it go by it until this query has its answer.
+        let mut awaited = None;
         for _ in 0..WAITS {
             match self.start_now(index, self.is_whole).await? {
-                Started::File(file) => return Ok(*file),
-                Started::Wait(mut scan) => scan.over().await,
+                Started::File(file) => return Ok(file),
+                Started::Wait(mut scan) => {
+                    scan.over().await;
+                    awaited = Some(scan);
+                }
             }
         }
-        match self.start_now(index, false).await? {
-            Started::File(file) => Ok(*file),
+        let started = self.start_now(index, false).await?;
+        drop(awaited);
+        match started {
+            Started::File(file) => Ok(file),
             Started::Wait(_) => internal_err!("a scan waits that may not"),
         }
     }
@@ -343,7 +356,7 @@ impl ScanRun {
         let is_scanned = matches!(&scan, Some((participant, _)) if *participant.predicate() == request.predicate);
         let ahead = is_scanned && whole == WholeColumns::WhenIdle;
         let ahead = Mutex::new(ahead.then(|| ScanAhead::new(&self.scan, file, &request)));
-        Ok(Started::File(Box::new(FileRun { items, scan, ahead })))
+        Ok(Started::File(FileRun { items, scan, ahead }))
     }
 
     /// The batches of one partition: whatever no other partition has taken.

@@ -69,7 +69,8 @@ impl Query {
     /// The answer; None where a value that it needs is bad.
     fn expected(&self, records: &[Record]) -> Option<String> {
         let (mut count, mut sum) = (0, None);
-        for record in records.iter().filter(|record| record[0].is_some_and(|a| self.range.0 <= a && a <= self.range.1)) {
+        for record in records.iter().filter(|record| record[0].is_some_and(|a| self.range.0 <= a && a <= self.range.1))
+        {
             if let Some((column, least)) = self.least
                 && record[column]? < least
             {
@@ -95,13 +96,35 @@ async fn session(path: &Path, format: &str, on_error: &str) -> Session {
     session
 }
 
+/// A file, by its seed.
+struct Case {
+    seed: u64,
+    format: &'static str,
+    random: Random,
+    records: Vec<Record>,
+    folder: Folder,
+}
+
+fn cases(seeds: std::ops::RangeInclusive<u64>) -> Vec<Case> {
+    let cases = seeds.map(|seed| {
+        let format = if seed % 2 == 0 { "csv" } else { "ndjson" };
+        let mut random = Random::new(seed);
+        let records = records(&mut random, 0, 20_000);
+        let folder = Folder::new();
+        folder.file("t", text(&records, format));
+        Case { seed, format, random, records, folder }
+    });
+    let cases = cases.collect();
+    harness::settle();
+    cases
+}
+
 /// How the answers compare that come with and without the cache, of a file that grows in between.
-async fn compare(seed: u64, format: &str, on_error: &str) -> (usize, usize) {
+async fn compare(case: Case, on_error: &str) -> (usize, usize) {
     let (mut answered_count, mut failed_count) = (0, 0);
-    let random = &mut Random::new(seed);
-    let folder = Folder::new();
-    let mut all = records(random, 0, 20_000);
-    let path = folder.settled_file(&format!("t.{format}"), text(&all, format));
+    let Case { seed, format, mut random, records: mut all, folder } = case;
+    let random = &mut random;
+    let path = folder.path().join("t");
     let cached = session(&path, format, on_error).await;
     let cache_memory = random.pick(&["100MiB", "100MiB", "400KiB"]);
     rows(&cached, &format!("SET thermocline.cache_memory = '{cache_memory}'")).await;
@@ -144,9 +167,8 @@ async fn compare(seed: u64, format: &str, on_error: &str) -> (usize, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_value_fails_whoever_looks_at_it_and_no_one_else() {
     let (mut answered_count, mut failed_count) = (0, 0);
-    for seed in 1..=12 {
-        let format = if seed % 2 == 0 { "csv" } else { "ndjson" };
-        let (answered, failed) = compare(seed, format, "fail").await;
+    for case in cases(1..=12) {
+        let (answered, failed) = compare(case, "fail").await;
         (answered_count, failed_count) = (answered_count + answered, failed_count + failed);
     }
     assert!(answered_count > 100 && failed_count > 100, "{answered_count} answered, {failed_count} failed");
@@ -154,9 +176,8 @@ async fn a_bad_value_fails_whoever_looks_at_it_and_no_one_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_records_that_are_left_out_are_those_that_are_bad_for_the_query() {
-    for seed in 1..=6 {
-        let format = if seed % 2 == 0 { "csv" } else { "ndjson" };
-        let (_, failed_count) = compare(seed, format, "skip").await;
+    for case in cases(1..=6) {
+        let (_, failed_count) = compare(case, "skip").await;
         assert_eq!(failed_count, 0);
     }
 }

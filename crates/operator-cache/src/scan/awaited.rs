@@ -1,6 +1,5 @@
 //! Waiting for a scan that runs, because its item will spare the one who waits most of a scan of its own: only the
-//! columns that it lacks are left to be scanned then. Who comes while those are scanned waits for that in its turn, so
-//! that of a file one scan adds to what the one before has kept, instead of many that keep the same.
+//! columns that it lacks are left to be scanned then, and by one for all who wait.
 //!
 //! Whoever waits takes part in the scan, as if its rows were wanted: so the scan ends whatever became of those who began
 //! it, no core stands idle meanwhile, and what is left to do afterwards is never more than a scan of one's own.
@@ -11,27 +10,49 @@ use std::task::{Context, Poll, Waker};
 
 use futures::Stream;
 use parking_lot::Mutex;
+use thermocline_predicate::Conjunction;
 
 use super::{Participant, RowStream, SharedScan};
-use crate::request::SelectRequest;
+use crate::request::{ColumnSpec, SelectRequest};
 
-/// A running scan whose item is worth waiting for. Await [`over`](Self::over), then ask again.
+/// What somebody who waits will ask for; as long as somebody holds it.
+#[derive(Debug)]
+pub(crate) struct AwaitedColumns {
+    pub(crate) generation: u64,
+    pub(crate) predicate: Arc<Conjunction>,
+    pub(crate) columns: Arc<[ColumnSpec]>,
+}
+
+/// A running scan whose item is worth waiting for. Await [`over`](Self::over), then ask again; hold this until the
+/// answer is there: whoever asks first has the columns scanned that the others will ask for.
 pub struct Awaited {
     scan: Arc<SharedScan>,
     stream: Option<RowStream>,
+    columns: Arc<AwaitedColumns>,
 }
 
 impl Awaited {
     /// None when the scan no longer shares.
     pub(crate) fn new(scan: &Arc<SharedScan>, request: &SelectRequest) -> Option<Self> {
         let participant = Participant::attend(scan, &request.columns, &request.predicate)?;
-        Some(Self { scan: Arc::clone(scan), stream: Some(participant.stream()) })
+        let columns = AwaitedColumns {
+            generation: scan.pinned.generation,
+            predicate: Arc::clone(&request.predicate),
+            columns: Arc::clone(&request.columns),
+        };
+        Some(Self { scan: Arc::clone(scan), stream: Some(participant.stream()), columns: Arc::new(columns) })
+    }
+
+    /// What is waited for, to be listed.
+    pub(crate) fn columns(&self) -> &Arc<AwaitedColumns> {
+        &self.columns
     }
 
     /// Waits until the scan has become an item or can't become one any more. Decodes on the thread that polls it, one
     /// morsel a poll. Errors are those of the scan's: whoever asks again meets their own.
     pub async fn over(&mut self) {
         std::future::poll_fn(|context| self.poll_over(context)).await;
+        self.stream = None;
     }
 
     fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -76,6 +97,6 @@ impl Unlisting {
 
 impl std::fmt::Debug for Awaited {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Awaited").field("scan", &self.scan).finish_non_exhaustive()
+        f.debug_struct("Awaited").field("scan", &self.scan).field("columns", &self.columns).finish_non_exhaustive()
     }
 }

@@ -42,6 +42,7 @@ use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_raw::RecordPositions;
 
 pub use awaited::Awaited;
+pub(crate) use awaited::AwaitedColumns;
 use awaited::Unlisting;
 pub(crate) use gathering::Noted;
 pub(crate) use mapping::Mapping;

@@ -9,8 +9,8 @@ use futures::{FutureExt, Stream};
 use parking_lot::Mutex;
 use thermocline_predicate::{Conjunction, FieldPath};
 
-use super::state::{Post, SharedFetch, Step};
 use super::retreat::{Asked, Delivered, DeliveredCut};
+use super::state::{Post, SharedFetch, Step};
 use super::{Claimed, SharedScan, Undecoded};
 use crate::cut::{Cut, View};
 use crate::error::CacheError;
@@ -230,12 +230,7 @@ impl RowStream {
     }
 
     /// None when the participant is to read it again elsewhere.
-    fn decode(
-        &self,
-        scan: &Arc<SharedScan>,
-        index: usize,
-        morsel: Morsel,
-    ) -> Option<Result<Arc<Rows>, CacheError>> {
+    fn decode(&self, scan: &Arc<SharedScan>, index: usize, morsel: Morsel) -> Option<Result<Arc<Rows>, CacheError>> {
         match scan.decode(self.participant.id, index, morsel) {
             Ok(rows) => Some(Ok(rows)),
             Err(Undecoded::ForWhoAskedForIt(_)) if self.participant.asked.is_less_than(&scan.spec) => {

@@ -8,8 +8,8 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
 use super::SharedScan;
-use super::retreat::Asked;
 use super::morsel_set::MorselSet;
+use super::retreat::Asked;
 use crate::error::CacheError;
 use crate::item::Chunk;
 use crate::rows::Rows;

@@ -51,10 +51,17 @@ fn answer_in_the_end(
     request: &SelectRequest,
     streams: usize,
 ) -> Vec<i64> {
+    let mut earlier = None;
     for _ in 0..100 {
         match begin(cache, fake, request) {
-            Start::Wait(mut awaited) => block_on(awaited.over()),
-            start => return answer(start, streams).unwrap(),
+            Start::Wait(mut awaited) => {
+                block_on(awaited.over());
+                earlier = Some(awaited);
+            }
+            start => {
+                drop(earlier);
+                return answer(start, streams).unwrap();
+            }
         }
     }
     panic!("it waits and waits");
@@ -67,31 +74,50 @@ fn scanned(fake: &Fake) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn those_who_wait_have_what_is_lacking_scanned_one_after_the_other() {
+fn those_who_wait_have_what_is_lacking_scanned_once_and_together() {
     for fetch_polls in [0, 2] {
         let (cache, _budget) = cache(64 << 20);
         let fake = Arc::new(Fake { fetch_polls, ..Fake::default() });
         let range = between(100, 700);
         let leader = leader(&cache, &fake);
         let (second, third) = (patient(&["a", "b", "s.z"], &range), patient(&["a", "b", "w"], &range));
-        let wait = |request: &SelectRequest| block_on(awaited(begin(&cache, &fake, request)).over());
+        let mut awaited = [&second, &third].map(|request| awaited(begin(&cache, &fake, request)));
         // The leader is never polled: those who wait drive its scan.
-        let both = [&second, &third].map(|request| awaited(begin(&cache, &fake, request)));
-        both.into_iter().for_each(|mut awaited| block_on(awaited.over()));
+        for awaited in &mut awaited {
+            block_on(awaited.over());
+        }
         assert_eq!(scanned(&fake), [["a", "b"]]);
         let topped_up = begin(&cache, &fake, &second);
-        wait(&third);
-        assert_eq!(scanned(&fake), [vec!["a", "b"], vec!["s.z"]]);
-        let last = begin(&cache, &fake, &third);
-        assert_eq!(answer(leader, 2).unwrap(), expected(RECORDS, &between(0, 999)));
-        for start in [topped_up, last] {
-            assert_eq!(answer(start, 2).unwrap(), expected(RECORDS, &range));
+        let joined = begin(&cache, &fake, &third);
+        assert!(matches!(&joined, Start::Scan(_)));
+        for start in [leader, topped_up, joined] {
+            let is_leader = matches!(&start, Start::Scan(participant) if participant.columns().len() == 2);
+            let predicate = if is_leader { between(0, 999) } else { between(100, 700) };
+            assert_eq!(answer(start, 2).unwrap(), expected(RECORDS, &predicate));
         }
-        assert_eq!(scanned(&fake), [vec!["a", "b"], vec!["s.z"], vec!["w"]]);
+        assert_eq!(scanned(&fake), [vec!["a", "b"], vec!["s.z", "w"]]);
+        assert_eq!(fake.most_decodes(), 2);
         assert_eq!(cache.items().len(), 1);
+        // Nobody waits any more: the next one is on its own.
+        drop(awaited);
         let decisions = cache.decisions();
-        assert_eq!(decisions.iter().filter(|decision| decision.kind == DecisionKind::Wait).count(), 3);
+        assert_eq!(decisions.iter().filter(|decision| decision.kind == DecisionKind::Wait).count(), 2);
     }
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_not_scanned() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let leader = leader(&cache, &fake);
+    let (second, third) = (patient(&["b", "s.z"], &between(0, 9)), patient(&["a", "b", "w"], &between(0, 9)));
+    drop(awaited(begin(&cache, &fake, &third)));
+    let mut second_waits = awaited(begin(&cache, &fake, &patient(&["a", "b", "s.z"], &between(0, 9))));
+    block_on(second_waits.over());
+    answer(leader, 1).unwrap();
+    let second = SelectRequest { columns: columns(&["a", "b", "s.z"]), ..second };
+    assert_eq!(answer(begin(&cache, &fake, &second), 1).unwrap(), expected(RECORDS, &between(0, 9)));
+    assert_eq!(scanned(&fake), [vec!["a", "b"], vec!["s.z"]]);
 }
 
 #[test]

@@ -332,6 +332,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         predicate: Arc::clone(predicate),
         retain_predicate: Arc::clone(predicate),
         retain_columns: columns(names),
+        further_columns: Arc::default(),
         retain_expectation: Expectation::default(),
         may_wait: false,
         may_skip: false,

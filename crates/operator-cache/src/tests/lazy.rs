@@ -291,7 +291,9 @@ fn joiners_of_a_scan_that_goes_lazy_read_on_alone_and_get_every_row_once() {
             let at = random.below_u64(6) as usize;
             let Some((of, stream)) = &mut streams[at] else { continue };
             match stream.next() {
-                Some(rows) => found[*of].extend(surviving(rows.unwrap().rows(), &columns(&["a", "b"]), &Conjunction::all())),
+                Some(rows) => {
+                    found[*of].extend(surviving(rows.unwrap().rows(), &columns(&["a", "b"]), &Conjunction::all()))
+                }
                 None => streams[at] = None,
             }
         }

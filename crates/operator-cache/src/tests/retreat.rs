@@ -107,11 +107,12 @@ fn random_request(random: &mut Random) -> SelectRequest {
     let low = random.below_u64(8) as i64 * 100;
     let range = (low, low + 99 + random.below_u64(4) as i64 * 100);
     let names = names[random.below(4)];
-    match random.below(3) {
+    let asked = match random.below(3) {
         0 => bet(names, names, range),
         1 if !names.contains(&"s.z") => bet(names, &["a", "b", "s"], range),
         _ => request(names, &between(range.0, range.1)),
-    }
+    };
+    SelectRequest { further_columns: if random.one_in(2) { columns(&["s", "w"]) } else { Arc::default() }, ..asked }
 }
 
 #[test]
@@ -127,7 +128,8 @@ fn queries_that_share_scans_fail_by_their_own_values_alone() {
             (0..1 + random.below(3)).map(|_| (names[random.below(3)], random.below_u64(RECORDS))).collect();
         fake.bad_values.lock().extend(bad_values.iter().copied());
         // Scans may stop sharing while one of their streams finds what is bad.
-        let (interrupted, stops_at) = (Arc::clone(&cache), [None, Some(Seam::Bad), Some(Seam::Decode)][random.below(3)]);
+        let (interrupted, stops_at) =
+            (Arc::clone(&cache), [None, Some(Seam::Bad), Some(Seam::Decode)][random.below(3)]);
         let mut passed_count = random.below_u64(if stops_at == Some(Seam::Bad) { 2 } else { 100 });
         *fake.interrupt.lock() = Some(Box::new(move |seam| {
             if stops_at == Some(seam) {

@@ -219,3 +219,32 @@ fn random_requests_with_top_ups_are_answered_like_scans() {
         }
     }
 }
+
+#[test]
+fn columns_that_others_may_ask_for_come_along_with_those_that_an_item_of_all_records_lacks() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let further = |names: &[&str], predicate: &Arc<Conjunction>| SelectRequest {
+        further_columns: columns(&["a", "s.z", "w"]),
+        ..widened(names, predicate)
+    };
+    let (first, second) = (between(100, 300), between(250, 700));
+    ask(&cache, &fake, &further(&["a", "b"], &first));
+    assert_eq!(scanned(&fake, 0), ["a", "b"], "nothing says yet that there will be others");
+    assert_eq!(ask(&cache, &fake, &further(&["a", "b", "s.z"], &second)), expected(RECORDS, &second));
+    assert_eq!(scanned(&fake, 1), ["s.z", "w"]);
+    assert_eq!(ask(&cache, &fake, &further(&["b", "a", "w"], &first)), expected(RECORDS, &first));
+    assert_eq!(fake.specs.lock().len(), 2, "the item answers");
+    assert_eq!(cache.items().len(), 1);
+}
+
+#[test]
+fn few_records_get_the_columns_that_are_asked_for_alone() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let few = between(100, 110);
+    ask(&cache, &fake, &request(&["a", "b"], &few));
+    let more = SelectRequest { further_columns: columns(&["w"]), ..request(&["a", "b", "s.z"], &few) };
+    assert_eq!(ask(&cache, &fake, &more), expected(RECORDS, &few));
+    assert_eq!(scanned(&fake, 1), ["s.z"]);
+}

@@ -13,6 +13,7 @@ pub mod admission_rule;
 pub mod choose_item;
 pub mod eagerness;
 pub mod extrapolate;
+pub mod further_columns;
 pub mod layout;
 pub mod lru;
 pub mod map_making;
