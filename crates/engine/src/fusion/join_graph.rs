@@ -69,6 +69,12 @@ impl JoinGraph {
         Some(BaseColumn { relation, column: schema.index_of(&column.name).ok()? })
     }
 
+    /// The expression that is a relation's column.
+    pub(super) fn expr_of(&self, base: BaseColumn) -> Expr {
+        let name = self.relations[base.relation].schema.field(base.column).name();
+        Expr::Column(Column::new(Some(TableReference::bare(base.relation.to_string())), name))
+    }
+
     /// The name of a relation's table.
     pub(super) fn table_name(&self, relation: usize) -> &str {
         &self.relations[relation].name

@@ -24,6 +24,7 @@
 
 mod batches;
 mod calls;
+mod equalities;
 mod exec;
 mod expressions;
 mod fallback;

@@ -59,6 +59,16 @@ impl Relation {
         matches!(self.rows, Rows::Batches { .. })
     }
 
+    /// Whether its scan rejects rows by other columns than this one.
+    pub(super) fn is_filtered_beyond(&self, column: usize) -> bool {
+        let is_other =
+            |filter: &Expr| filter.column_refs().iter().any(|of| of.name != *self.schema.field(column).name());
+        match &self.rows {
+            Rows::Pages { .. } => false,
+            Rows::Batches { filters, .. } => filters.iter().any(is_other),
+        }
+    }
+
     /// Rows, of raw files a guess.
     pub(super) fn row_count(&self) -> u64 {
         match &self.rows {

@@ -7,9 +7,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::logical_expr::{self, Expr};
-use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, Slot, TableShape, ValueType};
+use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Slot, TableShape, ValueType};
 use thermocline_placement::fusion;
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
@@ -18,7 +19,7 @@ use super::calls::{Call, Function};
 use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::relation::Relation;
-use super::tree::{Child, Tree};
+use super::tree::{Child, Sieve, Tree};
 use crate::lineage::over_columns;
 
 /// Pipelines that together answer an aggregate.
@@ -76,6 +77,13 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
         return Err(Refusal::new("the answer is in the statistics"));
     }
     let tree = Tree::of(&graph)?;
+    // What rows are grouped by stays: values that a table carries have codes.
+    let nearest = |call: Call| -> Result<Call, Refusal> {
+        let argument =
+            call.argument.as_ref().map(|argument| nearest(argument, tree.root, &graph, &tree)).transpose()?;
+        Ok(Call { argument, ..call })
+    };
+    let calls = calls.into_iter().map(nearest).collect::<Result<Vec<_>, _>>()?;
     let answer = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
     let taken = columns_of(answer, &graph);
     if let Some(base) = taken.iter().find(|base| has_many_texts(&graph, base)) {
@@ -89,8 +97,9 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let uses = vec![(tree.root, taken)];
     let predicates = graph.relations.iter().map(|_| Conjunction::all()).collect();
     let conditions = graph.relations.iter().map(|_| Vec::new()).collect();
-    let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new() };
-    planner.place_conditions();
+    let tables = graph.relations.iter().map(|_| None).collect();
+    let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new(), tables };
+    planner.place_conditions()?;
     let outputs = planner.answer(&groups, &calls)?;
     let plan = FusedPlan { stages: planner.stages, outputs, most_rows };
     plan.check_types(&aggregate.schema)?;
@@ -120,6 +129,16 @@ fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> B
     exprs.flat_map(|expr| expr.column_refs()).filter_map(|column| graph.named(column)).collect()
 }
 
+/// The expression over columns whose values are the same, and are had at `place` with the least effort.
+fn nearest(expr: &Expr, place: usize, graph: &JoinGraph, tree: &Tree) -> Result<Expr, Refusal> {
+    let replaced = expr.clone().transform_up(|nested| {
+        let base = graph.base_column(&nested);
+        let nearer = base.map(|base| tree.nearest(place, base)).filter(|nearest| Some(*nearest) != base);
+        Ok(nearer.map_or(Transformed::no(nested), |nearer| Transformed::yes(graph.expr_of(nearer))))
+    })?;
+    Ok(replaced.data)
+}
+
 impl FusedPlan {
     /// What an answer is made of has the types that DataFusion gives it.
     fn check_types(&self, schema: &DFSchema) -> Result<(), Refusal> {
@@ -147,6 +166,8 @@ struct Planner<'g> {
     /// Which columns are needed in the pipelines over which relations.
     uses: Vec<(usize, BTreeSet<BaseColumn>)>,
     stages: Vec<Stage>,
+    /// By relation, the stage that builds its table, once there is one, and the table's shape.
+    tables: Vec<Option<(usize, TableShape)>>,
 }
 
 /// A pipeline without its end.
@@ -166,7 +187,7 @@ struct Built {
 
 impl Planner<'_> {
     /// Finds the pipeline that each condition belongs to.
-    fn place_conditions(&mut self) {
+    fn place_conditions(&mut self) -> Result<(), Refusal> {
         for condition in self.graph.conditions.iter().chain(&self.tree.conditions) {
             match column_set(condition, self.graph) {
                 Some((base, domain)) => {
@@ -177,11 +198,14 @@ impl Planner<'_> {
                 None => {
                     let columns = columns_of(std::iter::once(condition), self.graph);
                     let home = self.tree.home(&columns.iter().map(|base| base.relation).collect());
-                    self.conditions[home].push(condition.clone());
+                    let condition = nearest(condition, home, self.graph, self.tree)?;
+                    let columns = columns_of(std::iter::once(&condition), self.graph);
+                    self.conditions[home].push(condition);
                     self.uses.push((home, columns));
                 }
             }
         }
+        Ok(())
     }
 
     /// The last pipeline.
@@ -228,6 +252,7 @@ impl Planner<'_> {
         let pipeline = builder.build(self.graph.table_name(child.relation), keys, slots)?;
         let shape = pipeline.table_shape().ok_or_else(|| Refusal::new("a pipeline that builds no table"))?;
         let stage = self.push(child.relation, pipeline, inputs);
+        self.tables[child.relation] = Some((stage, shape.clone()));
         Ok(Built { stage, shape, payload })
     }
 
@@ -256,19 +281,44 @@ impl Planner<'_> {
             opened.builder.filter(slot, Domain::clone(domain))?;
         }
         let tree = self.tree;
-        for child in &tree.children[relation] {
-            let built = self.build(child)?;
+        let children = &tree.children[relation];
+        // The smallest is built first, for it may sieve the others' rows.
+        let mut order: Vec<usize> = (0..children.len()).collect();
+        order.sort_by_key(|&at| self.graph.relations[children[at].relation].row_count());
+        let mut built: Vec<Option<Built>> = children.iter().map(|_| None).collect();
+        for at in order {
+            built[at] = Some(self.build(&children[at])?);
+        }
+        for (child, built) in children.iter().zip(built.into_iter().flatten()) {
             let keys = child.own_keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
             let numbers: Vec<usize> = (0..built.payload.len()).collect();
             let slots = opened.builder.probe(&built.shape, keys, child.kind, &numbers)?;
             opened.slots.extend(built.payload.into_iter().zip(slots));
             opened.inputs.push(built.stage);
         }
+        for sieve in tree.sieves.iter().filter(|sieve| sieve.column.relation == relation && self.rejects(sieve)) {
+            if let Some((stage, shape)) = &self.tables[sieve.key.relation] {
+                let key = opened.slot(self.graph, sieve.column)?;
+                opened.builder.probe(shape, vec![key], ProbeKind::Semi, &[])?;
+                opened.inputs.push(*stage);
+            }
+        }
         for expr in &self.conditions[relation] {
             let condition = condition(expr, self.graph, &mut |base| opened.slot(self.graph, base), false)?;
             opened.builder.condition(condition)?;
         }
         Ok(opened)
+    }
+
+    /// Whether a sieve's table lacks keys, as far as can be told: something but the key itself is asked of its rows.
+    fn rejects(&self, sieve: &Sieve) -> bool {
+        let relation = sieve.key.relation;
+        let table = &self.graph.relations[relation];
+        let key = FieldPath::root(table.schema.field(sieve.key.column).name());
+        self.predicates[relation].fields().any(|(path, _)| *path != key)
+            || table.is_filtered_beyond(sieve.key.column)
+            || !self.conditions[relation].is_empty()
+            || !self.tree.children[relation].is_empty()
     }
 
     fn push(&mut self, relation: usize, pipeline: Pipeline, inputs: Vec<usize>) -> usize {

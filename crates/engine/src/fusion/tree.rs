@@ -2,7 +2,8 @@
 //!
 //! The relation with the most rows is the root; the others hang from it by the equalities that join them. Those whose
 //! keys can be unique come first, so that rows are multiplied as little as may be. Equalities that would close a circle
-//! become conditions.
+//! become conditions, unless they follow from the others: then the smaller relation's table sieves the greater one's
+//! rows.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,7 @@ use thermocline_pipeline::ProbeKind;
 use thermocline_placement::fusion;
 
 use super::Refusal;
+use super::equalities::Equalities;
 use super::expressions::key_column;
 use super::join_graph::{BaseColumn, Edge, JoinGraph};
 
@@ -23,6 +25,15 @@ pub(super) struct Child {
     pub(super) kind: ProbeKind,
 }
 
+/// A relation's table that rows of another one must be found in, although both are looked up for a third one's rows.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    /// What the table's rows are found by.
+    pub(super) key: BaseColumn,
+    /// The other relation's column that is equal to it.
+    pub(super) column: BaseColumn,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -30,8 +41,10 @@ pub(super) struct Tree {
     /// By relation.
     pub(super) children: Vec<Vec<Child>>,
     parents: Vec<Option<usize>>,
-    /// Equalities that no look-up stands for.
+    /// Equalities that no look-up stands for, nor follow from those for which one does.
     pub(super) conditions: Vec<Expr>,
+    equalities: Equalities,
+    pub(super) sieves: Vec<Sieve>,
 }
 
 impl Tree {
@@ -42,6 +55,8 @@ impl Tree {
             children: graph.relations.iter().map(|_| Vec::new()).collect(),
             parents: vec![None; graph.relations.len()],
             conditions: Vec::new(),
+            equalities: Equalities::default(),
+            sieves: Vec::new(),
         };
         let mut open: Vec<&Edge> = graph.edges.iter().collect();
         while let Some(best) = tree.best_child(&open, graph)? {
@@ -57,10 +72,19 @@ impl Tree {
             open.retain(|edge| !child.edges.iter().any(|used| std::ptr::eq(*used, *edge)));
             tree.parents[child.relation] = Some(parent);
             let Candidate { relation, own_keys, keys, kind, .. } = child;
-            tree.children[parent].push(Child { relation, own_keys, keys, kind });
+            let child = Child { relation, own_keys, keys, kind };
+            tree.equalities.add(&child, graph);
+            tree.children[parent].push(child);
         }
         for edge in open.iter().filter(|edge| edge.kind == ProbeKind::Inner) {
-            tree.conditions.extend(edge.sides.iter().map(|(left, right)| left.clone().eq(right.clone())));
+            for (left, right) in &edge.sides {
+                match key_column(left, graph).zip(key_column(right, graph)) {
+                    Some((one, other)) if tree.equalities.are_equal(one, other) => {
+                        tree.sieves.extend(tree.sieve(one, other, graph));
+                    }
+                    _ => tree.conditions.push(left.clone().eq(right.clone())),
+                }
+            }
         }
         match (0..graph.relations.len()).find(|&relation| !tree.is_reached(relation)) {
             Some(apart) => Err(Refusal::new(format!("{} is not joined by an equality", graph.table_name(apart)))),
@@ -99,6 +123,27 @@ impl Tree {
             }
         }
         Ok(best)
+    }
+
+    /// How the greater of two relations that hang from the same has its rows sieved by the smaller one's table.
+    fn sieve(&self, one: BaseColumn, other: BaseColumn, graph: &JoinGraph) -> Option<Sieve> {
+        let is_smaller = row_count_of(graph, one.relation) < row_count_of(graph, other.relation);
+        let (key, column) = if is_smaller { (one, other) } else { (other, one) };
+        let siblings = &self.children[self.parents[key.relation]?];
+        let is_there = siblings.iter().any(|child| child.relation == column.relation && child.kind == ProbeKind::Inner);
+        let sieves = siblings.iter().any(|child| {
+            child.relation == key.relation && child.kind == ProbeKind::Inner && child.keys.as_slice() == [key]
+        });
+        (is_there && sieves).then_some(Sieve { key, column })
+    }
+
+    /// The column from which this one's values are had at `place` with the least effort: of those that are equal to it
+    /// and come there, one of the relation nearest.
+    pub(super) fn nearest(&self, place: usize, column: BaseColumn) -> BaseColumn {
+        let depth = |base: &BaseColumn| self.above(base.relation).count();
+        let equal = self.equalities.of(column).iter().filter(|base| self.is_within(base.relation, place));
+        let nearest = equal.min_by_key(|base| (depth(base), **base));
+        nearest.filter(|nearest| depth(nearest) < depth(&column)).copied().unwrap_or(column)
     }
 
     /// The relation above a relation.
