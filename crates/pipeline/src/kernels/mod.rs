@@ -21,9 +21,11 @@ mod scalar;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
+mod windows;
 
 pub(crate) use prefetch::prefetch_value;
 use thermocline_column_store::MINI_BLOCK_VALUES;
+pub(crate) use windows::{WINDOW, first_equal};
 
 /// 64-bit words of a mask.
 pub(crate) const MASK_WORDS: usize = MINI_BLOCK_VALUES / 64;

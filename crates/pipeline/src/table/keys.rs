@@ -1,5 +1,7 @@
-//! From a key to the number of its row: by a bitmap with ranks where keys lie close together, else by hashing.
+//! From a key to the number of its row: by a bitmap with ranks where keys lie close together, by a directory where they
+//! lie evenly, else by hashing.
 
+use super::ordered_keys::OrderedKeys;
 use crate::hash::mix;
 use crate::kernels::{NO_RANK, prefetch_value, ranks};
 use crate::threads::Threads;
@@ -24,6 +26,7 @@ const KEYS_PER_BUCKET: usize = 2;
 #[derive(Debug)]
 pub(crate) enum KeyIndex {
     Dense(DenseKeys),
+    Ordered(OrderedKeys),
     Hashed(HashedKeys),
 }
 
@@ -32,9 +35,12 @@ impl KeyIndex {
     pub(crate) fn of(keys: &[i64], threads: Threads) -> Self {
         let range = keys.first().copied().zip(keys.last().copied());
         if Self::is_dense(range, keys.len()) {
-            Self::Dense(DenseKeys::of(keys, range))
-        } else {
-            Self::Hashed(HashedKeys::of(keys, threads).0)
+            return Self::Dense(DenseKeys::of(keys, range));
+        }
+        match range.and_then(|range| OrderedKeys::of(keys, range, threads)) {
+            // Their order is the order that they have.
+            Some((ordered, ..)) => Self::Ordered(ordered),
+            None => Self::Hashed(HashedKeys::of(keys, threads).0),
         }
     }
 
@@ -42,6 +48,10 @@ impl KeyIndex {
     /// same.
     pub(crate) fn of_distinct(keys: &[i64], range: Option<(i64, i64)>, threads: Threads) -> Option<(Self, Vec<u32>)> {
         if !Self::is_dense(range, keys.len()) {
+            if let Some((ordered, order, are_distinct)) = range.and_then(|range| OrderedKeys::of(keys, range, threads))
+            {
+                return are_distinct.then_some((Self::Ordered(ordered), order));
+            }
             let (hashed, are_distinct) = HashedKeys::of(keys, threads);
             return are_distinct.then(|| (Self::Hashed(hashed), (0..keys.len() as u32).collect()));
         }
@@ -67,11 +77,12 @@ impl KeyIndex {
     pub(crate) fn size_bytes(&self) -> usize {
         match self {
             Self::Dense(keys) => keys.bits.len() * 12,
+            Self::Ordered(keys) => keys.size_bytes(),
             Self::Hashed(keys) => keys.size_bytes(),
         }
     }
 
-    /// Bytes that so many keys will take, about.
+    /// Bytes that so many keys will take, about; less if they lie evenly.
     pub(crate) fn size_bytes_of(range: Option<(i64, i64)>, key_count: usize) -> usize {
         if Self::is_dense(range, key_count) {
             (span(range) as usize).div_ceil(64) * 12
@@ -89,6 +100,7 @@ impl KeyIndex {
                 ranks(&places, &dense.bits, &dense.ranks, &mut rows);
                 rows
             }
+            Self::Ordered(ordered) => ordered.rows(keys),
             Self::Hashed(hashed) => hashed.rows(keys),
         }
     }
@@ -98,6 +110,7 @@ impl KeyIndex {
     pub(crate) fn row(&self, key: i64) -> Option<u32> {
         match self {
             Self::Dense(keys) => keys.row(key),
+            Self::Ordered(keys) => keys.row(key),
             Self::Hashed(keys) => keys.row(key),
         }
     }
@@ -391,9 +404,15 @@ mod tests {
     }
 
     #[test]
-    fn close_keys_are_a_bitmap_and_far_ones_are_hashed() {
+    fn close_keys_are_a_bitmap_even_ones_in_order_and_others_hashed() {
         assert!(matches!(KeyIndex::of(&[19_920_101, 19_981_231], Threads(2)), KeyIndex::Dense(_)));
         assert!(matches!(KeyIndex::of(&[0, 1 << 40], Threads(2)), KeyIndex::Hashed(_)));
         assert!(matches!(KeyIndex::of(&[i64::MIN, i64::MAX], Threads(2)), KeyIndex::Hashed(_)));
+        let even: Vec<i64> = (0..10_000).map(|number| number * 10_000 + number * 7919 % 10_000).collect();
+        assert!(matches!(KeyIndex::of(&even, Threads(2)), KeyIndex::Ordered(_)));
+        let far: Vec<i64> = (-500..500).map(|number| number << 40).collect();
+        assert!(matches!(KeyIndex::of(&far, Threads(2)), KeyIndex::Hashed(_)), "their lowest bits take more than 32");
+        let crowded: Vec<i64> = (0..10_000).chain([1 << 34]).collect();
+        assert!(matches!(KeyIndex::of(&crowded, Threads(2)), KeyIndex::Hashed(_)));
     }
 }

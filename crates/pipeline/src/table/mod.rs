@@ -14,6 +14,7 @@
 
 mod key_coding;
 mod keys;
+mod ordered_keys;
 mod payload;
 
 pub(crate) use key_coding::{ABSENT, KeyCoding, KeyColumn};
