@@ -112,9 +112,15 @@ fn star_query(random: &mut Random) -> String {
             groups.push("c.region");
             conditions.push("c.region = 'north'");
         }
-        if random.below(3) == 0 {
-            from.push_str(" JOIN p ON f.p = p.k1 AND a.k = p.k2");
-            values.push("p.cost");
+        match random.below(6) {
+            0 | 1 => from.push_str(" JOIN p ON f.p = p.k1 AND a.k = p.k2"),
+            // The last equality follows from the others.
+            2 | 3 => from.push_str(" JOIN p ON f.p = p.k1 AND f.a = p.k2 AND a.k = p.k2"),
+            _ => {}
+        }
+        if from.contains(" JOIN p ") {
+            values.extend(["p.cost", "p.k2", "p.k1 + a.k"]);
+            conditions.extend(["p.cost > a.weight", "p.k2 > 40", "p.k2 < a.weight"]);
         }
     }
     if !with_a || random.below(2) == 0 {

@@ -133,7 +133,7 @@ fn star_query(random: &mut Random) -> String {
     if random.below(3) > 0 {
         from.push_str(" JOIN a ON f.a = a.k");
         groups.extend(["a.name", "a.grp"]);
-        values.push("f.v * a.grp");
+        values.extend(["f.v * a.grp", "a.k"]);
         conditions.extend(["a.name = 'a2'", "a.grp <> 4", "a.name IS NULL", "a.name >= 'a3' AND a.grp < 3"]);
         if random.below(2) == 0 {
             from.push_str(" JOIN c ON a.c = c.k");
@@ -144,8 +144,15 @@ fn star_query(random: &mut Random) -> String {
     if random.below(2) > 0 {
         from.push_str(" JOIN b ON b.k = f.b");
         groups.extend(["b.name", "b.weight"]);
-        values.push("b.weight");
+        values.extend(["b.weight", "b.k", "b.k * b.weight"]);
         conditions.extend(["b.name = 'b1'", "b.weight > 30", "b.k < 0"]);
+        if random.below(3) == 0 {
+            // The second equality follows from the others.
+            from.push_str(" JOIN c AS near ON near.k = f.b AND near.k = b.k");
+            groups.push("near.region");
+            values.push("near.k");
+            conditions.extend(["near.region = 'south'", "near.k + b.weight > f.v", "near.k <> 4"]);
+        }
     }
     match random.below(14) {
         0 => from.push_str(" JOIN m ON f.m = m.k"),
