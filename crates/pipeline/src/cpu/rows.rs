@@ -16,9 +16,6 @@ use crate::table::Distinct;
 use crate::threads::Threads;
 use crate::{Result, Rowset, RowsetColumn, RowsetValues};
 
-/// Values that a part has room for, at least and at most: a table of few rows takes little, one of many few parts.
-const PART_VALUES: (usize, usize) = if cfg!(test) { (16, 64) } else { (1 << 10, 1 << 16) };
-
 /// One thread's rows.
 #[derive(Debug)]
 pub(super) struct Rows<'r> {
@@ -31,34 +28,10 @@ pub(super) struct Rows<'r> {
 struct KeptColumn<'r> {
     keyed: Keyed<'r>,
     is_decimal: bool,
-    narrow: Parts<i64>,
-    wide: Parts<i128>,
+    narrow: Vec<i64>,
+    wide: Vec<i128>,
     /// Empty as long as all are valid.
     valid: Vec<bool>,
-}
-
-/// Values in parts, so that none are moved as more come.
-#[derive(Debug)]
-struct Parts<T>(Vec<Vec<T>>);
-
-impl<T> Default for Parts<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> Parts<T> {
-    /// Adds `count` values.
-    fn extend(&mut self, count: usize, values: impl IntoIterator<Item = T>) {
-        let room = self.0.last().map_or(0, |last| last.capacity() - last.len());
-        if room < count {
-            let last = self.0.last().map_or(0, Vec::capacity);
-            self.0.push(Vec::with_capacity((2 * last).clamp(PART_VALUES.0, PART_VALUES.1).max(count)));
-        }
-        if let Some(last) = self.0.last_mut() {
-            last.extend(values);
-        }
-    }
 }
 
 impl<'r> Rows<'r> {
@@ -71,8 +44,8 @@ impl<'r> Rows<'r> {
         let column = |slot: &Slot| KeptColumn {
             keyed: Keyed::new(context, *slot, interners.of(*slot), false),
             is_decimal: matches!(context.pipeline.slot(*slot).value_type, ValueType::Decimal { .. }),
-            narrow: Parts::default(),
-            wide: Parts::default(),
+            narrow: Vec::new(),
+            wide: Vec::new(),
             valid: Vec::new(),
         };
         Ok(Self { columns: slots.iter().map(column).collect(), row_count: 0, memory: Memory::new(account, 0)? })
@@ -81,7 +54,7 @@ impl<'r> Rows<'r> {
     /// Takes in some rows of a mini-block.
     pub(super) fn take(&mut self, view: &mut View<'_>, block: usize, rows: &[u16]) -> Result<()> {
         let row_bytes = self.row_bytes();
-        // All of them twice, when they are laid together.
+        // Vectors grow by doubling.
         self.memory.ensure(2 * (self.row_count + rows.len()) * row_bytes)?;
         for column in &mut self.columns {
             let values = column.keyed.values(view, block, rows)?;
@@ -95,12 +68,10 @@ impl<'r> Rows<'r> {
                 (None, false) => column.valid.resize(self.row_count + rows.len(), true),
             }
             match values.lane {
-                lane if column.is_decimal => column.wide.extend(rows.len(), lane.into_wide()),
-                Lane::Narrow(values) => column.narrow.extend(values.len(), values),
+                lane if column.is_decimal => column.wide.extend(lane.into_wide()),
+                Lane::Narrow(values) => column.narrow.extend(values),
                 // Only decimals are wide.
-                Lane::Wide(values) => {
-                    column.narrow.extend(values.len(), values.into_iter().map(|value| value as i64));
-                }
+                Lane::Wide(values) => column.narrow.extend(values.into_iter().map(|value| value as i64)),
             }
         }
         self.row_count += rows.len();
@@ -113,20 +84,22 @@ impl<'r> Rows<'r> {
             std::iter::once(self.row_count).chain(others.iter().map(|of| of.row_count)).collect();
         let mut others: Vec<_> = others.into_iter().map(|other| (other.columns.into_iter(), other.memory)).collect();
         for column in &mut self.columns {
-            let mut valid = vec![std::mem::take(&mut column.valid)];
-            let mut narrow = std::mem::take(&mut column.narrow).0;
-            let mut wide = std::mem::take(&mut column.wide).0;
+            let (mut valid, mut narrow, mut wide) = (
+                vec![std::mem::take(&mut column.valid)],
+                vec![std::mem::take(&mut column.narrow)],
+                vec![std::mem::take(&mut column.wide)],
+            );
             for more in others.iter_mut().filter_map(|(columns, _)| columns.next()) {
                 valid.push(more.valid);
-                narrow.extend(more.narrow.0);
-                wide.extend(more.wide.0);
+                narrow.push(more.narrow);
+                wide.push(more.wide);
             }
             if valid.iter().any(|valid| !valid.is_empty()) {
                 valid.iter_mut().zip(&row_counts).for_each(|(valid, row_count)| valid.resize(*row_count, true));
             }
             column.valid = threads.joined(valid);
-            column.narrow = Parts(vec![threads.joined(narrow)]);
-            column.wide = Parts(vec![threads.joined(wide)]);
+            column.narrow = threads.joined(narrow);
+            column.wide = threads.joined(wide);
         }
         self.row_count = row_counts.iter().sum();
         others.into_iter().for_each(|(_, memory)| self.memory.absorb(memory));
@@ -155,9 +128,7 @@ impl<'r> Rows<'r> {
         let memory = std::mem::replace(&mut self.memory, Memory::new(account, 0)?);
         let row_count = std::mem::take(&mut self.row_count);
         let columns = self.columns.iter_mut().zip(context.pipeline.output()).map(|(column, shape)| {
-            // They are one part already where others' rows were taken in.
-            let narrow = Threads(1).joined(std::mem::take(&mut column.narrow).0);
-            let wide = Threads(1).joined(std::mem::take(&mut column.wide).0);
+            let (narrow, wide) = (std::mem::take(&mut column.narrow), std::mem::take(&mut column.wide));
             let valid = std::mem::take(&mut column.valid);
             let slot = column.keyed.slot();
             let interned = texts.iter().find(|(of, _)| *of == slot).map(|(_, texts)| texts);

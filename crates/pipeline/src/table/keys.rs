@@ -35,7 +35,7 @@ impl KeyIndex {
     pub(crate) fn of(keys: &[i64], threads: Threads) -> Self {
         let range = keys.first().copied().zip(keys.last().copied());
         if Self::is_dense(range, keys.len()) {
-            return Self::Dense(DenseKeys::of(keys, range, threads));
+            return Self::Dense(DenseKeys::of(keys, range));
         }
         match range.and_then(|range| OrderedKeys::of(keys, range, threads)) {
             // Their order is the order that they have.
@@ -55,11 +55,16 @@ impl KeyIndex {
             let (hashed, are_distinct) = HashedKeys::of(keys, threads);
             return are_distinct.then(|| (Self::Hashed(hashed), (0..keys.len() as u32).collect()));
         }
-        let dense = DenseKeys::of(keys, range, threads);
+        let dense = DenseKeys::of(keys, range);
         if dense.key_count() < keys.len() {
             return None;
         }
-        let order = dense.order_of(keys, threads);
+        let mut order = vec![0; keys.len()];
+        for (place, key) in keys.iter().enumerate() {
+            if let Some(row) = dense.row(*key) {
+                order[row as usize] = place as u32;
+            }
+        }
         Some((Self::Dense(dense), order))
     }
 
@@ -126,17 +131,13 @@ pub(crate) struct DenseKeys {
 }
 
 impl DenseKeys {
-    fn of(keys: &[i64], range: Option<(i64, i64)>, threads: Threads) -> Self {
+    fn of(keys: &[i64], range: Option<(i64, i64)>) -> Self {
         let base = range.map_or(0, |(first, _)| first);
-        // Each thread has a part of the words, for which it looks at all keys.
-        let bits = threads.filled((span(range) as usize).div_ceil(64), |words, bits: &mut [u64]| {
-            for key in keys {
-                let place = key.wrapping_sub(base) as u64;
-                if let Some(word) = bits.get_mut(((place >> 6) as usize).wrapping_sub(words.start)) {
-                    *word |= 1 << (place & 63);
-                }
-            }
-        });
+        let mut bits = vec![0u64; (span(range) as usize).div_ceil(64)];
+        for key in keys {
+            let place = key.wrapping_sub(base) as u64;
+            bits[(place >> 6) as usize] |= 1 << (place & 63);
+        }
         let mut before = 0;
         let ranks = bits
             .iter()
@@ -147,25 +148,6 @@ impl DenseKeys {
             })
             .collect();
         Self { base, bits, ranks }
-    }
-
-    /// Which of its keys, all distinct, each row has.
-    fn order_of(&self, keys: &[i64], threads: Threads) -> Vec<u32> {
-        let parts = threads.each(self.bits.len(), |words| {
-            let first = self.ranks[words.start] as usize;
-            let end = self.ranks.get(words.end).map_or(keys.len(), |rank| *rank as usize);
-            let mut order = vec![0; end - first];
-            for (place, key) in keys.iter().enumerate() {
-                let word = (key.wrapping_sub(self.base) as u64 >> 6) as usize;
-                if words.contains(&word)
-                    && let Some(row) = self.row(*key)
-                {
-                    order[row as usize - first] = place as u32;
-                }
-            }
-            order
-        });
-        threads.joined(parts)
     }
 
     fn key_count(&self) -> usize {
