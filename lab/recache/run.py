@@ -220,6 +220,9 @@ def main() -> None:
     parser.add_argument("--lab", type=Path, default=Path("target/release/lab"), help="the lab command, for figure 14")
     parser.add_argument("--peer", metavar="PYTHON", help="a Python that has duckdb")
     arguments = parser.parse_args()
+    if arguments.figure in ("14", "all") and not arguments.lab.is_file():
+        # Found out now rather than after the runs, which take an hour.
+        parser.error(f"--lab: there is no {arguments.lab}; `cargo build --release -p thermocline-lab` makes it")
     if arguments.figure == "all":
         for figure in FIGURES:
             measure_figure(figure, arguments, arguments.out / f"{figure}.json")

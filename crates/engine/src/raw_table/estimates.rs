@@ -91,7 +91,8 @@ pub(super) fn whole_columns(
     (when, expectation)
 }
 
-/// Columns to keep of all records along with others that are added, although only `asked` ones were asked for so far.
+/// Columns to keep of all records along with others that are added, although only `asked` ones were asked for so far: of
+/// the same types, for who asks for keys and amounts may never ask for dates, and these are dear to parse.
 pub(super) fn further_columns(scan: &Scan, file: &QueryFile, asked: &[ColumnSpec]) -> Vec<ColumnSpec> {
     // Of other formats, what nobody asked for is not even walked over.
     let is_lazy = scan.database.cache().admission_rule().mode == AdmissionMode::Lazy;
@@ -106,7 +107,9 @@ pub(super) fn further_columns(scan: &Scan, file: &QueryFile, asked: &[ColumnSpec
         free_bytes: scan.database.budget().cache_room_bytes(),
     };
     let has_width = |field: &Field| field.data_type().is_primitive() || *field.data_type() == DataType::Boolean;
-    let columns = scan.table_schema.fields().iter().filter(|field| has_width(field)).map(|field| ColumnSpec {
+    let is_usual = |field: &Field| asked.iter().any(|column| column.data_type == *field.data_type());
+    let fields = scan.table_schema.fields().iter().filter(|field| has_width(field) && is_usual(field));
+    let columns = fields.map(|field| ColumnSpec {
         path: FieldPath::new([field.name().as_str()]),
         data_type: field.data_type().clone(),
     });

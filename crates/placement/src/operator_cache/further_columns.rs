@@ -12,7 +12,7 @@
 //! are lost do not add up.
 //!
 //! Nobody asked for these columns, so they must displace nothing: they take free space alone, and no more than a
-//! quarter of it. Texts are left out: their memory is not foreseen.
+//! quarter of it. Texts are left out, whose memory is not foreseen, and so are types that nobody asked for.
 //!
 //! Paper: beyond ReCache, which caches what was asked for.
 
