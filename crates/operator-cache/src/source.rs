@@ -53,8 +53,8 @@ pub struct ScanSpec {
     /// Only the records at these positions are read, which hold all rows that pass. `hashes`, if there, are of the
     /// content that they are positions in, up to `end_bytes`: a source that finds other content fails.
     pub positions: Option<Arc<RecordPositions>>,
-    /// Records and fields are found by this map of the whole file, which knows all that is read. `hashes`, if there,
-    /// are of the content that it is a map of: a source that finds other content fails.
+    /// Records are found by this map of the whole file, and fields as far as it knows them. `hashes`, if there, are of the
+    /// content that it is a map of: a source that finds other content fails.
     pub map: Option<Arc<PositionalMap>>,
     /// Whether each morsel's rows come with what it adds to a map of the file ([`Rows::map_piece`]). The whole file is
     /// read then.
@@ -104,7 +104,8 @@ pub struct SourceEnd {
 
 /// A scanner over one file, shared by all threads of all queries that take part.
 ///
-/// Errors are final: after one the scan is given up and every participant gets it.
+/// Errors are final: after one the scan is given up. One of [`decode`](Self::decode) is that of participants who asked for
+/// all that the source reads; the others go on with sources of their own. Any other error is that of all.
 pub trait MorselSource: Send + Sync + 'static {
     /// Claims the next morsel; None when there are no more. Called concurrently.
     ///

@@ -228,7 +228,7 @@ struct FileRun {
 
 /// How it stands with a file that is to be read.
 enum Started {
-    File(FileRun),
+    File(Box<FileRun>),
     Wait(Awaited),
 }
 
@@ -295,7 +295,7 @@ impl ScanRun {
         let mut awaited = None;
         for _ in 0..WAITS {
             match self.start_now(index, self.is_whole).await? {
-                Started::File(file) => return Ok(file),
+                Started::File(file) => return Ok(*file),
                 Started::Wait(mut scan) => {
                     scan.over().await;
                     awaited = Some(scan);
@@ -305,7 +305,7 @@ impl ScanRun {
         let started = self.start_now(index, false).await?;
         drop(awaited);
         match started {
-            Started::File(file) => Ok(file),
+            Started::File(file) => Ok(*file),
             Started::Wait(_) => internal_err!("a scan waits that may not"),
         }
     }
@@ -356,7 +356,7 @@ impl ScanRun {
         let is_scanned = matches!(&scan, Some((participant, _)) if *participant.predicate() == request.predicate);
         let ahead = is_scanned && whole == WholeColumns::WhenIdle;
         let ahead = Mutex::new(ahead.then(|| ScanAhead::new(&self.scan, file, &request)));
-        Ok(Started::File(FileRun { items, scan, ahead }))
+        Ok(Started::File(Box::new(FileRun { items, scan, ahead })))
     }
 
     /// The batches of one partition: whatever no other partition has taken.
