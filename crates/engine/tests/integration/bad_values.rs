@@ -175,6 +175,28 @@ async fn a_bad_value_fails_whoever_looks_at_it_and_no_one_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_scan_that_reads_more_than_is_asked_for_is_given_up_once() {
+    let folder = Folder::new();
+    let record =
+        |a: u64| format!("{a},{},{}\n", if a == 60_000 { "oops".to_owned() } else { (a % 7).to_string() }, a % 5);
+    let path = folder.settled_file("t", "a,b,c\n".to_owned() + &(0..100_000).map(record).collect::<String>());
+    let session = harness::session();
+    let options = "OPTIONS ('format.has_header' 'true')";
+    let table = format!("CREATE EXTERNAL TABLE t STORED AS csv LOCATION '{}' {options}", path.display());
+    rows(&session, &table).await;
+    let sum = |column: &str, most: u64| format!("SELECT sum({column}) FROM t WHERE a < {most}");
+    assert_eq!(rows(&session, &sum("a", 1000)).await, ["499500"]);
+    // The column would be read of all rows, to be laid beside the one that is kept of them.
+    assert_eq!(rows(&session, &sum("b", 700)).await, ["2100"]);
+    assert_eq!(rows(&session, &sum("c", 500)).await, ["1000"]);
+    let decided = |what: &str| format!("SELECT count(*) FROM thermocline.decisions WHERE {what}");
+    assert_eq!(harness::integer(&session, &decided("reason = 'a value could not be read'")).await, 1);
+    assert_eq!(harness::integer(&session, &decided("reason LIKE 'something in the file can''t be read%'")).await, 1);
+    let message = harness::error(&session, &sum("b", 70_000)).await;
+    assert!(message.contains("line 60002") && message.contains("oops"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_records_that_are_left_out_are_those_that_are_bad_for_the_query() {
     for case in cases(1..=6) {
         let (_, failed_count) = compare(case, "skip").await;
