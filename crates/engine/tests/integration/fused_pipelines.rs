@@ -149,6 +149,10 @@ fn star_query(random: &mut Random) -> String {
         if random.below(3) == 0 {
             // The second equality follows from the others.
             from.push_str(" JOIN c AS near ON near.k = f.b AND near.k = b.k");
+            if random.below(2) == 0 {
+                // Then its table lacks keys, and rows of `b` are sieved by it.
+                from.push_str(" AND near.region = 'south'");
+            }
             groups.push("near.region");
             values.push("near.k");
             conditions.extend(["near.region = 'south'", "near.k + b.weight > f.v", "near.k <> 4"]);
