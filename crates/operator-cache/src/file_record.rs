@@ -135,7 +135,7 @@ impl PinnedSource {
     }
 
     /// Whether something in the file can't be read: whoever reads more of it than is asked for may read in vain.
-    pub fn has_unreadable(&self) -> bool {
+    pub(crate) fn has_unreadable(&self) -> bool {
         let found = |record: &FileRecord| record.unreadable_generation.load(Ordering::Relaxed) == self.generation;
         self.record.as_deref().is_some_and(found)
     }

@@ -63,8 +63,8 @@ impl OperatorCache {
     }
 
     /// The request, with no more to be kept than is asked for where rows are not to be kept at all, where there is
-    /// something in the file that can't be read, or where the item
-    /// of more can't be expected to be admitted: a scan whose rows are refused once it runs keeps none.
+    /// something in the file that can't be read, or where the item of more can't be expected to be admitted: a scan whose
+    /// rows are refused once it runs keeps none.
     pub(crate) fn placed_bet<'a>(
         &self,
         catalog: &Catalog,
