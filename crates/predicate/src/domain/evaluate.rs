@@ -15,6 +15,7 @@ use arrow::array::types::{
 use arrow::array::{Array, BooleanArray, StringViewArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::datatypes::{DataType, TimeUnit};
+use thermocline_narrow::DecimalFloats;
 
 use super::Domain;
 use super::registers::with_widest_registers;
@@ -27,8 +28,9 @@ impl Domain {
     /// Which rows of the column lie in the set; a NULL does if the set admits NULL. The result has no nulls.
     ///
     /// Integers, dates, times, durations, timestamps and decimals (to 128 bits) are compared as integers in the
-    /// column's own unit and scale; half and single floats are widened; strings may be `Utf8`, `LargeUtf8` or
-    /// `Utf8View`; dictionaries are evaluated on their values. A set without bounds goes with every type.
+    /// column's own unit and scale; half and single floats are widened, and may be in a narrow form
+    /// ([`DecimalFloats`]); strings may be `Utf8`, `LargeUtf8` or `Utf8View`; dictionaries are evaluated on their values.
+    /// A set without bounds goes with every type.
     ///
     /// Cost: one comparison or two a row for a range; for up to 16 ranges as many; a binary search beyond.
     ///
@@ -212,7 +214,27 @@ fn evaluate_integers(array: &dyn Array, ranges: &[(i128, i128)]) -> Option<Boole
     Some(rows(array, ranges))
 }
 
-/// `None` if the array isn't of a float type.
+/// Of floats in a narrow form (`thermocline_narrow`), the whole numbers that stand for those in each of some ranges:
+/// greater numbers stand for greater floats.
+fn whole_number_ranges(meaning: DecimalFloats, ranges: &[(i64, i64)]) -> Vec<(i128, i128)> {
+    // The first number whose float's key is not less, or not even equal; one too great if there is none.
+    let first = |is_before: &dyn Fn(i64) -> bool| {
+        let (mut low, mut high) = (i64::from(i32::MIN), i64::from(i32::MAX) + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(total_order_key(meaning.float(middle as i32))) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        i128::from(low)
+    };
+    let number_range = |(low, high): &(i64, i64)| (first(&|key| key < *low), first(&|key| key <= *high) - 1);
+    ranges.iter().map(number_range).filter(|(low, high)| low <= high).collect()
+}
+
+/// `None` if the array is neither of a float type nor a narrow form of one.
 fn evaluate_floats(array: &dyn Array, ranges: &[(i64, i64)]) -> Option<BooleanBuffer> {
     fn rows<V: Copy>(values: &[V], widen: impl Fn(V) -> f64, ranges: &[(i64, i64)]) -> BooleanBuffer {
         match ranges.first() {
@@ -226,7 +248,7 @@ fn evaluate_floats(array: &dyn Array, ranges: &[(i64, i64)]) -> Option<BooleanBu
         DataType::Float16 => Some(rows(array.as_primitive::<Float16Type>().values(), |value| value.to_f64(), ranges)),
         DataType::Float32 => Some(rows(array.as_primitive::<Float32Type>().values(), f64::from, ranges)),
         DataType::Float64 => Some(rows(array.as_primitive::<Float64Type>().values(), |value| value, ranges)),
-        _ => None,
+        form => evaluate_integers(array, &whole_number_ranges(DecimalFloats::of(form)?, ranges)),
     }
 }
 

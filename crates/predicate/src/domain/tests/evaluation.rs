@@ -138,6 +138,38 @@ fn float_columns_of_every_width_agree_with_membership() {
 }
 
 #[test]
+fn floats_in_every_narrow_form_agree_with_membership() {
+    // Numbers that are bounds, and a step of the last digit beside them.
+    for digits in [0, 1, 2, 8] {
+        let power = 10f64.powi(digits);
+        let wholes: [i32; 12] = [0, 1, -1, 5, -5, 99, 100, -101, 127, -128, 30_000, -999_999_999];
+        let decimals: Vec<f64> = wholes.iter().map(|whole| f64::from(*whole) / power).collect();
+        let beside = decimals.iter().flat_map(|value| [*value, value.next_up(), value.next_down(), value * 1.001]);
+        let more = [-0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1e300];
+        let universe = Universe {
+            kind: ScalarKind::Float,
+            bounds: beside.chain(more).map(Scalar::Float).collect(),
+            probes: decimals.iter().copied().map(Scalar::Float).collect(),
+        };
+        for greatest in [127, 30_000, 999_999_999] {
+            let fitting = decimals.iter().zip(&wholes).filter(|(_, whole)| (-greatest - 1..=greatest).contains(*whole));
+            let fitting: Vec<f64> = fitting.map(|(value, _)| *value).collect();
+            check_type(
+                &universe,
+                &fitting,
+                |&value| Scalar::Float(value),
+                |rows| {
+                    let array = rows.into_iter().collect::<PrimitiveArray<Float64Type>>();
+                    let form = thermocline_narrow::narrow(&array);
+                    assert!(form.is_some() || array.is_empty());
+                    form.unwrap_or_else(|| Arc::new(array))
+                },
+            );
+        }
+    }
+}
+
+#[test]
 fn string_columns_of_every_layout_agree_with_membership() {
     let universe = Universe::strings();
     let texts: Vec<String> = universe
