@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::types::{
     Decimal32Type, Decimal64Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    UInt16Type, UInt32Type,
 };
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
@@ -30,7 +30,6 @@ pub fn narrow(array: &dyn Array) -> Option<ArrayRef> {
         DataType::Int64 => signed::<Int64Type>(array),
         DataType::UInt16 => unsigned::<UInt16Type>(array),
         DataType::UInt32 => unsigned::<UInt32Type>(array),
-        DataType::UInt64 => unsigned::<UInt64Type>(array),
         DataType::Float64 => float(array),
         DataType::Decimal128(_, scale) => decimal(array, *scale),
         _ => None,
@@ -42,15 +41,11 @@ pub fn narrow(array: &dyn Array) -> Option<ArrayRef> {
 /// # Errors
 /// If it is no form of it.
 pub fn widen(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
-    use DataType::{
-        Decimal32, Decimal64, Decimal128, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64,
-    };
+    use DataType::{Decimal32, Decimal64, Decimal128, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
     match (array.data_type(), data_type) {
         (form, data_type) if form == data_type => Ok(Arc::clone(array)),
         (Int8, Int16 | Int32 | Int64) | (Int16, Int32 | Int64) | (Int32, Int64) => compute::cast(array, data_type),
-        (UInt8, UInt16 | UInt32 | UInt64) | (UInt16, UInt32 | UInt64) | (UInt32, UInt64) => {
-            compute::cast(array, data_type)
-        }
+        (UInt8, UInt16 | UInt32) | (UInt16, UInt32) => compute::cast(array, data_type),
         (Int8, Float64) => floats::<Int8Type>(array),
         (Int16, Float64) => floats::<Int16Type>(array),
         (Decimal32(..), Float64) => floats::<Decimal32Type>(array),
@@ -95,7 +90,7 @@ fn no_form(form: &DataType, data_type: &DataType) -> ArrowError {
 
 /// What values of two forms of one type can both be brought to.
 fn common(one: &DataType, other: &DataType) -> DataType {
-    use DataType::{Decimal32, Decimal64, Decimal128, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    use DataType::{Decimal32, Decimal64, Decimal128, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
     match (one, other) {
         _ if one == other => one.clone(),
         (Decimal32(..), Decimal64(..) | Decimal128(..)) | (Decimal64(..), Decimal128(..)) => other.clone(),
@@ -103,7 +98,7 @@ fn common(one: &DataType, other: &DataType) -> DataType {
         // Of decimals all have the same scale.
         (Decimal32(..) | Float64, _) | (_, Decimal32(..) | Float64) => Float64,
         _ => {
-            let by_width = [Int64, UInt64, Int32, UInt32, Int16, UInt16, Int8, UInt8];
+            let by_width = [Int64, Int32, UInt32, Int16, UInt16, Int8, UInt8];
             by_width.into_iter().find(|wider| wider == one || wider == other).unwrap_or_else(|| one.clone())
         }
     }
@@ -130,19 +125,18 @@ fn signed<T: ArrowPrimitiveType<Native: Integer + Into<i64>>>(array: &dyn Array)
     })
 }
 
-fn unsigned<T: ArrowPrimitiveType<Native: Integer + Into<u64>>>(array: &dyn Array) -> Option<ArrayRef> {
+fn unsigned<T: ArrowPrimitiveType<Native: Integer + Into<u32>>>(array: &dyn Array) -> Option<ArrayRef> {
     let array = array.as_primitive::<T>();
     let values = array.values();
-    macro_rules! form {
-        ($form:ty, $native:ty) => {{
-            let short = values.iter().map(|value| (*value).into() as $native).collect();
-            Arc::new(array_of::<$form>(short, array.nulls()))
-        }};
-    }
     Some(match width(values, 4 * size_of::<T::Native>() as u32)? {
-        0..=8 => form!(UInt8Type, u8),
-        9..=16 => form!(UInt16Type, u16),
-        _ => form!(UInt32Type, u32),
+        0..=8 => {
+            let short = values.iter().map(|value| (*value).into() as u8).collect();
+            Arc::new(array_of::<UInt8Type>(short, array.nulls()))
+        }
+        _ => {
+            let short = values.iter().map(|value| (*value).into() as u16).collect();
+            Arc::new(array_of::<UInt16Type>(short, array.nulls()))
+        }
     })
 }
 

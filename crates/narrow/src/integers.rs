@@ -32,7 +32,7 @@ macro_rules! impl_unsigned {
         }
     )*};
 }
-impl_unsigned!(u16, u32, u64);
+impl_unsigned!(u16, u32);
 
 /// Bits that the widest of some numbers takes, a sign among them; `None` if more than `limit`.
 pub(crate) fn width<T: Integer>(values: &[T], limit: u32) -> Option<u32> {

@@ -7,7 +7,7 @@
 //!
 //! | type | forms |
 //! |---|---|
-//! | integers, signed or not | shorter integers |
+//! | `Int16` to `Int64`, `UInt16`, `UInt32` | shorter integers with a sign, or without |
 //! | `Float64` | signed integers of 8 and 16 bits, if all values are whole; `Decimal32(9, s)` if they are decimals of up to [`MAX_SCALE`] places |
 //! | `Decimal128(p, s)` | `Decimal32(9, s)`, `Decimal64(18, s)` |
 //!

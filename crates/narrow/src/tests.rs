@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    UInt16Array, UInt32Array, UInt64Array,
+    UInt16Array, UInt32Array,
 };
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute;
@@ -47,8 +47,7 @@ fn random_array(random: &mut Random, kind: usize, count: usize) -> ArrayRef {
         2 => integers!(Int64Array, i64),
         3 => integers!(UInt16Array, u16),
         4 => integers!(UInt32Array, u32),
-        5 => integers!(UInt64Array, u64),
-        6 => {
+        5 => {
             let bits = 1 + random.below(36);
             let places = random.below(10);
             let odd = [-0.0, f64::NAN, f64::INFINITY, 0.1 + 0.2, 1e300, 5e-324];
@@ -77,7 +76,7 @@ fn every_value_comes_back() {
     for seed in 0..4000 {
         let mut random = Random::new(seed);
         let count = [0, 1, 7, 300, 5000][random.below(5)];
-        let array = random_array(&mut random, seed as usize % 8, count);
+        let array = random_array(&mut random, seed as usize % 7, count);
         let first = random.below(count + 1);
         let array = array.slice(first, random.below(count - first + 1));
         let Some(form) = narrow(&array) else { continue };
@@ -94,13 +93,13 @@ fn arrays_of_several_forms_are_joined() {
     let mut joined_forms = 0;
     for seed in 0..2000 {
         let mut random = Random::new(seed);
-        let kind = seed as usize % 8;
+        let kind = seed as usize % 7;
         let mut arrays: Vec<ArrayRef> = Vec::new();
         for _ in 0..1 + random.below(4) {
             let count = random.below(60);
             arrays.push(random_array(&mut random, kind, count));
         }
-        if kind == 7 {
+        if kind == 6 {
             // Decimals of one type have one scale.
             let data_type = arrays[0].data_type().clone();
             for array in &mut arrays {
@@ -111,7 +110,8 @@ fn arrays_of_several_forms_are_joined() {
         let expected = compute::concat(&wide).unwrap();
         let form = |array: &ArrayRef| if random.one_in(4) { None } else { narrow(array) };
         let mut form = form;
-        let forms: Vec<ArrayRef> = arrays.iter().map(|array| form(array).unwrap_or_else(|| Arc::clone(array))).collect();
+        let forms: Vec<ArrayRef> =
+            arrays.iter().map(|array| form(array).unwrap_or_else(|| Arc::clone(array))).collect();
         joined_forms += usize::from(forms.iter().any(|form| form.data_type() != forms[0].data_type()));
         let joined = concat(&forms.iter().collect::<Vec<_>>()).unwrap();
         let back = widen(&joined, expected.data_type()).unwrap();
@@ -131,16 +131,16 @@ fn the_narrowest_form_is_chosen() {
     assert_eq!(form_of(Int64Array::from(vec![0, 1 << 31])), None);
     assert_eq!(form_of(Int64Array::from(vec![-1 << 31, 0])), Some(DataType::Int32));
     assert_eq!(form_of(Int32Array::from(vec![40_000])), None);
-    assert_eq!(form_of(UInt64Array::from(vec![255])), Some(DataType::UInt8));
-    assert_eq!(form_of(UInt64Array::from(vec![1 << 32])), None);
+    assert_eq!(form_of(UInt32Array::from(vec![255])), Some(DataType::UInt8));
+    assert_eq!(form_of(UInt32Array::from(vec![256])), Some(DataType::UInt16));
+    assert_eq!(form_of(UInt32Array::from(vec![1 << 16])), None);
     assert_eq!(form_of(Int8Array::from(vec![1])), None);
     assert_eq!(form_of(Float64Array::from(vec![1.0, -128.0])), Some(DataType::Int8));
     assert_eq!(form_of(Float64Array::from(vec![1.0, 128.0])), Some(DataType::Int16));
     assert_eq!(form_of(Float64Array::from(vec![1.0, 40_000.0])), Some(DataType::Decimal32(9, 0)));
     assert_eq!(form_of(Float64Array::from(vec![0.04, 1_234_567.89])), Some(DataType::Decimal32(9, 2)));
-    let decimals = |values: Vec<i128>, scale| {
-        Decimal128Array::from(values).with_precision_and_scale(20, scale).unwrap()
-    };
+    let decimals =
+        |values: Vec<i128>, scale| Decimal128Array::from(values).with_precision_and_scale(20, scale).unwrap();
     assert_eq!(form_of(decimals(vec![999_999_999], 2)), Some(DataType::Decimal32(9, 2)));
     assert_eq!(form_of(decimals(vec![-1_000_000_000], 2)), Some(DataType::Decimal64(18, 2)));
     assert_eq!(form_of(decimals(vec![1], 20)), None, "forms of fewer digits than places there are none");

@@ -21,6 +21,7 @@ use arrow::compute::{FilterBuilder, FilterPredicate, take};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
+use thermocline_narrow::widen;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
 use thermocline_placement::operator_cache::layout::{ColumnsRead, ReadCounts};
 use thermocline_predicate::{Conjunction, FieldPath};
@@ -56,6 +57,8 @@ pub struct Cut {
     of_read: Option<Box<Cut>>,
     /// Whether rows that fail may be left among the others.
     may_mark: bool,
+    /// Whether values may be in narrow forms of their types.
+    may_be_narrow: bool,
 }
 
 /// Of rows that may be left among those that fail, the part that must pass so that they are: copying fewer is cheaper
@@ -69,7 +72,7 @@ pub struct CutRows {
     pub columns: Vec<ArrayRef>,
     /// Values of each.
     pub row_count: usize,
-    /// Which of the rows were asked for, where the others are among them ([`Cut::marking`]).
+    /// Which of the rows were asked for, where the others are among them ([`Cut::as_kept`]).
     pub selected: Option<BooleanBuffer>,
 }
 
@@ -117,14 +120,24 @@ impl Cut {
         Some(cut)
     }
 
-    /// The same cut, which marks the rows that pass instead of copying them, where there are many and the layout has
-    /// their columns as they are asked for. Not with texts: whoever reads them looks at each, of rows that fail too.
-    pub fn marking(mut self) -> Self {
+    /// The same cut, which leaves rows as they are kept where that spares copying them. Values stay in the narrow forms
+    /// of their types. If many rows pass and the layout has their columns as they are asked for, they are marked; not
+    /// with texts: whoever reads them looks at each, of rows that fail too.
+    pub fn as_kept(mut self) -> Self {
         let has_width = |data_type: &DataType| data_type.is_primitive() || *data_type == DataType::Boolean;
         let mut outputs = self.outputs.iter();
         self.may_mark = outputs.all(|route| route.data_type(&self.columns).is_some_and(has_width));
-        self.of_read = self.of_read.map(|of_read| Box::new(of_read.marking()));
+        self.may_be_narrow = true;
+        self.of_read = self.of_read.map(|of_read| Box::new(of_read.as_kept()));
         self
+    }
+
+    /// A column as it is delivered.
+    fn delivered(&self, route: &ColumnRoute, column: ArrayRef) -> Result<ArrayRef, ArrowError> {
+        match route.data_type(&self.columns) {
+            Some(data_type) if !self.may_be_narrow => widen(&column, data_type),
+            _ => Ok(column),
+        }
     }
 
     fn of_columns(
@@ -146,6 +159,7 @@ impl Cut {
             column_counts: Default::default(),
             of_read: None,
             may_mark: false,
+            may_be_narrow: false,
         })
     }
 
@@ -250,7 +264,7 @@ impl Cut {
                 None => rows.column(route.column()),
                 Some(selected) => rows.selected(route.column(), selected),
             };
-            route.follow(&column?).ok_or_else(missing_column)
+            self.delivered(route, route.follow(&column?).ok_or_else(missing_column)?)
         });
         Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: selected_count, selected: None })
     }
@@ -284,11 +298,15 @@ impl Cut {
         }
         count_selected(counts, entry_count, passing_count, || of_records.as_ref().map_or(0, run_count));
         if self.may_mark && passing_count >= entry_count / MARKED_SHARE && of_records.is_some() {
-            let columns = self.outputs.iter().map(|route| extract(route, rows)).collect::<Result<_, _>>()?;
+            let columns = self.outputs.iter().map(|route| self.delivered(route, extract(route, rows)?));
+            let columns = columns.collect::<Result<_, _>>()?;
             return Ok(CutRows { columns, row_count: entry_count, selected: of_records });
         }
         let filter = of_records.map(filter_by);
-        let columns = self.outputs.iter().map(|route| filtered(&extract(route, rows)?, filter.as_ref()));
+        let columns = self.outputs.iter().map(|route| {
+            let column = filtered(&extract(route, rows)?, filter.as_ref())?;
+            self.delivered(route, column)
+        });
         Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: passing_count, selected: None })
     }
 
@@ -307,13 +325,13 @@ impl Cut {
         let columns = self.outputs.iter().map(|route| {
             let column = extract(route, rows)?;
             if !rows.is_of_entry(route.column()) {
-                return filtered(&column, filter.as_ref());
+                return self.delivered(route, filtered(&column, filter.as_ref())?);
             }
             let records = records_of_rows.get_or_insert_with(|| match &mask {
                 None => records_of_all(elements, row_count),
                 Some(mask) => records_of_selected(elements, mask, row_count),
             });
-            take(&column, records, None)
+            self.delivered(route, take(&column, records, None)?)
         });
         Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count, selected: None })
     }

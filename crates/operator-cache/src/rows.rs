@@ -8,6 +8,7 @@ use arrow::buffer::OffsetBuffer;
 use arrow::compute;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use thermocline_narrow::{concat, narrow};
 use thermocline_predicate::FieldPath;
 use thermocline_raw::{MapPiece, RecordPositions};
 
@@ -20,7 +21,8 @@ use crate::request::ColumnSpec;
 #[derive(Debug, Clone)]
 pub struct Rows {
     /// One array per column of the scan, each of `row_count` values, but for columns of records where there are
-    /// elements: those have [`entry_count`](Self::entry_count) values.
+    /// elements: those have [`entry_count`](Self::entry_count) values. Of rows that are kept they may be narrow forms of
+    /// the columns' types (`thermocline_narrow`); a [`Cut`](crate::Cut) widens what it takes of them.
     pub columns: Vec<ArrayRef>,
     /// Which rows belong to which record, where a list is unnested.
     pub elements: Option<Elements>,
@@ -172,13 +174,26 @@ impl Rows {
         self
     }
 
+    /// The same rows to be kept: the columns, which are of these types or narrow forms of them, each in its narrowest
+    /// form or in a buffer of its own.
+    pub(crate) fn into_kept(mut self, columns: &[ColumnSpec]) -> Self {
+        for (column, spec) in self.columns.iter_mut().zip(columns) {
+            if *column.data_type() == spec.data_type
+                && let Some(form) = narrow(column)
+            {
+                *column = form;
+            }
+        }
+        self.into_owned()
+    }
+
     /// Several runs of rows as one. Peak memory: the result beside its parts.
     pub(crate) fn concat(parts: &[Arc<Rows>]) -> Result<Rows, ArrowError> {
         let column_count = parts.first().map_or(0, |rows| rows.columns.len());
         let mut columns = Vec::with_capacity(column_count);
         for index in 0..column_count {
-            let arrays: Vec<&dyn Array> = parts.iter().map(|rows| rows.columns[index].as_ref()).collect();
-            let mut merged = compute::concat(&arrays)?;
+            let arrays: Vec<&ArrayRef> = parts.iter().map(|rows| &rows.columns[index]).collect();
+            let mut merged = concat(&arrays)?;
             column_shrink(&mut merged);
             columns.push(merged);
         }

@@ -56,12 +56,12 @@ pub(super) struct PlanBatches<'r> {
 
 type BatchStream = BoxStream<'static, PlanResult<SourceBatch>>;
 
-/// The batches of a partition: of a scan with the rows that fail its filters where that spares copying the others.
+/// The batches of a partition: of a scan as they are kept, where that spares copying them.
 fn batches(plan: &dyn ExecutionPlan, partition: usize, context: &Arc<TaskContext>) -> PlanResult<BatchStream> {
     // Threads of a run have nothing else to yield to.
     let below = plan.downcast_ref::<CooperativeExec>().map_or(plan, |cooperative| cooperative.input().as_ref());
     match below.downcast_ref::<RawScanExec>() {
-        Some(scan) => Ok(scan.marked_batches(partition).boxed()),
+        Some(scan) => Ok(scan.kept_batches(partition).boxed()),
         None => Ok(plan.execute(partition, Arc::clone(context))?.map_ok(SourceBatch::from).boxed()),
     }
 }

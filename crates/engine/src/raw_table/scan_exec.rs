@@ -91,16 +91,16 @@ impl RawScanExec {
         }
     }
 
-    /// What [`execute`](ExecutionPlan::execute) gives, but that rows which fail may be left among the others. A node
-    /// does the one or the other.
-    pub(crate) fn marked_batches(&self, partition: usize) -> impl Stream<Item = Result<SourceBatch>> + Send + use<> {
+    /// What [`execute`](ExecutionPlan::execute) gives, but that rows which fail may be left among the others, and values
+    /// in narrow forms of their types (`thermocline_narrow`). A node does the one or the other.
+    pub(crate) fn kept_batches(&self, partition: usize) -> impl Stream<Item = Result<SourceBatch>> + Send + use<> {
         self.run(self.limit.is_none()).partition_stream(partition, self.limit, &self.metrics)
     }
 
-    fn run(&self, may_mark: bool) -> Arc<ScanRun> {
+    fn run(&self, as_kept: bool) -> Arc<ScanRun> {
         let run = || {
             let outputs = (self.paths.clone(), self.schema());
-            Arc::new(ScanRun::new(Arc::clone(&self.scan), outputs, self.limit, may_mark, &self.metrics))
+            Arc::new(ScanRun::new(Arc::clone(&self.scan), outputs, self.limit, as_kept, &self.metrics))
         };
         Arc::clone(self.run.get_or_init(run))
     }

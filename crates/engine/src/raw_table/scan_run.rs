@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::buffer::BooleanBuffer;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::{Stream, StreamExt};
@@ -208,8 +208,8 @@ pub(crate) struct ScanRun {
     skipped_records: Count,
     /// Whether the last row is wanted as much as the first.
     is_whole: bool,
-    /// Whether rows that fail may be left among the others, with a mask.
-    may_mark: bool,
+    /// Whether rows may be left as they are kept ([`Cut::as_kept`]).
+    as_kept: bool,
 }
 
 impl std::fmt::Debug for ScanRun {
@@ -247,11 +247,23 @@ struct ItemRun {
     cut: Cut,
 }
 
-/// What was cut out as a batch.
+/// What was cut out as a batch, whose columns may be in narrow forms of the schema's types.
 fn batch(cut: CutRows, schema: &SchemaRef) -> Result<SourceBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(cut.row_count));
-    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), cut.columns, &options)?;
+    let schema = with_forms(schema, &cut.columns);
+    let batch = RecordBatch::try_new_with_options(schema, cut.columns, &options)?;
     Ok(SourceBatch { batch, selected: cut.selected })
+}
+
+/// The schema with the types that columns are in.
+fn with_forms(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
+    let mut fields = schema.fields().iter().zip(columns);
+    if fields.all(|(field, column)| field.data_type() == column.data_type()) {
+        return Arc::clone(schema);
+    }
+    let fields = schema.fields().iter().zip(columns);
+    let fields = fields.map(|(field, column)| field.as_ref().clone().with_data_type(column.data_type().clone()));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 impl ScanRun {
@@ -259,7 +271,7 @@ impl ScanRun {
         scan: Arc<Scan>,
         (paths, schema): (Vec<FieldPath>, SchemaRef),
         limit: Option<usize>,
-        may_mark: bool,
+        as_kept: bool,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
         let outputs = paths.into_iter().zip(schema.fields().iter().map(|field| field.data_type().clone())).collect();
@@ -274,7 +286,7 @@ impl ScanRun {
             misses: count("files_scanned"),
             skipped_records: count("records_skipped"),
             is_whole: limit.is_none(),
-            may_mark,
+            as_kept,
         }
     }
 
@@ -284,8 +296,7 @@ impl ScanRun {
 
     fn item_run(&self, item: Arc<Item>, view: View, residual: &Conjunction) -> Result<ItemRun> {
         let cut = item.cut(view, residual, &self.output_paths()).ok_or_else(lacks_column)?;
-        // Rows that fail are marked if that is wanted.
-        let cut = if self.may_mark { cut.marking() } else { cut };
+        let cut = if self.as_kept { cut.as_kept() } else { cut };
         Ok(ItemRun::new(item, cut))
     }
 
@@ -345,7 +356,7 @@ impl ScanRun {
             Some(participant) => {
                 self.misses.add(1);
                 let cut = participant.cut(&self.output_paths()).ok_or_else(lacks_column)?;
-                let cut = if self.may_mark { cut.marking() } else { cut };
+                let cut = if self.as_kept { cut.as_kept() } else { cut };
                 Some((participant, cut))
             }
             None => {

@@ -541,7 +541,7 @@ impl SharedScan {
 
     /// Reserves memory for rows, or stops keeping.
     fn keep(self: &Arc<Self>, rows: Rows, source_bytes: u64) -> (Arc<Rows>, Option<Arc<Chunk>>) {
-        let rows = Arc::new(rows.into_owned());
+        let rows = Arc::new(rows.into_kept(&self.spec.columns));
         let size_bytes = rows.size_bytes();
         let chunk = self
             .cache

@@ -58,9 +58,9 @@ pub struct DeliveredCut {
 }
 
 impl DeliveredCut {
-    /// See [`Cut::marking`].
-    pub fn marking(self) -> Self {
-        Self { of_shared: self.of_shared.marking(), of_own: self.of_own.marking() }
+    /// See [`Cut::as_kept`].
+    pub fn as_kept(self) -> Self {
+        Self { of_shared: self.of_shared.as_kept(), of_own: self.of_own.as_kept() }
     }
 
     /// Cuts.

@@ -35,7 +35,7 @@ fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
 
 fn push(table: &mut Table, rows: CutRows) {
     let CutRows { columns, row_count, selected } = rows;
-    let columns: Vec<&Int64Array> = columns.iter().map(|column| column.as_any().downcast_ref().unwrap()).collect();
+    let columns: Vec<Int64Array> = columns.iter().map(longs).collect();
     for row in (0..row_count).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row))) {
         table.push(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect());
     }
@@ -48,7 +48,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
     let mut table = Table::new();
     let is_hit = match cache.begin(request, &pinned, true, fake.factory()) {
         Start::Hit { item, residual, view, .. } => {
-            let cut = marking_at_times(item.cut(view, &residual, &outputs).unwrap(), item.row_count());
+            let cut = as_kept_at_times(item.cut(view, &residual, &outputs).unwrap(), item.row_count());
             let mut reading = Reading::default();
             for piece in item.pieces() {
                 push(&mut table, item.read(&piece, &cut, &**cache.clock(), &mut reading).unwrap());
@@ -84,7 +84,7 @@ fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest,
 
 fn drain(participant: &Arc<Participant>, outputs: &[FieldPath], table: &mut Table) {
     let cut = participant.cut(outputs).unwrap();
-    let cut = if participant.residual().fields().count() % 2 == 1 { cut.marking() } else { cut };
+    let cut = if participant.residual().fields().count() % 2 == 1 { cut.as_kept() } else { cut };
     for rows in futures::executor::block_on_stream(participant.stream()) {
         push(table, cut.apply(&rows.unwrap()).unwrap());
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use arrow::array::{Array, ArrayRef, Int64Array, StructArray};
+use arrow::array::{ArrayRef, AsArray, Int64Array, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::filter;
 use arrow::datatypes::{DataType, Field, Fields};
@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, ManualClock};
 use thermocline_medium::{FileVersion, Stamp};
+use thermocline_narrow::widen;
 use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
 use thermocline_raw::RecordPositions;
 
@@ -370,7 +371,12 @@ pub(super) fn surviving(rows: &Rows, columns: &[ColumnSpec], residual: &Conjunct
     let b = find(&path("b")).unwrap();
     let passing = residual.evaluate(rows.row_count, &find).unwrap();
     let b = passing.map_or(Arc::clone(&b), |passing| filter(&b, &passing).unwrap());
-    b.as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
+    longs(&b).values().to_vec()
+}
+
+/// Numbers in whichever form.
+pub(super) fn longs(array: &ArrayRef) -> Int64Array {
+    widen(array, &DataType::Int64).unwrap().as_primitive().clone()
 }
 
 /// The `b` of rows that were delivered to a participant who asked for columns and a predicate.
@@ -392,12 +398,12 @@ pub(super) fn expected(record_count: u64, predicate: &Conjunction) -> Vec<i64> {
 
 /// What a hit delivers, in file order.
 pub(super) fn read(item: &Item, residual: &Conjunction) -> Vec<i64> {
-    let cut = marking_at_times(item.cut(View::Elements, residual, &[path("b")]).unwrap(), item.row_count());
+    let cut = as_kept_at_times(item.cut(View::Elements, residual, &[path("b")]).unwrap(), item.row_count());
     let (clock, mut reading) = (ManualClock::new(0), Reading::default());
     let pieces = item.pieces().into_iter();
     let b = pieces.flat_map(|piece| {
         let CutRows { columns, row_count, selected } = item.read(&piece, &cut, &clock, &mut reading).unwrap();
-        let b = columns[0].as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec();
+        let b = longs(&columns[0]).values().to_vec();
         assert_eq!(b.len(), row_count);
         let is_selected = move |row: usize| selected.as_ref().is_none_or(|selected| selected.value(row));
         b.into_iter().enumerate().filter(move |(row, _)| is_selected(*row)).map(|(_, b)| b)
@@ -405,9 +411,9 @@ pub(super) fn read(item: &Item, residual: &Conjunction) -> Vec<i64> {
     b.collect()
 }
 
-/// The cut, which leaves rows that fail among the others if `number` is odd.
-pub(super) fn marking_at_times(cut: Cut, number: u64) -> Cut {
-    if number % 2 == 1 { cut.marking() } else { cut }
+/// The cut, which leaves rows as they are kept if `number` is odd.
+pub(super) fn as_kept_at_times(cut: Cut, number: u64) -> Cut {
+    if number % 2 == 1 { cut.as_kept() } else { cut }
 }
 
 /// Runs a request to its end on this thread, with as many streams; sorted.

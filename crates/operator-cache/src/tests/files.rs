@@ -21,7 +21,7 @@ use thermocline_placement::operator_cache::layout::Layout;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_predicate::Conjunction;
 
-use super::fake::{between, columns, object, path, request};
+use super::fake::{between, columns, longs, object, path, request};
 use crate::*;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
@@ -225,7 +225,7 @@ fn values(start: Start) -> Vec<i64> {
         let a = ColumnRoute::find(columns, &path("a")).unwrap().extract(rows).unwrap();
         let passing = residual.evaluate(rows.row_count, &|_| Some(Arc::clone(&a))).unwrap();
         let a = passing.map_or(Arc::clone(&a), |passing| filter(&a, &passing).unwrap());
-        a.as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
+        longs(&a).values().to_vec()
     };
     let of_item = |item: &Item, residual: &Conjunction| -> Vec<i64> {
         item.chunks.iter().flat_map(|chunk| of(chunk.scanned(), item.columns(), residual)).collect()

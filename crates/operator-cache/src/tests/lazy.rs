@@ -466,10 +466,7 @@ fn unnesting(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
 fn elements(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest) -> Vec<i64> {
     let pinned = pin(cache, &object("f", "1", RECORDS));
     let clock = ManualClock::new(0);
-    let of = |cut: CutRows| {
-        let e = cut.columns[0].as_any().downcast_ref::<arrow::array::Int64Array>().unwrap();
-        e.values().to_vec()
-    };
+    let of = |cut: CutRows| longs(&cut.columns[0]).values().to_vec();
     let mut found = Vec::new();
     match cache.begin(request, &pinned, true, fake.factory()) {
         Start::Hit { item, residual, view, .. } => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::{ArrayRef, Int64Array, StringArray};
+use arrow::array::{ArrayRef, StringArray};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use thermocline_budget::{Budget, ReclaimableCache};
@@ -17,7 +17,7 @@ use thermocline_predicate::Conjunction;
 use thermocline_raw::PositionalMap;
 use thermocline_seeded::Random;
 
-use super::fake::{Fake, between, expected, object, path, pin, request, told};
+use super::fake::{Fake, between, expected, longs, object, path, pin, request, told};
 use super::lazy_files::{Ndjson, text};
 use crate::*;
 
@@ -139,7 +139,7 @@ fn rows(start: Start, has_text: bool) -> Vec<i64> {
     let outputs: Vec<_> = if has_text { vec![path("b"), path("w")] } else { vec![path("b")] };
     let mut found = Vec::new();
     let mut check = |columns: &[ArrayRef]| {
-        let b: &Int64Array = columns[0].as_any().downcast_ref().unwrap();
+        let b = longs(&columns[0]);
         if has_text {
             let w: &StringArray = columns[1].as_any().downcast_ref().unwrap();
             assert!(b.values().iter().zip(w).all(|(b, w)| w == Some(&format!("{b:0>100}"))));

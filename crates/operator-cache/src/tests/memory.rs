@@ -62,30 +62,30 @@ fn reservations_cover_the_buffers_that_are_kept() {
 
 #[test]
 fn an_item_that_is_read_is_not_evicted_and_keeps_counting() {
-    let (cache, budget) = cache(700_000);
+    let (cache, budget) = cache(200_000);
     let fake = fake();
     let whole = request(&["a", "b"], &between(0, 999));
     ask(&cache, &fake, &whole);
     let pinned = pin(&cache, &object("f", "1", RECORDS));
     let Start::Hit { item, .. } = cache.begin(&whole, &pinned, true, fake.factory()) else { panic!("no hit") };
     let queries = budget.account("query", Purpose::Query);
-    assert!(queries.try_reserve(600_000).is_err(), "the item's memory is in use");
+    assert!(queries.try_reserve(180_000).is_err(), "the item's memory is in use");
     assert!(cache.reserved_bytes() >= item.size_bytes());
     cache.clear();
     assert!(cache.reserved_bytes() >= item.size_bytes(), "dropped from the cache, still being read");
     drop(item);
-    let reserved = queries.try_reserve(600_000);
+    let reserved = queries.try_reserve(180_000);
     assert!(reserved.is_ok(), "{reserved:?}");
 }
 
 #[test]
 fn a_query_that_needs_memory_gets_it_from_items_and_from_running_scans() {
-    let (cache, budget) = cache(700_000);
+    let (cache, budget) = cache(200_000);
     let fake = fake();
     let queries = budget.account("query", Purpose::Query);
     ask(&cache, &fake, &request(&["a", "b"], &between(0, 999)));
     assert_eq!(cache.items().len(), 1);
-    drop(queries.try_reserve(600_000).unwrap());
+    drop(queries.try_reserve(180_000).unwrap());
     assert!(cache.items().is_empty());
 
     let wanted = request(&["a", "b"], &between(0, 900));
@@ -103,8 +103,8 @@ fn a_query_that_needs_memory_gets_it_from_items_and_from_running_scans() {
     for _ in 0..35 {
         assert!(take(stream.next()));
     }
-    assert!(cache.reserved_bytes() > 200_000);
-    let reserved = queries.try_reserve(600_000).unwrap();
+    assert!(cache.reserved_bytes() > 60_000);
+    let reserved = queries.try_reserve(180_000).unwrap();
     assert!(cache.reserved_bytes() < 2000);
     while take(stream.next()) {}
     found.sort_unstable();
@@ -173,14 +173,14 @@ impl MorselSource for Slow {
 
 #[test]
 fn a_scan_too_large_for_the_cache_is_given_up_after_a_sample() {
-    let budget = Budget::new(1 << 30, Some(100_000));
+    let budget = Budget::new(1 << 30, Some(60_000));
     let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::new(ManualClock::new(0)));
     let fake = fake();
     ask(&cache, &fake, &request(&["a", "b"], &between(0, 999)));
     let refusal = cache.decisions().into_iter().find(|decision| decision.kind == DecisionKind::Refuse).unwrap();
     let number = |name: &str| refusal.numbers.iter().find(|(other, _)| *other == name).unwrap().1;
     assert!(number("scanned_share") < 0.1, "{refusal:?}");
-    assert!((300_000.0..400_000.0).contains(&number("estimated_bytes")), "{refusal:?}");
+    assert!((90_000.0..140_000.0).contains(&number("estimated_bytes")), "{refusal:?}");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn told_by(cache: &OperatorCache) -> Vec<(DecisionKind, String, &'static str)> {
 #[test]
 fn more_than_is_asked_for_is_kept_in_the_place_of_what_is_worth_less_and_not_begun_where_it_would_be_refused() {
     for (uses, is_kept) in [(1, true), (40, false)] {
-        let (cache, _budget) = timed_cache(41_000);
+        let (cache, _budget) = timed_cache(13_000);
         let fake = Arc::new(Fake { morsel_records: 5000, ..Fake::default() });
         let ask = |name: &str, request: &SelectRequest| {
             let source = SourceKey { path: Arc::from(name), ..request.source.clone() };
@@ -225,7 +225,7 @@ fn more_than_is_asked_for_is_kept_in_the_place_of_what_is_worth_less_and_not_beg
         }
         let widened = |low: i64| SelectRequest {
             retain_predicate: Arc::default(),
-            retain_expectation: Expectation { size_bytes: 20_000, execute_ns: 30_000 },
+            retain_expectation: Expectation { size_bytes: 5_000, execute_ns: 30_000 },
             ..request(&["a", "b"], &between(low, low + 20))
         };
         for low in [100, 200, 300, 400, 500, 600, 800, 900] {

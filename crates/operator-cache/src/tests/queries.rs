@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, Int64Array};
+use arrow::array::Array;
 use thermocline_placement::operator_cache::widening::Earlier;
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
@@ -111,7 +111,7 @@ fn a_struct_column_supplies_its_children_with_the_nulls_of_both() {
     assert_eq!(read(&item, &residual), rows);
     let route = ColumnRoute::find(item.columns(), &path("s.z")).unwrap();
     let z = route.extract(item.chunks[0].scanned()).unwrap();
-    let z = z.as_any().downcast_ref::<Int64Array>().unwrap();
+    let z = longs(&z);
     for row in 0..RECORDS {
         let expected = kept(&row).then(|| a_of(row) * 2);
         assert_eq!(z.is_valid(row as usize).then(|| z.value(row as usize)), expected, "row {row}");

@@ -102,7 +102,7 @@ fn those_who_join_a_scan_are_recorded_when_it_ends_and_after_who_began_it() {
 
 #[test]
 fn a_scan_that_could_not_be_kept_is_recorded_with_the_size_it_would_have_had() {
-    let fake = Arc::new(Fake { morsel_records: 100, ..Fake::default() });
+    let fake = Arc::new(Fake { morsel_records: 200, ..Fake::default() });
     let wide = request(&["a", "b"], &between(0, 999));
     let size = |limit_bytes| {
         let (cache, notes) = recorded_cache(limit_bytes);

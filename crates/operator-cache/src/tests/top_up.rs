@@ -57,7 +57,7 @@ fn only_the_missing_columns_are_scanned_and_the_completed_item_takes_the_place_o
             let z = route.extract(chunk.scanned()).unwrap();
             let a = ColumnRoute::find(item.columns(), &path("a")).unwrap().extract(chunk.scanned()).unwrap();
             for row in 0..chunk.scanned().row_count {
-                let a = a.as_any().downcast_ref::<arrow::array::Int64Array>().unwrap().value(row);
+                let a = longs(&a).value(row);
                 assert_eq!(arrow::array::Array::is_null(&z, row), a % 7 == 0 || a % 11 == 0);
             }
         }
@@ -150,7 +150,7 @@ fn of_an_item_of_some_records_these_alone_are_read_again_as_often_as_columns_are
         |rows: &Rows, name: &str| ColumnRoute::find(item.columns(), &path(name)).unwrap().extract(rows).unwrap();
     for chunk in &item.chunks {
         let (b, w) = (column(chunk.scanned(), "b"), column(chunk.scanned(), "w"));
-        let b: &arrow::array::Int64Array = b.as_any().downcast_ref().unwrap();
+        let b = longs(&b);
         let w: &arrow::array::StringArray = w.as_any().downcast_ref().unwrap();
         assert!(b.values().iter().zip(w).all(|(b, w)| w == Some(&format!("{b:0>1000}"))));
     }
@@ -175,7 +175,7 @@ fn a_top_up_that_finds_no_room_answers_and_leaves_the_item_as_it_was() {
 
 #[test]
 fn where_an_item_and_the_completed_one_have_no_room_together_all_columns_are_read_anew_in_its_place() {
-    let (cache, budget) = cache(36_000);
+    let (cache, budget) = cache(11_500);
     // One morsel, so that nothing is laid together at the end.
     let fake = Arc::new(Fake { morsel_records: 5000, ..Fake::default() });
     let range = between(100, 300);
@@ -194,7 +194,7 @@ fn where_an_item_and_the_completed_one_have_no_room_together_all_columns_are_rea
     assert!(items[0].use_count >= 4, "{} uses", items[0].use_count);
     assert_eq!(ask(&cache, &fake, &wanted), expected(RECORDS, &range));
     assert_eq!(fake.open_count.load(Ordering::Relaxed), 2);
-    assert!(budget.reserved_bytes() <= 36_000);
+    assert!(budget.reserved_bytes() <= 11_500);
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! Arrow arrays as columns: values that lie one behind the other, as programs have them in memory.
 //!
-//! **Owns**: single values and mini-blocks of them as ordinals. **Does not own**: NULLs.
+//! **Owns**: single values and mini-blocks of them as ordinals, of arrays of a type and of its narrow forms
+//! (`thermocline_narrow`). **Does not own**: NULLs.
 //!
 //! **Concurrency**: views.
 
 use arrow::array::{Array, AsArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use thermocline_column_store::MINI_BLOCK_VALUES;
+use thermocline_narrow::DecimalFloats;
 
 use super::form::{Scratch, Unpacked};
 use crate::ir::ValueType;
@@ -30,33 +32,51 @@ pub(super) enum Native<'a> {
     UInt64(&'a [u64]),
     Float32(&'a [f32]),
     Float64(&'a [f64]),
+    /// Whole floats.
+    Whole8(&'a [i8]),
+    /// The same.
+    Whole16(&'a [i16]),
+    /// Floats of a few places.
+    Decimal32(&'a [i32], DecimalFloats),
     Decimal(&'a [i128]),
     Bits(&'a BooleanBuffer),
 }
 
 impl<'a> Native<'a> {
-    /// The values of an array that has this type; `None` if it has another one, and for texts.
+    /// The values of an array that has this type, or is a narrow form of it; `None` if it has another one, and for texts.
     pub(super) fn of(array: &'a dyn Array, value_type: ValueType) -> Option<Self> {
+        use ValueType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
         Some(match (value_type, array.data_type()) {
-            (ValueType::Int8, DataType::Int8) => Self::Int8(array.as_primitive::<Int8Type>().values()),
-            (ValueType::Int16, DataType::Int16) => Self::Int16(array.as_primitive::<Int16Type>().values()),
-            (ValueType::Int32, DataType::Int32) => Self::Int32(array.as_primitive::<Int32Type>().values()),
+            (Int8 | Int16 | Int32 | Int64, DataType::Int8) => Self::Int8(array.as_primitive::<Int8Type>().values()),
+            (Int16 | Int32 | Int64, DataType::Int16) => Self::Int16(array.as_primitive::<Int16Type>().values()),
+            (Int32 | Int64, DataType::Int32) => Self::Int32(array.as_primitive::<Int32Type>().values()),
+            (Int64, DataType::Int64) => Self::Int64(array.as_primitive::<Int64Type>().values()),
+            (UInt8 | UInt16 | UInt32, DataType::UInt8) => Self::UInt8(array.as_primitive::<UInt8Type>().values()),
+            (UInt16 | UInt32, DataType::UInt16) => Self::UInt16(array.as_primitive::<UInt16Type>().values()),
+            (UInt32, DataType::UInt32) => Self::UInt32(array.as_primitive::<UInt32Type>().values()),
+            (UInt64, DataType::UInt64) => Self::UInt64(array.as_primitive::<UInt64Type>().values()),
             (ValueType::Date, DataType::Date32) => Self::Int32(array.as_primitive::<Date32Type>().values()),
-            (ValueType::Int64, DataType::Int64) => Self::Int64(array.as_primitive::<Int64Type>().values()),
             (ValueType::Timestamp, DataType::Timestamp(unit, _)) => Self::Int64(match unit {
                 TimeUnit::Second => array.as_primitive::<TimestampSecondType>().values(),
                 TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().values(),
                 TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().values(),
                 TimeUnit::Nanosecond => array.as_primitive::<TimestampNanosecondType>().values(),
             }),
-            (ValueType::UInt8, DataType::UInt8) => Self::UInt8(array.as_primitive::<UInt8Type>().values()),
-            (ValueType::UInt16, DataType::UInt16) => Self::UInt16(array.as_primitive::<UInt16Type>().values()),
-            (ValueType::UInt32, DataType::UInt32) => Self::UInt32(array.as_primitive::<UInt32Type>().values()),
-            (ValueType::UInt64, DataType::UInt64) => Self::UInt64(array.as_primitive::<UInt64Type>().values()),
             (ValueType::Float32, DataType::Float32) => Self::Float32(array.as_primitive::<Float32Type>().values()),
             (ValueType::Float64, DataType::Float64) => Self::Float64(array.as_primitive::<Float64Type>().values()),
+            (ValueType::Float64, DataType::Int8) => Self::Whole8(array.as_primitive::<Int8Type>().values()),
+            (ValueType::Float64, DataType::Int16) => Self::Whole16(array.as_primitive::<Int16Type>().values()),
+            (ValueType::Float64, form @ DataType::Decimal32(..)) => {
+                Self::Decimal32(array.as_primitive::<Decimal32Type>().values(), DecimalFloats::of(form)?)
+            }
             (ValueType::Decimal { scale, .. }, DataType::Decimal128(_, of)) if i8::try_from(scale) == Ok(*of) => {
                 Self::Decimal(array.as_primitive::<Decimal128Type>().values())
+            }
+            (ValueType::Decimal { scale, .. }, DataType::Decimal64(_, of)) if i8::try_from(scale) == Ok(*of) => {
+                Self::Int64(array.as_primitive::<Decimal64Type>().values())
+            }
+            (ValueType::Decimal { scale, .. }, DataType::Decimal32(_, of)) if i8::try_from(scale) == Ok(*of) => {
+                Self::Int32(array.as_primitive::<Decimal32Type>().values())
             }
             (ValueType::Boolean, DataType::Boolean) => Self::Bits(array.as_boolean().values()),
             _ => return None,
@@ -89,6 +109,9 @@ impl<'a> Native<'a> {
             Self::UInt64(values) => extend!(values, ordinal::of_unsigned),
             Self::Float32(values) => extend!(values, |value: f32| ordinal::of_float(value.into())),
             Self::Float64(values) => extend!(values, ordinal::of_float),
+            Self::Whole8(values) => extend!(values, |value: i8| ordinal::of_float(value.into())),
+            Self::Whole16(values) => extend!(values, |value: i16| ordinal::of_float(value.into())),
+            Self::Decimal32(values, floats) => extend!(values, |value: i32| ordinal::of_float(floats.float(value))),
             Self::Decimal(values) => extend!(values, |value: i128| value as i64),
             Self::Bits(bits) => {
                 ordinals.extend(places.iter().map(|place| i64::from(bits.value(start + usize::from(*place)))));
@@ -129,6 +152,11 @@ impl<'a> Native<'a> {
                 fill!(values, longs, U64, 0, |value: f32| ordinal::of_float(value.into()) as u64)
             }
             Self::Float64(values) => fill!(values, longs, U64, 0, |value: f64| ordinal::of_float(value) as u64),
+            Self::Whole8(values) => fill!(values, longs, U64, 0, |value: i8| ordinal::of_float(value.into()) as u64),
+            Self::Whole16(values) => fill!(values, longs, U64, 0, |value: i16| ordinal::of_float(value.into()) as u64),
+            Self::Decimal32(values, floats) => {
+                fill!(values, longs, U64, 0, |value: i32| ordinal::of_float(floats.float(value)) as u64)
+            }
             Self::Int64(values) => {
                 let block = values.get(start..).unwrap_or_default();
                 let block = &block[..block.len().min(MINI_BLOCK_VALUES)];

@@ -174,10 +174,22 @@ impl Batches {
             let whole = RecordBatch::try_from_iter(arrays).unwrap();
             let middle = random.below(whole.num_rows() + 1);
             let halves = [whole.slice(0, middle), whole.slice(middle, whole.num_rows() - middle)];
-            left.extend(halves.into_iter().map(|rows| among_others(random, rows)));
+            left.extend(halves.into_iter().map(|rows| {
+                let SourceBatch { batch, selected } = among_others(random, rows);
+                SourceBatch { batch: narrowed(random, &batch), selected }
+            }));
         }
         Self { columns: (0..columns.len()).rev().collect(), left: Mutex::new(left) }
     }
+}
+
+/// The rows with some columns in the narrow forms of their types.
+fn narrowed(random: &mut Random, rows: &RecordBatch) -> RecordBatch {
+    let columns = rows.schema_ref().fields().iter().zip(rows.columns()).map(|(field, column)| {
+        let form = if random.one_in(2) { thermocline_narrow::narrow(column) } else { None };
+        (field.name(), form.unwrap_or_else(|| Arc::clone(column)))
+    });
+    RecordBatch::try_from_iter(columns).unwrap()
 }
 
 /// The rows, in half of cases with others between them that do not count: the same ones in another order.
