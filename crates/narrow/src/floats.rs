@@ -49,12 +49,11 @@ pub(crate) fn whole_numbers(values: &[f64]) -> Option<(Vec<i32>, usize)> {
     };
     let first = (0..=MAX_SCALE).find(is_sample_whole)?;
     // A sample seldom misses the values with most places, and if it does they need one or two more.
-    (first..=MAX_SCALE)
-        .find_map(|scale| {
-            let mut blocks = values.chunks(BLOCK_VALUES).zip(numbers.chunks_mut(BLOCK_VALUES));
-            blocks.all(|(values, numbers)| scale_block(values, POWERS[scale], numbers)).then_some(scale)
-        })
-        .map(|scale| (numbers, scale))
+    let scale = (first..=MAX_SCALE).find(|scale| {
+        let mut blocks = values.chunks(BLOCK_VALUES).zip(numbers.chunks_mut(BLOCK_VALUES));
+        blocks.all(|(values, numbers)| scale_block(values, POWERS[*scale], numbers))
+    });
+    scale.map(|scale| (numbers, scale))
 }
 
 /// Whether all of some floats are whole numbers over a power of ten, which are written beside them.

@@ -283,13 +283,13 @@ async fn the_oldest_item_goes_first_under_least_recently_used() {
     harness::settle();
     let options = DatabaseOptions {
         memory_bytes: Some(256 * MIB),
-        cache_memory_bytes: Some(400_000),
+        cache_memory_bytes: Some(100_000),
         threads: Some(2),
         eviction: Eviction::LeastRecentlyUsed,
         ..Default::default()
     };
     let session = Database::open(options).unwrap().session();
-    // 20,000 integers are 160 KB: two items fit, a third does not.
+    // 20,000 integers of 16 bits are 40 KB: two items fit, a third does not.
     for index in [0, 1, 0, 2] {
         rows(&session, &format!("SELECT sum(id) FROM '{}' WHERE id > 0", paths[index].display())).await;
     }

@@ -74,13 +74,13 @@ async fn under_proteus_what_came_from_csv_goes_first_though_it_was_used_last() {
     harness::settle();
     let options = DatabaseOptions {
         memory_bytes: Some(256 * MIB),
-        cache_memory_bytes: Some(400_000),
+        cache_memory_bytes: Some(100_000),
         threads: Some(2),
         eviction: Eviction::Proteus,
         ..Default::default()
     };
     let session = Database::open(options).unwrap().session();
-    // 20,000 integers are 160 KB: two items fit, a third does not.
+    // 20,000 integers of 16 bits are 40 KB: two items fit, a third does not.
     for path in [&json, &csv[0], &csv[1]] {
         rows(&session, &format!("SELECT sum(id) FROM '{}' WHERE id > 0", path.display())).await;
     }
