@@ -44,9 +44,10 @@ use room::{Room, mixed};
 const LEAVING_PART: u64 = 256;
 /// At most one byte in so many is for pages that pass.
 const PASSING_PART: u64 = 2;
-/// With each decision about quotas the room for pages that pass shrinks by one byte in so many: it is for as many
-/// readers as there were of late.
-const PASSING_DECAY: u64 = 16;
+/// With each decision about quotas, of which there are some for each query, the room for pages that pass shrinks by one
+/// byte in so many: it is for as many readers as there were of late. Queries that read nothing lie between those that do,
+/// and whenever there is too little room kept pages go.
+const PASSING_DECAY: u64 = 64;
 /// A time is clearly shorter than another if it is less than one part in so many of it. Of 16 threads that go through
 /// their parts of a scan independently some pages come early or late by a third of the time between two scans, so two
 /// thirds are too much; pages that three queries ask for while one asks for others pass.
@@ -297,7 +298,10 @@ impl Proportional {
         None
     }
 
-    /// A kept page that can go: of the list that wants room, if that is full, else of the one that is fullest.
+    /// A kept page that can go: of the list that wants room, if that is full, else of the one that is fullest. For a
+    /// newcomer the page used last: a scan that comes again needs it later than any other, and those that it has not
+    /// come to yet would be read again at once, in the place of others. For less memory the first to give up, so that
+    /// what stays is spread over the scan.
     fn kept_victim(&self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
         let mut lists: Vec<(bool, f64, ListKey, &List)> = Vec::with_capacity(self.lists.len());
         for (key, list) in &self.lists {
@@ -306,7 +310,10 @@ impl Proportional {
             lists.push((full && incoming == Some(*key), fullness, *key, list));
         }
         lists.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
-        lists.into_iter().find_map(|(_, _, _, list)| list.kept.weakest_that_can_go(&self.pages, can_go))
+        lists.into_iter().find_map(|(_, _, _, List { kept, .. })| match incoming {
+            Some(_) => kept.newest_that_can_go(&self.pages, can_go),
+            None => kept.weakest_that_can_go(&self.pages, can_go),
+        })
     }
 
     fn forget(&mut self, name: Slot) -> u64 {

@@ -91,6 +91,15 @@ impl Room {
         self.to_give_up.iter().rev().map(|(_, _, slot)| *slot).find(|slot| can_go(pages.key(*slot)))
     }
 
+    /// The page used last that can go.
+    pub(super) fn newest_that_can_go(
+        &self,
+        pages: &PageTable<State>,
+        can_go: &mut dyn FnMut(PageKey) -> bool,
+    ) -> Option<Slot> {
+        pages.newest_first(&self.by_last_use).find(|slot| can_go(pages.key(*slot)))
+    }
+
     /// Takes in a page as the newest.
     pub(super) fn push_newest(&mut self, pages: &mut PageTable<State>, slot: Slot) {
         pages.push_newest(&mut self.by_last_use, slot);

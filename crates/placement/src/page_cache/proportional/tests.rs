@@ -233,9 +233,14 @@ impl PagePolicy for Slow {
         if let Some(own) = incoming.filter(|own| full(*own)) {
             lists.insert(0, own);
         }
-        let victim = lists
-            .into_iter()
-            .find_map(|list| weakest_first(self.of(list)).into_iter().find(|page| can_go(page.key)))?;
+        let victim = lists.into_iter().find_map(|list| {
+            let mut pages: Vec<Page> = self.of(list).copied().collect();
+            pages.reverse();
+            if incoming.is_none() {
+                pages = weakest_first(self.of(list));
+            }
+            pages.into_iter().find(|page| can_go(page.key))
+        })?;
         if incoming.is_some() {
             self.passing_bytes = self.passing_bytes.max(bytes(&self.leaving) + victim.size_bytes);
         }
@@ -244,7 +249,7 @@ impl PagePolicy for Slow {
     }
 
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
-        self.passing_bytes -= self.passing_bytes.div_ceil(16);
+        self.passing_bytes -= self.passing_bytes.div_ceil(64);
         self.quotas = quotas.iter().copied().filter(|quota| quota.1 > 0).collect();
         let lists: std::collections::BTreeSet<ListKey> = self.kept.iter().map(|page| page.list).collect();
         for list in lists {
