@@ -23,7 +23,7 @@ use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
 /// Bytes that are read ahead of all threads together: a few of the device's longest requests for each, so that it has
 /// always something to do while threads work on pages that are in memory. These do not count: as many row groups are
 /// looked at as it takes to find so much that is missing.
-const READ_AHEAD_BYTES: u64 = 16 << 20;
+const READ_AHEAD_BYTES: u64 = 8 << 20;
 
 /// See the module.
 pub(super) struct ScanPages<'r> {

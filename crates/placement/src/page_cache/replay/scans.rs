@@ -53,6 +53,23 @@ fn columns_that_keep_less_than_is_read_ahead_are_not_pushed_out_by_their_own_pag
 }
 
 #[test]
+fn what_a_scan_has_not_come_to_yet_stays_while_it_reads_ahead() {
+    for pin_count in [16, 40] {
+        let mut pool = Pool::new(PagePolicyName::Proportional.build(), 400, pin_count);
+        let mut lost = Vec::new();
+        for _ in 0..6 {
+            for (list, page_count) in [(0, 200), (1, 400)] {
+                // Each query has its own, after each the division is decided on anew.
+                (0..4).for_each(|_| pool.set_quotas(&[(0, 200), (1, 200)]));
+                let there: Vec<u32> = (0..page_count).filter(|page| pool.has(list, *page)).collect();
+                lost.push(there.len() - pool.scan(list, 0..page_count));
+            }
+        }
+        assert!(lost.iter().all(|lost| *lost <= 40), "{pin_count} ahead: {lost:?} read again");
+    }
+}
+
+#[test]
 fn what_is_in_memory_is_spread_over_the_scan() {
     let quotas: [&[(u32, u64)]; 3] = [&[], &[(0, 480)], &[(0, 250)]];
     for quotas in quotas {
