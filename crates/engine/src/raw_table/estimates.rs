@@ -61,7 +61,7 @@ pub(super) fn whole_columns(
         text_bytes,
         row_count: if scan.unnest.is_some() { record_count * TYPICAL_LIST_LENGTH } else { record_count },
         values_per_row: columns.iter().map(|column| value_count(&column.data_type) as f64).sum(),
-        row_bytes: columns.iter().map(|column| value_bytes(&column.data_type)).sum(),
+        row_bytes: columns.iter().map(|column| kept_bytes(&column.data_type)).sum(),
         selectivity: scan.estimated_selectivity(),
         record_selectivity: selectivity(record_field_count),
         walked_share: if has_list { 1.0 } else { TYPICAL_WALKED_SHARE },
@@ -115,7 +115,7 @@ pub(super) fn further_columns(scan: &Scan, file: &QueryFile, asked: &[ColumnSpec
     });
     let asked: HashSet<&FieldPath> = asked.iter().map(|column| &column.path).collect();
     let mut columns: Vec<ColumnSpec> = columns.filter(|column| !asked.contains(&column.path)).collect();
-    let sizes_bytes = columns.iter().map(|column| record_count.saturating_mul(value_bytes(&column.data_type)));
+    let sizes_bytes = columns.iter().map(|column| record_count.saturating_mul(kept_bytes(&column.data_type)));
     let count = further_column_count(&inputs, sizes_bytes);
     columns.truncate(count);
     columns
@@ -127,6 +127,14 @@ fn text_bytes(scan: &Scan, file: &QueryFile) -> u64 {
         Compression::None => file.version.size_bytes,
         // Text compresses about four to one.
         _ => file.version.size_bytes.saturating_mul(4),
+    }
+}
+
+/// About what a value of a column takes when it is kept: most numbers have a narrow form (`thermocline_narrow`).
+fn kept_bytes(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::Int64 | DataType::Float64 | DataType::Decimal128(..) => value_bytes(data_type) / 2,
+        other => value_bytes(other),
     }
 }
 
