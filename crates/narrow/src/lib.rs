@@ -2,7 +2,7 @@
 //! are read faster.
 //!
 //! **Owns**: which forms there are ([`narrow`] chooses one, by the values that are there), the way back ([`widen`]),
-//! joining arrays of several forms ([`concat`]), and what a float's form means ([`DecimalFloats`]). **Does not own**:
+//! joining arrays of several forms ([`concat()`]), and what a float's form means ([`DecimalFloats`]). **Does not own**:
 //! when values are kept so, who reads them as they are.
 //!
 //! | type | forms |

@@ -33,6 +33,8 @@ pub(crate) fn random_scalar_type(random: &mut Random) -> DataType {
         DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         DataType::Timestamp(TimeUnit::Second, None),
         DataType::Decimal128(20, 3),
+        DataType::Decimal64(18, 2),
+        DataType::Decimal32(9, 2),
     ];
     types[random.below(types.len())].clone()
 }
