@@ -164,7 +164,7 @@ impl Catalog {
         }
         let shorter =
             source.items.find(wanted, |facts| of_generation(facts) && facts.growable && facts.end_bytes < end_bytes);
-        if let Some(hit) = shorter {
+        if let Some(hit) = shorter.filter(|hit| request.has_fields_of(&hit.item.predicate)) {
             return Plan::Extend(hit.item);
         }
         let candidates = match request.may_skip {

@@ -52,7 +52,8 @@ impl Promotion {
             return None;
         }
         let residual = item.predicate.residual(&request.predicate);
-        let can_filter = residual.fields().all(|(path, _)| ColumnRoute::find(&request.columns, path).is_some());
+        let can_filter = residual.fields().all(|(path, _)| ColumnRoute::find(&request.columns, path).is_some())
+            && request.has_fields_of(&item.predicate);
         let predicate = Arc::clone(if can_filter { &item.predicate } else { &request.predicate });
         let is_of_records = request
             .source

@@ -58,3 +58,11 @@ pub struct SelectRequest {
     /// may be bad.
     pub can_map: bool,
 }
+
+impl SelectRequest {
+    /// Whether the fields of a predicate are among the request's own, so that a scan for it can test them: the request
+    /// tells no types of others. An item of other fields covers a request that no row can meet.
+    pub(crate) fn has_fields_of(&self, predicate: &Conjunction) -> bool {
+        predicate.fields().all(|(path, _)| self.predicate.domain(path).is_some())
+    }
+}

@@ -46,7 +46,8 @@ impl TopUp {
     /// no way to align what is added.
     pub(crate) fn of(base: &Arc<Item>, request: &SelectRequest) -> Option<Self> {
         let positions = base.positions.clone().filter(|_| request.can_seek);
-        if base.chunks.is_empty() || (base.morsel_ends.is_none() && positions.is_none()) {
+        let is_aligned = base.morsel_ends.is_some() || positions.is_some();
+        if base.chunks.is_empty() || !is_aligned || !request.has_fields_of(&base.predicate) {
             return None;
         }
         let missing = missing_columns(&base.columns, &base.predicate, request)?;

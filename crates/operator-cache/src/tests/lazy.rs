@@ -41,6 +41,27 @@ fn laziness(cache: &OperatorCache) -> Vec<bool> {
 }
 
 #[test]
+fn a_request_that_no_row_can_meet_is_not_asked_for_fields_that_it_does_not_name() {
+    let nothing = Arc::new(Conjunction::all().and(path("b"), thermocline_predicate::Domain::points([])));
+    let range = between(100, 300);
+    for is_lazy in [true, false] {
+        let (cache, _budget) = lazy_cache(64 << 20);
+        if !is_lazy {
+            told(&cache, AdmissionMode::Eager);
+        }
+        let fake = Arc::new(Fake::default());
+        ask(&cache, &fake, &request(&["a", "b"], &range));
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let wanted = request(&["b", "s.z"], &nothing);
+        match cache.explain(&wanted, &pinned) {
+            Explanation::Promote { residual, .. } => assert!(residual.is_all(), "its own predicate is scanned for"),
+            other => assert!(!is_lazy && matches!(other, Explanation::Miss { .. }), "{other:?}"),
+        }
+        assert!(ask(&cache, &fake, &wanted).is_empty());
+    }
+}
+
+#[test]
 fn a_first_scan_leaves_positions_and_the_second_request_makes_rows_of_them() {
     for morsel_records in [1, 7, 16, 5000] {
         let (cache, budget) = lazy_cache(64 << 20);
