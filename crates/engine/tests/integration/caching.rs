@@ -28,6 +28,27 @@ async fn a_second_different_query_is_answered_from_memory() {
     assert_eq!(rows(&session, &sql(200, 300)).await, warm);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn ranges_that_exclude_each_other_are_answered_whatever_is_kept() {
+    let folder = Folder::new();
+    let one = folder.file("one.csv", numbered_csv(FIRST, 20_000));
+    let other = folder.settled_file("other.csv", numbered_csv(FIRST, 20_000));
+    for admission in ["lazy", "eager"] {
+        let session = harness::session();
+        rows(&session, &format!("SET thermocline.admission = '{admission}'")).await;
+        rows(&session, &format!("SELECT count(name), sum(id) FROM '{}' WHERE value < 200", one.display())).await;
+        // Neither names the other's column; as the ids are equal, no row of either can meet both ranges.
+        let sql = format!(
+            "SELECT count(*), count(a.name) FROM '{}' a JOIN '{}' b ON a.id = b.id WHERE a.id < {} AND b.id > {}",
+            one.display(),
+            other.display(),
+            FIRST + 500,
+            FIRST + 600
+        );
+        assert_eq!(rows(&session, &sql).await, ["0|0"], "{admission}");
+    }
+}
+
 /// Waits until what is done between queries is done.
 fn rest(session: &thermocline_engine::Session) {
     assert!(tokio::task::block_in_place(|| session.database().rest(Duration::from_secs(60))));
