@@ -108,8 +108,7 @@ fn arrays_of_several_forms_are_joined() {
         }
         let wide: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
         let expected = compute::concat(&wide).unwrap();
-        let form = |array: &ArrayRef| if random.one_in(4) { None } else { narrow(array) };
-        let mut form = form;
+        let mut form = |array: &ArrayRef| if random.one_in(4) { None } else { narrow(array) };
         let forms: Vec<ArrayRef> =
             arrays.iter().map(|array| form(array).unwrap_or_else(|| Arc::clone(array))).collect();
         joined_forms += usize::from(forms.iter().any(|form| form.data_type() != forms[0].data_type()));

@@ -247,10 +247,10 @@ struct ItemRun {
     cut: Cut,
 }
 
-/// What was cut out as a batch, whose columns may be in narrow forms of the schema's types.
-fn batch(cut: CutRows, schema: &SchemaRef) -> Result<SourceBatch> {
+/// What was cut out as a batch; as it is kept, its columns may be in narrow forms of the schema's types.
+fn batch(cut: CutRows, schema: &SchemaRef, as_kept: bool) -> Result<SourceBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(cut.row_count));
-    let schema = with_forms(schema, &cut.columns);
+    let schema = if as_kept { with_forms(schema, &cut.columns) } else { Arc::clone(schema) };
     let batch = RecordBatch::try_new_with_options(schema, cut.columns, &options)?;
     Ok(SourceBatch { batch, selected: cut.selected })
 }
@@ -462,7 +462,7 @@ impl PartitionState {
                             let rows = rows.map_err(external)?;
                             run.skipped_records.add(rows.rows().skipped_count as usize);
                             let _timer = self.baseline.elapsed_compute().timer();
-                            Some(batch(cut.apply(&rows)?, &run.schema)?)
+                            Some(batch(cut.apply(&rows)?, &run.schema, run.as_kept)?)
                         }
                         None => None,
                     }
@@ -518,7 +518,7 @@ impl ItemRun {
         let _timer = baseline.elapsed_compute().timer();
         let mut reading = Reading::default();
         let cut = self.item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
-        let batch = batch(cut, &run.schema)?;
+        let batch = batch(cut, &run.schema, run.as_kept)?;
         self.reading.lock().add(&reading);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.finish(run);
