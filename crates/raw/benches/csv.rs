@@ -103,11 +103,11 @@ fn decode(content: &[u8], plan: &ScanPlan) -> usize {
     let mut decoder = CsvDecoder::new(plan, &format, Arc::from("lineitem.csv")).unwrap();
     let mut rows = 0;
     let mut at = 0;
-    let mut splitter = Splitter::new(&format);
+    let mut splitter = Splitter::new(&format, 0);
     while at < content.len() {
         let piece = &content[at..(at + WINDOW_BYTES).min(content.len())];
         // Pieces start at records, so a fresh splitter stands right.
-        splitter.clone_from(&Splitter::new(&format));
+        splitter.clone_from(&Splitter::new(&format, 0));
         let end = splitter.last_record_end(piece);
         decoder.decode(&piece[..end], at as u64).unwrap();
         at += end;
@@ -133,7 +133,7 @@ fn main() {
         report("memchr of newlines", content, || memchr::memchr_iter(b'\n', content).count());
         let format = CsvFormat::with_columns(["a"]);
         report("splitter", content, || {
-            let mut splitter = Splitter::new(&format);
+            let mut splitter = Splitter::new(&format, 0);
             content.chunks(WINDOW_BYTES).map(|piece| splitter.last_record_end(piece)).sum()
         });
         let plan = |positions: &[usize]| ScanPlan::all_rows(positions.iter().map(|at| column(*at)).collect());

@@ -5,9 +5,10 @@ mod fuzz_bodies;
 
 use thermocline_seeded::Random;
 
-const CSV: [&[u8]; 9] = [
+const CSV: [&[u8]; 10] = [
     b"id,name,price,day,at,ok\n1,ann,1.5,2026-01-31,2026-01-31 12:00:00,true\n2,bob,,2024-02-29,2026-01-31T12:00:00,false\n",
     b"\xef\xbb\xbfa;b\r\n1;\"x;y\"\r\n\r\n2;\"line\r\nbreak\"\r\n3;\"\"\r\n",
+    b"\xef\xbb\xbf\"a\n\",b\n1,2\n",
     b"1,\"a\"\"b\",5\" pipe\n2,\"\",NA\n-3,'c','d'\n",
     b"k\tv\n99999999999999999999\t1e9\nNaN\t-.5\n",
     b"a|b|c\n1|2\n1|2|3|4\n1|2|3\n",

@@ -15,17 +15,44 @@ use super::marks::{BlockLoop, Marks, MaskSource, QuoteState, run_blocks};
 pub struct Splitter {
     marks: Marks,
     state: QuoteState,
+    /// At the start of a file, how much of a byte order mark was there so far: the first record begins behind it.
+    mark_bytes: Option<usize>,
 }
 
 impl Splitter {
-    /// A splitter that stands at the start of a record.
-    pub fn new(format: &CsvFormat) -> Self {
-        Self { marks: format.marks(), state: QuoteState::default() }
+    /// A splitter that stands at the start of a record, at this offset in its file.
+    pub fn new(format: &CsvFormat, offset_bytes: u64) -> Self {
+        let mark_bytes = (offset_bytes == 0).then_some(0);
+        Self { marks: format.marks(), state: QuoteState::default(), mark_bytes }
     }
 
     /// The offset in `chunk` just after the last newline that ends a record, or 0 when none does. Chunks follow each
     /// other in the file without gaps. Costs one `memchr` per chunk without quotes.
     pub fn last_record_end(&mut self, chunk: &[u8]) -> usize {
+        let mark_bytes = self.pass_mark(chunk);
+        match self.last_end_behind_mark(&chunk[mark_bytes..]) {
+            0 => 0,
+            end => mark_bytes + end,
+        }
+    }
+
+    /// How many bytes `chunk` begins with that belong to a byte order mark.
+    fn pass_mark(&mut self, chunk: &[u8]) -> usize {
+        let Some(before) = self.mark_bytes.take() else { return 0 };
+        let missing = &CsvFormat::BYTE_ORDER_MARK[before..];
+        if missing.starts_with(chunk) || chunk.starts_with(missing) {
+            let count = missing.len().min(chunk.len());
+            self.mark_bytes = (count < missing.len()).then_some(before + count);
+            return count;
+        }
+        // What looked like one is the start of the first field.
+        if let Some(last) = before.checked_sub(1) {
+            self.state = QuoteState::after_unquoted(CsvFormat::BYTE_ORDER_MARK[last], self.marks);
+        }
+        0
+    }
+
+    fn last_end_behind_mark(&mut self, chunk: &[u8]) -> usize {
         let Some(&last) = chunk.last() else { return 0 };
         if !self.state.is_inside() {
             let quoted = self.marks.quote.and_then(|quote| memchr::memchr(quote, chunk));

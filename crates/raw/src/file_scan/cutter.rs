@@ -40,7 +40,7 @@ impl Cutter {
     /// Stands at the start of a record at `offset`.
     pub(super) fn new(format: &Format, offset: u64) -> Self {
         let splitter = match format {
-            Format::Csv(format) => Some(Splitter::new(format)),
+            Format::Csv(format) => Some(Splitter::new(format, offset)),
             Format::Ndjson => None,
         };
         Self { splitter, window: Window::default(), whole: 0, searched: 0, offset, whole_end: offset }

@@ -52,7 +52,7 @@ fn decode_whole(content: &[u8], plan: &ScanPlan, format: &CsvFormat) -> Outcome 
 
 /// The record ends a splitter finds in pieces of a few bytes.
 fn piece_ends(choices: &mut Choices<'_>, content: &[u8], format: &CsvFormat) -> Vec<usize> {
-    let mut splitter = Splitter::new(format);
+    let mut splitter = Splitter::new(format, 0);
     let mut ends = Vec::new();
     let piece_bytes = usize::from(choices.byte()) + 1;
     let mut start = 0;

@@ -203,7 +203,7 @@ fn lines_are_counted_by_newlines_before_the_offset() {
 fn an_unclosed_quote_swallows_the_rest_for_splitter_and_index_alike() {
     let format = CsvFormat::with_columns(["n", "s"]);
     let content = b"1,a\n2,\"b\n3,c\n";
-    let mut splitter = Splitter::new(&format);
+    let mut splitter = Splitter::new(&format, 0);
     assert_eq!(splitter.last_record_end(content), 4);
     assert!(splitter.is_inside_quotes());
     let mut index = RecordIndex::default();

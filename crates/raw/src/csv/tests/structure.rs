@@ -172,7 +172,7 @@ fn format(marks: Marks) -> CsvFormat {
 
 /// The record ends a splitter reports for these pieces, as offsets in the whole.
 fn split(content: &[u8], pieces: &[usize], marks: Marks) -> (Vec<usize>, bool) {
-    let mut splitter = Splitter::new(&format(marks));
+    let mut splitter = Splitter::new(&format(marks), 1);
     let mut ends = Vec::new();
     let mut start = 0;
     for end in pieces.iter().copied().chain([content.len()]) {
@@ -227,4 +227,32 @@ fn a_splitter_can_be_cut_at_every_byte() {
     }
     let all: Vec<usize> = (1..content.len()).collect();
     assert_eq!(split(content, &all, marks).0, [9, 25, 32, 33]);
+}
+
+#[test]
+fn a_record_behind_a_byte_order_mark_may_begin_with_a_quote() {
+    let marks = Marks { delimiter: b',', quote: Some(b'"'), escape: None };
+    let ends = |content: &[u8], pieces: &[usize]| {
+        let mut splitter = Splitter::new(&format(marks), 0);
+        let mut start = 0;
+        let mut ends = Vec::new();
+        for end in pieces.iter().copied().chain([content.len()]) {
+            let at = splitter.last_record_end(&content[start..end]);
+            ends.extend((at > 0).then_some(start + at));
+            start = end;
+        }
+        ends
+    };
+    let marked = b"\xef\xbb\xbf\"a\nb\",c\n1,2\n".as_slice();
+    let all: Vec<usize> = (1..marked.len()).collect();
+    assert_eq!(ends(marked, &[]), [marked.len()]);
+    assert_eq!(ends(marked, &all), [11, 15], "the newline within quotes ends nothing");
+    for cut in 0..=marked.len() {
+        let expected: &[usize] = if (11..15).contains(&cut) { &[11, 15] } else { &[15] };
+        assert_eq!(ends(marked, &[cut]), expected, "cut at {cut}");
+    }
+    // A part of one is data, and so is a quote behind it.
+    let data = b"\xef\xbb\"a\nb\",c\n".as_slice();
+    let all: Vec<usize> = (1..data.len()).collect();
+    assert_eq!(ends(data, &all), [5, 10]);
 }
