@@ -39,6 +39,15 @@ pub(crate) fn is_sampled(progress: Progress) -> bool {
     progress.scanned_bytes.saturating_mul(SAMPLE_SHARE) >= progress.total_bytes
 }
 
+/// Of rows that a scan keeps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeptBytes {
+    /// To be reserved.
+    pub(crate) own_bytes: u64,
+    /// Reserved already, with the item whose columns they share.
+    pub(crate) lent_bytes: u64,
+}
+
 /// What a running scan would become, as far as can be foretold.
 #[derive(Debug)]
 pub(crate) struct Prospect {
@@ -56,21 +65,25 @@ impl OperatorCache {
     pub(crate) fn reserve_for(
         &self,
         scan: &Arc<SharedScan>,
-        size_bytes: u64,
+        size: KeptBytes,
         source_bytes: u64,
     ) -> Option<Reservation> {
         if !self.is_enabled() || !scan.is_keeping() {
             return None;
         }
         let meters = &scan.meters;
-        let kept_bytes = meters.kept_bytes.load(Ordering::Relaxed) + size_bytes;
+        let KeptBytes { own_bytes: size_bytes, lent_bytes } = size;
+        let kept = KeptBytes {
+            own_bytes: meters.kept_bytes.load(Ordering::Relaxed) + size_bytes,
+            lent_bytes: meters.lent_bytes.load(Ordering::Relaxed) + lent_bytes,
+        };
         let progress = Progress {
             scanned_bytes: meters.decoded_bytes.load(Ordering::Relaxed) + source_bytes,
             total_bytes: meters.total_bytes.load(Ordering::Relaxed),
         };
         if is_sampled(progress)
             && !meters.judged.swap(true, Ordering::Relaxed)
-            && !self.judge(scan, kept_bytes, size_bytes, progress)
+            && !self.judge(scan, kept, size_bytes, progress)
         {
             return None;
         }
@@ -78,13 +91,13 @@ impl OperatorCache {
             if let Ok(reservation) = self.account().try_reserve(size_bytes) {
                 return Some(reservation);
             }
-            if !self.judge(scan, kept_bytes, size_bytes, progress) {
+            if !self.judge(scan, kept, size_bytes, progress) {
                 return None;
             }
         }
         let reservation = self.account().try_reserve(size_bytes).ok();
         if reservation.is_none() {
-            let numbers = vec![("asked_bytes", size_bytes as f64), ("kept_bytes", kept_bytes as f64)];
+            let numbers = vec![("asked_bytes", size_bytes as f64), ("kept_bytes", kept.own_bytes as f64)];
             self.record_scan(DecisionKind::Refuse, scan, numbers, "others took the room as fast as it was made");
         }
         reservation
@@ -96,9 +109,11 @@ impl OperatorCache {
     }
 
     /// Whether the scan's item, as far as it can be foretold, is worth the room it needs; if so that room is made.
-    fn judge(&self, scan: &Arc<SharedScan>, kept_bytes: u64, incoming_bytes: u64, progress: Progress) -> bool {
+    fn judge(&self, scan: &Arc<SharedScan>, kept: KeptBytes, incoming_bytes: u64, progress: Progress) -> bool {
+        let KeptBytes { own_bytes: kept_bytes, lent_bytes } = kept;
         let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
-        let base_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
+        let grown_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
+        let base_bytes = grown_bytes + progress.whole_bytes(lent_bytes, 0.0).unwrap_or(lent_bytes);
         let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
         let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
         let size_bytes = whole_bytes.saturating_add(base_bytes);
@@ -241,7 +256,7 @@ impl OperatorCache {
         let mut structure = self.reserve_if_free(bare_bytes + positions_bytes).filter(|_| positions_bytes > 0);
         if structure.is_none() {
             positions = None;
-            structure = self.reserve_for(scan, bare_bytes, 0);
+            structure = self.reserve_for(scan, KeptBytes { own_bytes: bare_bytes, lent_bytes: 0 }, 0);
         }
         let Some(structure) = structure else {
             return self.forget_scan(scan, "no room for the item's structure");

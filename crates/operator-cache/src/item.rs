@@ -1,8 +1,9 @@
 //! Items: the kept rows of one select over one file, the positions of their records, or a positional map of the whole
 //! file; and their meters.
 //!
-//! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. Both go with
-//! the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
+//! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. A chunk that
+//! was completed by columns shares those that were there, and holds the chunk that they were reserved with. All goes
+//! with the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
 //! Arrays cut out of it may share its buffers, so who keeps an array must keep the item until the array is gone
 //! (or account for it, as the operators above a scan do).
 
@@ -36,13 +37,51 @@ pub struct ItemId(pub u64);
 #[derive(Debug)]
 pub(crate) struct Chunk {
     content: Content,
-    size_bytes: u64,
+    /// Without what is lent.
+    own_bytes: u64,
     _reservation: Reservation,
+    lent: Option<Lent>,
+}
+
+/// Rows of a chunk whose arrays are columns of another's too, which then holds them both: no byte is reserved twice.
+#[derive(Debug, Clone)]
+pub(crate) struct Lent {
+    pub(crate) lender: Arc<Chunk>,
+    /// Entries of the lender.
+    pub(crate) range: Range<usize>,
+}
+
+impl Lent {
+    /// The part of the lender's bytes that these entries are.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        let whole = u128::from(self.lender.size_bytes());
+        (whole * self.range.len() as u128 / self.lender.content.entry_count().max(1) as u128) as u64
+    }
+
+    /// Whether these are all of the lender's entries.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.range == (0..self.lender.content.entry_count())
+    }
 }
 
 impl Chunk {
-    pub(crate) fn new(content: Content, size_bytes: u64, reservation: Reservation) -> Self {
-        Self { content, size_bytes, _reservation: reservation }
+    pub(crate) fn new(content: Content, own_bytes: u64, reservation: Reservation) -> Self {
+        Self { content, own_bytes, _reservation: reservation, lent: None }
+    }
+
+    /// A chunk of which some columns are those of another.
+    pub(crate) fn beside(lent: Option<Lent>, content: Content, own_bytes: u64, reservation: Reservation) -> Self {
+        Self { content, own_bytes, _reservation: reservation, lent }
+    }
+
+    /// What it has of another.
+    pub(crate) fn lent(&self) -> Option<&Lent> {
+        self.lent.as_ref()
+    }
+
+    /// Reserved bytes that go with it and nothing else.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        self.own_bytes
     }
 
     /// The rows in their layout.
@@ -55,9 +94,9 @@ impl Chunk {
         self.content.as_arrays().expect("other layouts are given to finished items alone")
     }
 
-    /// Reserved bytes.
+    /// Reserved bytes, those of what is lent to it among them.
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.own_bytes + self.lent.as_ref().map_or(0, Lent::size_bytes)
     }
 }
 

@@ -49,6 +49,7 @@ impl OperatorCache {
                     catalog.displaceable(self.limit_bytes()).into_iter().filter(|item| item.id != top_up.base.id.0);
                 let inputs = CompletionInputs {
                     completed_bytes: top_up.completed_bytes(),
+                    lent_bytes: top_up.lent_bytes(),
                     free_bytes: self.budget().cache_room_bytes(),
                     others_bytes: others.map(|item| item.size_bytes).sum(),
                     limit_bytes: self.limit_bytes(),

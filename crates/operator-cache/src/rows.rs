@@ -93,7 +93,13 @@ impl Rows {
 
     /// Bytes the arrays hold: the capacity of every buffer and the arrays' own structures.
     pub fn size_bytes(&self) -> u64 {
-        let arrays: usize = self.columns.iter().map(|column| column.get_array_memory_size()).sum();
+        self.size_bytes_of(|_| true)
+    }
+
+    /// The same without the arrays of other columns than these.
+    pub(crate) fn size_bytes_of(&self, is_counted: impl Fn(usize) -> bool) -> u64 {
+        let counted = self.columns.iter().enumerate().filter(|(index, _)| is_counted(*index));
+        let arrays: usize = counted.map(|(_, column)| column.get_array_memory_size()).sum();
         let offsets = self.elements.as_ref().map_or(0, |elements| elements.offsets.inner().inner().capacity());
         (arrays + offsets + size_of::<Self>() + self.columns.capacity() * size_of::<ArrayRef>()) as u64
     }
@@ -156,8 +162,12 @@ impl Rows {
 
     /// The same rows in buffers of their own, so that keeping them does not pin a larger allocation. Columns whose
     /// buffers are already about as small as their content are shared, not copied.
-    pub(crate) fn into_owned(mut self) -> Self {
-        for column in &mut self.columns {
+    pub(crate) fn into_owned(self) -> Self {
+        self.into_owned_of(|_| true)
+    }
+
+    fn into_owned_of(mut self, is_own: impl Fn(usize) -> bool) -> Self {
+        for (_, column) in self.columns.iter_mut().enumerate().filter(|(index, _)| is_own(*index)) {
             // An array that fills three quarters of its buffers wastes less than a copy costs.
             let needed_bytes = column.to_data().get_slice_memory_size().unwrap_or(usize::MAX);
             if column.get_buffer_memory_size() > needed_bytes.saturating_add(needed_bytes / 3).saturating_add(1024) {
@@ -175,23 +185,36 @@ impl Rows {
     }
 
     /// The same rows to be kept: the columns, which are of these types or narrow forms of them, each in its narrowest
-    /// form or in a buffer of its own.
-    pub(crate) fn into_kept(mut self, columns: &[ColumnSpec]) -> Self {
-        for (column, spec) in self.columns.iter_mut().zip(columns) {
-            if *column.data_type() == spec.data_type
+    /// form or in a buffer of its own; but for those that are not their own, which stay as they are.
+    pub(crate) fn into_kept(mut self, columns: &[ColumnSpec], is_own: impl Fn(usize) -> bool) -> Self {
+        for (index, (column, spec)) in self.columns.iter_mut().zip(columns).enumerate() {
+            if is_own(index)
+                && *column.data_type() == spec.data_type
                 && let Some(form) = narrow(column)
             {
                 *column = form;
             }
         }
-        self.into_owned()
+        self.into_owned_of(is_own)
     }
 
     /// Several runs of rows as one. Peak memory: the result beside its parts.
     pub(crate) fn concat(parts: &[Arc<Rows>]) -> Result<Rows, ArrowError> {
+        Self::concat_beside(parts, |_| None)
+    }
+
+    /// The same, but that columns which `lent` has a whole array of are that.
+    pub(crate) fn concat_beside(
+        parts: &[Arc<Rows>],
+        lent: impl Fn(usize) -> Option<ArrayRef>,
+    ) -> Result<Rows, ArrowError> {
         let column_count = parts.first().map_or(0, |rows| rows.columns.len());
         let mut columns = Vec::with_capacity(column_count);
         for index in 0..column_count {
+            if let Some(whole) = lent(index) {
+                columns.push(whole);
+                continue;
+            }
             let arrays: Vec<&ArrayRef> = parts.iter().map(|rows| &rows.columns[index]).collect();
             let mut merged = concat(&arrays)?;
             column_shrink(&mut merged);

@@ -23,7 +23,7 @@ use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::RecordPositions;
 
 use crate::error::SourceError;
-use crate::item::Item;
+use crate::item::{Chunk, Item, Lent};
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::{ColumnRoute, Elements, Rows, element_columns};
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory};
@@ -39,6 +39,18 @@ pub(crate) struct TopUp {
     pub(crate) missing: Arc<[ColumnSpec]>,
     /// Where the item's records lie, if that is known: then no others are read.
     pub(crate) positions: Option<Arc<RecordPositions>>,
+}
+
+/// An item's rows, by the morsels of a scan that is laid beside them.
+#[derive(Debug)]
+pub(crate) struct KeptRows {
+    base: Arc<Item>,
+    /// Of the item's entries, if they alone are read.
+    positions: Option<Arc<RecordPositions>>,
+    /// Entries of the item before each of its chunks.
+    chunk_starts: Vec<u64>,
+    /// By column of the result, which of the item's it is.
+    columns: Vec<Option<usize>>,
 }
 
 impl TopUp {
@@ -82,15 +94,105 @@ impl TopUp {
         self.base.size_bytes.saturating_mul(self.columns.len() as u64) / column_count
     }
 
+    /// About what of the base's bytes is not held a second time for the completed item.
+    pub(crate) fn lent_bytes(&self) -> u64 {
+        let lenders = self.base.chunks.iter().filter(|chunk| can_lend(&self.base, chunk));
+        lenders.map(|chunk| chunk.size_bytes()).sum()
+    }
+
+    /// The rows that are there.
+    pub(crate) fn kept_rows(&self) -> KeptRows {
+        let mut entry_count = 0;
+        let chunk_starts = self.base.chunks.iter().map(|chunk| {
+            let start = entry_count;
+            entry_count += chunk.content().entry_count() as u64;
+            start
+        });
+        let kept = |wanted: &ColumnSpec| self.base.columns.iter().position(|column| column == wanted);
+        KeptRows {
+            chunk_starts: chunk_starts.collect(),
+            base: Arc::clone(&self.base),
+            positions: self.positions.clone(),
+            columns: self.columns.iter().map(kept).collect(),
+        }
+    }
+
     /// Opens a source that delivers all columns, given the factory for those that are missing.
     pub(crate) fn open(
         &self,
         spec: &ScanSpec,
+        kept: &Arc<KeptRows>,
         fresh: &SourceFactory,
         clock: &Arc<dyn Clock>,
     ) -> Result<Arc<dyn MorselSource>, SourceError> {
         let spec = ScanSpec { columns: Arc::clone(&self.missing), ..spec.clone() };
-        Ok(Arc::new(TopUpSource::new(self, fresh(&spec)?, Arc::clone(clock))))
+        Ok(Arc::new(TopUpSource::new(self, Arc::clone(kept), fresh(&spec)?, Arc::clone(clock))))
+    }
+}
+
+/// Whether a chunk's arrays can be another's too. Those of elements are cut by record, which their memory can't be
+/// told by.
+fn can_lend(item: &Item, chunk: &Chunk) -> bool {
+    item.source.unnest.is_none() && chunk.content().as_arrays().is_some()
+}
+
+impl KeptRows {
+    /// By column of the result, which of the item's it is; None of one that is read.
+    pub(crate) fn columns(&self) -> &[Option<usize>] {
+        &self.columns
+    }
+
+    /// What is not held a second time when the rows of a morsel are kept with its fresh columns. None where that is
+    /// nothing: the rows are not in one chunk, or not there as arrays.
+    pub(crate) fn lent(&self, index: usize, bytes: &Range<u64>) -> Option<Lent> {
+        let entries = self.entries(index, bytes)?;
+        let chunk_at = self.chunk_of(entries.start)?;
+        let lender = self.base.chunks.get(chunk_at).filter(|chunk| can_lend(&self.base, chunk))?;
+        let start = self.chunk_starts[chunk_at];
+        let range = (entries.start - start) as usize..(entries.end - start) as usize;
+        let is_within = !range.is_empty() && range.end <= lender.content().entry_count();
+        is_within.then(|| Lent { lender: Arc::clone(lender), range })
+    }
+
+    /// The chunk that an entry is in, or beyond which it is.
+    fn chunk_of(&self, entry: u64) -> Option<usize> {
+        self.chunk_starts.partition_point(|&first| first <= entry).checked_sub(1)
+    }
+
+    /// The entries of a morsel of this number and range. None if there is none of that number.
+    fn entries(&self, index: usize, bytes: &Range<u64>) -> Option<Range<u64>> {
+        if let Some(positions) = &self.positions {
+            return Some(positions.count_below(bytes.start) as u64..positions.count_below(bytes.end) as u64);
+        }
+        let ends = self.base.morsel_ends.as_deref().unwrap_or_default();
+        let &end = ends.get(index)?;
+        Some(index.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0)..end)
+    }
+
+    /// The rows of a morsel. None if there is none of that number.
+    fn rows(&self, index: usize, bytes: &Range<u64>, clock: &dyn Clock) -> Result<Option<Rows>, SourceError> {
+        let Some(Range { mut start, end }) = self.entries(index, bytes) else { return Ok(None) };
+        let mut parts = Vec::new();
+        while start < end {
+            let Some(chunk_at) = self.chunk_of(start) else { return Ok(None) };
+            let content = self.base.chunks[chunk_at].content();
+            let first = (start - self.chunk_starts[chunk_at]) as usize;
+            let count = content.entry_count().saturating_sub(first).min((end - start) as usize);
+            if count == 0 {
+                return Ok(None);
+            }
+            parts.push(Arc::new(content.to_rows(first, count, clock)?));
+            start += count as u64;
+        }
+        Ok(match parts.as_slice() {
+            [] => match self.base.chunks.first() {
+                Some(chunk) => Some(chunk.content().to_rows(0, 0, clock)?),
+                None => None,
+            },
+            [single] => Some(single.as_ref().clone()),
+            // Of morsels that the item's scan did not have.
+            several => Some(Rows::concat(several)?),
+        })
     }
 }
 
@@ -136,11 +238,7 @@ enum Place {
 
 struct TopUpSource {
     fresh: Arc<dyn MorselSource>,
-    base: Arc<Item>,
-    /// Of the item's entries, if they alone are read.
-    positions: Option<Arc<RecordPositions>>,
-    /// Entries of the item before each of its chunks.
-    chunk_starts: Vec<u64>,
+    kept: Arc<KeptRows>,
     places: Vec<Place>,
     /// By column of the result, where a list is unnested: whether it belongs to the elements.
     is_element: Option<Arc<[bool]>>,
@@ -148,70 +246,20 @@ struct TopUpSource {
 }
 
 impl TopUpSource {
-    fn new(top_up: &TopUp, fresh: Arc<dyn MorselSource>, clock: Arc<dyn Clock>) -> Self {
-        let position = |columns: &[ColumnSpec], wanted: &ColumnSpec| columns.iter().position(|column| column == wanted);
-        let places = top_up
-            .columns
-            .iter()
-            .filter_map(|column| {
-                let kept = position(&top_up.base.columns, column).map(Place::Kept);
-                kept.or_else(|| position(&top_up.missing, column).map(Place::Fresh))
-            })
-            .collect();
-        let mut entry_count = 0;
-        let chunk_starts = top_up.base.chunks.iter().map(|chunk| {
-            let start = entry_count;
-            entry_count += chunk.content().entry_count() as u64;
-            start
+    fn new(top_up: &TopUp, kept: Arc<KeptRows>, fresh: Arc<dyn MorselSource>, clock: Arc<dyn Clock>) -> Self {
+        let is_fresh = |wanted: &ColumnSpec| top_up.missing.iter().position(|column| column == wanted);
+        let places = top_up.columns.iter().zip(kept.columns());
+        let places = places.filter_map(|(column, kept)| match kept {
+            Some(index) => Some(Place::Kept(*index)),
+            None => is_fresh(column).map(Place::Fresh),
         });
         let list = top_up.base.source.unnest.as_ref();
         let is_element = list.map(|list| element_columns(&top_up.columns, list));
-        Self {
-            fresh,
-            chunk_starts: chunk_starts.collect(),
-            base: Arc::clone(&top_up.base),
-            positions: top_up.positions.clone(),
-            places,
-            is_element,
-            clock,
-        }
-    }
-
-    /// The entries of a morsel of this number and range.
-    fn entries(&self, index: u64, bytes: &Range<u64>) -> Result<Range<u64>, SourceError> {
-        if let Some(positions) = &self.positions {
-            return Ok(positions.count_below(bytes.start) as u64..positions.count_below(bytes.end) as u64);
-        }
-        let ends = self.base.morsel_ends.as_deref().unwrap_or_default();
-        let at = usize::try_from(index)?;
-        let Some(&end) = ends.get(at) else { return Err(self.differs()) };
-        Ok(at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0)..end)
-    }
-
-    /// The kept rows of some entries.
-    fn kept(&self, Range { mut start, end }: Range<u64>) -> Result<Rows, SourceError> {
-        let mut parts = Vec::new();
-        while start < end {
-            let chunk_at = self.chunk_starts.partition_point(|&first| first <= start) - 1;
-            let content = self.base.chunks[chunk_at].content();
-            let first = (start - self.chunk_starts[chunk_at]) as usize;
-            let count = (content.entry_count() - first).min((end - start) as usize);
-            parts.push(Arc::new(content.to_rows(first, count, &*self.clock)?));
-            start += count as u64;
-        }
-        match parts.as_slice() {
-            [] => match self.base.chunks.first() {
-                Some(chunk) => Ok(chunk.content().to_rows(0, 0, &*self.clock)?),
-                None => Err(self.differs()),
-            },
-            [single] => Ok(single.as_ref().clone()),
-            // Chunks are whole morsels, so this is not met; it would only be slower.
-            several => Ok(Rows::concat(several)?),
-        }
+        Self { fresh, places: places.collect(), kept, is_element, clock }
     }
 
     fn differs(&self) -> SourceError {
-        Box::new(Differs { path: Arc::clone(&self.base.source.path) })
+        Box::new(Differs { path: Arc::clone(&self.kept.base.source.path) })
     }
 }
 
@@ -225,9 +273,9 @@ impl MorselSource for TopUpSource {
     }
 
     fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
-        let (index, bytes) = (morsel.index, morsel.start_bytes..morsel.end_bytes);
+        let (index, bytes) = (usize::try_from(morsel.index)?, morsel.start_bytes..morsel.end_bytes);
         let fresh = self.fresh.decode(morsel)?;
-        let kept = self.kept(self.entries(index, &bytes)?)?;
+        let Some(kept) = self.kept.rows(index, &bytes, &*self.clock)? else { return Err(self.differs()) };
         let is_aligned = match (&kept.elements, &fresh.elements) {
             (Some(kept), Some(fresh)) => kept.is_same_shape(fresh),
             (None, None) => kept.row_count == fresh.row_count,

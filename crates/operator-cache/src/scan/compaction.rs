@@ -5,13 +5,16 @@
 //! once. Merging happens while the scan runs, by the stream that completes a run, once every participant has seen the
 //! run; what is left is merged when the item is made.
 //!
+//! Rows that lie beside those of a chunk of another item are merged within that chunk alone, so that what it lent stays
+//! lent.
+//!
 //! Memory: one merged chunk at a time beside its parts, reserved first; without room the parts stay as they are.
 
 use std::sync::Arc;
 
 use super::SharedScan;
 use super::state::{Phase, Sharing, Slot, State};
-use crate::item::Chunk;
+use crate::item::{Chunk, Lent};
 use crate::layout::Content;
 use crate::rows::Rows;
 
@@ -61,7 +64,8 @@ impl SharedScan {
         for chunk in chunks.into_iter().filter(|chunk| chunk.scanned().entry_count() > 0) {
             let is_full = row_count + chunk.scanned().row_count > LARGE_ROW_COUNT
                 || size_bytes + chunk.size_bytes() > LARGE_SIZE_BYTES
-                || row_count >= RUN_ROW_COUNT;
+                || row_count >= RUN_ROW_COUNT
+                || run.last().is_some_and(|last| !is_alike(last.lent(), &chunk));
             if is_full || !is_small(&chunk) {
                 self.flush(&mut run, &mut merged);
                 (row_count, size_bytes) = (0, 0);
@@ -89,15 +93,35 @@ impl SharedScan {
         }
     }
 
-    /// The chunks as one, or None when there is no room for that or Arrow refuses.
+    /// The chunks as one, or None when there is no room for that or Arrow refuses. What one other chunk lent to them all
+    /// is not copied.
     fn merge(&self, chunks: &[Arc<Chunk>]) -> Option<Arc<Chunk>> {
-        let parts_bytes = chunks.iter().map(|chunk| chunk.size_bytes()).sum();
+        let parts_bytes = chunks.iter().map(|chunk| chunk.own_bytes()).sum();
         let reservation = self.cache.reserve_if_free(parts_bytes)?;
         let parts: Vec<Arc<Rows>> = chunks.iter().map(|chunk| Arc::clone(chunk.scanned())).collect();
-        let rows = Rows::concat(&parts).ok()?;
-        let size_bytes = rows.size_bytes();
-        reservation.resize(size_bytes).ok()?;
-        Some(Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), size_bytes, reservation)))
+        let lent = chunks.first()?.lent().map(|first| {
+            let count: usize = chunks.iter().map(|chunk| chunk.content().entry_count()).sum();
+            Lent { lender: Arc::clone(&first.lender), range: first.range.start..first.range.start + count }
+        });
+        let place = |column: usize| self.completed_rows.as_ref()?.columns()[column];
+        let lent_column = |column: usize| {
+            let lent = lent.as_ref()?;
+            let whole = &lent.lender.scanned().columns[place(column)?];
+            Some(whole.slice(lent.range.start, lent.range.len()))
+        };
+        let rows = Rows::concat_beside(&parts, lent_column).ok()?;
+        let own_bytes = rows.size_bytes_of(|column| lent.is_none() || place(column).is_none());
+        reservation.resize(own_bytes).ok()?;
+        Some(Arc::new(Chunk::beside(lent, Content::Arrays(Arc::new(rows)), own_bytes, reservation)))
+    }
+}
+
+/// Whether a chunk can be merged with the one before it: both have their rows alone, or both some of one other chunk.
+fn is_alike(before: Option<&Lent>, chunk: &Chunk) -> bool {
+    match (before, chunk.lent()) {
+        (None, None) => true,
+        (Some(before), Some(lent)) => Arc::ptr_eq(&before.lender, &lent.lender),
+        _ => false,
     }
 }
 
@@ -109,15 +133,18 @@ fn is_small(chunk: &Chunk) -> bool {
 fn find_run(state: &State, index: usize) -> Option<Run> {
     let mut run = Run { first: index, through: index, chunks: Vec::new() };
     let (mut row_count, mut size_bytes) = (0, 0);
+    let mut neighbour: Option<Arc<Chunk>> = None;
     let mut take = |first: usize| {
         let Some(Slot::Kept { chunk, through }) = state.slots.get(first) else { return None };
         let fits = is_small(chunk)
+            && neighbour.as_ref().is_none_or(|neighbour| is_alike(neighbour.lent(), chunk))
             && row_count + chunk.scanned().row_count <= LARGE_ROW_COUNT
             && size_bytes + chunk.size_bytes() <= LARGE_SIZE_BYTES
             && state.seats.values().all(|seat| seat.consumed.contains(first));
         fits.then(|| {
             row_count += chunk.scanned().row_count;
             size_bytes += chunk.size_bytes();
+            neighbour = Some(Arc::clone(chunk));
             (Arc::clone(chunk), *through)
         })
     };
@@ -142,8 +169,15 @@ fn find_run(state: &State, index: usize) -> Option<Run> {
         run.through = through;
         run.chunks.push(chunk);
     }
-    let is_long = row_count >= RUN_ROW_COUNT || run.chunks.len() >= RUN_CHUNK_COUNT;
+    let is_long = row_count >= RUN_ROW_COUNT || run.chunks.len() >= RUN_CHUNK_COUNT || has_whole_lender(&run.chunks);
     (is_long && run.chunks.len() > 1).then_some(run)
+}
+
+/// Whether the chunks of a run have all that another lends: the next would have to do with a third.
+fn has_whole_lender(chunks: &[Arc<Chunk>]) -> bool {
+    let Some((first, last)) = chunks.first().zip(chunks.last()) else { return false };
+    let Some((first, last)) = first.lent().zip(last.lent()) else { return false };
+    Lent { lender: Arc::clone(&first.lender), range: first.range.start..last.range.end }.is_whole()
 }
 
 /// Puts the merged chunk in the place of its parts, unless the scan stopped keeping or somebody sits between having

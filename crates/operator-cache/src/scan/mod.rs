@@ -31,6 +31,7 @@ mod participant;
 mod retreat;
 mod state;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
@@ -50,17 +51,18 @@ pub use participant::{Participant, RowStream};
 pub(crate) use retreat::Asked;
 pub use retreat::{Delivered, DeliveredCut};
 
+use crate::admission::KeptBytes;
 use crate::cache::OperatorCache;
 use crate::error::{CacheError, SourceError};
 use crate::file_record::PinnedSource;
-use crate::item::{Chunk, Item};
+use crate::item::{Chunk, Item, Lent};
 use crate::layout::Content;
 use crate::matching::is_worth_it;
 use crate::recording::estimated_bytes;
 use crate::request::SelectRequest;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
-use crate::top_up::{Differs, TopUp, missing_columns};
+use crate::top_up::{Differs, KeptRows, TopUp, missing_columns};
 use gathering::Gathering;
 use morsel_set::MorselSet;
 use state::{FetchedMorsel, Phase, Post, SharedFetch, Sharing, Slot, State, Step};
@@ -81,6 +83,8 @@ pub(crate) struct SharedScan {
     pub(crate) base: Option<Arc<Item>>,
     /// How this scan completes an item's columns.
     top_up: Option<TopUp>,
+    /// The rows that it is laid beside.
+    completed_rows: Option<Arc<KeptRows>>,
     /// Whether its rows are read beside kept ones of the same content, so that it fails where the content is another.
     pub(crate) compares_content: bool,
     /// The lazy item whose records this scan reads.
@@ -113,6 +117,8 @@ pub(crate) struct ScanMeters {
     pub(crate) scanned_bytes: AtomicU64,
     pub(crate) total_bytes: AtomicU64,
     pub(crate) kept_bytes: AtomicU64,
+    /// Bytes of the item that it completes that its rows have as well.
+    pub(crate) lent_bytes: AtomicU64,
     /// Bytes of the item that the scan made, or as far as could be told of the one it would have made; the base's among
     /// them. 0 while the scan keeps its rows.
     pub(crate) item_bytes: AtomicU64,
@@ -200,6 +206,7 @@ impl SharedScan {
             spec,
             is_own: false,
             base,
+            completed_rows: top_up.as_ref().map(|top_up| Arc::new(top_up.kept_rows())),
             top_up,
             compares_content,
             promoted,
@@ -315,7 +322,8 @@ impl SharedScan {
                 return false;
             }
             state.sharing = sharing;
-            let kept_bytes = self.meters.kept_bytes.swap(0, Ordering::Relaxed);
+            let kept_bytes =
+                self.meters.kept_bytes.swap(0, Ordering::Relaxed) + self.meters.lent_bytes.swap(0, Ordering::Relaxed);
             let decoded_bytes = self.meters.decoded_bytes.load(Ordering::Relaxed);
             let total_bytes = self.meters.total_bytes.load(Ordering::Relaxed);
             let base_bytes = self.base.as_ref().map_or(0, |base| base.size_bytes);
@@ -383,8 +391,8 @@ impl SharedScan {
         if let Some(source) = &*opened {
             return Ok(Arc::clone(source));
         }
-        let source = match &self.top_up {
-            Some(top_up) => top_up.open(&self.spec, &self.factory, self.cache.clock())?,
+        let source = match self.top_up.as_ref().zip(self.completed_rows.as_ref()) {
+            Some((top_up, kept)) => top_up.open(&self.spec, kept, &self.factory, self.cache.clock())?,
             None => (self.factory)(&self.spec)?,
         };
         self.meters.total_bytes.store(source.total_bytes(), Ordering::Relaxed);
@@ -491,6 +499,7 @@ impl SharedScan {
     fn decode(self: &Arc<Self>, me: u64, index: usize, morsel: Morsel) -> Result<Arc<Rows>, Undecoded> {
         let guard = FailOnUnwind(self);
         let clock = self.cache.clock();
+        let range = morsel.start_bytes..morsel.end_bytes;
         let source_bytes = morsel.end_bytes.saturating_sub(morsel.start_bytes);
         let began_ns = clock.monotonic_ns();
         let decoded = self.open().and_then(|source| source.decode(morsel));
@@ -527,7 +536,7 @@ impl SharedScan {
             self.give_up_positions("a part of the file gave no positions");
         }
         let keeps = self.is_keeping();
-        let (rows, chunk) = if keeps { self.keep(rows, source_bytes) } else { (Arc::new(rows), None) };
+        let (rows, chunk) = if keeps { self.keep(rows, index, &range) } else { (Arc::new(rows), None) };
         self.meters.decoded_bytes.fetch_add(source_bytes, Ordering::Relaxed);
         self.publish(me, index, &rows, chunk);
         if keeps {
@@ -539,14 +548,20 @@ impl SharedScan {
         Ok(rows)
     }
 
-    /// Reserves memory for rows, or stops keeping.
-    fn keep(self: &Arc<Self>, rows: Rows, source_bytes: u64) -> (Arc<Rows>, Option<Arc<Chunk>>) {
-        let rows = Arc::new(rows.into_kept(&self.spec.columns));
-        let size_bytes = rows.size_bytes();
-        let chunk = self
-            .cache
-            .reserve_for(self, size_bytes, source_bytes)
-            .map(|reservation| Arc::new(Chunk::new(Content::Arrays(Arc::clone(&rows)), size_bytes, reservation)));
+    /// Reserves memory for a morsel's rows, or stops keeping.
+    fn keep(self: &Arc<Self>, rows: Rows, index: usize, bytes: &Range<u64>) -> (Arc<Rows>, Option<Arc<Chunk>>) {
+        let completed = self.completed_rows.as_ref();
+        let lent = completed.and_then(|kept| Some((kept.lent(index, bytes)?, kept.columns())));
+        let is_own = |column: usize| lent.as_ref().is_none_or(|(_, columns)| columns[column].is_none());
+        let rows = Arc::new(rows.into_kept(&self.spec.columns, is_own));
+        let own_bytes = rows.size_bytes_of(is_own);
+        let lent = lent.map(|(lent, _)| lent);
+        let lent_bytes = lent.as_ref().map_or(0, Lent::size_bytes);
+        let size = KeptBytes { own_bytes, lent_bytes };
+        let reserved = self.cache.reserve_for(self, size, bytes.end.saturating_sub(bytes.start));
+        let chunk = reserved.map(|reservation| {
+            Arc::new(Chunk::beside(lent, Content::Arrays(Arc::clone(&rows)), own_bytes, reservation))
+        });
         if chunk.is_none() && !self.cache.turn_lazy(self, Vec::new(), "no room for its rows") && self.stop_keeping() {
             self.cache.forget_scan(self, "no memory for its results");
         }
@@ -625,7 +640,9 @@ impl SharedScan {
                 match chunk {
                     Some(chunk) if state.sharing == Sharing::Kept => {
                         state.note_entry_count(index, rows.entry_count());
-                        self.meters.kept_bytes.fetch_add(chunk.size_bytes(), Ordering::Relaxed);
+                        self.meters.kept_bytes.fetch_add(chunk.own_bytes(), Ordering::Relaxed);
+                        let lent_bytes = chunk.size_bytes() - chunk.own_bytes();
+                        self.meters.lent_bytes.fetch_add(lent_bytes, Ordering::Relaxed);
                         state.slots[index] = Slot::Kept { chunk, through: index };
                         for (_, seat) in state.seats.iter_mut().filter(|(id, _)| **id != me) {
                             seat.ready.push_back(index);

@@ -146,6 +146,7 @@ impl SharedScan {
             is_own,
             base: self.base.clone(),
             top_up: self.top_up.clone().filter(|_| !is_own),
+            completed_rows: self.completed_rows.clone().filter(|_| !is_own),
             compares_content: self.compares_content,
             promoted: self.promoted.clone(),
             mapped: self.mapped.clone(),

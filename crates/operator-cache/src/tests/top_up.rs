@@ -248,3 +248,78 @@ fn few_records_get_the_columns_that_are_asked_for_alone() {
     assert_eq!(ask(&cache, &fake, &more), expected(RECORDS, &few));
     assert_eq!(scanned(&fake, 1), ["s.z"]);
 }
+
+#[test]
+fn columns_that_are_there_are_held_once_while_others_are_laid_beside_them_and_afterwards() {
+    const MANY: u64 = 20_000;
+    let version = object("f", "1", MANY);
+    let range = between(100, 300);
+    let complete = |cache: &Arc<OperatorCache>, fake: &Arc<Fake>| {
+        let ask = |names: &[&str]| {
+            answer(cache.begin(&widened(names, &range), &pin(cache, &version), true, fake.factory()), 3).unwrap()
+        };
+        ask(&["a", "b"]);
+        let base = cache.items()[0].size_bytes;
+        assert_eq!(ask(&["a", "b", "s.z"]), expected(MANY, &range));
+        assert_eq!(scanned(fake, 1), ["s.z"]);
+        (base, cache.items()[0].clone())
+    };
+    // Small morsels are merged into chunks of thousands of rows; large ones stay.
+    for morsel_records in [100, 5000] {
+        let fake = || Arc::new(Fake { morsel_records, ..Fake::default() });
+        let (cache, budget) = cache(64 << 20);
+        let (base_bytes, completed) = complete(&cache, &fake());
+        let added_bytes = completed.size_bytes - base_bytes;
+        assert!(added_bytes < base_bytes, "{added_bytes} beside {base_bytes}");
+        assert!(budget.reserved_bytes() < completed.size_bytes + 4096, "{} in all", budget.reserved_bytes());
+        let pinned = pin(&cache, &version);
+        let wanted = request(&["a", "b", "s.z"], &range);
+        let Start::Hit { item, residual, .. } = cache.begin(&wanted, &pinned, true, fake().factory()) else {
+            panic!("expected a hit");
+        };
+        assert_eq!(read(&item, &residual), expected(MANY, &range));
+        assert!(item.chunks.iter().all(|chunk| chunk.lent().is_some_and(|lent| lent.is_whole())));
+        assert!(item.chunks.iter().rev().skip(1).all(|chunk| chunk.scanned().row_count >= 4096));
+        drop(item);
+        cache.clear();
+        assert!(budget.reserved_bytes() < 4096, "{} bytes left", budget.reserved_bytes());
+
+        // Where it would not all fit twice. (What small morsels give is merged beside its parts.)
+        let limit_bytes = completed.size_bytes + added_bytes / 2 + 4096;
+        assert!(limit_bytes < completed.size_bytes + base_bytes);
+        let (cache, budget) = super::fake::cache(limit_bytes);
+        assert_eq!(complete(&cache, &fake()).1.columns.len(), 3, "{:?}", cache.decisions());
+        assert!(budget.reserved_bytes() <= limit_bytes);
+    }
+}
+
+#[test]
+fn columns_are_laid_beside_lent_ones_as_often_as_some_are_missing() {
+    for morsel_records in [40, 300, 5000] {
+        let (cache, budget) = cache(64 << 20);
+        let fake = Arc::new(Fake { morsel_records, ..Fake::default() });
+        let range = between(100, 300);
+        let mut names = vec!["a", "b"];
+        ask(&cache, &fake, &widened(&names, &range));
+        for name in ["s.z", "s", "w"] {
+            names.push(name);
+            assert_eq!(ask(&cache, &fake, &widened(&names, &range)), expected(RECORDS, &range), "{names:?}");
+        }
+        let summed: u64 = cache.items().iter().map(|item| item.size_bytes).sum();
+        assert_eq!(cache.items().len(), 1);
+        let (least, most) = (summed, summed + 4096);
+        assert!((least..most).contains(&budget.reserved_bytes()), "{} of {least}", budget.reserved_bytes());
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let wanted = request(&["b", "w"], &Arc::default());
+        let Start::Hit { item, .. } = cache.begin(&wanted, &pinned, true, fake.factory()) else {
+            panic!("expected a hit");
+        };
+        let column =
+            |rows: &Rows, name: &str| ColumnRoute::find(item.columns(), &path(name)).unwrap().extract(rows).unwrap();
+        for chunk in &item.chunks {
+            let (b, w) = (longs(&column(chunk.scanned(), "b")), column(chunk.scanned(), "w"));
+            let w: &arrow::array::StringArray = w.as_any().downcast_ref().unwrap();
+            assert!(b.values().iter().zip(w).all(|(b, w)| w == Some(&format!("{b:0>1000}"))));
+        }
+    }
+}

@@ -6,8 +6,8 @@
 //! work if at most half of the columns are missing: what is parsed in vain is then no more than what is not parsed
 //! again.
 //!
-//! And how: the missing columns can be read alone and laid beside the kept ones. That is the least work, but until it
-//! is done both the item and the completed one are held. Or all columns are read anew, and the item goes when the new
+//! And how: the missing columns can be read alone and laid beside the kept ones. That is the least work, but of kept
+//! columns that can't be lent as they are, until it is done those of both the item and the completed one are held. Or all columns are read anew, and the item goes when the new
 //! one needs its room: more work, once, and no memory twice. So the columns are read alone while both can be made to
 //! fit, be it by displacing all others. If they can't, all are read anew, provided that the result will fit when it
 //! stands alone; else the missing ones alone all the same: the query is spared the others, and nothing is kept.
@@ -27,6 +27,8 @@ pub fn is_worth_completing(missing_columns: usize, wanted_columns: usize, is_wor
 pub struct CompletionInputs {
     /// What the completed item is estimated to take, all its columns together.
     pub completed_bytes: u64,
+    /// What of that the item holds and lends: it is not held twice.
+    pub lent_bytes: u64,
     /// What caches may still take.
     pub free_bytes: u64,
     /// What is held by other items, which could go.
@@ -62,7 +64,8 @@ impl Default for CompletionRule {
 impl CompletionRule {
     /// Decides.
     pub fn decide(&self, inputs: &CompletionInputs) -> Completion {
-        let fits_beside = inputs.completed_bytes <= inputs.free_bytes.saturating_add(inputs.others_bytes);
+        let added_bytes = inputs.completed_bytes.saturating_sub(inputs.lent_bytes);
+        let fits_beside = added_bytes <= inputs.free_bytes.saturating_add(inputs.others_bytes);
         let fits_alone = inputs.completed_bytes as f64 <= inputs.limit_bytes as f64 * self.limit_share;
         if !fits_beside && fits_alone { Completion::InPlace } else { Completion::Beside }
     }
@@ -82,14 +85,18 @@ mod tests {
 
     #[test]
     fn an_item_gives_way_only_where_both_find_no_room_and_the_completed_one_does() {
-        let decide = |completed_bytes, free_bytes, others_bytes| {
+        let decide_lending = |lent_bytes, completed_bytes, free_bytes, others_bytes| {
             CompletionRule::default().decide(&CompletionInputs {
                 completed_bytes,
+                lent_bytes,
                 free_bytes,
                 others_bytes,
                 limit_bytes: 1000,
             })
         };
+        let decide = |completed, free, others| decide_lending(0, completed, free, others);
+        assert_eq!(decide_lending(300, 400, 100, 0), Completion::Beside, "a quarter is added");
+        assert_eq!(decide_lending(300, 401, 100, 0), Completion::InPlace);
         assert_eq!(decide(400, 400, 0), Completion::Beside);
         assert_eq!(decide(400, 300, 100), Completion::Beside, "others may go");
         assert_eq!(decide(401, 300, 100), Completion::InPlace);
