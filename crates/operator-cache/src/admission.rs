@@ -4,6 +4,7 @@
 //! - Reserve, then keep: no rows stay in memory for the cache's sake without a reservation of their buffers.
 //! - A scan is judged once a sample of it (1/32 of its bytes) tells how large its item will be, and again whenever
 //!   room runs out. A refused scan stops keeping; its query goes on.
+//! - Items of whole columns go in parts, if the policy takes them: the columns first whose loss costs least.
 //! - Only items that nobody reads are evicted: evicting others frees nothing until their readers are done.
 //! - The policy is asked under the catalog's lock, on numbers alone; reservations are given back after it is released.
 
@@ -20,6 +21,7 @@ use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal
 use thermocline_raw::RecordPositions;
 
 use crate::cache::OperatorCache;
+use crate::candidates::Candidate;
 use crate::catalog::Catalog;
 use crate::conversion::shape_of;
 use crate::decisions::DecisionKind;
@@ -113,7 +115,9 @@ impl OperatorCache {
         let KeptBytes { own_bytes: kept_bytes, lent_bytes } = kept;
         let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
         let grown_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
-        let base_bytes = grown_bytes + progress.whole_bytes(lent_bytes, 0.0).unwrap_or(lent_bytes);
+        let lent_bytes = progress.whole_bytes(lent_bytes, 0.0).unwrap_or(lent_bytes);
+        // Columns that come to others which stay without them are worth their own room alone.
+        let base_bytes = grown_bytes + if scan.added_columns().is_some() { 0 } else { lent_bytes };
         let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
         let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
         let size_bytes = whole_bytes.saturating_add(base_bytes);
@@ -133,6 +137,9 @@ impl OperatorCache {
             Err(refused) => refused,
         };
         scan.meters.item_bytes.fetch_max(size_bytes, Ordering::Relaxed);
+        if let Some(base) = scan.completed() {
+            base.was_too_large.store(true, Ordering::Relaxed);
+        }
         self.remember_once(scan, use_count);
         let (mut numbers, reason) = explain_refusal(refusal);
         numbers.push(("estimated_bytes", size_bytes as f64));
@@ -143,7 +150,8 @@ impl OperatorCache {
 
     /// Notes that the select of a scan was asked for so often; once a scan.
     pub(crate) fn remember_once(&self, scan: &SharedScan, use_count: u64) {
-        if !scan.meters.remembered.swap(true, Ordering::Relaxed) {
+        let is_select = scan.added_columns().is_none();
+        if is_select && !scan.meters.remembered.swap(true, Ordering::Relaxed) {
             self.catalog().remember(&scan.source, &scan.spec.predicate, use_count);
         }
     }
@@ -168,10 +176,14 @@ impl OperatorCache {
                 None => (catalog.uses_superseded(scan), 0),
             };
             let remembered = catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan));
+            let (use_count, base_ns) = match scan.added_columns() {
+                Some(top_up) => (catalog.uses_of_added(top_up), 0),
+                None => (1 + base_uses + remembered, base_ns),
+            };
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
                 kind: scan.source.kind,
-                use_count: 1 + base_uses + remembered,
+                use_count,
                 execute_ns: base_ns.saturating_add(prospect.execute_ns),
                 cache_ns: prospect.cache_ns,
                 reuse_scan_ns: prospect.reuse_scan_ns,
@@ -181,7 +193,7 @@ impl OperatorCache {
                 last_use: self.tick(),
             };
             let state = self.policy_state(&catalog);
-            let items = catalog.displaceable(self.limit_bytes());
+            let items = catalog.displaceable(self.policy(), self.limit_bytes());
             let free_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
@@ -214,13 +226,21 @@ impl OperatorCache {
     ) -> Vec<Arc<Item>> {
         catalog.policy_state = eviction.state;
         let mut evicted = Vec::with_capacity(eviction.victims.len());
-        for victim in &eviction.victims {
-            let Some(item) = catalog.evict(ItemId(victim.id)) else { continue };
-            let mut numbers = vec![("score", victim.score), ("size_bytes", victim.size_bytes as f64)];
-            if let Some(measured) = items.iter().find(|measured| measured.id == victim.id) {
-                numbers.extend(measurement_numbers(measured));
+        for (id, columns) in catalog.resolve(eviction.victims.iter().map(|victim| victim.id)) {
+            let taken = match columns {
+                Some(columns) => catalog.evict_columns(id, columns),
+                None => catalog.evict(id),
+            };
+            let Some(item) = taken else { continue };
+            let is_whole = !catalog.holds(&item);
+            for victim in eviction.victims.iter().filter(|victim| Candidate::of(victim.id).item == id) {
+                let mut numbers = vec![("score", victim.score), ("size_bytes", victim.size_bytes as f64)];
+                if let Some(measured) = items.iter().find(|measured| measured.id == victim.id) {
+                    numbers.extend(measurement_numbers(measured));
+                }
+                let kind = if is_whole { DecisionKind::Evict } else { DecisionKind::DropColumns };
+                self.record_item(kind, &item, numbers, reason);
             }
-            self.record_item(DecisionKind::Evict, &item, numbers, reason);
             evicted.push(item);
         }
         evicted
@@ -294,13 +314,19 @@ impl OperatorCache {
             shape,
             widths_bytes,
             layouts: Mutex::new(base.map(|base| base.layouts.lock().clone()).unwrap_or_default()),
+            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
-            structure,
+            structure: Arc::new(structure),
         };
         scan.meters.item_bytes.store(item.size_bytes, Ordering::Relaxed);
         let base_measured = scan.replaced().map(|replaced| replaced.measurements());
         *item.meters.execute_ns.get_mut() =
             harvest.execute_ns + base_measured.map_or(0, |measured| measured.execute_ns);
+        let before_ns = scan.replaced().map_or(0, |item| item.meters.longest_scan_ns.load(Ordering::Relaxed));
+        *item.meters.longest_scan_ns.get_mut() = match base {
+            Some(_) => before_ns + harvest.execute_ns,
+            None => before_ns.max(harvest.execute_ns),
+        };
         *item.meters.cache_ns.get_mut() =
             harvest.cache_ns + layout_ns + base_measured.map_or(0, |measured| measured.cache_ns);
         *item.meters.used_tick.get_mut() = self.next_tick();
@@ -321,6 +347,11 @@ impl OperatorCache {
                 *use_count = (*use_count + remembered + catalog.uses_superseded(scan)).max(1);
                 let baseline = self.policy().baseline_on_use(&catalog.policy_state);
                 *item.meters.baseline_bits.get_mut() = baseline.to_bits();
+                if scan.added_columns().is_some()
+                    && let Some(united) = catalog.united(&item)
+                {
+                    item = united;
+                }
                 let item = Arc::new(item);
                 let count = match &item.positions {
                     Some(positions) if item.is_lazy => ("position_count", positions.len() as f64),
@@ -388,7 +419,7 @@ impl ReclaimableCache for OperatorCache {
 
     fn marginal_benefit(&self, bytes: u64) -> f64 {
         let catalog = self.catalog();
-        let items = catalog.evictable();
+        let items = catalog.evictable(self.policy());
         let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
         if benefit.is_finite() {
             return benefit;
@@ -405,16 +436,16 @@ impl ReclaimableCache for OperatorCache {
     }
 
     fn release(&self, bytes: u64) -> u64 {
-        let (evicted, scans, mapping) = {
+        let (evicted, scans, mapping, mut freed_bytes) = {
             let mut catalog = self.catalog();
-            let items = catalog.evictable();
+            let items = catalog.evictable(self.policy());
             let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes);
+            let freed_bytes = eviction.freed_bytes;
             let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");
             let scans: Vec<Arc<SharedScan>> = catalog.scans().cloned().collect();
             let mapping: Vec<Arc<SharedScan>> = catalog.mapping_scans().collect();
-            (evicted, scans, mapping)
+            (evicted, scans, mapping, freed_bytes)
         };
-        let mut freed_bytes: u64 = evicted.iter().map(|item| item.size_bytes).sum();
         drop(evicted);
         let mut scans: Vec<(u64, Arc<SharedScan>)> = scans.into_iter().map(|scan| (scan.held_bytes(), scan)).collect();
         scans.sort_by_key(|(kept_bytes, _)| std::cmp::Reverse(*kept_bytes));

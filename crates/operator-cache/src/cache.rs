@@ -258,12 +258,15 @@ impl OperatorCache {
         if !self.is_enabled() || pinned.record.is_none() {
             return Start::Scan(self.scan_alone(request, pinned, factory));
         }
-        for _ in 0..PLAN_ATTEMPTS {
+        for attempt in 0..PLAN_ATTEMPTS {
             let began_ns = self.clock.monotonic_ns();
             let mut catalog = self.catalog.lock();
             let placed = self.placed_bet(&catalog, request, pinned);
             let request = placed.as_ref();
             let plan = self.plan(&catalog, request, pinned);
+            if attempt == 0 && self.policy.divides_items() {
+                catalog.note_demand(self.policy, request, self.tick());
+            }
             let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
             let mut parts = None;
             let (mut spec, mut start) = match plan {
@@ -330,7 +333,11 @@ impl OperatorCache {
                         map,
                         makes_map: false,
                     };
-                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
+                    let (tick, baseline) = (self.next_tick(), self.policy.baseline_on_use(&catalog.policy_state));
+                    item.record_use(tick, lookup_ns, baseline);
+                    if top_up.is_of_part {
+                        catalog.record_use(item.id, tick, lookup_ns, baseline);
+                    }
                     let (missing, wanted) = (top_up.missing.len(), request.columns.len());
                     let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
                     self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");

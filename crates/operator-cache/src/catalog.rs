@@ -6,11 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use thermocline_placement::operator_cache::map_making::are_spared;
-use thermocline_placement::operator_cache::{ItemMeasurements, PolicyState};
+use thermocline_placement::operator_cache::PolicyState;
 use thermocline_predicate::Conjunction;
 
 use crate::combination::Combination;
+use crate::demand::ColumnDemand;
 use crate::file_record::PinnedSource;
 use crate::item::{Item, ItemId};
 use crate::lazy::Promotion;
@@ -22,7 +22,7 @@ use crate::source::SourceKey;
 use crate::top_up::TopUp;
 
 /// Selects whose use is remembered after their items are gone.
-const REMEMBERED: usize = 4096;
+pub(crate) const REMEMBERED: usize = 4096;
 
 /// Running scans of one source that are compared with a request at most.
 const EXAMINED_SCANS: usize = 64;
@@ -39,6 +39,8 @@ pub(crate) struct Catalog {
     keys_by_item: HashMap<ItemId, SourceKey>,
     pub(crate) policy_state: PolicyState,
     history: History,
+    /// Which columns queries need together.
+    pub(crate) demands: HashMap<SourceKey, ColumnDemand>,
     /// Scans that make maps, whether they keep their rows or not.
     mapping: Vec<Weak<SharedScan>>,
 }
@@ -319,6 +321,9 @@ impl Catalog {
             self.keys_by_item.remove(&other.id);
         }
         self.keys_by_item.insert(item.id, key);
+        if let Some(demand) = self.demands.get_mut(&item.source) {
+            demand.register(&item.columns);
+        }
         source.insert(item);
         removed
     }
@@ -390,6 +395,7 @@ impl Catalog {
         }
         self.keys_by_path.clear();
         self.keys_by_item.clear();
+        self.demands.clear();
         self.history = History::default();
         (items, scans)
     }
@@ -429,24 +435,31 @@ impl Catalog {
         self.keys_by_path.contains_key(path)
     }
 
-    /// What the policy may evict: items that no query reads, so that evicting them frees their memory at once.
-    pub(crate) fn evictable(&self) -> Vec<ItemMeasurements> {
-        self.items().filter(|item| Arc::strong_count(item) == 1).map(|item| item.measurements()).collect()
+    /// The item that has other columns of the same rows as `item`, if they can be put together.
+    pub(crate) fn united(&self, item: &Item) -> Option<Item> {
+        let source = self.sources.get(&item.source)?;
+        source.items.of_predicate(&item.predicate).find_map(|other| item.united(other))
     }
 
-    /// What newcomers may displace, where caches may hold `limit_bytes`: the same without maps that are spared.
-    pub(crate) fn displaceable(&self, limit_bytes: u64) -> Vec<ItemMeasurements> {
-        let maps = || self.sources.values().filter_map(|source| source.map.as_ref());
-        if !are_spared(maps().map(|map| map.size_bytes).sum(), limit_bytes) {
-            return self.evictable();
-        }
-        let rows = self.items().filter(|item| item.map.is_none() && Arc::strong_count(item) == 1);
-        rows.map(|item| item.measurements()).collect()
+    pub(crate) fn item(&self, id: ItemId) -> Option<&Arc<Item>> {
+        self.sources.get(self.keys_by_item.get(&id)?)?.get(id)
+    }
+
+    pub(crate) fn maps(&self) -> impl Iterator<Item = &Arc<Item>> {
+        self.sources.values().filter_map(|source| source.map.as_ref())
+    }
+
+    /// Puts an item in the place of that of its number, which is returned.
+    pub(crate) fn replace(&mut self, item: Item) -> Option<Arc<Item>> {
+        let source = self.sources.get_mut(&item.source)?;
+        let replaced = source.remove(item.id)?;
+        source.insert(Arc::new(item));
+        Some(replaced)
     }
 
     /// Takes an item out for eviction, if still nobody reads it, and remembers its uses.
     pub(crate) fn evict(&mut self, id: ItemId) -> Option<Arc<Item>> {
-        let item = self.sources.get(self.keys_by_item.get(&id)?)?.get(id)?;
+        let item = self.item(id)?;
         if Arc::strong_count(item) > 1 {
             return None;
         }

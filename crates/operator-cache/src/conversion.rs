@@ -143,7 +143,7 @@ impl OperatorCache {
                 let content = Content::of(&Arc::new(rows.into_owned()), layout)?;
                 let size_bytes = content.size_bytes();
                 let Some(reservation) = self.reserve_if_free(size_bytes) else { return Ok(None) };
-                converted.push(Arc::new(Chunk::new(content, size_bytes, reservation)));
+                converted.push(Arc::new(Chunk::new(content, reservation)));
             }
         }
         Ok(Some(converted))

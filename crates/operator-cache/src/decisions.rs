@@ -20,6 +20,8 @@ pub enum DecisionKind {
     Refuse,
     /// An item was dropped for room.
     Evict,
+    /// Columns of an item were dropped for room.
+    DropColumns,
     /// An item of the same predicate answers a query.
     Hit,
     /// An item of a wider predicate answers a query, with a residual filter.
@@ -69,6 +71,7 @@ impl DecisionKind {
             Self::Admit => "admit",
             Self::Refuse => "refuse",
             Self::Evict => "evict",
+            Self::DropColumns => "drop_columns",
             Self::Hit => "hit",
             Self::Subsume => "subsume",
             Self::Extend => "extend",

@@ -1,16 +1,17 @@
 //! Items: the kept rows of one select over one file, the positions of their records, or a positional map of the whole
 //! file; and their meters.
 //!
-//! **Memory**: every chunk carries the reservation of its bytes, and the item that of its own structure. A chunk that
-//! was completed by columns shares those that were there, and holds the chunk that they were reserved with. All goes
-//! with the last reference, not with eviction: while a query still reads an evicted item, its bytes count as the cache's.
+//! **Memory**: every chunk carries the reservations of its bytes, of arrays one for each column, and the item that of
+//! its own structure. Items of the same rows share the columns that both have. All goes with the last reference, not with
+//! eviction: while a query still reads an evicted item, its bytes count as the cache's.
 //! Arrays cut out of it may share its buffers, so who keeps an array must keep the item until the array is gone
 //! (or account for it, as the operators above a scan do).
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use parking_lot::Mutex;
@@ -33,48 +34,129 @@ use crate::source::SourceKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId(pub u64);
 
-/// Kept rows with the reservation of their memory.
+/// Kept rows with the reservations of their memory.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     content: Content,
-    /// Without what is lent.
+    memory: ChunkMemory,
+    /// Of that, what goes with this chunk and nothing else.
     own_bytes: u64,
-    _reservation: Reservation,
     lent: Option<Lent>,
 }
 
-/// Rows of a chunk whose arrays are columns of another's too, which then holds them both: no byte is reserved twice.
+#[derive(Debug)]
+enum ChunkMemory {
+    Whole(Reservation),
+    /// Of arrays: each column may be another chunk's too, or go alone.
+    ByColumn {
+        frame: Arc<ColumnMemory>,
+        columns: Vec<Arc<ColumnMemory>>,
+    },
+}
+
+/// What is reserved for a column of some entries.
+#[derive(Debug)]
+pub(crate) struct ColumnMemory {
+    reservation: Reservation,
+    entry_count: usize,
+}
+
+impl ColumnMemory {
+    /// The part that so many of the entries are.
+    fn share_bytes(&self, entry_count: usize) -> u64 {
+        let whole = u128::from(self.reservation.size_bytes());
+        (whole * entry_count as u128 / self.entry_count.max(1) as u128) as u64
+    }
+}
+
+/// Which entries of another chunk a chunk's rows are, whose arrays it shares: no byte is reserved twice.
 #[derive(Debug, Clone)]
 pub(crate) struct Lent {
-    pub(crate) lender: Arc<Chunk>,
-    /// Entries of the lender.
+    /// There as long as the scan that laid columns beside its own.
+    pub(crate) lender: Weak<Chunk>,
     pub(crate) range: Range<usize>,
 }
 
 impl Lent {
-    /// The part of the lender's bytes that these entries are.
-    pub(crate) fn size_bytes(&self) -> u64 {
-        let whole = u128::from(self.lender.size_bytes());
-        (whole * self.range.len() as u128 / self.lender.content.entry_count().max(1) as u128) as u64
-    }
-
     /// Whether these are all of the lender's entries.
     pub(crate) fn is_whole(&self) -> bool {
-        self.range == (0..self.lender.content.entry_count())
+        self.lender.upgrade().is_some_and(|lender| self.range == (0..lender.content.entry_count()))
+    }
+
+    /// A column of the lender, with its memory.
+    pub(crate) fn column(&self, lender: &Chunk, index: usize) -> Option<(ArrayRef, Arc<ColumnMemory>)> {
+        let (array, memory) = lender.column(index)?;
+        Some((array.slice(self.range.start, self.range.len()), memory))
     }
 }
 
 impl Chunk {
-    pub(crate) fn new(content: Content, own_bytes: u64, reservation: Reservation) -> Self {
-        Self { content, own_bytes, _reservation: reservation, lent: None }
+    /// Rows in their layout. What is reserved is theirs alone.
+    pub(crate) fn new(content: Content, reservation: Reservation) -> Self {
+        match content {
+            Content::Arrays(rows) => Self::beside(None, rows, &[], reservation),
+            content => {
+                let own_bytes = reservation.size_bytes();
+                Self { content, memory: ChunkMemory::Whole(reservation), own_bytes, lent: None }
+            }
+        }
     }
 
-    /// A chunk of which some columns are those of another.
-    pub(crate) fn beside(lent: Option<Lent>, content: Content, own_bytes: u64, reservation: Reservation) -> Self {
-        Self { content, own_bytes, _reservation: reservation, lent }
+    /// Rows of which some columns are entries of another chunk; `places` are their numbers there, and what is reserved
+    /// is that of the others.
+    pub(crate) fn beside(
+        lent: Option<Lent>,
+        rows: Arc<Rows>,
+        places: &[Option<usize>],
+        reservation: Reservation,
+    ) -> Self {
+        let own_bytes = reservation.size_bytes();
+        let entry_count = rows.entry_count();
+        let lender = lent.as_ref().and_then(|lent| lent.lender.upgrade());
+        let memory_of = |(index, column): (usize, &ArrayRef)| {
+            let place = places.get(index).copied().flatten();
+            match lender.as_ref().zip(place).and_then(|(lender, place)| lender.column(place)) {
+                Some((_, memory)) => memory,
+                None => {
+                    let reservation = reservation.split(column.get_array_memory_size() as u64);
+                    Arc::new(ColumnMemory { reservation, entry_count })
+                }
+            }
+        };
+        let columns = rows.columns.iter().enumerate().map(memory_of).collect();
+        let frame = Arc::new(ColumnMemory { reservation, entry_count });
+        Self { content: Content::Arrays(rows), memory: ChunkMemory::ByColumn { frame, columns }, own_bytes, lent }
     }
 
-    /// What it has of another.
+    /// The same entries with other columns, each with its memory. None of rows that are no arrays, or of elements.
+    pub(crate) fn with_columns(&self, columns: Vec<(ArrayRef, Arc<ColumnMemory>)>) -> Option<Self> {
+        let (Content::Arrays(rows), ChunkMemory::ByColumn { frame, .. }) = (&self.content, &self.memory) else {
+            return None;
+        };
+        if rows.elements.is_some() {
+            return None;
+        }
+        let (arrays, memory) = columns.into_iter().unzip();
+        let content = Content::Arrays(Arc::new(rows.with_columns(arrays)));
+        let memory = ChunkMemory::ByColumn { frame: Arc::clone(frame), columns: memory };
+        Some(Self { content, memory, own_bytes: 0, lent: None })
+    }
+
+    /// A column's array and memory; None of rows that are no arrays.
+    pub(crate) fn column(&self, index: usize) -> Option<(ArrayRef, Arc<ColumnMemory>)> {
+        let ChunkMemory::ByColumn { columns, .. } = &self.memory else { return None };
+        let array = self.content.as_arrays()?.columns.get(index)?;
+        Some((Arc::clone(array), Arc::clone(columns.get(index)?)))
+    }
+
+    /// Bytes of a column that go when this chunk does without it; 0 if another holds it too.
+    pub(crate) fn removable_bytes(&self, index: usize) -> u64 {
+        let ChunkMemory::ByColumn { columns, .. } = &self.memory else { return 0 };
+        let alone = columns.get(index).filter(|memory| Arc::strong_count(memory) == 1);
+        alone.map_or(0, |memory| memory.reservation.size_bytes())
+    }
+
+    /// Which entries of another it is beside.
     pub(crate) fn lent(&self) -> Option<&Lent> {
         self.lent.as_ref()
     }
@@ -94,9 +176,21 @@ impl Chunk {
         self.content.as_arrays().expect("other layouts are given to finished items alone")
     }
 
-    /// Reserved bytes, those of what is lent to it among them.
+    /// The part of its bytes that so many of its entries are.
+    pub(crate) fn part_bytes(&self, entry_count: usize) -> u64 {
+        let whole = u128::from(self.size_bytes());
+        (whole * entry_count as u128 / self.content.entry_count().max(1) as u128) as u64
+    }
+
+    /// Reserved bytes, its share of what others hold too among them.
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.own_bytes + self.lent.as_ref().map_or(0, Lent::size_bytes)
+        match &self.memory {
+            ChunkMemory::Whole(reservation) => reservation.size_bytes(),
+            ChunkMemory::ByColumn { frame, columns } => {
+                let entry_count = self.content.entry_count();
+                columns.iter().chain([frame]).map(|memory| memory.share_bytes(entry_count)).sum()
+            }
+        }
     }
 }
 
@@ -117,6 +211,8 @@ pub(crate) fn predicted_scan_ns(size_bytes: u64) -> u64 {
 pub(crate) struct Meters {
     /// t: reading, parsing and filtering the file.
     pub(crate) execute_ns: AtomicU64,
+    /// Of the scans that made the item the longest: what it takes to have one of its columns again.
+    pub(crate) longest_scan_ns: AtomicU64,
     /// c: reserving and merging.
     pub(crate) cache_ns: AtomicU64,
     /// n: 1 for the query that made the item, and one for each that was answered from it.
@@ -140,6 +236,7 @@ impl Meters {
         let copy = |meter: &AtomicU64| AtomicU64::new(meter.load(Ordering::Relaxed));
         Self {
             execute_ns: copy(&self.execute_ns),
+            longest_scan_ns: copy(&self.longest_scan_ns),
             cache_ns: copy(&self.cache_ns),
             use_count: copy(&self.use_count),
             lookup_total_ns: copy(&self.lookup_total_ns),
@@ -205,7 +302,9 @@ pub struct Item {
     pub(crate) widths_bytes: Arc<[u32]>,
     pub(crate) layouts: Mutex<LayoutHistory>,
     pub(crate) is_converting: AtomicBool,
-    pub(crate) structure: Reservation,
+    /// Whether columns that were to be laid beside all of its own found no room.
+    pub(crate) was_too_large: AtomicBool,
+    pub(crate) structure: Arc<Reservation>,
 }
 
 impl Item {
@@ -224,33 +323,45 @@ impl Item {
         structure: Reservation,
         layout: Layout,
     ) -> Self {
-        let chunks_bytes: u64 = chunks.iter().map(|chunk| chunk.size_bytes()).sum();
         let mut shape = self.shape;
-        shape.size_bytes[layout.index()] = chunks_bytes;
+        shape.size_bytes[layout.index()] = chunks.iter().map(|chunk| chunk.size_bytes()).sum();
+        let layouts = Mutex::new(self.layouts.lock().clone());
+        let columns = (Arc::clone(&self.columns), Arc::clone(&self.widths_bytes));
+        Self { id, layout, shape, layouts, ..self.of_chunks(columns, chunks, Arc::new(structure)) }
+    }
+
+    /// An item of the same rows and number in other chunks, with these columns, whose values take so many bytes.
+    pub(crate) fn of_chunks(
+        &self,
+        (columns, widths_bytes): (Arc<[ColumnSpec]>, Arc<[u32]>),
+        chunks: Vec<Arc<Chunk>>,
+        structure: Arc<Reservation>,
+    ) -> Self {
         Self {
-            id,
+            id: self.id,
             source: self.source.clone(),
             generation: self.generation,
             end_bytes: self.end_bytes,
             growable: self.growable,
             keeps_empty: self.keeps_empty,
             predicate: Arc::clone(&self.predicate),
-            columns: Arc::clone(&self.columns),
-            size_bytes: structure.size_bytes() + chunks_bytes,
+            columns,
+            size_bytes: structure.size_bytes() + chunks.iter().map(|chunk| chunk.size_bytes()).sum::<u64>(),
             chunks,
             is_lazy: self.is_lazy,
             positions: self.positions.clone(),
             // It has no rows to be laid out.
             map: None,
-            layout,
+            layout: self.layout,
             morsel_ends: self.morsel_ends.clone(),
             row_count: self.row_count,
             record_count: self.record_count,
             skipped_count: self.skipped_count,
             meters: self.meters.snapshot(),
-            shape,
-            widths_bytes: Arc::clone(&self.widths_bytes),
-            layouts: Mutex::new(self.layouts.lock().clone()),
+            shape: self.shape,
+            widths_bytes,
+            layouts: Mutex::default(),
+            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
             structure,
         }

@@ -215,8 +215,9 @@ impl OperatorCache {
             shape,
             widths_bytes,
             layouts: Mutex::default(),
+            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
-            structure: reservation,
+            structure: Arc::new(reservation),
         };
         *item.meters.execute_ns.get_mut() = execute_ns;
         *item.meters.predicted_scan_ns.get_mut() = reading_ns(execute_ns, noted).max(1);

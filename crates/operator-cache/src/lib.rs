@@ -32,14 +32,17 @@
 mod admission;
 mod ahead;
 mod cache;
+mod candidates;
 mod catalog;
 mod combination;
 mod conversion;
 mod cut;
 mod decisions;
+mod demand;
 mod error;
 mod file_record;
 mod item;
+mod item_columns;
 mod layout;
 mod lazy;
 mod map_history;

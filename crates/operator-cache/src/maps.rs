@@ -189,7 +189,7 @@ impl OperatorCache {
         };
         let evicted = {
             let mut catalog = self.catalog();
-            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.limit_bytes()));
+            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.policy(), self.limit_bytes()));
             let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
@@ -292,8 +292,9 @@ impl OperatorCache {
             shape,
             widths_bytes,
             layouts: Mutex::default(),
+            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
-            structure,
+            structure: Arc::new(structure),
         };
         *item.meters.execute_ns.get_mut() = execute_ns;
         *item.meters.predicted_scan_ns.get_mut() = scan_by_map_ns(execute_ns).max(1);

@@ -104,6 +104,19 @@ impl Rows {
         (arrays + offsets + size_of::<Self>() + self.columns.capacity() * size_of::<ArrayRef>()) as u64
     }
 
+    /// The same rows with other columns, where there are no elements.
+    pub(crate) fn with_columns(&self, columns: Vec<ArrayRef>) -> Self {
+        Self {
+            columns,
+            elements: None,
+            row_count: self.row_count,
+            record_count: self.record_count,
+            skipped_count: self.skipped_count,
+            positions: None,
+            map_piece: None,
+        }
+    }
+
     /// The rows of `count` entries from number `first` on.
     fn rows_of_entries(&self, first: usize, count: usize) -> Range<usize> {
         match &self.elements {

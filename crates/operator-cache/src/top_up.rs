@@ -33,6 +33,8 @@ use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFact
 pub(crate) struct TopUp {
     /// The item that has the other columns.
     pub(crate) base: Arc<Item>,
+    /// Whether that is but a part of an item, the rest of which may be evicted for the room that is needed.
+    pub(crate) is_of_part: bool,
     /// All columns, the kept ones among them, sorted by path.
     pub(crate) columns: Arc<[ColumnSpec]>,
     /// The columns that the item lacks.
@@ -65,6 +67,7 @@ impl TopUp {
         let missing = missing_columns(&base.columns, &base.predicate, request)?;
         Some(Self {
             base: Arc::clone(base),
+            is_of_part: false,
             columns: united(&base.columns, &missing),
             missing: missing.into(),
             positions,
@@ -86,6 +89,13 @@ impl TopUp {
         self.columns = united(&self.base.columns, &missing);
         self.missing = missing.into();
         self
+    }
+
+    /// The same beside those columns of the item alone that the request needs, and with no more than it asks for. None
+    /// if the item can't be divided.
+    pub(crate) fn of_part(&self, request: &SelectRequest) -> Option<Self> {
+        let part = Arc::new(self.base.with_columns(&self.base.needed_columns(request))?);
+        Some(Self { is_of_part: true, ..Self::of(&part, request)? })
     }
 
     /// About what the completed item takes, the base's bytes among them.
@@ -144,14 +154,14 @@ impl KeptRows {
 
     /// What is not held a second time when the rows of a morsel are kept with its fresh columns. None where that is
     /// nothing: the rows are not in one chunk, or not there as arrays.
-    pub(crate) fn lent(&self, index: usize, bytes: &Range<u64>) -> Option<Lent> {
+    pub(crate) fn lent(&self, index: usize, bytes: &Range<u64>) -> Option<(Lent, &Arc<Chunk>)> {
         let entries = self.entries(index, bytes)?;
         let chunk_at = self.chunk_of(entries.start)?;
         let lender = self.base.chunks.get(chunk_at).filter(|chunk| can_lend(&self.base, chunk))?;
         let start = self.chunk_starts[chunk_at];
         let range = (entries.start - start) as usize..(entries.end - start) as usize;
         let is_within = !range.is_empty() && range.end <= lender.content().entry_count();
-        is_within.then(|| Lent { lender: Arc::clone(lender), range })
+        is_within.then(|| (Lent { lender: Arc::downgrade(lender), range }, lender))
     }
 
     /// The chunk that an entry is in, or beyond which it is.

@@ -10,12 +10,11 @@
 //!
 //! Memory: one merged chunk at a time beside its parts, reserved first; without room the parts stay as they are.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::SharedScan;
 use super::state::{Phase, Sharing, Slot, State};
 use crate::item::{Chunk, Lent};
-use crate::layout::Content;
 use crate::rows::Rows;
 
 /// Chunks below this are merged with their neighbours.
@@ -101,18 +100,18 @@ impl SharedScan {
         let parts: Vec<Arc<Rows>> = chunks.iter().map(|chunk| Arc::clone(chunk.scanned())).collect();
         let lent = chunks.first()?.lent().map(|first| {
             let count: usize = chunks.iter().map(|chunk| chunk.content().entry_count()).sum();
-            Lent { lender: Arc::clone(&first.lender), range: first.range.start..first.range.start + count }
+            Lent { lender: Weak::clone(&first.lender), range: first.range.start..first.range.start + count }
         });
-        let place = |column: usize| self.completed_rows.as_ref()?.columns()[column];
+        let lender = lent.as_ref().and_then(|lent| Some((lent, lent.lender.upgrade()?)));
+        let places = lender.as_ref().and(self.completed_rows.as_ref()).map_or(&[][..], |kept| kept.columns());
+        let place = |column: usize| places.get(column).copied().flatten();
         let lent_column = |column: usize| {
-            let lent = lent.as_ref()?;
-            let whole = &lent.lender.scanned().columns[place(column)?];
-            Some(whole.slice(lent.range.start, lent.range.len()))
+            let (lent, lender) = lender.as_ref()?;
+            Some(lent.column(lender, place(column)?)?.0)
         };
         let rows = Rows::concat_beside(&parts, lent_column).ok()?;
-        let own_bytes = rows.size_bytes_of(|column| lent.is_none() || place(column).is_none());
-        reservation.resize(own_bytes).ok()?;
-        Some(Arc::new(Chunk::beside(lent, Content::Arrays(Arc::new(rows)), own_bytes, reservation)))
+        reservation.resize(rows.size_bytes_of(|column| place(column).is_none())).ok()?;
+        Some(Arc::new(Chunk::beside(lent, Arc::new(rows), places, reservation)))
     }
 }
 
@@ -120,7 +119,7 @@ impl SharedScan {
 fn is_alike(before: Option<&Lent>, chunk: &Chunk) -> bool {
     match (before, chunk.lent()) {
         (None, None) => true,
-        (Some(before), Some(lent)) => Arc::ptr_eq(&before.lender, &lent.lender),
+        (Some(before), Some(lent)) => before.lender.ptr_eq(&lent.lender),
         _ => false,
     }
 }
@@ -177,7 +176,7 @@ fn find_run(state: &State, index: usize) -> Option<Run> {
 fn has_whole_lender(chunks: &[Arc<Chunk>]) -> bool {
     let Some((first, last)) = chunks.first().zip(chunks.last()) else { return false };
     let Some((first, last)) = first.lent().zip(last.lent()) else { return false };
-    Lent { lender: Arc::clone(&first.lender), range: first.range.start..last.range.end }.is_whole()
+    Lent { lender: Weak::clone(&first.lender), range: first.range.start..last.range.end }.is_whole()
 }
 
 /// Puts the merged chunk in the place of its parts, unless the scan stopped keeping or somebody sits between having
@@ -212,6 +211,7 @@ mod tests {
     use thermocline_budget::{Budget, Purpose};
 
     use super::*;
+    use crate::layout::Content;
     use crate::scan::morsel_set::MorselSet;
     use crate::scan::state::Seat;
 
@@ -226,7 +226,7 @@ mod tests {
             positions: None,
             map_piece: None,
         };
-        Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), 1, account.try_reserve(1).unwrap()))
+        Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), account.try_reserve(1).unwrap()))
     }
 
     /// A state of two kept morsels and one seat per list of morsels seen.

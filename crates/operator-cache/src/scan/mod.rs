@@ -55,8 +55,7 @@ use crate::admission::KeptBytes;
 use crate::cache::OperatorCache;
 use crate::error::{CacheError, SourceError};
 use crate::file_record::PinnedSource;
-use crate::item::{Chunk, Item, Lent};
-use crate::layout::Content;
+use crate::item::{Chunk, Item};
 use crate::matching::is_worth_it;
 use crate::recording::estimated_bytes;
 use crate::request::SelectRequest;
@@ -233,6 +232,11 @@ impl SharedScan {
     /// The item whose columns it completes.
     pub(crate) fn completed(&self) -> Option<&Arc<Item>> {
         self.top_up.as_ref().map(|top_up| &top_up.base)
+    }
+
+    /// How it adds columns to an item that may lose others meanwhile.
+    pub(crate) fn added_columns(&self) -> Option<&TopUp> {
+        self.top_up.as_ref().filter(|top_up| top_up.is_of_part)
     }
 
     /// Whether results are kept, and others may join.
@@ -551,16 +555,17 @@ impl SharedScan {
     /// Reserves memory for a morsel's rows, or stops keeping.
     fn keep(self: &Arc<Self>, rows: Rows, index: usize, bytes: &Range<u64>) -> (Arc<Rows>, Option<Arc<Chunk>>) {
         let completed = self.completed_rows.as_ref();
-        let lent = completed.and_then(|kept| Some((kept.lent(index, bytes)?, kept.columns())));
-        let is_own = |column: usize| lent.as_ref().is_none_or(|(_, columns)| columns[column].is_none());
+        let lent = completed.and_then(|kept| kept.lent(index, bytes));
+        let places = completed.filter(|_| lent.is_some()).map_or(&[][..], |kept| kept.columns());
+        let is_own = |column: usize| places.get(column).copied().flatten().is_none();
         let rows = Arc::new(rows.into_kept(&self.spec.columns, is_own));
         let own_bytes = rows.size_bytes_of(is_own);
-        let lent = lent.map(|(lent, _)| lent);
-        let lent_bytes = lent.as_ref().map_or(0, Lent::size_bytes);
+        let lent_bytes = lent.as_ref().map_or(0, |(lent, lender)| lender.part_bytes(lent.range.len()));
         let size = KeptBytes { own_bytes, lent_bytes };
         let reserved = self.cache.reserve_for(self, size, bytes.end.saturating_sub(bytes.start));
         let chunk = reserved.map(|reservation| {
-            Arc::new(Chunk::beside(lent, Content::Arrays(Arc::clone(&rows)), own_bytes, reservation))
+            let lent = lent.map(|(lent, _)| lent);
+            Arc::new(Chunk::beside(lent, Arc::clone(&rows), places, reservation))
         });
         if chunk.is_none() && !self.cache.turn_lazy(self, Vec::new(), "no room for its rows") && self.stop_keeping() {
             self.cache.forget_scan(self, "no memory for its results");
@@ -641,7 +646,7 @@ impl SharedScan {
                     Some(chunk) if state.sharing == Sharing::Kept => {
                         state.note_entry_count(index, rows.entry_count());
                         self.meters.kept_bytes.fetch_add(chunk.own_bytes(), Ordering::Relaxed);
-                        let lent_bytes = chunk.size_bytes() - chunk.own_bytes();
+                        let lent_bytes = chunk.size_bytes().saturating_sub(chunk.own_bytes());
                         self.meters.lent_bytes.fetch_add(lent_bytes, Ordering::Relaxed);
                         state.slots[index] = Slot::Kept { chunk, through: index };
                         for (_, seat) in state.seats.iter_mut().filter(|(id, _)| **id != me) {

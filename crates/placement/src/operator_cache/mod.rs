@@ -2,7 +2,7 @@
 //!
 //! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
 //! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`], [`top_up`],
-//! [`choose_item`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`map_making`], [`partial_cover`], and
+//! [`choose_item`], [`item_parts`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`map_making`], [`partial_cover`], and
 //! the models they need: [`extrapolate`], [`marginal_benefit`]. What a policy would have done with a recorded [`trace`]
 //! is found by [`replay`], beside what could have been done by who had known the future ([`offline`]).
 //!
@@ -14,6 +14,7 @@ pub mod choose_item;
 pub mod eagerness;
 pub mod extrapolate;
 pub mod further_columns;
+pub mod item_parts;
 pub mod layout;
 pub mod lru;
 pub mod map_making;
@@ -142,6 +143,12 @@ pub trait EvictionPolicy: Debug + Send + Sync {
 
     /// Seconds of query time that the item is still expected to save, as far as the policy can tell. Never negative.
     fn worth_s(&self, state: &PolicyState, item: &ItemMeasurements) -> f64;
+
+    /// Whether it is asked about [parts of items](item_parts) where they can go one by one, or about whole items, as the
+    /// published policies are.
+    fn divides_items(&self) -> bool {
+        false
+    }
 
     /// Whether a newcomer has to be worth as much as what it displaces, and if it isn't, the state after turning it
     /// away. `None`: the policy takes every newcomer that fits.

@@ -1,0 +1,160 @@
+//! What a policy may evict, and taking it out: items, and parts of items.
+//!
+//! **Owns**: which items and parts there are to choose from, what is measured of a part, and the numbers that policies
+//! know them by. **Does not own**: the choice, the parts' order (both `placement`), giving back what was taken out (the
+//! caller, who drops it without the catalog's lock).
+//!
+//! A part is an item to a policy: it was used as often as the latest queries needed it, was last used when one did, and
+//! takes a scan of the file to have again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, gained_count, parts};
+use thermocline_placement::operator_cache::map_making::are_spared;
+use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements};
+use thermocline_predicate::FieldPath;
+
+use crate::catalog::{Catalog, REMEMBERED};
+use crate::demand::ColumnUse;
+use crate::item::{Item, ItemId};
+use crate::request::SelectRequest;
+use crate::top_up::TopUp;
+
+/// What a policy is asked about, under a number: an item, or a part of one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) item: ItemId,
+    part: Option<u8>,
+}
+
+impl Candidate {
+    /// Its number.
+    fn id(self) -> u64 {
+        self.item.0 << u8::BITS | self.part.map_or(0, |part| u64::from(part) + 1)
+    }
+
+    /// The candidate of this number.
+    pub(crate) fn of(id: u64) -> Self {
+        let part = u8::try_from(id & u64::from(u8::MAX)).ok().and_then(|number| number.checked_sub(1));
+        Self { item: ItemId(id >> u8::BITS), part }
+    }
+}
+
+impl Catalog {
+    /// What a policy may evict: items that no query reads, so that evicting them frees their memory at once; in parts,
+    /// where they have some and the policy takes them.
+    pub(crate) fn evictable(&self, policy: &dyn EvictionPolicy) -> Vec<ItemMeasurements> {
+        let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
+        unread.flat_map(|item| self.candidates_of(policy, item)).collect()
+    }
+
+    /// What newcomers may displace, where caches may hold `limit_bytes`: the same without maps that are spared.
+    pub(crate) fn displaceable(&self, policy: &dyn EvictionPolicy, limit_bytes: u64) -> Vec<ItemMeasurements> {
+        if !are_spared(self.maps().map(|map| map.size_bytes).sum(), limit_bytes) {
+            return self.evictable(policy);
+        }
+        let rows = self.items().filter(|item| item.map.is_none() && Arc::strong_count(item) == 1);
+        rows.flat_map(|item| self.candidates_of(policy, item)).collect()
+    }
+
+    /// What a policy is asked about instead of an item.
+    fn candidates_of(&self, policy: &dyn EvictionPolicy, item: &Item) -> Vec<ItemMeasurements> {
+        let whole = item.measurements();
+        let parts = if policy.divides_items() { self.parts_of(item) } else { None };
+        let Some((parts, demand)) = parts.zip(self.demands.get(&item.source)) else {
+            return vec![ItemMeasurements { id: Candidate { item: item.id, part: None }.id(), ..whole }];
+        };
+        let asked_count = demand.queries().len();
+        let longest_scan_ns = item.meters.longest_scan_ns.load(Ordering::Relaxed);
+        let measured = parts.iter().enumerate().map(|(index, part)| {
+            let uses = whole.use_count as f64 * part.lost_count as f64 / asked_count.max(1) as f64;
+            let share = part.size_bytes as f64 / whole.size_bytes.max(1) as f64;
+            let of_whole = |ns: u64| (ns as f64 * share) as u64;
+            let last_use = demand.last_use(part.columns);
+            // Columns that no query needs save nothing.
+            let is_needed = part.lost_count > 0;
+            ItemMeasurements {
+                id: Candidate { item: item.id, part: Some(index as u8) }.id(),
+                use_count: uses.round() as u64,
+                execute_ns: if is_needed { longest_scan_ns } else { 0 },
+                cache_ns: if is_needed { of_whole(whole.cache_ns) } else { 0 },
+                reuse_scan_ns: of_whole(whole.reuse_scan_ns),
+                size_bytes: part.size_bytes,
+                baseline: last_use.baseline,
+                last_use: last_use.tick,
+                ..whole
+            }
+        });
+        measured.collect()
+    }
+
+    /// The parts that an item can be evicted in, if it has more than one column that somebody could ask for.
+    fn parts_of(&self, item: &Item) -> Option<Vec<ItemPart>> {
+        if !item.is_divisible() {
+            return None;
+        }
+        let demand = self.demands.get(&item.source)?;
+        let kept = demand.bits(&item.columns)?;
+        let sizes = item.columns.iter().enumerate().map(|(index, column)| {
+            Some(ColumnSize { number: demand.number(&column.path)?, size_bytes: item.removable_bytes(index) })
+        });
+        let removable = sizes.collect::<Option<Vec<_>>>()?.into_iter().filter(|column| column.size_bytes > 0);
+        Some(parts(&demand.queries(), kept, &removable.collect::<Vec<_>>()))
+    }
+
+    /// Which columns of which items candidates are, each item once; None of an item that goes as a whole.
+    pub(crate) fn resolve(&self, candidates: impl Iterator<Item = u64>) -> Vec<(ItemId, Option<ColumnBits>)> {
+        let mut resolved: Vec<(ItemId, Option<ColumnBits>)> = Vec::new();
+        for Candidate { item: id, part } in candidates.map(Candidate::of) {
+            let part = part.zip(self.item(id)).and_then(|(part, item)| {
+                let parts = self.parts_of(item)?;
+                Some(parts.get(usize::from(part))?.columns)
+            });
+            match resolved.iter_mut().find(|(other, _)| *other == id) {
+                Some((_, columns)) => *columns = columns.zip(part).map(|(one, other)| one | other),
+                None => resolved.push((id, part)),
+            }
+        }
+        resolved
+    }
+
+    /// Takes columns out of an item, or the item if it has no others. What is returned holds their memory.
+    pub(crate) fn evict_columns(&mut self, id: ItemId, columns: ColumnBits) -> Option<Arc<Item>> {
+        let item = self.item(id)?;
+        let demand = self.demands.get(&item.source)?;
+        let is_kept = |path: &FieldPath| demand.number(path).is_none_or(|number| columns >> number & 1 == 0);
+        let numbered = item.columns.iter().enumerate();
+        let kept: Vec<usize> = numbered.filter(|(_, column)| is_kept(&column.path)).map(|(index, _)| index).collect();
+        match item.with_columns(&kept) {
+            Some(rest) => self.replace(rest),
+            None => self.evict(id),
+        }
+    }
+
+    /// Uses that columns which are laid beside an item's would have had, had they been there.
+    pub(crate) fn uses_of_added(&self, top_up: &TopUp) -> u64 {
+        let Some(demand) = self.demands.get(&top_up.base.source) else { return 1 };
+        let item = self.item(top_up.base.id).unwrap_or(&top_up.base);
+        let Some((kept, added)) = demand.bits(&item.columns).zip(demand.bits(&top_up.missing)) else { return 1 };
+        let queries = demand.queries();
+        let gained = gained_count(&queries, kept, added) as f64 / queries.len().max(1) as f64;
+        ((item.measurements().use_count as f64 * gained).round() as u64).max(1)
+    }
+
+    /// Notes a use of an item that is still there.
+    pub(crate) fn record_use(&self, id: ItemId, tick: u64, lookup_ns: u64, baseline: f64) {
+        if let Some(item) = self.item(id) {
+            item.record_use(tick, lookup_ns, baseline);
+        }
+    }
+
+    /// Notes which columns a query needs.
+    pub(crate) fn note_demand(&mut self, policy: &dyn EvictionPolicy, request: &SelectRequest, tick: u64) {
+        let baseline = policy.baseline_on_use(&self.policy_state);
+        if self.demands.len() >= REMEMBERED && !self.demands.contains_key(&request.source) {
+            self.demands.clear();
+        }
+        self.demands.entry(request.source.clone()).or_default().note(&request.columns, ColumnUse { baseline, tick });
+    }
+}

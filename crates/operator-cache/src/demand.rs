@@ -1,0 +1,91 @@
+//! Which columns of a source the latest queries needed together.
+//!
+//! **Owns**: the numbers that columns of a source are known by, and the queries, a window of them. **Does not own**: what
+//! follows from that (`placement::operator_cache::item_parts`).
+//!
+//! Of a field within a struct it is the column at the root that is meant, since that is what is kept or not. Sources of
+//! more columns than [`MAX_COLUMNS`] tell nothing of queries that need one of those beyond.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use thermocline_placement::operator_cache::item_parts::{ColumnBits, MAX_COLUMNS};
+use thermocline_predicate::FieldPath;
+
+use crate::request::ColumnSpec;
+
+/// Queries that are remembered: enough to tell columns apart that one in ten needs, few enough to follow a change.
+const WINDOW: usize = 64;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct ColumnDemand {
+    numbers: HashMap<Arc<str>, u32>,
+    /// By number.
+    last_uses: Vec<ColumnUse>,
+    queries: VecDeque<ColumnBits>,
+}
+
+/// When a column was last needed: the policy's mark at that time, and the logical time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ColumnUse {
+    pub(crate) baseline: f64,
+    pub(crate) tick: u64,
+}
+
+impl ColumnDemand {
+    /// Makes columns known.
+    pub(crate) fn register(&mut self, columns: &[ColumnSpec]) {
+        for root in columns.iter().filter_map(|column| root(&column.path)) {
+            let next = self.numbers.len() as u32;
+            if next < MAX_COLUMNS && !self.numbers.contains_key(root) {
+                self.numbers.insert(Arc::clone(root), next);
+                self.last_uses.push(ColumnUse::default());
+            }
+        }
+    }
+
+    /// Notes that a query needed these now.
+    pub(crate) fn note(&mut self, columns: &[ColumnSpec], now: ColumnUse) {
+        self.register(columns);
+        if let Some(query) = self.bits(columns) {
+            for (number, last) in self.last_uses.iter_mut().enumerate() {
+                if query >> number & 1 == 1 {
+                    *last = now;
+                }
+            }
+            if self.queries.len() == WINDOW {
+                self.queries.pop_front();
+            }
+            self.queries.push_back(query);
+        }
+    }
+
+    /// The columns as bits; None if one has no number.
+    pub(crate) fn bits(&self, columns: &[ColumnSpec]) -> Option<ColumnBits> {
+        columns.iter().try_fold(0, |bits, column| Some(bits | 1 << self.number(&column.path)?))
+    }
+
+    /// The number of a column.
+    pub(crate) fn number(&self, path: &FieldPath) -> Option<u32> {
+        self.numbers.get(root(path)?).copied()
+    }
+
+    /// When one of these columns was needed last.
+    pub(crate) fn last_use(&self, columns: ColumnBits) -> ColumnUse {
+        let uses = self.last_uses.iter().enumerate().filter(|(number, _)| columns >> number & 1 == 1);
+        uses.fold(ColumnUse::default(), |latest, (_, used)| ColumnUse {
+            baseline: latest.baseline.max(used.baseline),
+            tick: latest.tick.max(used.tick),
+        })
+    }
+
+    /// What each of the latest queries needed.
+    pub(crate) fn queries(&self) -> Vec<ColumnBits> {
+        self.queries.iter().copied().collect()
+    }
+}
+
+fn root(path: &FieldPath) -> Option<&Arc<str>> {
+    path.parts().first()
+}

@@ -1,0 +1,160 @@
+//! Items of whole columns that lose some of them for room, and get them back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use thermocline_budget::{Budget, Purpose, ReclaimableCache};
+use thermocline_predicate::Conjunction;
+use thermocline_seeded::Random;
+
+use super::fake::*;
+use crate::*;
+
+const RECORDS: u64 = 20_000;
+
+fn fake() -> Arc<Fake> {
+    Arc::new(Fake { morsel_records: 4000, ..Fake::default() })
+}
+
+fn ask(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, names: &[&str]) {
+    let pinned = pin(cache, &object("f", "1", RECORDS));
+    let start = cache.begin(&request(names, &Arc::default()), &pinned, true, fake.factory());
+    assert_eq!(answer(start, 2).unwrap(), expected(RECORDS, &Conjunction::all()));
+}
+
+fn kept(cache: &OperatorCache) -> Vec<String> {
+    let items = cache.items();
+    let paths = items.iter().flat_map(|item| item.columns.iter().map(|column| column.path.to_string()));
+    paths.collect()
+}
+
+fn count(cache: &OperatorCache, kind: DecisionKind) -> usize {
+    cache.decisions().iter().filter(|decision| decision.kind == kind).count()
+}
+
+fn scan_count(fake: &Fake) -> u64 {
+    fake.open_count.load(Ordering::Relaxed)
+}
+
+/// A cache that has columns a, b and s of all rows, which take so many bytes; s was needed once, the others more often.
+fn with_three_columns(limit_bytes: u64) -> (Arc<OperatorCache>, Budget, Arc<Fake>, u64) {
+    let (cache, budget) = timed_cache(limit_bytes);
+    let fake = fake();
+    ask(&cache, &fake, &["a", "b", "s"]);
+    for _ in 0..4 {
+        ask(&cache, &fake, &["a", "b"]);
+    }
+    let size_bytes = cache.items()[0].size_bytes;
+    (cache, budget, fake, size_bytes)
+}
+
+#[test]
+fn a_query_that_needs_memory_takes_the_columns_first_that_were_asked_for_least() {
+    let (cache, budget, fake, size_bytes) = with_three_columns(64 << 20);
+    assert_eq!(kept(&cache), ["a", "b", "s"]);
+    let freed_bytes = cache.release(1000);
+    assert_eq!(kept(&cache), ["a", "b"]);
+    assert_eq!((count(&cache, DecisionKind::DropColumns), count(&cache, DecisionKind::Evict)), (1, 0));
+    let left_bytes = cache.items()[0].size_bytes;
+    assert!(freed_bytes >= size_bytes / 3, "{freed_bytes} of {size_bytes}");
+    assert!(left_bytes <= size_bytes - freed_bytes && budget.reserved_bytes() < left_bytes + 4096);
+    assert_eq!(scan_count(&fake), 1);
+    ask(&cache, &fake, &["a", "b"]);
+    assert_eq!(scan_count(&fake), 1, "the others still answer");
+    ask(&cache, &fake, &["b", "s", "a"]);
+    assert_eq!(fake.specs.lock()[1].columns.len(), 1, "the one that went is read anew");
+    assert_eq!(kept(&cache), ["a", "b", "s"]);
+    cache.release(u64::MAX);
+    assert!(cache.items().is_empty() && budget.reserved_bytes() < 4096);
+}
+
+#[test]
+fn where_room_is_short_a_top_up_holds_only_those_columns_of_the_item_that_it_needs() {
+    let (cache, budget, fake, size_bytes) = with_three_columns(64 << 20);
+    let wanted = request(&["a", "b", "w"], &Arc::default());
+    let held_columns = || match cache.explain(&wanted, &pin(&cache, &object("f", "1", RECORDS))) {
+        Explanation::TopUp { item, .. } => item.columns.len(),
+        other => panic!("expected a top-up, not {other:?}"),
+    };
+    assert_eq!(held_columns(), 3);
+    let queries = budget.account("query", Purpose::Query);
+    let _held = queries.try_reserve((64 << 20) - size_bytes - size_bytes / 10).unwrap();
+    assert_eq!(held_columns(), 2);
+    // The texts find no room even in the place of all others.
+    ask(&cache, &fake, &["a", "b", "w"]);
+    assert_eq!(kept(&cache)[..2], ["a", "b"]);
+}
+
+#[test]
+fn columns_come_and_go_as_they_are_asked_for_and_their_items_stay_one() {
+    let three_bytes = with_three_columns(64 << 20).3;
+    let limit_bytes = three_bytes * 95 / 100;
+    let (cache, budget) = timed_cache(limit_bytes);
+    let fake = fake();
+    ask(&cache, &fake, &["a", "b"]);
+    // Another pair of columns than before, over and over; all three have no room.
+    for (names, other) in [(["b", "s"], "a"), (["a", "b"], "s"), (["b", "s"], "a")] {
+        let mut scans = 0;
+        for _ in 0..70 {
+            let before = scan_count(&fake);
+            ask(&cache, &fake, &names);
+            scans += scan_count(&fake) - before;
+            assert!(budget.reserved_bytes() <= limit_bytes);
+        }
+        let columns = kept(&cache);
+        let is_there = |name: &&str| columns.iter().any(|column| column == name);
+        assert!(names.iter().all(is_there) && !is_there(&other), "{names:?}: {columns:?}");
+        assert!(scans < 60, "{scans} scans for {names:?}");
+    }
+    assert!(count(&cache, DecisionKind::DropColumns) >= 1, "{:?}", cache.decisions());
+}
+
+#[test]
+fn what_is_being_read_keeps_its_columns() {
+    let (cache, budget, fake, size_bytes) = with_three_columns(64 << 20);
+    let wanted = request(&["a", "b", "s"], &Arc::default());
+    let Start::Hit { item, residual, .. } =
+        cache.begin(&wanted, &pin(&cache, &object("f", "1", RECORDS)), true, fake.factory())
+    else {
+        panic!("expected a hit");
+    };
+    assert_eq!(cache.release(1000), 0);
+    assert_eq!(read(&item, &residual), expected(RECORDS, &Conjunction::all()));
+    drop(item);
+    assert!(cache.release(1000) >= 1000);
+    let queries = budget.account("query", Purpose::Query);
+    assert!(queries.try_reserve((64 << 20) - size_bytes).is_ok());
+}
+
+#[test]
+fn random_requests_of_random_columns_are_answered_like_scans_within_the_limit() {
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let limit_bytes = [60_000, 90_000, 150_000, 400_000][seed as usize % 4];
+        let (cache, budget) = timed_cache(limit_bytes);
+        let fake = Arc::new(Fake { morsel_records: 200 + random.below_u64(3000), ..Fake::default() });
+        let queries = budget.account("query", Purpose::Query);
+        for step in 0..60 {
+            let mut names = vec!["b"];
+            for name in ["a", "s", "s.z"] {
+                if random.one_in(2) {
+                    names.push(name);
+                }
+            }
+            let held = if random.one_in(5) { queries.try_reserve(random.below_u64(limit_bytes)).ok() } else { None };
+            let low = random.below_u64(900) as i64;
+            let is_narrow = names.contains(&"a") && random.one_in(2);
+            let predicate = if is_narrow { between(low, low + 100) } else { Arc::default() };
+            let request = SelectRequest { retain_predicate: Arc::default(), ..request(&names, &predicate) };
+            let pinned = pin(&cache, &object("f", "1", RECORDS));
+            let found = answer(cache.begin(&request, &pinned, true, fake.factory()), 2).unwrap();
+            assert_eq!(found, expected(RECORDS, &predicate), "seed {seed}, step {step}");
+            drop(held);
+            assert!(budget.reserved_bytes() <= limit_bytes, "seed {seed}, step {step}");
+            let items: u64 = cache.items().iter().map(|item| item.size_bytes).max().unwrap_or(0);
+            assert!(items <= cache.reserved_bytes(), "seed {seed}, step {step}");
+        }
+        cache.clear();
+        assert!(budget.reserved_bytes() < 4096, "seed {seed}: {} bytes left", budget.reserved_bytes());
+    }
+}
