@@ -4,7 +4,8 @@
 //! - Reserve, then keep: no rows stay in memory for the cache's sake without a reservation of their buffers.
 //! - A scan is judged once a sample of it (1/32 of its bytes) tells how large its item will be, and again whenever
 //!   room runs out. A refused scan stops keeping; its query goes on.
-//! - Items of whole columns go in parts, if the policy takes them: the columns first whose loss costs least.
+//! - Newcomers displace whole items; for a query's memory items of whole columns go in parts, the columns first whose
+//!   loss costs least.
 //! - Only items that nobody reads are evicted: evicting others frees nothing until their readers are done.
 //! - The policy is asked under the catalog's lock, on numbers alone; reservations are given back after it is released.
 
@@ -116,8 +117,7 @@ impl OperatorCache {
         let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
         let grown_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
         let lent_bytes = progress.whole_bytes(lent_bytes, 0.0).unwrap_or(lent_bytes);
-        // Columns that come to others which stay without them are worth their own room alone.
-        let base_bytes = grown_bytes + if scan.added_columns().is_some() { 0 } else { lent_bytes };
+        let base_bytes = grown_bytes + lent_bytes;
         let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
         let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
         let size_bytes = whole_bytes.saturating_add(base_bytes);
@@ -137,9 +137,6 @@ impl OperatorCache {
             Err(refused) => refused,
         };
         scan.meters.item_bytes.fetch_max(size_bytes, Ordering::Relaxed);
-        if let Some(base) = scan.completed() {
-            base.was_too_large.store(true, Ordering::Relaxed);
-        }
         self.remember_once(scan, use_count);
         let (mut numbers, reason) = explain_refusal(refusal);
         numbers.push(("estimated_bytes", size_bytes as f64));
@@ -150,8 +147,7 @@ impl OperatorCache {
 
     /// Notes that the select of a scan was asked for so often; once a scan.
     pub(crate) fn remember_once(&self, scan: &SharedScan, use_count: u64) {
-        let is_select = scan.added_columns().is_none();
-        if is_select && !scan.meters.remembered.swap(true, Ordering::Relaxed) {
+        if !scan.meters.remembered.swap(true, Ordering::Relaxed) {
             self.catalog().remember(&scan.source, &scan.spec.predicate, use_count);
         }
     }
@@ -175,15 +171,12 @@ impl OperatorCache {
                 // They are made anew, not added to.
                 None => (catalog.uses_superseded(scan), 0),
             };
-            let remembered = catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan));
-            let (use_count, base_ns) = match scan.added_columns() {
-                Some(top_up) => (catalog.uses_of_added(top_up), 0),
-                None => (1 + base_uses + remembered, base_ns),
-            };
+            let remembered = remembered_uses(&catalog, scan);
+            let free_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
                 kind: scan.source.kind,
-                use_count,
+                use_count: 1 + base_uses + remembered,
                 execute_ns: base_ns.saturating_add(prospect.execute_ns),
                 cache_ns: prospect.cache_ns,
                 reuse_scan_ns: prospect.reuse_scan_ns,
@@ -193,8 +186,7 @@ impl OperatorCache {
                 last_use: self.tick(),
             };
             let state = self.policy_state(&catalog);
-            let items = catalog.displaceable(self.policy(), self.limit_bytes());
-            let free_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
+            let items = catalog.displaceable(self.limit_bytes());
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
                     let is_victim =
@@ -314,7 +306,6 @@ impl OperatorCache {
             shape,
             widths_bytes,
             layouts: Mutex::new(base.map(|base| base.layouts.lock().clone()).unwrap_or_default()),
-            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
             structure: Arc::new(structure),
         };
@@ -342,16 +333,11 @@ impl OperatorCache {
             if !was_listed || !scan.pinned.is_current() || catalog.has_equal(scan) {
                 None
             } else {
-                let remembered = catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan));
+                let remembered = remembered_uses(&catalog, scan);
                 let use_count = item.meters.use_count.get_mut();
                 *use_count = (*use_count + remembered + catalog.uses_superseded(scan)).max(1);
                 let baseline = self.policy().baseline_on_use(&catalog.policy_state);
                 *item.meters.baseline_bits.get_mut() = baseline.to_bits();
-                if scan.added_columns().is_some()
-                    && let Some(united) = catalog.united(&item)
-                {
-                    item = united;
-                }
                 let item = Arc::new(item);
                 let count = match &item.positions {
                     Some(positions) if item.is_lazy => ("position_count", positions.len() as f64),
@@ -419,7 +405,7 @@ impl ReclaimableCache for OperatorCache {
 
     fn marginal_benefit(&self, bytes: u64) -> f64 {
         let catalog = self.catalog();
-        let items = catalog.evictable(self.policy());
+        let items = catalog.evictable();
         let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
         if benefit.is_finite() {
             return benefit;
@@ -438,7 +424,7 @@ impl ReclaimableCache for OperatorCache {
     fn release(&self, bytes: u64) -> u64 {
         let (evicted, scans, mapping, mut freed_bytes) = {
             let mut catalog = self.catalog();
-            let items = catalog.evictable(self.policy());
+            let items = catalog.evictable();
             let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes);
             let freed_bytes = eviction.freed_bytes;
             let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");
@@ -468,11 +454,18 @@ impl ReclaimableCache for OperatorCache {
     }
 }
 
+/// Uses of a scan's select before it was asked for this time, if there is no item that has them.
+fn remembered_uses(catalog: &Catalog, scan: &SharedScan) -> u64 {
+    match scan.replaced() {
+        Some(_) => 0,
+        None => catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan)),
+    }
+}
+
 /// Earlier scans that an item of all rows would have spared: its uses before it was there.
 fn spared_scans(scan: &SharedScan) -> u64 {
-    let is_of_all = scan.spec.predicate.is_all() && scan.replaced().is_none();
     let earlier = scan.pinned.earlier(scan.source.unnest.as_ref());
-    if is_of_all { u64::from(earlier.scan_count.saturating_sub(1)) } else { 0 }
+    if scan.spec.predicate.is_all() { u64::from(earlier.scan_count.saturating_sub(1)) } else { 0 }
 }
 
 /// Where the records of a finished scan's entries lie, those of its base among them; None unless there is one for each.

@@ -30,7 +30,7 @@ use crate::recording::Recorder;
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::ColumnRoute;
 use crate::scan::{Awaited, Participant, ScanStart, SharedScan};
-use crate::source::{ScanSpec, SourceFactory, SourceKey};
+use crate::source::{ScanSpec, SourceFactory};
 
 /// File records beyond which those without items are dropped.
 const RECORD_COUNT: usize = 65_536;
@@ -264,7 +264,7 @@ impl OperatorCache {
             let placed = self.placed_bet(&catalog, request, pinned);
             let request = placed.as_ref();
             let plan = self.plan(&catalog, request, pinned);
-            if attempt == 0 && self.policy.divides_items() {
+            if attempt == 0 {
                 catalog.note_demand(self.policy, request, self.tick());
             }
             let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
@@ -333,11 +333,7 @@ impl OperatorCache {
                         map,
                         makes_map: false,
                     };
-                    let (tick, baseline) = (self.next_tick(), self.policy.baseline_on_use(&catalog.policy_state));
-                    item.record_use(tick, lookup_ns, baseline);
-                    if top_up.is_of_part {
-                        catalog.record_use(item.id, tick, lookup_ns, baseline);
-                    }
+                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
                     let (missing, wanted) = (top_up.missing.len(), request.columns.len());
                     let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
                     self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");
@@ -490,17 +486,6 @@ impl OperatorCache {
                 Explanation::Miss { reason, map }
             }
         }
-    }
-
-    /// `columns`, and those that others asked of `source` whose results are kept: whoever keeps all rows spares their
-    /// next scan too.
-    pub fn columns_asked(
-        &self,
-        source: &SourceKey,
-        pinned: &PinnedSource,
-        columns: &Arc<[ColumnSpec]>,
-    ) -> Arc<[ColumnSpec]> {
-        self.catalog.lock().with_columns_asked(columns, source, pinned.generation)
     }
 
     /// What caches may hold in all.

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, gained_count, parts};
+use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, bit, parts};
 use thermocline_placement::operator_cache::map_making::are_spared;
 use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements};
 use thermocline_predicate::FieldPath;
@@ -19,7 +19,6 @@ use crate::catalog::{Catalog, REMEMBERED};
 use crate::demand::ColumnUse;
 use crate::item::{Item, ItemId};
 use crate::request::SelectRequest;
-use crate::top_up::TopUp;
 
 /// What a policy is asked about, under a number: an item, or a part of one.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +28,11 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// What is measured of an item that goes as a whole.
+    fn whole(item: &Item) -> ItemMeasurements {
+        ItemMeasurements { id: Self { item: item.id, part: None }.id(), ..item.measurements() }
+    }
+
     /// Its number.
     fn id(self) -> u64 {
         self.item.0 << u8::BITS | self.part.map_or(0, |part| u64::from(part) + 1)
@@ -42,38 +46,37 @@ impl Candidate {
 }
 
 impl Catalog {
-    /// What a policy may evict: items that no query reads, so that evicting them frees their memory at once; in parts,
-    /// where they have some and the policy takes them.
-    pub(crate) fn evictable(&self, policy: &dyn EvictionPolicy) -> Vec<ItemMeasurements> {
+    /// What may be given up for a query's memory: items that nobody reads, so that evicting them frees their memory at
+    /// once, in parts where they have some.
+    pub(crate) fn evictable(&self) -> Vec<ItemMeasurements> {
         let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
-        unread.flat_map(|item| self.candidates_of(policy, item)).collect()
+        unread.flat_map(|item| self.candidates_of(item)).collect()
     }
 
-    /// What newcomers may displace, where caches may hold `limit_bytes`: the same without maps that are spared.
-    pub(crate) fn displaceable(&self, policy: &dyn EvictionPolicy, limit_bytes: u64) -> Vec<ItemMeasurements> {
-        if !are_spared(self.maps().map(|map| map.size_bytes).sum(), limit_bytes) {
-            return self.evictable(policy);
-        }
-        let rows = self.items().filter(|item| item.map.is_none() && Arc::strong_count(item) == 1);
-        rows.flat_map(|item| self.candidates_of(policy, item)).collect()
+    /// What newcomers may displace, where caches may hold `limit_bytes`: whole items, without maps that are spared.
+    pub(crate) fn displaceable(&self, limit_bytes: u64) -> Vec<ItemMeasurements> {
+        let maps_bytes = self.maps().map(|map| map.size_bytes).sum();
+        let spares_maps = are_spared(maps_bytes, limit_bytes);
+        let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
+        let displaceable = unread.filter(|item| !spares_maps || item.map.is_none());
+        displaceable.map(|item| Candidate::whole(item)).collect()
     }
 
     /// What a policy is asked about instead of an item.
-    fn candidates_of(&self, policy: &dyn EvictionPolicy, item: &Item) -> Vec<ItemMeasurements> {
-        let whole = item.measurements();
-        let parts = if policy.divides_items() { self.parts_of(item) } else { None };
-        let Some((parts, demand)) = parts.zip(self.demands.get(&item.source)) else {
-            return vec![ItemMeasurements { id: Candidate { item: item.id, part: None }.id(), ..whole }];
+    fn candidates_of(&self, item: &Item) -> Vec<ItemMeasurements> {
+        let whole = Candidate::whole(item);
+        let Some((parts, demand)) = self.parts_of(item).zip(self.demands.get(&item.source)) else {
+            return vec![whole];
         };
         let asked_count = demand.queries().len();
         let longest_scan_ns = item.meters.longest_scan_ns.load(Ordering::Relaxed);
         let measured = parts.iter().enumerate().map(|(index, part)| {
-            let uses = whole.use_count as f64 * part.lost_count as f64 / asked_count.max(1) as f64;
+            let uses = whole.use_count as f64 * part.lost_count / asked_count.max(1) as f64;
             let share = part.size_bytes as f64 / whole.size_bytes.max(1) as f64;
             let of_whole = |ns: u64| (ns as f64 * share) as u64;
-            let last_use = demand.last_use(part.columns);
+            let last_use = demand.last_use(bit(part.number));
             // Columns that no query needs save nothing.
-            let is_needed = part.lost_count > 0;
+            let is_needed = part.lost_count > 0.0;
             ItemMeasurements {
                 id: Candidate { item: item.id, part: Some(index as u8) }.id(),
                 use_count: uses.round() as u64,
@@ -109,7 +112,7 @@ impl Catalog {
         for Candidate { item: id, part } in candidates.map(Candidate::of) {
             let part = part.zip(self.item(id)).and_then(|(part, item)| {
                 let parts = self.parts_of(item)?;
-                Some(parts.get(usize::from(part))?.columns)
+                Some(bit(parts.get(usize::from(part))?.number))
             });
             match resolved.iter_mut().find(|(other, _)| *other == id) {
                 Some((_, columns)) => *columns = columns.zip(part).map(|(one, other)| one | other),
@@ -129,23 +132,6 @@ impl Catalog {
         match item.with_columns(&kept) {
             Some(rest) => self.replace(rest),
             None => self.evict(id),
-        }
-    }
-
-    /// Uses that columns which are laid beside an item's would have had, had they been there.
-    pub(crate) fn uses_of_added(&self, top_up: &TopUp) -> u64 {
-        let Some(demand) = self.demands.get(&top_up.base.source) else { return 1 };
-        let item = self.item(top_up.base.id).unwrap_or(&top_up.base);
-        let Some((kept, added)) = demand.bits(&item.columns).zip(demand.bits(&top_up.missing)) else { return 1 };
-        let queries = demand.queries();
-        let gained = gained_count(&queries, kept, added) as f64 / queries.len().max(1) as f64;
-        ((item.measurements().use_count as f64 * gained).round() as u64).max(1)
-    }
-
-    /// Notes a use of an item that is still there.
-    pub(crate) fn record_use(&self, id: ItemId, tick: u64, lookup_ns: u64, baseline: f64) {
-        if let Some(item) = self.item(id) {
-            item.record_use(tick, lookup_ns, baseline);
         }
     }
 

@@ -323,6 +323,9 @@ impl Catalog {
         self.keys_by_item.insert(item.id, key);
         if let Some(demand) = self.demands.get_mut(&item.source) {
             demand.register(&item.columns);
+            for (column, width_bytes) in item.columns.iter().zip(item.mean_widths_bytes()) {
+                demand.note_width(&column.path, width_bytes);
+            }
         }
         source.insert(item);
         removed
@@ -433,12 +436,6 @@ impl Catalog {
 
     pub(crate) fn has_path(&self, path: &str) -> bool {
         self.keys_by_path.contains_key(path)
-    }
-
-    /// The item that has other columns of the same rows as `item`, if they can be put together.
-    pub(crate) fn united(&self, item: &Item) -> Option<Item> {
-        let source = self.sources.get(&item.source)?;
-        source.items.of_predicate(&item.predicate).find_map(|other| item.united(other))
     }
 
     pub(crate) fn item(&self, id: ItemId) -> Option<&Arc<Item>> {

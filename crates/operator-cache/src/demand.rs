@@ -1,7 +1,7 @@
-//! Which columns of a source the latest queries needed together.
+//! What is known of the columns of a source: which ones the latest queries needed together, and what they take in memory.
 //!
-//! **Owns**: the numbers that columns of a source are known by, and the queries, a window of them. **Does not own**: what
-//! follows from that (`placement::operator_cache::item_parts`).
+//! **Owns**: the numbers that columns of a source are known by, the queries, a window of them, and how wide kept values
+//! were. **Does not own**: what follows from that (`placement::operator_cache::item_parts`, who estimates items).
 //!
 //! Of a field within a struct it is the column at the root that is meant, since that is what is kept or not. Sources of
 //! more columns than [`MAX_COLUMNS`] tell nothing of queries that need one of those beyond.
@@ -12,7 +12,10 @@ use std::sync::Arc;
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, MAX_COLUMNS};
 use thermocline_predicate::FieldPath;
 
+use crate::cache::OperatorCache;
+use crate::file_record::PinnedSource;
 use crate::request::ColumnSpec;
+use crate::source::SourceKey;
 
 /// Queries that are remembered: enough to tell columns apart that one in ten needs, few enough to follow a change.
 const WINDOW: usize = 64;
@@ -23,6 +26,8 @@ pub(crate) struct ColumnDemand {
     numbers: HashMap<Arc<str>, u32>,
     /// By number.
     last_uses: Vec<ColumnUse>,
+    /// Of a value when it was kept last, by number; 0 if that is not known.
+    widths_bytes: Vec<f32>,
     queries: VecDeque<ColumnBits>,
 }
 
@@ -41,6 +46,7 @@ impl ColumnDemand {
             if next < MAX_COLUMNS && !self.numbers.contains_key(root) {
                 self.numbers.insert(Arc::clone(root), next);
                 self.last_uses.push(ColumnUse::default());
+                self.widths_bytes.push(0.0);
             }
         }
     }
@@ -71,6 +77,20 @@ impl ColumnDemand {
         self.numbers.get(root(path)?).copied()
     }
 
+    /// Notes what a value of a column takes.
+    pub(crate) fn note_width(&mut self, path: &FieldPath, width_bytes: f32) {
+        let number = self.number(path).filter(|_| path.len() == 1);
+        if let Some(known) = number.and_then(|number| self.widths_bytes.get_mut(number as usize)) {
+            *known = width_bytes;
+        }
+    }
+
+    /// Bytes that a value of a column took when it was kept last.
+    pub(crate) fn width_bytes(&self, path: &FieldPath) -> Option<f32> {
+        let number = self.number(path).filter(|_| path.len() == 1)?;
+        self.widths_bytes.get(number as usize).copied().filter(|width_bytes| *width_bytes > 0.0)
+    }
+
     /// When one of these columns was needed last.
     pub(crate) fn last_use(&self, columns: ColumnBits) -> ColumnUse {
         let uses = self.last_uses.iter().enumerate().filter(|(number, _)| columns >> number & 1 == 1);
@@ -83,6 +103,26 @@ impl ColumnDemand {
     /// What each of the latest queries needed.
     pub(crate) fn queries(&self) -> Vec<ColumnBits> {
         self.queries.iter().copied().collect()
+    }
+}
+
+impl OperatorCache {
+    /// `columns`, and those that others asked of `source` whose results are kept: whoever keeps all rows spares their
+    /// next scan too.
+    pub fn columns_asked(
+        &self,
+        source: &SourceKey,
+        pinned: &PinnedSource,
+        columns: &Arc<[ColumnSpec]>,
+    ) -> Arc<[ColumnSpec]> {
+        self.catalog().with_columns_asked(columns, source, pinned.generation)
+    }
+
+    /// Bytes that a value of each of `columns` took when it was kept last; None of those that were not.
+    pub fn kept_widths_bytes(&self, source: &SourceKey, columns: &[ColumnSpec]) -> Vec<Option<f32>> {
+        let catalog = self.catalog();
+        let demand = catalog.demands.get(source);
+        columns.iter().map(|column| demand?.width_bytes(&column.path)).collect()
     }
 }
 

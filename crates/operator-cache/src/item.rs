@@ -302,8 +302,6 @@ pub struct Item {
     pub(crate) widths_bytes: Arc<[u32]>,
     pub(crate) layouts: Mutex<LayoutHistory>,
     pub(crate) is_converting: AtomicBool,
-    /// Whether columns that were to be laid beside all of its own found no room.
-    pub(crate) was_too_large: AtomicBool,
     pub(crate) structure: Arc<Reservation>,
 }
 
@@ -361,7 +359,6 @@ impl Item {
             shape: self.shape,
             widths_bytes,
             layouts: Mutex::default(),
-            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
             structure,
         }

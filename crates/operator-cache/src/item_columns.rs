@@ -5,10 +5,14 @@
 
 use std::sync::Arc;
 
+use arrow::array::Array;
+
 use crate::conversion::shape_of;
 use crate::item::{Chunk, Item};
-use crate::request::{ColumnSpec, SelectRequest};
-use crate::rows::ColumnRoute;
+use crate::request::ColumnSpec;
+
+/// Rows after which the mean width of a column's values says something of the others'.
+const TELLING_ROW_COUNT: u64 = 1000;
 
 impl Item {
     /// Whether it can do without some of its columns: it has all rows of the file, so that the others answer queries
@@ -16,24 +20,30 @@ impl Item {
     pub(crate) fn is_divisible(&self) -> bool {
         self.predicate.is_all()
             && self.source.unnest.is_none()
+            && self.columns.len() > 1
             && !self.chunks.is_empty()
             && self.chunks.iter().all(|chunk| chunk.content().as_arrays().is_some())
             && self.columns.iter().all(|column| column.path.len() == 1)
     }
 
+    /// Of a value of each column in the mean, where there are enough to tell; else none.
+    pub(crate) fn mean_widths_bytes(&self) -> Vec<f32> {
+        let rows = self.chunks.iter().filter_map(|chunk| chunk.content().as_arrays());
+        if self.source.unnest.is_some() || self.row_count < TELLING_ROW_COUNT {
+            return Vec::new();
+        }
+        let mut sums = vec![0; self.columns.len()];
+        for rows in rows {
+            for (sum, column) in sums.iter_mut().zip(&rows.columns) {
+                *sum += column.get_buffer_memory_size();
+            }
+        }
+        sums.into_iter().map(|bytes| (bytes as f64 / self.row_count as f64) as f32).collect()
+    }
+
     /// Bytes that go with a column; 0 if somebody else holds it.
     pub(crate) fn removable_bytes(&self, column: usize) -> u64 {
         self.chunks.iter().map(|chunk| chunk.removable_bytes(column)).sum()
-    }
-
-    /// The numbers of its columns that a request needs.
-    pub(crate) fn needed_columns(&self, request: &SelectRequest) -> Vec<usize> {
-        let asked = request.columns.iter().filter_map(|column| ColumnRoute::find_typed(&self.columns, column));
-        let tested = request.predicate.fields().filter_map(|(path, _)| ColumnRoute::find(&self.columns, path));
-        let mut needed: Vec<usize> = asked.chain(tested).map(|route| route.column()).collect();
-        needed.sort_unstable();
-        needed.dedup();
-        needed
     }
 
     /// The item with these of its columns alone, ascending by number. None if it can't be divided.
@@ -50,35 +60,6 @@ impl Item {
             })
             .collect();
         Some(self.divided(kept.iter().map(|&column| self.columns[column].clone()).collect(), chunks?))
-    }
-
-    /// The item with the columns that `other`, of the same rows, has and it lacks. None if their rows do not lie in the
-    /// same chunks.
-    pub(crate) fn united(&self, other: &Self) -> Option<Self> {
-        let counts =
-            |item: &Self| -> Vec<usize> { item.chunks.iter().map(|chunk| chunk.content().entry_count()).collect() };
-        let is_same = self.source == other.source
-            && self.predicate == other.predicate
-            && (self.generation, self.end_bytes) == (other.generation, other.end_bytes);
-        if !is_same || !self.is_divisible() || !other.is_divisible() || counts(self) != counts(other) {
-            return None;
-        }
-        let own = self.columns.iter().enumerate().map(|(index, column)| (column, true, index));
-        let others = other.columns.iter().enumerate().map(|(index, column)| (column, false, index));
-        let is_new =
-            |(column, ..): &(&ColumnSpec, bool, usize)| !self.columns.iter().any(|own| own.path == column.path);
-        let mut all: Vec<(&ColumnSpec, bool, usize)> = own.chain(others.filter(is_new)).collect();
-        all.sort_by(|one, other| one.0.path.cmp(&other.0.path));
-        let chunks: Option<Vec<Arc<Chunk>>> = self
-            .chunks
-            .iter()
-            .zip(&other.chunks)
-            .map(|(own, others)| {
-                let columns = all.iter().map(|(_, is_own, index)| if *is_own { own } else { others }.column(*index));
-                own.with_columns(columns.collect::<Option<_>>()?).map(Arc::new)
-            })
-            .collect();
-        Some(self.divided(all.into_iter().map(|(column, ..)| column.clone()).collect(), chunks?))
     }
 
     fn divided(&self, columns: Arc<[ColumnSpec]>, chunks: Vec<Arc<Chunk>>) -> Self {

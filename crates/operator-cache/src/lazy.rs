@@ -215,7 +215,6 @@ impl OperatorCache {
             shape,
             widths_bytes,
             layouts: Mutex::default(),
-            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
             structure: Arc::new(reservation),
         };

@@ -189,7 +189,7 @@ impl OperatorCache {
         };
         let evicted = {
             let mut catalog = self.catalog();
-            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.policy(), self.limit_bytes()));
+            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.limit_bytes()));
             let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
@@ -292,7 +292,6 @@ impl OperatorCache {
             shape,
             widths_bytes,
             layouts: Mutex::default(),
-            was_too_large: AtomicBool::default(),
             is_converting: AtomicBool::new(false),
             structure: Arc::new(structure),
         };

@@ -8,7 +8,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
@@ -36,9 +35,8 @@ fn reads_more(columns: &Arc<[ColumnSpec]>, predicate: &Arc<Conjunction>, request
 }
 
 impl OperatorCache {
-    /// How a request is answered: as the catalog has it, but that an item of whole columns that lacks some is completed
-    /// in part where room is short, so that columns which are not asked for can go; or, if it can't be divided, made
-    /// anew where there is no room for both it and the completed one.
+    /// How a request is answered: as the catalog has it, but that an item of whole columns that lacks some is made anew
+    /// where there is no room for both it and the completed one.
     pub(crate) fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
         match catalog.plan(request, pinned) {
             Plan::Extend(base) if pinned.has_unreadable() && reads_more(&base.columns, &base.predicate, request) => {
@@ -48,16 +46,7 @@ impl OperatorCache {
                 Plan::Miss(UNREADABLE_REASON)
             }
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
-                // What is added may be of wider values than what is there.
-                let is_short = top_up.completed_bytes() > self.budget().cache_room_bytes()
-                    || top_up.base.was_too_large.load(Ordering::Relaxed);
-                if is_short
-                    && self.policy().divides_items()
-                    && let Some(top_up) = top_up.of_part(request)
-                {
-                    return Plan::TopUp(top_up);
-                }
-                let others = catalog.displaceable(self.policy(), self.limit_bytes()).into_iter();
+                let others = catalog.displaceable(self.limit_bytes()).into_iter();
                 let others = others.filter(|other| Candidate::of(other.id).item != top_up.base.id);
                 let inputs = CompletionInputs {
                     completed_bytes: top_up.completed_bytes(),
@@ -111,7 +100,7 @@ impl OperatorCache {
             baseline: 0.0,
             last_use: self.tick(),
         };
-        let (state, items) = (self.policy_state(catalog), catalog.displaceable(self.policy(), self.limit_bytes()));
+        let (state, items) = (self.policy_state(catalog), catalog.displaceable(self.limit_bytes()));
         let verdict = admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes());
         matches!(verdict, Admission::Admit { .. })
     }

@@ -33,8 +33,6 @@ use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFact
 pub(crate) struct TopUp {
     /// The item that has the other columns.
     pub(crate) base: Arc<Item>,
-    /// Whether that is but a part of an item, the rest of which may be evicted for the room that is needed.
-    pub(crate) is_of_part: bool,
     /// All columns, the kept ones among them, sorted by path.
     pub(crate) columns: Arc<[ColumnSpec]>,
     /// The columns that the item lacks.
@@ -67,7 +65,6 @@ impl TopUp {
         let missing = missing_columns(&base.columns, &base.predicate, request)?;
         Some(Self {
             base: Arc::clone(base),
-            is_of_part: false,
             columns: united(&base.columns, &missing),
             missing: missing.into(),
             positions,
@@ -89,13 +86,6 @@ impl TopUp {
         self.columns = united(&self.base.columns, &missing);
         self.missing = missing.into();
         self
-    }
-
-    /// The same beside those columns of the item alone that the request needs, and with no more than it asks for. None
-    /// if the item can't be divided.
-    pub(crate) fn of_part(&self, request: &SelectRequest) -> Option<Self> {
-        let part = Arc::new(self.base.with_columns(&self.base.needed_columns(request))?);
-        Some(Self { is_of_part: true, ..Self::of(&part, request)? })
     }
 
     /// About what the completed item takes, the base's bytes among them.

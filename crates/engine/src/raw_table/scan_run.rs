@@ -136,9 +136,13 @@ impl Scan {
         let ((whole, retain_expectation), retain_columns) = match pinned {
             Some(pinned) => {
                 let earlier = pinned.earlier(self.unnest.as_ref());
-                let whole = |columns: &[ColumnSpec]| estimates::whole_columns(self, file, columns, earlier);
+                let cache = self.database.cache();
+                let whole = |columns: &[ColumnSpec]| {
+                    let widths_bytes = cache.kept_widths_bytes(&source, columns);
+                    estimates::whole_columns(self, file, columns, &widths_bytes, earlier)
+                };
                 // With those that others asked for, if that is worth it too.
-                let asked = self.database.cache().columns_asked(&source, pinned, &columns);
+                let asked = cache.columns_asked(&source, pinned, &columns);
                 if asked.len() > columns.len() {
                     further_columns = estimates::further_columns(self, file, &asked);
                 }

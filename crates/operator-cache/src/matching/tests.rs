@@ -107,7 +107,6 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         widths_bytes: Arc::from([]),
         layouts: Default::default(),
         is_converting: Default::default(),
-        was_too_large: Default::default(),
         structure: Arc::new(account.try_reserve(1).unwrap()),
     })
 }

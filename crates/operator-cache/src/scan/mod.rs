@@ -234,11 +234,6 @@ impl SharedScan {
         self.top_up.as_ref().map(|top_up| &top_up.base)
     }
 
-    /// How it adds columns to an item that may lose others meanwhile.
-    pub(crate) fn added_columns(&self) -> Option<&TopUp> {
-        self.top_up.as_ref().filter(|top_up| top_up.is_of_part)
-    }
-
     /// Whether results are kept, and others may join.
     pub(crate) fn is_keeping(&self) -> bool {
         let state = self.state.lock();

@@ -69,44 +69,31 @@ fn a_query_that_needs_memory_takes_the_columns_first_that_were_asked_for_least()
 }
 
 #[test]
-fn where_room_is_short_a_top_up_holds_only_those_columns_of_the_item_that_it_needs() {
-    let (cache, budget, fake, size_bytes) = with_three_columns(64 << 20);
-    let wanted = request(&["a", "b", "w"], &Arc::default());
-    let held_columns = || match cache.explain(&wanted, &pin(&cache, &object("f", "1", RECORDS))) {
-        Explanation::TopUp { item, .. } => item.columns.len(),
-        other => panic!("expected a top-up, not {other:?}"),
-    };
-    assert_eq!(held_columns(), 3);
-    let queries = budget.account("query", Purpose::Query);
-    let _held = queries.try_reserve((64 << 20) - size_bytes - size_bytes / 10).unwrap();
-    assert_eq!(held_columns(), 2);
-    // The texts find no room even in the place of all others.
+fn what_columns_took_is_known_when_they_are_gone() {
+    let (cache, _budget, fake, _) = with_three_columns(64 << 20);
+    let widths = |names: &[&str]| cache.kept_widths_bytes(&source("f"), &columns(names));
+    cache.release(u64::MAX);
+    assert!(cache.items().is_empty());
+    // a and b are below 2¹⁵.
+    let [Some(a), Some(b), None] = widths(&["a", "b", "w"])[..] else { panic!("{:?}", widths(&["a", "b", "w"])) };
+    assert!((2.0..2.2).contains(&a) && (2.0..2.2).contains(&b), "{a}, {b}");
+    assert_eq!(widths(&["s.z"]), [None], "a part of a column");
     ask(&cache, &fake, &["a", "b", "w"]);
-    assert_eq!(kept(&cache)[..2], ["a", "b"]);
+    assert!(widths(&["w"])[0].is_some_and(|width| (1000.0..1100.0).contains(&width)), "{:?}", widths(&["w"]));
 }
 
 #[test]
-fn columns_come_and_go_as_they_are_asked_for_and_their_items_stay_one() {
-    let three_bytes = with_three_columns(64 << 20).3;
-    let limit_bytes = three_bytes * 95 / 100;
-    let (cache, budget) = timed_cache(limit_bytes);
-    let fake = fake();
+fn uses_of_an_item_that_was_evicted_are_counted_once_when_it_comes_again_and_is_added_to() {
+    let (cache, _budget, fake, _) = with_three_columns(64 << 20);
+    cache.release(u64::MAX);
+    let uses = || cache.items()[0].use_count;
+    ask(&cache, &fake, &["b"]);
+    assert_eq!(uses(), 6);
     ask(&cache, &fake, &["a", "b"]);
-    // Another pair of columns than before, over and over; all three have no room.
-    for (names, other) in [(["b", "s"], "a"), (["a", "b"], "s"), (["b", "s"], "a")] {
-        let mut scans = 0;
-        for _ in 0..70 {
-            let before = scan_count(&fake);
-            ask(&cache, &fake, &names);
-            scans += scan_count(&fake) - before;
-            assert!(budget.reserved_bytes() <= limit_bytes);
-        }
-        let columns = kept(&cache);
-        let is_there = |name: &&str| columns.iter().any(|column| column == name);
-        assert!(names.iter().all(is_there) && !is_there(&other), "{names:?}: {columns:?}");
-        assert!(scans < 60, "{scans} scans for {names:?}");
-    }
-    assert!(count(&cache, DecisionKind::DropColumns) >= 1, "{:?}", cache.decisions());
+    ask(&cache, &fake, &["b", "s"]);
+    assert_eq!((cache.items().len(), kept(&cache).len()), (1, 3));
+    // A top-up is a use of what is there, and its query another of what comes.
+    assert_eq!(uses(), 10);
 }
 
 #[test]

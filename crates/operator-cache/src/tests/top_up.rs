@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use thermocline_budget::Budget;
-use thermocline_hardware::ManualClock;
-use thermocline_placement::operator_cache::PolicyName;
 use thermocline_predicate::Conjunction;
 use thermocline_seeded::Random;
 
@@ -178,10 +175,7 @@ fn a_top_up_that_finds_no_room_answers_and_leaves_the_item_as_it_was() {
 
 #[test]
 fn where_an_item_and_the_completed_one_have_no_room_together_all_columns_are_read_anew_in_its_place() {
-    // By a policy that takes items as a whole.
-    let budget = Budget::new(11_500, None);
-    let options = CacheOptions { policy: PolicyName::ReCacheAsPrinted.policy(), ..CacheOptions::default() };
-    let cache = OperatorCache::new(options, &budget, Arc::new(ManualClock::new(0)));
+    let (cache, budget) = cache(11_500);
     // One morsel, so that nothing is laid together at the end.
     let fake = Arc::new(Fake { morsel_records: 5000, ..Fake::default() });
     let range = between(100, 300);

@@ -144,12 +144,6 @@ pub trait EvictionPolicy: Debug + Send + Sync {
     /// Seconds of query time that the item is still expected to save, as far as the policy can tell. Never negative.
     fn worth_s(&self, state: &PolicyState, item: &ItemMeasurements) -> f64;
 
-    /// Whether it is asked about [parts of items](item_parts) where they can go one by one, or about whole items, as the
-    /// published policies are.
-    fn divides_items(&self) -> bool {
-        false
-    }
-
     /// Whether a newcomer has to be worth as much as what it displaces, and if it isn't, the state after turning it
     /// away. `None`: the policy takes every newcomer that fits.
     fn after_refusal(&self, state: PolicyState, newcomer: &ItemMeasurements) -> Option<PolicyState>;

@@ -20,7 +20,6 @@
 //! - A newcomer that is turned away because it is worth less than what it would displace counts as a victim that
 //!   left at once, as in greedy-dual with bypassing: `L` rises by its benefit. Without that, items that were used often
 //!   and never will be again could hold their place for ever (see [`super::admission`]).
-//! - Items of whole columns are evicted in parts (see [`super::item_parts`]); each is an item to Algorithm 1.
 //! - Equal keys: the least recently used goes first, then the lower id; equal sizes: the one evicted first by key.
 //!
 //! As in the paper `H` is recomputed from the measurements at each decision, never stored. Cost: O(n) to build a heap,
@@ -67,10 +66,6 @@ impl EvictionPolicy for ReCache {
     /// `n · (t + c - s - l)`; it falls as others are evicted.
     fn worth_s(&self, state: &PolicyState, item: &ItemMeasurements) -> f64 {
         (self.score(item) - state.baseline).max(0.0) * log_size(item.size_bytes)
-    }
-
-    fn divides_items(&self) -> bool {
-        true
     }
 
     fn after_refusal(&self, state: PolicyState, newcomer: &ItemMeasurements) -> Option<PolicyState> {
