@@ -15,10 +15,13 @@ use thermocline_placement::operator_cache::map_making::are_spared;
 use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements};
 use thermocline_predicate::FieldPath;
 
-use crate::catalog::{Catalog, REMEMBERED};
+use crate::catalog::Catalog;
 use crate::demand::ColumnUse;
 use crate::item::{Item, ItemId};
 use crate::request::SelectRequest;
+
+/// Sources whose queries are remembered: some kilobytes each, beside the budget.
+const DEMANDED_SOURCES: usize = 512;
 
 /// What a policy is asked about, under a number: an item, or a part of one.
 #[derive(Debug, Clone, Copy)]
@@ -138,9 +141,14 @@ impl Catalog {
     /// Notes which columns a query needs.
     pub(crate) fn note_demand(&mut self, policy: &dyn EvictionPolicy, request: &SelectRequest, tick: u64) {
         let baseline = policy.baseline_on_use(&self.policy_state);
-        if self.demands.len() >= REMEMBERED && !self.demands.contains_key(&request.source) {
+        let now = ColumnUse { baseline, tick };
+        if let Some(demand) = self.demands.get_mut(&request.source) {
+            return demand.note(&request.columns, now);
+        }
+        // What is known of so many sources is soon learnt anew.
+        if self.demands.len() >= DEMANDED_SOURCES {
             self.demands.clear();
         }
-        self.demands.entry(request.source.clone()).or_default().note(&request.columns, ColumnUse { baseline, tick });
+        self.demands.entry(request.source.clone()).or_default().note(&request.columns, now);
     }
 }

@@ -22,7 +22,7 @@ use crate::source::SourceKey;
 use crate::top_up::TopUp;
 
 /// Selects whose use is remembered after their items are gone.
-pub(crate) const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 4096;
 
 /// Running scans of one source that are compared with a request at most.
 const EXAMINED_SCANS: usize = 64;
