@@ -85,7 +85,10 @@ impl MeasuredWindow {
         if predicted.total_ns() > costs.opening_ns(observation) {
             self.correction.observe_query(&predicted, observation);
         }
-        for layout in Layout::ALL.into_iter().filter(|layout| *layout != present) {
+        // Without lists a record is a row: Arrow's arrays are the flat columns.
+        let has_list = shape.element_columns > 0 || shape.flat_row_count != shape.record_count;
+        let is_other = |layout: &Layout| *layout != present && (has_list || *layout != Layout::Nested);
+        for layout in Layout::ALL.into_iter().filter(is_other) {
             let other_ns = self.predict_ns(costs, shape, layout, observation, columns);
             let rival = &mut self.rivals[layout.index()];
             rival.present_ns += measured_ns;

@@ -218,3 +218,25 @@ fn an_item_without_rows_keeps_its_layout() {
     assert_eq!(window, MeasuredWindow::default());
     assert_eq!(window.decide(&UnitCosts::default(), &empty, FREE), None);
 }
+
+#[test]
+fn rows_without_a_list_are_not_converted_to_what_they_are() {
+    let costs = UnitCosts::default();
+    let shape = ItemShape {
+        record_count: 15_000,
+        flat_row_count: 15_000,
+        record_columns: 3,
+        element_columns: 0,
+        size_bytes: [110_000; 4],
+    };
+    let sample = SampleQuery { reads_elements: false, record_columns: 2, element_columns: 0, share: 0.5 };
+    let mut window = MeasuredWindow::default();
+    for count in 0..200 {
+        // Slower by far than foretold, and that as if it were the layout's fault.
+        let slow =
+            LayoutObservation { layout: Layout::Flat, data_ns: 40, compute_ns: 900_000, ..evenly(&shape, sample) };
+        window.observe(&costs, &shape, &slow, &[]);
+        let switch = window.decide(&costs, &shape, FREE);
+        assert!(switch.is_none_or(|switch| switch.to != Layout::Nested), "after {count} queries");
+    }
+}
