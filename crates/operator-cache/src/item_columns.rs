@@ -1,7 +1,7 @@
-//! Items with fewer columns, or with those of two: the arrays stay where they are, and so do their reservations.
+//! Items with fewer columns: the other arrays stay where they are, and so do their reservations.
 //!
-//! **Owns**: which items can be taken apart by column, and how. **Does not own**: which columns go
-//! (`placement::operator_cache::item_parts`), or when (`admission`).
+//! **Owns**: which items can be taken apart by column, and how; what their columns take. **Does not own**: which columns
+//! go (`placement::operator_cache::item_parts`), or when (`admission`).
 
 use std::sync::Arc;
 
@@ -59,11 +59,10 @@ impl Item {
                 chunk.with_columns(columns?).map(Arc::new)
             })
             .collect();
-        Some(self.divided(kept.iter().map(|&column| self.columns[column].clone()).collect(), chunks?))
-    }
-
-    fn divided(&self, columns: Arc<[ColumnSpec]>, chunks: Vec<Arc<Chunk>>) -> Self {
+        let chunks = chunks?;
+        let columns: Arc<[ColumnSpec]> = kept.iter().map(|&column| self.columns[column].clone()).collect();
         let (shape, widths_bytes) = shape_of(&chunks, &vec![false; columns.len()], None);
-        Self { shape, ..self.of_chunks((columns, widths_bytes), chunks, Arc::clone(&self.structure)) }
+        let structure = Arc::clone(&self.structure);
+        Some(Self { shape, ..self.of_chunks((columns, widths_bytes), chunks, structure) })
     }
 }

@@ -42,7 +42,7 @@ pub(crate) enum WholeColumns {
 }
 
 /// When the cache should keep the columns of all rows, of a file that was asked before as `earlier` says, and what they
-/// are expected to come to. `widths_bytes` are those of values of the columns, as far as some were kept before.
+/// are expected to come to. `widths_bytes` are those of values of each column, as far as some were kept before.
 pub(super) fn whole_columns(
     scan: &Scan,
     file: &QueryFile,
@@ -58,12 +58,10 @@ pub(super) fn whole_columns(
     let is_of_record = |path: &FieldPath| scan.unnest.as_ref().is_none_or(|unnest| !path.starts_with(unnest));
     let record_field_count = scan.predicate.fields().filter(|(path, _)| is_of_record(path)).count();
     let has_list = scan.unnest.is_some() || columns.iter().any(|column| value_count(&column.data_type) > 1);
-    let known = widths_bytes.iter().copied().chain(std::iter::repeat(None));
-    let row_bytes: f64 = columns
-        .iter()
-        .zip(known)
-        .map(|(column, known)| known.map_or(kept_bytes(&column.data_type) as f64, f64::from))
-        .sum();
+    let widths = columns.iter().zip(widths_bytes);
+    let width =
+        |(column, known): (&ColumnSpec, &Option<f32>)| known.map_or(kept_bytes(&column.data_type) as f64, f64::from);
+    let row_bytes: f64 = widths.map(width).sum();
     let shape = ScanShape {
         text_bytes,
         row_count: if scan.unnest.is_some() { record_count * TYPICAL_LIST_LENGTH } else { record_count },
