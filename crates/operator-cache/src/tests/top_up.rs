@@ -279,6 +279,13 @@ fn columns_that_are_there_are_held_once_while_others_are_laid_beside_them_and_af
             panic!("expected a hit");
         };
         assert_eq!(read(&item, &residual), expected(MANY, &range));
+        let buffer_bytes: u64 = item.chunks.iter().map(|chunk| chunk.scanned().size_bytes()).sum();
+        assert!(
+            (buffer_bytes..buffer_bytes + 8192).contains(&item.size_bytes()),
+            "{} of {buffer_bytes}",
+            item.size_bytes()
+        );
+        assert!(cache.reserved_bytes() >= buffer_bytes, "what is lent stays reserved");
         assert!(item.chunks.iter().rev().skip(1).all(|chunk| chunk.scanned().row_count >= 4096));
         drop(item);
         cache.clear();
