@@ -84,6 +84,15 @@ impl FileScan {
         super::locked(&scan.workers).extend(worker);
         Ok(scan)
     }
+
+    /// The same scan by a map without the first records, so many of them. Such a scan records no hashes.
+    pub fn without_first(mut self, record_count: u64) -> Self {
+        debug_assert!(self.recorder.is_none(), "hashes are those of whole files");
+        if let Way::Mapped { scan, .. } = &mut self.way {
+            scan.cut.leave_out(usize::try_from(record_count).unwrap_or(usize::MAX));
+        }
+        self
+    }
 }
 
 impl MappedScan {

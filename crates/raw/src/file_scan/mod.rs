@@ -160,11 +160,24 @@ pub struct FileScan {
 }
 
 enum Way {
-    Ranges { next: AtomicU64 },
+    /// The first morsel is that which `from` lies in, without what lies before.
+    Ranges {
+        next: AtomicU64,
+        from: u64,
+    },
     Local(Box<Mutex<LocalStream>>),
-    Remote { next: AtomicU64, stream: Box<RemoteStream> },
-    Positions { next: AtomicU64, cut: Box<PositionCut> },
-    Mapped { next: AtomicU64, scan: Box<MappedScan> },
+    Remote {
+        next: AtomicU64,
+        stream: Box<RemoteStream>,
+    },
+    Positions {
+        next: AtomicU64,
+        cut: Box<PositionCut>,
+    },
+    Mapped {
+        next: AtomicU64,
+        scan: Box<MappedScan>,
+    },
 }
 
 /// What a thread needs to decode.
@@ -206,6 +219,36 @@ impl FileScan {
         Self::with_grain(source, start_bytes..end_bytes, format, compression, plan, recorder, grain)
     }
 
+    /// A scan of the records of a local file, not compressed, that begin at or behind `head_bytes`, which another scan of
+    /// it said that one of its morsels [ends](Self::head_end) at, and before `end_bytes`. The rest is as in
+    /// [`new`](Self::new).
+    ///
+    /// # Errors
+    /// A plan the format cannot carry out.
+    #[allow(clippy::too_many_arguments)]
+    pub fn behind(
+        source: Source,
+        head_bytes: u64,
+        end_bytes: u64,
+        format: Format,
+        plan: ScanPlan,
+        recorder: Option<Arc<HashRecorder>>,
+        threads: usize,
+    ) -> Result<Self, RawError> {
+        // Morsels of what is cut in order end where a record does.
+        let start_bytes = if matches!(format, Format::Csv(_)) { head_bytes } else { 0 };
+        let none = Compression::None;
+        Self::new(source, start_bytes, end_bytes, format, none, plan, recorder, threads)
+            .map(|scan| scan.begun_at(head_bytes))
+    }
+
+    fn begun_at(mut self, head_bytes: u64) -> Self {
+        if let Way::Ranges { from, .. } = &mut self.way {
+            *from = head_bytes;
+        }
+        self
+    }
+
     fn with_grain(
         source: Source,
         range: Range<u64>,
@@ -218,7 +261,7 @@ impl FileScan {
         let has_order = compression != Compression::None || matches!(format, Format::Csv(_));
         let next = AtomicU64::new(0);
         let way = match &source {
-            _ if !has_order => Way::Ranges { next },
+            _ if !has_order => Way::Ranges { next, from: range.start },
             Source::Local(file) => {
                 let input = Input::open(file, &range, compression, recorder.clone())?;
                 Way::Local(Box::new(Mutex::new(LocalStream::new(input, &format, &range, grain.piece_bytes))))
@@ -267,12 +310,12 @@ impl FileScan {
     /// When the file cannot be read or decompressed, or a record is too long; there are no morsels after that.
     pub fn next_morsel(&self) -> Result<Option<Morsel>, RawError> {
         match &self.way {
-            Way::Ranges { next } => {
+            Way::Ranges { next, from } => {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 // Borders lie on multiples of the morsel size from the file's start, so that morsels hold whole blocks.
                 let morsel_bytes = self.grain.morsel_bytes;
-                let first = self.range.start / morsel_bytes;
-                let start = ((first + index) * morsel_bytes).max(self.range.start);
+                let first = from / morsel_bytes;
+                let start = ((first + index) * morsel_bytes).max(*from);
                 if start >= self.range.end {
                     return Ok(None);
                 }
@@ -299,6 +342,19 @@ impl FileScan {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 Ok(scan.cut.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
             }
+        }
+    }
+
+    /// Where a scan [behind](Self::behind) the records of a morsel and all before it begins.
+    pub fn head_end(&self, morsel: &Morsel) -> u64 {
+        match (&self.way, &self.format, &morsel.content) {
+            // A line may begin with blanks, which are none of its record's bytes.
+            (Way::Mapped { scan, .. }, Format::Ndjson, _) => {
+                scan.cut.last_of(morsel.index).map_or(morsel.range.end, |last| last + 1)
+            }
+            // Its range is of what was read for it.
+            (Way::Local(_), _, Content::Records { window, offset, .. }) => offset + window.content().len() as u64,
+            _ => morsel.range.end,
         }
     }
 
@@ -409,7 +465,12 @@ impl FileScan {
 
     /// Bytes of the file that the scan covers.
     pub fn total_bytes(&self) -> u64 {
-        self.range.end.saturating_sub(self.range.start)
+        let start = match &self.way {
+            Way::Ranges { from, .. } => *from,
+            Way::Mapped { scan, .. } => scan.cut.range_of(0).map_or(self.range.end, |range| range.start),
+            _ => self.range.start,
+        };
+        self.range.end.saturating_sub(start)
     }
 
     /// Offset after the last record that ends in a newline, once every morsel was decoded: below the scan's end, the

@@ -197,6 +197,18 @@ impl PositionCut {
         Self { borders: borders(&positions, end_bytes, grain), positions, end_bytes, ends, grain }
     }
 
+    /// Leaves out the first positions, so many.
+    pub(super) fn leave_out(&mut self, count: usize) {
+        let kept = self.borders.partition_point(|&border| border <= count);
+        self.borders.splice(..kept, [count.min(self.positions.len())]);
+    }
+
+    /// The last position of morsel `index`.
+    pub(super) fn last_of(&self, index: u64) -> Option<u64> {
+        let last = self.borders.get(index as usize + 1)?.checked_sub(1)?;
+        self.positions.block(last / BLOCK_COUNT).nth(last % BLOCK_COUNT)
+    }
+
     /// Whether a record that ends a file, blank lines behind it, is terminated and can't become longer.
     pub(super) fn is_terminated(&self, record: &[u8]) -> bool {
         match self.ends.first(record) {

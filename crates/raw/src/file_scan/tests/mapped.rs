@@ -203,6 +203,44 @@ fn a_map_of_another_file_gives_errors_or_rows_but_no_panic() {
 }
 
 #[test]
+fn what_one_scan_reads_up_to_any_border_and_another_behind_it_is_all_of_the_file_however_they_read() {
+    for seed in 1..=150 {
+        let random = &mut Random::new(seed);
+        let (text, format, plan) = any_file(random);
+        let plan = ScanPlan { strict: false, on_error: OnError::Skip, positions: false, ..plan };
+        let file = file_of(text.as_bytes());
+        let (source, end) = (Source::Local(Arc::clone(&file.pinned)), text.len() as u64);
+        let map = map_of(random, text.as_bytes(), &format, &plan).unwrap();
+        let plain_scan = |start: u64, grain: Grain| {
+            let (range, none) = (start..end, Compression::None);
+            FileScan::with_grain(source.clone(), range, format.clone(), none, plan.clone(), None, grain).unwrap()
+        };
+        let expected = drain(&plain_scan(0, tiny(random))).unwrap();
+        let first = match random.one_in(2) {
+            true => scan_by(random, source.clone(), &map, &format, &plan).unwrap(),
+            false => plain_scan(0, tiny(random)),
+        };
+        // The head that ends with each of the first scan's morsels.
+        let mut head = Outcome { rows: Vec::new(), records: 0, skipped: 0, positions: RecordPositions::default() };
+        while let Some(morsel) = first.next_morsel().unwrap() {
+            let head_bytes = first.head_end(&morsel);
+            let rows = first.decode(morsel).unwrap();
+            head.rows.extend(cells(&rows, &plan));
+            head.records += rows.record_count;
+            let rest = match random.one_in(2) {
+                true => scan_by(random, source.clone(), &map, &format, &plan).unwrap().without_first(head.records),
+                false if matches!(format, Format::Csv(_)) => plain_scan(head_bytes, tiny(random)),
+                false => plain_scan(0, tiny(random)).begun_at(head_bytes),
+            };
+            let rest = drain(&rest).unwrap();
+            let rows = [head.rows.as_slice(), rest.rows.as_slice()].concat();
+            assert_eq!(rows, expected.rows, "seed {seed}, {head_bytes} of {end}\n{text}");
+            assert_eq!(head.records + rest.records, expected.records, "seed {seed}, {head_bytes} of {end}\n{text}");
+        }
+    }
+}
+
+#[test]
 fn strict_plans_are_refused() {
     let text = b"{\"a\":1}\n";
     let map = map_of(&mut Random::new(1), text, &Format::Ndjson, &ints()).unwrap();
