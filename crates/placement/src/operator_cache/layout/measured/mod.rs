@@ -124,7 +124,7 @@ impl MeasuredWindow {
         columns: &[ColumnRead],
     ) -> QueryCost {
         let from_memory = self.residency.from_memory(Form::of(layout), shape, columns, costs.kept_bytes);
-        costs.query_cost(layout, shape, observation, from_memory)
+        costs.query_cost(layout, shape, observation, columns, from_memory)
     }
 
     /// Whether to convert, and into what, when `free_bytes` are there for the taking beside the item; costs are

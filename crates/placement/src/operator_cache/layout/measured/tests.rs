@@ -28,7 +28,7 @@ fn of_share(reads_elements: bool, columns: u32, share: f64) -> LayoutObservation
 
 /// The query as it would be observed in a layout on a machine that is `slowness` times as slow as the model's.
 fn observed(query: LayoutObservation, layout: Layout, slowness: f64) -> LayoutObservation {
-    let cost = UnitCosts::default().query_cost(layout, &ORDERS, &query, FromMemory::default());
+    let cost = UnitCosts::default().query_cost(layout, &ORDERS, &query, &[], FromMemory::default());
     let [data_ns, compute_ns] = [cost.data_ns, cost.compute_ns].map(|ns| (ns * slowness) as u64);
     LayoutObservation { layout, data_ns, compute_ns, ..query }
 }
@@ -155,7 +155,7 @@ fn readings_that_touch_no_value_correct_nothing() {
     }
     let filtered = LayoutObservation { layout: Layout::Flat, ..query(true, 6) };
     for layout in Layout::ALL {
-        let model_ns = costs.query_cost(layout, &ORDERS, &filtered, FromMemory::default()).total_ns();
+        let model_ns = costs.query_cost(layout, &ORDERS, &filtered, &[], FromMemory::default()).total_ns();
         assert_eq!(window.predict_ns(&costs, &ORDERS, layout, &filtered, &[]), model_ns);
     }
 }

@@ -3,15 +3,19 @@
 //! Owns the model; not its [correction](super::correction) by what is observed. Pure.
 //!
 //! A reading goes through an item piece by piece. Of each piece it first *tests* the columns of the filter, value by
-//! value. A piece that nothing passes is done with then, and one that everything passes is lent, not copied. The others
-//! are *cut*: every row is marked as passing or not; of the output's columns the values of passing rows are copied, one
-//! by one, or run by run where most rows pass. Texts take more to copy. What is not in the processor's caches any more
-//! ([`FromMemory`]) is fetched, line by line: all lines of a column that is tested, and of one that is not those of the
-//! values taken, of `n` values of 8 bytes of which the share `s` is taken, `n / 8 · (1 − (1 − s)^8)`. Beyond that:
+//! value. A piece that nothing passes is done with then, and of one that everything passes the columns are lent. The
+//! others are *cut*: every row is marked as passing or not; of the output's columns the values of passing rows are
+//! copied, one by one, or run by run where most rows pass. Texts take more to copy. Columns of less than 8 bytes a
+//! value are kept in narrow forms, and whatever is selected of them, lent or cut, is *widened*, value by value. All of
+//! that is loaded from the processor's caches, line by line: all lines of a column that is tested, and of one that is
+//! not those of the values taken. Of `n` values of `w` bytes, of which the share `s` is taken, these are
+//! `n · w / 64 · (1 − (1 − s)^(64 / w))`. What is not in the caches any more ([`FromMemory`]) is fetched, which takes
+//! longer. Beyond that:
 //!
 //! - *nested*: record columns are tested once a record. Where rows are elements, the records that pass are spread over
 //!   their elements, and the output's record columns are gathered: each selected element gets its record's number,
-//!   which takes a step for each record passed and each run of elements, and then a value for each of the columns.
+//!   which takes a step for each record passed and a longer one for each run of elements and of records, and then a
+//!   value for each of the columns, by number.
 //! - *flat*: record columns are tested once for each of their elements. A query on records picks the first row of each
 //!   record, so that whole pieces are cut too.
 //! - *striped*: as nested, once arrays were made of each piece's columns, and the element columns' levels were turned
@@ -19,13 +23,16 @@
 //! - *row*: as flat, but a tested column is moved out of all rows first, and an output's values are moved out of the
 //!   rows that pass.
 //!
-//! All of that is counted by whoever reads ([`ReadCounts`](crate::operator_cache::layout::ReadCounts)), in numbers that
-//! are the same in every layout. Not in the model: how long texts are, and that comparing them takes longer; values
-//! that are missing; values of other widths than 8 bytes.
+//! Rows and values are counted by whoever reads ([`ReadCounts`](crate::operator_cache::layout::ReadCounts)), in numbers
+//! that are the same in every layout. Not in the model: how long texts are, and that comparing them takes longer;
+//! values that are missing; that values which are short by their type are not widened, and floats take longer to widen
+//! than integers; that pipelines take values as they are kept, and of nested records rows that are marked instead of
+//! copied.
 //!
 //! Paper: ReCache §4.2 extrapolates from the present layout's times; all of this is ours.
 
 use super::residency::FromMemory;
+use crate::operator_cache::layout::row_or_column::{CACHE_LINE_BYTES, ColumnRead, RowsTouched};
 use crate::operator_cache::layout::{ColumnsRead, ItemShape, Layout, LayoutObservation};
 
 /// Nanoseconds of one core. Ratios matter more, since an item's [correction](super::Correction) finds out how fast the
@@ -36,7 +43,7 @@ pub struct UnitCosts {
     pub open_ns: f64,
     /// Reading a piece, whatever comes of it.
     pub open_ns_per_piece: f64,
-    /// Reading one of its columns.
+    /// Reading one of its columns, or making one of its output's.
     pub open_ns_per_column: f64,
     /// Making arrays of one of a piece's columns from its stripe.
     pub assemble_ns_per_column: f64,
@@ -46,22 +53,30 @@ pub struct UnitCosts {
     pub mark_ns_per_row: f64,
     /// Finding a marked row.
     pub select_ns_per_row: f64,
-    /// Copying the value of a row that was found.
+    /// Copying the value of a row that was found, or that of its record by number.
     pub copy_ns_per_value: f64,
-    /// Finding a run of marked rows, copying its values, or spreading a run of records over their elements.
+    /// Finding a run of marked rows, spreading a run of records over their elements, or coming upon it while numbering.
     pub run_ns_per_run: f64,
+    /// Going on to another run of a column's values that is copied as a whole.
+    pub copy_ns_per_run: f64,
+    /// Copying a value that lies in such a run.
+    pub move_ns_per_value: f64,
+    /// Making 8 bytes of a selected value that is kept in less.
+    pub widen_ns_per_value: f64,
     /// Moving a value that varies in width, beside what others take.
     pub text_ns_per_value: f64,
-    /// Fetching a line of 64 bytes from memory, in their order, beside fetching it from the processor's caches.
+    /// Loading a line of 64 bytes from the processor's caches, in their order.
+    pub load_ns_per_line: f64,
+    /// Fetching it from memory, beside that.
     pub fetch_ns_per_line: f64,
     /// Bytes of the item that come from memory before the caches have lost all but 1/e of what they held; not a cost.
     pub kept_bytes: f64,
     /// Writing the number of its record for an element.
     pub number_ns_per_row: f64,
-    /// Going on to another record, or another run of elements, while numbering.
+    /// Going on to another record while numbering.
     pub step_ns_per_record: f64,
-    /// Moving a record's value for an element, by way of its record's number.
-    pub gather_ns_per_value: f64,
+    /// Going on to another run of elements while numbering.
+    pub step_ns_per_run: f64,
     /// Finding from its levels where a record's elements begin in a column.
     pub level_ns_per_record: f64,
     /// Moving a value out of a row, whose line is to be fetched for it.
@@ -75,40 +90,49 @@ pub struct UnitCosts {
 }
 
 impl Default for UnitCosts {
-    /// Those of queries were fitted by least squares, so that none is negative, to half of 5400 readings of TPC-H's
-    /// nested orders (1.5 million records, 6 million elements, numbers of 8 bytes) in three layouts, on a core of 2 to
-    /// 3 GHz. Of the other half 75 % are within 10 % of what the units say, and 99 % within 30 %; two runs of a query
-    /// agree within 10 % in 84 % of cases. If every line came from memory, 56 % and 93 %. That floats took longer to
-    /// compare than they do was allowed for. Those of texts and rows are from `benches/cost_model.rs` of the cache's
-    /// crate, where the others come out about the same.
+    /// Those of queries were fitted by least squares, so that none is negative, to 1200 readings of TPC-H's nested
+    /// orders (1.5 million records, 6 million elements, numbers of 1, 2 and 4 bytes that are widened): two sequences of
+    /// 200 queries in three layouts, each reading the middle one of five, on a core of 2 to 3 GHz. Fitted to either
+    /// sequence alone they foretell the other's: 78 % of readings are within 10 %, 99.8 % within 30 %. What levels
+    /// take, and arrays of a stripe's columns, was fitted to the readings' `compute_ns`.
     ///
-    /// What takes a stripe's columns apart was fitted to queries on records of 200 others that were each run five
-    /// times: those were foretold 6 % too cheap, whatever their columns.
+    /// What is left is noise for the most part. Nested and striped records are cut by the same code, and yet what a
+    /// query on them takes in the one over what it takes in the other is off the median of that by more than 10 % for
+    /// 36 % of the queries. What the model left open of them in one measurement was not there in another of the same
+    /// queries (correlated by 0.1 in nested, by −0.1 in striped), in which all of them were slower, by a quarter and by
+    /// a third. Of queries on elements about half of it came again: floats, for one, take some 0.2 ns more to widen
+    /// than integers.
     ///
-    /// What the caches keep was fitted too; 50 to 100 MB make no difference. The processor has 2 MB a core, and 260 MB
-    /// that are shared with other machines'.
+    /// What the caches keep was fitted too; 20 to 60 MB make little difference. The processor has 2 MB a core, and
+    /// 260 MB that are shared with other machines'.
     ///
-    /// A conversion was measured on TPC-H's orders too: 260 MB read and written from nested to flat in 173 ms, 950 MB
-    /// to striped in 400; most of it goes into fresh memory. What is too little there is lost for good: items are
-    /// converted to and fro.
+    /// Those of texts and rows are older, from `benches/cost_model.rs` of the cache's crate.
+    ///
+    /// A conversion was measured on TPC-H's orders too, when each number took 8 bytes: 260 MB read and written from
+    /// nested to flat in 173 ms, 950 MB to striped in 400; most of it goes into fresh memory. What is too little there
+    /// is lost for good: items are converted to and fro.
     fn default() -> Self {
         Self {
             open_ns: 1_000.0,
-            open_ns_per_piece: 210.0,
-            open_ns_per_column: 270.0,
-            assemble_ns_per_column: 230.0,
-            test_ns_per_value: 0.65,
-            mark_ns_per_row: 0.27,
-            select_ns_per_row: 0.63,
-            copy_ns_per_value: 0.5,
-            run_ns_per_run: 7.9,
+            open_ns_per_piece: 490.0,
+            open_ns_per_column: 210.0,
+            assemble_ns_per_column: 120.0,
+            test_ns_per_value: 0.19,
+            mark_ns_per_row: 0.17,
+            select_ns_per_row: 0.64,
+            copy_ns_per_value: 0.49,
+            run_ns_per_run: 10.0,
+            copy_ns_per_run: 6.9,
+            move_ns_per_value: 0.14,
+            widen_ns_per_value: 0.27,
             text_ns_per_value: 6.7,
-            fetch_ns_per_line: 4.1,
-            kept_bytes: 64e6,
-            number_ns_per_row: 1.7,
-            step_ns_per_record: 3.9,
-            gather_ns_per_value: 0.57,
-            level_ns_per_record: 2.5,
+            load_ns_per_line: 4.1,
+            fetch_ns_per_line: 1.7,
+            kept_bytes: 30e6,
+            number_ns_per_row: 2.7,
+            step_ns_per_record: 0.94,
+            step_ns_per_run: 6.5,
+            level_ns_per_record: 2.3,
             stride_ns_per_value: 4.2,
             convert_ns_per_byte: 0.6,
             repeat_ns_per_value: 1.5,
@@ -117,10 +141,12 @@ impl Default for UnitCosts {
     }
 }
 
-/// Values of 8 bytes in a line.
-const VALUES_PER_LINE: f64 = 8.0;
-/// If a larger share of rows passes, they are copied run by run: as Arrow's filters do.
+/// Bytes of a value that is not in a narrow form, and of columns of which nothing is known.
+const WIDE_BYTES: f64 = 8.0;
+/// If a larger share of a piece's rows passes, they are copied run by run: as Arrow's filters do.
 const COPIED_BY_RUN: f64 = 0.8;
+/// Of many pieces where about that share passes, some have more and some have less: by up to so much.
+const SHARE_SPREAD: f64 = 0.01;
 
 /// The rows of pieces that are cut.
 #[derive(Clone, Copy, Debug)]
@@ -130,12 +156,53 @@ struct Cut {
     runs: f64,
 }
 
+/// The columns of one kind that a query reads.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    counts: ColumnsRead,
+    /// Bytes of a value of those that are tested, on average.
+    tested_bytes: f64,
+    /// Bytes of a value of those that are not.
+    untested_bytes: f64,
+    /// Of all that are read, the share whose values are widened.
+    narrow_share: f64,
+    /// Of their lines, the share that comes from memory.
+    from_memory: f64,
+}
+
+impl Columns {
+    /// Of the elements, or of the records. `columns` are all of the item's, or none.
+    fn of(counts: ColumnsRead, columns: &[ColumnRead], of_elements: bool, from_memory: f64) -> Self {
+        let own = || columns.iter().filter(|column| column.is_of_elements == of_elements);
+        let bytes = |column: &ColumnRead| f64::from(column.width_bytes.max(1));
+        let mean_bytes = |rows: RowsTouched| mean(own().filter(|column| column.rows == rows).map(bytes));
+        let read = own().filter(|column| column.rows != RowsTouched::None);
+        Self {
+            counts,
+            tested_bytes: mean_bytes(RowsTouched::Every).unwrap_or(WIDE_BYTES),
+            untested_bytes: mean_bytes(RowsTouched::Selected).unwrap_or(WIDE_BYTES),
+            narrow_share: mean(read.map(|column| f64::from(bytes(column) < WIDE_BYTES))).unwrap_or(0.0),
+            from_memory,
+        }
+    }
+
+    /// Columns of the output whose values are widened.
+    fn widened(&self) -> f64 {
+        f64::from(self.counts.output.saturating_sub(self.counts.varying)) * self.narrow_share
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
 /// What a query is predicted to cost, told apart as it is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueryCost {
-    /// `D`: all but the levels.
+    /// `D`: all but the levels and what is made of them.
     pub data_ns: f64,
-    /// `C`: levels, where the layout has them.
+    /// `C`: levels and arrays made by them, where the layout has them.
     pub compute_ns: f64,
 }
 
@@ -148,27 +215,32 @@ impl QueryCost {
 
 impl UnitCosts {
     /// What the observed query costs in `layout`, whatever layout it was observed in, if this much of that comes from
-    /// memory.
+    /// memory. `columns` are all of the item's, in any order; none if what they hold is not known, and then each takes
+    /// 8 bytes a value.
     pub fn query_cost(
         &self,
         layout: Layout,
         shape: &ItemShape,
         query: &LayoutObservation,
+        columns: &[ColumnRead],
         from_memory: FromMemory,
     ) -> QueryCost {
         // A query on records reads no elements, whatever its observer counted.
         let element_columns = if query.reads_elements { query.element_columns } else { ColumnsRead::default() };
+        let of_records = Columns::of(query.record_columns, columns, false, from_memory.records);
+        let of_elements = Columns::of(element_columns, columns, true, from_memory.elements);
         let work_ns = match layout {
-            Layout::Nested | Layout::Striped => self.nested_ns(shape, query, element_columns, from_memory),
-            Layout::Flat => self.flat_ns(shape, query, element_columns, from_memory),
+            Layout::Nested | Layout::Striped => self.nested_ns(shape, query, of_records, of_elements),
+            Layout::Flat => self.flat_ns(shape, query, of_records, of_elements),
             Layout::RowWise => self.row_wise_ns(shape, query, query.record_columns.plus(element_columns)),
         };
+        let widened = query.counts.selected_rows() as f64 * (of_records.widened() + of_elements.widened());
+        let data_ns = self.opening_ns(query) + work_ns + widened * self.widen_ns_per_value;
         // Without a column of elements some column tells how many there are all the same.
         let leveled = if query.reads_elements { element_columns.read.max(1) } else { 0 };
         let levels_ns = shape.record_count as f64 * f64::from(leveled) * self.level_ns_per_record;
-        let data_ns = self.opening_ns(query) + work_ns;
         match layout {
-            Layout::Striped => QueryCost { data_ns: data_ns + self.assembling_ns(query), compute_ns: levels_ns },
+            Layout::Striped => QueryCost { data_ns, compute_ns: self.assembling_ns(query) + levels_ns },
             _ => QueryCost { data_ns, compute_ns: 0.0 },
         }
     }
@@ -180,7 +252,8 @@ impl UnitCosts {
 
     /// What is left of a query where nothing is tested and everything lent.
     pub fn opening_ns(&self, query: &LayoutObservation) -> f64 {
-        let columns = f64::from(query.columns_read());
+        let ColumnsRead { read, output, .. } = query.record_columns.plus(query.element_columns);
+        let columns = f64::from(read) + f64::from(output);
         self.open_ns + query.counts.piece_count as f64 * (self.open_ns_per_piece + columns * self.open_ns_per_column)
     }
 
@@ -188,93 +261,106 @@ impl UnitCosts {
         &self,
         shape: &ItemShape,
         query: &LayoutObservation,
-        element_columns: ColumnsRead,
-        from_memory: FromMemory,
+        of_records: Columns,
+        of_elements: Columns,
     ) -> f64 {
         let counts = &query.counts;
-        let [of_records, of_elements] = [counts.record_values_tested, counts.element_values_tested].map(|n| n as f64);
         let cut = Cut {
             rows: counts.cut_rows as f64,
             selected: counts.cut_selected_rows as f64,
             runs: counts.cut_runs as f64,
         };
-        let tests_ns =
-            self.tests_ns(of_records, from_memory.records) + self.tests_ns(of_elements, from_memory.elements);
+        let whole_rows = counts.whole_rows as f64;
+        let tests_ns = self.tests_ns(counts.record_values_tested as f64, of_records)
+            + self.tests_ns(counts.element_values_tested as f64, of_elements);
         if !query.reads_elements {
-            let lines_ns = self.lines_ns(query.record_columns, cut.rows, cut.selected, from_memory.records);
-            return tests_ns + self.cut_ns(cut, query.record_columns) + lines_ns;
+            return tests_ns + self.cut_ns(cut, of_records.counts) + self.lines_ns(of_records, cut, whole_rows);
         }
         let spread_ns = counts.record_runs as f64 * self.run_ns_per_run;
-        let lines_ns = self.lines_ns(element_columns, cut.rows, cut.selected, from_memory.elements);
-        let own_ns = tests_ns + spread_ns + self.cut_ns(cut, element_columns) + lines_ns;
-        if query.record_columns.output == 0 {
+        let lines_ns = self.lines_ns(of_elements, cut, whole_rows);
+        let own_ns = tests_ns + spread_ns + self.cut_ns(cut, of_elements.counts) + lines_ns;
+        if of_records.counts.output == 0 {
             return own_ns;
         }
-        let records = shape.record_count as f64;
         let selected = counts.selected_rows() as f64;
-        let passed_records = (cut.rows + counts.whole_rows as f64) / elements_per_record(shape);
-        let taken_records = (cut.runs + counts.whole_rows as f64 / elements_per_record(shape)).min(records);
-        let numbers_ns = selected * self.number_ns_per_row + (passed_records + cut.runs) * self.step_ns_per_record;
-        let values_ns = selected * f64::from(query.record_columns.output) * self.gather_ns_per_value
-            + selected * f64::from(query.record_columns.varying) * self.text_ns_per_value;
-        let lines_ns = self.lines_ns(query.record_columns, records, taken_records, from_memory.records);
-        own_ns + numbers_ns + values_ns + lines_ns
+        let passed_records = (cut.rows + whole_rows) / elements_per_record(shape);
+        let numbers_ns = selected * self.number_ns_per_row
+            + passed_records * self.step_ns_per_record
+            + cut.runs * self.step_ns_per_run
+            + (counts.record_runs as f64).min(cut.runs) * self.run_ns_per_run;
+        let values_ns = selected * f64::from(of_records.counts.output) * self.copy_ns_per_value
+            + selected * f64::from(of_records.counts.varying) * self.text_ns_per_value;
+        let records = shape.record_count as f64;
+        let taken_records = (cut.runs + whole_rows / elements_per_record(shape)).min(records);
+        own_ns + numbers_ns + values_ns + self.taken_lines_ns(of_records, records, taken_records)
     }
 
-    fn flat_ns(
-        &self,
-        shape: &ItemShape,
-        query: &LayoutObservation,
-        element_columns: ColumnsRead,
-        from_memory: FromMemory,
-    ) -> f64 {
-        let of_records = query.counts.record_values_tested as f64 * elements_per_record(shape);
-        let of_elements = query.counts.element_values_tested as f64;
-        let tests_ns =
-            self.tests_ns(of_records, from_memory.records) + self.tests_ns(of_elements, from_memory.elements);
-        let Some(cut) = flat_cut(shape, query) else { return tests_ns };
-        let lines_ns = self.lines_ns(query.record_columns, cut.rows, cut.selected, from_memory.records)
-            + self.lines_ns(element_columns, cut.rows, cut.selected, from_memory.elements);
-        tests_ns + self.cut_ns(cut, query.record_columns.plus(element_columns)) + lines_ns
+    fn flat_ns(&self, shape: &ItemShape, query: &LayoutObservation, of_records: Columns, of_elements: Columns) -> f64 {
+        let record_values = query.counts.record_values_tested as f64 * elements_per_record(shape);
+        let tests_ns = self.tests_ns(record_values, of_records)
+            + self.tests_ns(query.counts.element_values_tested as f64, of_elements);
+        let (cut, whole_rows) = flat_cut(shape, query);
+        let lines_ns = self.lines_ns(of_records, cut, whole_rows) + self.lines_ns(of_elements, cut, whole_rows);
+        tests_ns + self.cut_ns(cut, of_records.counts.plus(of_elements.counts)) + lines_ns
     }
 
     fn row_wise_ns(&self, shape: &ItemShape, query: &LayoutObservation, columns: ColumnsRead) -> f64 {
         let values_tested = query.counts.record_values_tested as f64 * elements_per_record(shape)
             + query.counts.element_values_tested as f64;
         let tests_ns = values_tested * (self.stride_ns_per_value + self.test_ns_per_value);
-        let found_ns = flat_cut(shape, query)
-            .map_or(0.0, |cut| cut.rows * self.mark_ns_per_row + cut.selected * self.select_ns_per_row);
+        let (cut, _) = flat_cut(shape, query);
+        let found_ns = cut.rows * self.mark_ns_per_row + cut.selected * self.select_ns_per_row;
         let taken = query.counts.selected_rows() as f64 * f64::from(columns.output);
         let texts_ns = query.counts.selected_rows() as f64 * f64::from(columns.varying) * self.text_ns_per_value;
         tests_ns + found_ns + taken * self.stride_ns_per_value + texts_ns
     }
 
-    /// Comparing values that lie one after the other, of which a share is fetched from memory.
-    fn tests_ns(&self, values: f64, from_memory: f64) -> f64 {
-        values * (self.test_ns_per_value + from_memory * self.fetch_ns_per_line / VALUES_PER_LINE)
+    /// Comparing values that lie one after the other, once they are loaded.
+    fn tests_ns(&self, values: f64, columns: Columns) -> f64 {
+        let lines = values * columns.tested_bytes / CACHE_LINE_BYTES as f64;
+        values * self.test_ns_per_value + lines * self.line_ns(columns)
     }
 
-    /// Taking the selected values of some columns out of pieces, once they are fetched.
+    /// Taking the selected values of some columns out of pieces, once they are loaded.
     fn cut_ns(&self, cut: Cut, columns: ColumnsRead) -> f64 {
+        if cut.rows == 0.0 {
+            return 0.0;
+        }
         let output = f64::from(columns.output);
-        let copied_ns = if cut.selected > cut.rows * COPIED_BY_RUN {
-            cut.runs * (1.0 + output) * self.run_ns_per_run
-        } else {
-            cut.selected * (self.select_ns_per_row + output * self.copy_ns_per_value)
-        };
+        let above = cut.selected / cut.rows - (COPIED_BY_RUN - SHARE_SPREAD);
+        let by_run = (above / (2.0 * SHARE_SPREAD)).clamp(0.0, 1.0);
+        let by_run_ns = cut.runs * (self.run_ns_per_run + output * self.copy_ns_per_run)
+            + cut.selected * output * self.move_ns_per_value;
+        let one_by_one_ns = cut.selected * (self.select_ns_per_row + output * self.copy_ns_per_value);
+        let copied_ns = by_run * by_run_ns + (1.0 - by_run) * one_by_one_ns;
         let texts_ns = cut.selected * f64::from(columns.varying) * self.text_ns_per_value;
         cut.rows * self.mark_ns_per_row + copied_ns + texts_ns
     }
 
-    /// Fetching the lines of those columns that were not tested, if `taken` of `stored` values are taken of each, at
+    /// Loading the lines of those columns that were not tested: of rows that are cut, those that are taken; of rows
+    /// that are lent, those that are widened.
+    fn lines_ns(&self, columns: Columns, cut: Cut, whole_rows: f64) -> f64 {
+        let whole_bytes = whole_rows * columns.narrow_share * columns.untested_bytes;
+        let whole_lines = f64::from(columns.counts.untested) * whole_bytes / CACHE_LINE_BYTES as f64;
+        self.taken_lines_ns(columns, cut.rows, cut.selected) + whole_lines * self.line_ns(columns)
+    }
+
+    /// Loading the lines of those columns that were not tested, if `taken` of `stored` values are taken of each, at
     /// random.
-    fn lines_ns(&self, columns: ColumnsRead, stored: f64, taken: f64, from_memory: f64) -> f64 {
+    fn taken_lines_ns(&self, columns: Columns, stored: f64, taken: f64) -> f64 {
         if stored == 0.0 {
             return 0.0;
         }
-        let left_out = (1.0 - (taken / stored).min(1.0)).powf(VALUES_PER_LINE);
-        let lines = stored / VALUES_PER_LINE * (1.0 - left_out);
-        f64::from(columns.untested) * lines * from_memory * self.fetch_ns_per_line
+        let line_bytes = CACHE_LINE_BYTES as f64;
+        let values_per_line = (line_bytes / columns.untested_bytes).max(1.0);
+        let left_out = (1.0 - (taken / stored).min(1.0)).powf(values_per_line);
+        let lines = stored * columns.untested_bytes / line_bytes * (1.0 - left_out);
+        f64::from(columns.counts.untested) * lines * self.line_ns(columns)
+    }
+
+    /// Of one of the columns.
+    fn line_ns(&self, columns: Columns) -> f64 {
+        self.load_ns_per_line + columns.from_memory * self.fetch_ns_per_line
     }
 
     /// What converting the whole item costs: its bytes in both layouts, and the work on values that either needs.
@@ -299,17 +385,17 @@ fn elements_per_record(shape: &ItemShape) -> f64 {
     (shape.flat_row_count as f64 / (shape.record_count as f64).max(1.0)).max(1.0)
 }
 
-/// The flat rows that are cut; none where they are lent.
-fn flat_cut(shape: &ItemShape, query: &LayoutObservation) -> Option<Cut> {
+/// The flat rows that are cut, and how many are lent.
+fn flat_cut(shape: &ItemShape, query: &LayoutObservation) -> (Cut, f64) {
     let counts = &query.counts;
     let (cut_rows, whole_rows) = (counts.cut_rows as f64, counts.whole_rows as f64);
     if query.reads_elements || shape.flat_row_count == shape.record_count {
         let (selected, runs) = (counts.cut_selected_rows as f64, counts.cut_runs as f64);
-        return (cut_rows > 0.0).then_some(Cut { rows: cut_rows, selected, runs });
+        return (Cut { rows: cut_rows, selected, runs }, whole_rows);
     }
     // The first rows of records have others between them.
     let selected = counts.selected_rows() as f64;
-    Some(Cut { rows: (cut_rows + whole_rows) * elements_per_record(shape), selected, runs: selected })
+    (Cut { rows: (cut_rows + whole_rows) * elements_per_record(shape), selected, runs: selected }, 0.0)
 }
 
 #[cfg(test)]
@@ -330,7 +416,7 @@ mod tests {
     }
 
     fn cost(layout: Layout, query: &LayoutObservation) -> f64 {
-        UnitCosts::default().query_cost(layout, &ORDERS, query, FromMemory::default()).total_ns()
+        UnitCosts::default().query_cost(layout, &ORDERS, query, &[], FromMemory::default()).total_ns()
     }
 
     fn cheapest(query: &LayoutObservation) -> Layout {
@@ -389,7 +475,7 @@ mod tests {
         let lent = query(true, 0, 4, 1.0);
         for layout in [Layout::Nested, Layout::Flat, Layout::Striped] {
             let cost = |query: &LayoutObservation, from_memory| {
-                UnitCosts::default().query_cost(layout, &ORDERS, query, from_memory).total_ns()
+                UnitCosts::default().query_cost(layout, &ORDERS, query, &[], from_memory).total_ns()
             };
             for read in [query(false, 3, 0, 0.5), query(true, 2, 2, 0.5)] {
                 let shares = [0.0, 0.5, 1.0].map(|share| FromMemory { records: share, ..cached });
@@ -397,6 +483,87 @@ mod tests {
                 assert!((half - (none + all) / 2.0).abs() < 1.0 && none < all, "{layout}");
             }
             assert_eq!(cost(&lent, cached), cost(&lent, FromMemory::default()), "{layout}");
+        }
+    }
+
+    /// The item's columns as the query reads them, of as many bytes a value each: the first one of its rows' kind is
+    /// tested.
+    fn columns(query: &LayoutObservation, width_bytes: u32) -> Vec<ColumnRead> {
+        let is_tested = query.counts.whole_rows == 0;
+        let of = |read: u32, count: u32, is_of_elements: bool| {
+            let rows = move |index| match index {
+                0 if is_tested && is_of_elements == query.reads_elements => RowsTouched::Every,
+                _ if index < read => RowsTouched::Selected,
+                _ => RowsTouched::None,
+            };
+            (0..count).map(move |index| ColumnRead { width_bytes, rows: rows(index), is_of_elements })
+        };
+        let of_records = of(query.record_columns.read, ORDERS.record_columns, false);
+        of_records.chain(of(query.element_columns.read, ORDERS.element_columns, true)).collect()
+    }
+
+    fn cost_of_width(layout: Layout, query: &LayoutObservation, width_bytes: u32) -> f64 {
+        let columns = columns(query, width_bytes);
+        UnitCosts::default().query_cost(layout, &ORDERS, query, &columns, FromMemory::default()).total_ns()
+    }
+
+    #[test]
+    fn columns_of_which_nothing_is_known_take_8_bytes_a_value() {
+        for layout in Layout::ALL {
+            for query in [query(false, 3, 0, 0.5), query(true, 2, 2, 0.5), query(true, 2, 2, 1.0)] {
+                assert_eq!(cost_of_width(layout, &query, 8), cost(layout, &query), "{layout}");
+            }
+        }
+    }
+
+    #[test]
+    fn narrow_values_are_loaded_faster_and_each_that_is_selected_is_widened() {
+        for layout in [Layout::Nested, Layout::Flat, Layout::Striped] {
+            for few in [query(false, 3, 0, 0.01), query(true, 2, 2, 0.01)] {
+                let costs = [1, 2, 4, 8].map(|width_bytes| cost_of_width(layout, &few, width_bytes));
+                assert!(costs.is_sorted_by(|a, b| a < b), "{layout}: {costs:?}");
+            }
+        }
+        let costs = UnitCosts::default();
+        for layout in Layout::ALL {
+            let mut lent = query(true, 0, 4, 1.0);
+            let values = 4.0 * ORDERS.flat_row_count as f64;
+            let beside_ns = cost_of_width(layout, &lent, 1) - cost_of_width(layout, &lent, 8);
+            let lines = if layout == Layout::RowWise { 0.0 } else { values / 64.0 };
+            let loaded_ns = lines * (costs.load_ns_per_line + costs.fetch_ns_per_line);
+            assert!((beside_ns / (values * costs.widen_ns_per_value + loaded_ns) - 1.0).abs() < 1e-9, "{layout}");
+            // Texts have no narrow form.
+            let numbers_ns = cost_of_width(layout, &lent, 4);
+            lent.element_columns.varying = 4;
+            let texts = lent.element_columns.varying as f64 * ORDERS.flat_row_count as f64;
+            let moved_ns = if layout == Layout::RowWise { texts * costs.text_ns_per_value } else { 0.0 };
+            let spared_ns = numbers_ns + moved_ns - cost_of_width(layout, &lent, 4);
+            assert!((spared_ns / (values * costs.widen_ns_per_value) - 1.0).abs() < 1e-6, "{layout}");
+        }
+    }
+
+    #[test]
+    fn wider_columns_that_are_not_read_cost_nothing() {
+        for layout in Layout::ALL {
+            let read = query(true, 2, 2, 0.5);
+            let mut others = columns(&read, 4);
+            for column in others.iter_mut().filter(|column| column.rows == RowsTouched::None) {
+                column.width_bytes = 100;
+            }
+            let cost = UnitCosts::default().query_cost(layout, &ORDERS, &read, &others, FromMemory::default());
+            assert_eq!(cost.total_ns(), cost_of_width(layout, &read, 4), "{layout}");
+        }
+    }
+
+    #[test]
+    fn a_row_more_makes_no_leap_where_pieces_begin_to_be_copied_by_run() {
+        for layout in [Layout::Nested, Layout::Flat, Layout::Striped] {
+            for query in [|share| query(true, 0, 3, share), |share| query(false, 3, 0, share)] {
+                let costs: Vec<f64> =
+                    (0..=100).map(|step| cost_of_width(layout, &query(0.75 + f64::from(step) / 1000.0), 4)).collect();
+                let leap = costs.windows(2).map(|pair| (pair[1] / pair[0] - 1.0).abs()).fold(0.0, f64::max);
+                assert!(leap < 0.06, "{layout}: {leap}");
+            }
         }
     }
 
@@ -418,7 +585,7 @@ mod tests {
         let nothing =
             evenly(&empty, SampleQuery { reads_elements: true, record_columns: 3, element_columns: 3, share: 1.0 });
         for from in Layout::ALL {
-            let cost = costs.query_cost(from, &empty, &nothing, FromMemory::default());
+            let cost = costs.query_cost(from, &empty, &nothing, &[], FromMemory::default());
             assert_eq!(cost.total_ns(), costs.opening_ns(&nothing));
             for to in Layout::ALL {
                 assert_eq!(costs.conversion_ns(&empty, from, to), costs.open_ns);
