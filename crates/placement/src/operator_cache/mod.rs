@@ -2,7 +2,7 @@
 //!
 //! One folder a policy, each with the same files inside; a policy implements [`EvictionPolicy`] and is chosen by its
 //! [`PolicyName`]. Around them lie the decisions that go with every policy: [`admission`], [`widening`], [`top_up`],
-//! [`choose_item`], [`item_parts`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`map_making`], [`partial_cover`], and
+//! [`choose_item`], [`item_parts`], [`heads`], [`eagerness`] (as the [`admission_rule`] says), [`layout`], [`map_making`], [`partial_cover`], and
 //! the models they need: [`extrapolate`], [`marginal_benefit`]. What a policy would have done with a recorded [`trace`]
 //! is found by [`replay`], beside what could have been done by who had known the future ([`offline`]).
 //!
@@ -14,6 +14,7 @@ pub mod choose_item;
 pub mod eagerness;
 pub mod extrapolate;
 pub mod further_columns;
+pub mod heads;
 pub mod item_parts;
 pub mod layout;
 pub mod lru;
@@ -147,6 +148,11 @@ pub trait EvictionPolicy: Debug + Send + Sync {
     /// Whether a newcomer has to be worth as much as what it displaces, and if it isn't, the state after turning it
     /// away. `None`: the policy takes every newcomer that fits.
     fn after_refusal(&self, state: PolicyState, newcomer: &ItemMeasurements) -> Option<PolicyState>;
+
+    /// Whether items may be kept, and go, in parts ([`heads`]). They may not if the policy doesn't say so.
+    fn divides_items(&self) -> bool {
+        false
+    }
 }
 
 /// How much must go before `incoming_bytes` fit beside `held_bytes` under the limit.

@@ -22,7 +22,8 @@
 //! against free space alone, and may take half of that at most, so that a second table, or the same one with other
 //! columns, can be cached beside it. But scans that were made in vain are a history: each of them would have been
 //! spared. From the second on it may displace what is worth less, which is for [admission](super::admission) to say, to
-//! whom it is an item that was asked for as often; it leaves a quarter of the cache to others.
+//! whom it is an item that was asked for as often; it leaves a quarter of the cache to others. Where items are
+//! [kept in part](super::heads), it may be larger than all there is, and admission says which part of it is kept.
 //!
 //! Paper: beyond ReCache, which always caches the operator as asked; its §5.2 bounds the cost of eager caching alike,
 //! by a share of the scan.
@@ -79,6 +80,7 @@ impl ScanShape {
             selected_rows_bytes: (rows * self.row_bytes as f64 * self.selectivity) as u64,
             free_bytes: room.free_bytes,
             limit_bytes: room.limit_bytes,
+            divides_items: room.divides_items,
             scan_ns: (pass_ns + walk_ns * self.record_selectivity + keep_ns * self.selectivity) as u64,
             extra_ns: (walk_ns * (1.0 - self.record_selectivity) + keep_ns * (1.0 - self.selectivity)) as u64,
             scan_count: earlier.scan_count,
@@ -94,6 +96,8 @@ pub struct Room {
     pub free_bytes: u64,
     /// In all.
     pub limit_bytes: u64,
+    /// Whether a part of an item may be kept, if there is no room for all of it.
+    pub divides_items: bool,
 }
 
 /// How a file was asked before, with the same list flattened.
@@ -116,6 +120,8 @@ pub struct WideningInputs {
     pub free_bytes: u64,
     /// What they may hold in all.
     pub limit_bytes: u64,
+    /// Whether a part of an item may be kept, if there is no room for all of it.
+    pub divides_items: bool,
     /// The whole scan with the selected rows alone.
     pub scan_ns: u64,
     /// What parsing and keeping the rejected rows adds to it, measured or assumed.
@@ -210,7 +216,8 @@ impl WideningRule {
         let is_proven = inputs.scan_count >= self.proven_scan_count;
         let proven_bytes = if is_proven { inputs.limit_bytes as f64 * self.proven_share } else { 0.0 };
         let allowed_bytes = (inputs.free_bytes as f64 * self.free_share).max(proven_bytes) as u64;
-        if whole_columns_bytes > allowed_bytes {
+        let is_kept_in_part = is_proven && inputs.divides_items;
+        if whole_columns_bytes > allowed_bytes && !is_kept_in_part {
             return Widening::OwnPredicate { reason: KeepNarrow::TooLarge { whole_columns_bytes, allowed_bytes } };
         }
         let extra_work_share = match (inputs.extra_ns, inputs.scan_ns) {
@@ -236,6 +243,7 @@ mod tests {
         selected_rows_bytes: 5,
         free_bytes: 1000,
         limit_bytes: 4000,
+        divides_items: false,
         scan_ns: 1_000,
         extra_ns: 1_000,
         scan_count: 1,
@@ -330,7 +338,7 @@ mod tests {
             walked_share: 1.0,
         };
         let costs = ScanCosts { pass_ns_per_byte: 0.1, walk_ns_per_byte: 0.2, keep_ns_per_value: 10.0 };
-        let room = Room { free_bytes: 7, limit_bytes: 9 };
+        let room = Room { free_bytes: 7, limit_bytes: 9, divides_items: false };
         let inputs = shape.inputs(&costs, &room, Earlier { scan_count: 5, lost_bets: 3 });
         assert_eq!(inputs.scan_ns, 100_000 + 100_000 + 5_000);
         assert_eq!(inputs.extra_ns, 100_000 + 15_000);

@@ -226,6 +226,14 @@ pub struct ItemShape {
 }
 
 impl ItemShape {
+    /// Makes it that of a part of the item's rows.
+    pub fn scale(&mut self, share: f64) {
+        let sizes = self.size_bytes.iter_mut();
+        for count in [&mut self.record_count, &mut self.flat_row_count].into_iter().chain(sizes) {
+            *count = (*count as f64 * share) as u64;
+        }
+    }
+
     /// Its size in a layout.
     pub fn size_bytes(&self, layout: Layout) -> u64 {
         self.size_bytes[layout.index()]

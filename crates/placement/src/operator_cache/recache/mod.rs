@@ -20,6 +20,8 @@
 //! - A newcomer that is turned away because it is worth less than what it would displace counts as a victim that
 //!   left at once, as in greedy-dual with bypassing: `L` rises by its benefit. Without that, items that were used often
 //!   and never will be again could hold their place for ever (see [`super::admission`]).
+//! - Items go in parts, and newcomers are kept in part, where that leaves more of what is worth most for its bytes
+//!   (see [`super::heads`]).
 //! - Equal keys: the least recently used goes first, then the lower id; equal sizes: the one evicted first by key.
 //!
 //! As in the paper `H` is recomputed from the measurements at each decision, never stored. Cost: O(n) to build a heap,
@@ -70,6 +72,10 @@ impl EvictionPolicy for ReCache {
 
     fn after_refusal(&self, state: PolicyState, newcomer: &ItemMeasurements) -> Option<PolicyState> {
         Some(PolicyState { baseline: state.baseline + benefit(newcomer), ..state })
+    }
+
+    fn divides_items(&self) -> bool {
+        true
     }
 }
 
