@@ -204,6 +204,12 @@ fn row(path: String, predicate: String, columns: String, explanation: Explanatio
             };
             (decision, items.join("; "), residuals.join("; "), detail)
         }
+        Explanation::Head { item, residual, rest_bytes } => (
+            "head",
+            item_text(&item),
+            residual.to_string(),
+            format!("the first {} bytes are kept, the other {rest_bytes} are scanned; {}", item.end_bytes, held(&item)),
+        ),
         Explanation::Promote { item, residual, record_count } => (
             "promote",
             item_text(&item),

@@ -101,7 +101,13 @@ impl MorselSource for Orders {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let start_bytes = index * MORSEL_RECORDS;
         let end_bytes = (start_bytes + MORSEL_RECORDS).min(self.record_count);
-        Ok((start_bytes < end_bytes).then_some(Morsel { index, start_bytes, end_bytes, payload: None }))
+        Ok((start_bytes < end_bytes).then_some(Morsel {
+            index,
+            start_bytes,
+            end_bytes,
+            head_end_bytes: end_bytes,
+            payload: None,
+        }))
     }
 
     fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {
@@ -222,6 +228,7 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
         may_wait: false,
         may_skip: false,
         can_seek: false,
+        can_part: false,
         can_map: false,
     };
     loop {

@@ -35,7 +35,7 @@ struct OneRow {
 impl MorselSource for OneRow {
     fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
         let issued = self.issued.swap(true, std::sync::atomic::Ordering::Relaxed);
-        Ok((!issued).then_some(Morsel { index: 0, start_bytes: 0, end_bytes: 1, payload: None }))
+        Ok((!issued).then_some(Morsel { index: 0, start_bytes: 0, end_bytes: 1, head_end_bytes: 1, payload: None }))
     }
 
     fn decode(&self, _: Morsel) -> Result<Rows, SourceError> {
@@ -146,6 +146,7 @@ fn main() {
                 may_wait: false,
                 may_skip: false,
                 can_seek: true,
+                can_part: false,
                 can_map: false,
             }
         };

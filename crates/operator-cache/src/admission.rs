@@ -18,11 +18,12 @@ use thermocline_medium::BlockHashes;
 use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit};
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
+use thermocline_placement::operator_cache::heads::{Head, admit_head};
 use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal_benefit};
 use thermocline_raw::RecordPositions;
 
 use crate::cache::OperatorCache;
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, Going};
 use crate::catalog::Catalog;
 use crate::conversion::shape_of;
 use crate::decisions::DecisionKind;
@@ -33,6 +34,9 @@ use crate::source::SourceEnd;
 
 /// The part of a source after which a scan is judged: enough to extrapolate from, early enough to stop in time.
 const SAMPLE_SHARE: u64 = 32;
+
+/// Chunks and morsels that a head is taken to have before it is known; less than a hundred bytes each.
+const HEAD_CHUNK_COUNT: usize = 32;
 
 /// How often a scan makes room for one morsel. Others may take what it freed; each attempt costs a pass over all items.
 const ROOM_ATTEMPTS: usize = 4;
@@ -88,6 +92,9 @@ impl OperatorCache {
             && !meters.judged.swap(true, Ordering::Relaxed)
             && !self.judge(scan, kept, size_bytes, progress)
         {
+            return None;
+        }
+        if scan.has_quota() && kept.own_bytes > scan.meters.head_bytes.load(Ordering::Relaxed) {
             return None;
         }
         for _ in 0..ROOM_ATTEMPTS {
@@ -186,7 +193,7 @@ impl OperatorCache {
                 last_use: self.tick(),
             };
             let state = self.policy_state(&catalog);
-            let items = catalog.displaceable(self.limit_bytes());
+            let items = catalog.displaceable(self.policy(), self.limit_bytes());
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
                     let is_victim =
@@ -198,9 +205,28 @@ impl OperatorCache {
                     evicted = self.carry_out(&mut catalog, &eviction, &items, purpose);
                     Ok(worth)
                 }
-                Admission::Refuse { reason, state } => {
-                    catalog.policy_state = state;
-                    Err((reason, newcomer.use_count))
+                Admission::Refuse { reason, state: refused } => {
+                    let may_keep_head = scan.may_keep_head && !scan.has_quota();
+                    let head = if may_keep_head && catalog.is_mostly_asked(&scan.source, &scan.spec.columns) {
+                        admit_head(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes())
+                    } else {
+                        None
+                    };
+                    match head {
+                        Some(Head { share, eviction }) => {
+                            // Room is made for its structure too.
+                            let own_bytes = structure_bytes(scan, HEAD_CHUNK_COUNT, HEAD_CHUNK_COUNT);
+                            let head_bytes = (newcomer.size_bytes as f64 * share) as u64;
+                            let head_bytes = head_bytes.saturating_sub(own_bytes).max(1);
+                            scan.meters.head_bytes.store(head_bytes, Ordering::Relaxed);
+                            evicted = self.carry_out(&mut catalog, &eviction, &items, purpose);
+                            Ok(None)
+                        }
+                        None => {
+                            catalog.policy_state = refused;
+                            Err((reason, newcomer.use_count))
+                        }
+                    }
                 }
             }
         };
@@ -218,28 +244,28 @@ impl OperatorCache {
     ) -> Vec<Arc<Item>> {
         catalog.policy_state = eviction.state;
         let mut evicted = Vec::with_capacity(eviction.victims.len());
-        for (id, columns) in catalog.resolve(eviction.victims.iter().map(|victim| victim.id)) {
-            let taken = match columns {
-                Some(columns) => catalog.evict_columns(id, columns),
-                None => catalog.evict(id),
+        for (id, going) in catalog.resolve(eviction.victims.iter().map(|victim| victim.id)) {
+            let taken = catalog.evict_going(id, going);
+            let Some(item) = taken.iter().find(|item| item.id == id).map(Arc::clone) else { continue };
+            let kind = match going {
+                _ if !catalog.holds(&item) => DecisionKind::Evict,
+                Going::Rows(_) => DecisionKind::DropRows,
+                _ => DecisionKind::DropColumns,
             };
-            let Some(item) = taken else { continue };
-            let is_whole = !catalog.holds(&item);
             for victim in eviction.victims.iter().filter(|victim| Candidate::of(victim.id).item == id) {
                 let mut numbers = vec![("score", victim.score), ("size_bytes", victim.size_bytes as f64)];
                 if let Some(measured) = items.iter().find(|measured| measured.id == victim.id) {
                     numbers.extend(measurement_numbers(measured));
                 }
-                let kind = if is_whole { DecisionKind::Evict } else { DecisionKind::DropColumns };
                 self.record_item(kind, &item, numbers, reason);
             }
-            evicted.push(item);
+            evicted.extend(taken);
         }
         evicted
     }
 
-    /// Makes an item of a scan that ended well.
-    pub(crate) fn admit(&self, scan: &Arc<SharedScan>, end: &SourceEnd) {
+    /// Makes an item of a scan that ended well: of the file's head, if no more was kept.
+    pub(crate) fn admit(&self, scan: &Arc<SharedScan>, end: &SourceEnd, is_head: bool) {
         if !self.is_enabled() {
             return self.forget_scan(scan, "the cache was switched off");
         }
@@ -268,7 +294,10 @@ impl OperatorCache {
         let mut structure = self.reserve_if_free(bare_bytes + positions_bytes).filter(|_| positions_bytes > 0);
         if structure.is_none() {
             positions = None;
-            structure = self.reserve_for(scan, KeptBytes { own_bytes: bare_bytes, lent_bytes: 0 }, 0);
+            structure = match is_head {
+                true => self.reserve_if_free(bare_bytes),
+                false => self.reserve_for(scan, KeptBytes { own_bytes: bare_bytes, lent_bytes: 0 }, 0),
+            };
         }
         let Some(structure) = structure else {
             return self.forget_scan(scan, "no room for the item's structure");
@@ -284,6 +313,7 @@ impl OperatorCache {
             end_bytes,
             // A scan by positions can't tell, but the one that found them could.
             growable: match scan.promoted.as_ref().or(scan.completed()) {
+                _ if is_head => false,
                 Some(known) => known.growable,
                 None => end.covered_end_bytes == Some(end_bytes),
             },
@@ -299,8 +329,10 @@ impl OperatorCache {
             is_lazy: false,
             positions,
             map: None,
+            head: harvest.borders.last().filter(|_| is_head).map(|border| border.head),
+            borders: if scan.may_keep_head { harvest.borders } else { Arc::default() },
             // Morsels of positions and maps are not those of other scans.
-            morsel_ends: (base.is_none() && scan.spec.positions.is_none() && scan.spec.map.is_none())
+            morsel_ends: (base.is_none() && !is_head && scan.spec.positions.is_none() && scan.spec.map.is_none())
                 .then_some(harvest.morsel_ends),
             meters: Meters::default(),
             shape,
@@ -320,9 +352,13 @@ impl OperatorCache {
         };
         *item.meters.cache_ns.get_mut() =
             harvest.cache_ns + layout_ns + base_measured.map_or(0, |measured| measured.cache_ns);
+        if let Some(head) = item.head {
+            item.meters.scale_costs(head.end_bytes as f64 / end_bytes.max(1) as f64);
+        }
         *item.meters.used_tick.get_mut() = self.next_tick();
         *item.meters.use_count.get_mut() = participant_count + base_measured.map_or(0, |measured| measured.use_count);
-        self.list_item(scan, item, base.map(|base| base.id), "a finished scan");
+        let reason = if is_head { "the first part of a finished scan" } else { "a finished scan" };
+        self.list_item(scan, item, base.map(|base| base.id), reason);
     }
 
     /// Makes a scan's item findable, its uses before added to those it has, unless it is stale or superfluous already.

@@ -11,10 +11,11 @@
 
 use std::sync::Arc;
 
-use crate::cache::{OperatorCache, scan_spec};
+use crate::cache::OperatorCache;
 use crate::catalog::Plan;
 use crate::decisions::DecisionKind;
 use crate::file_record::PinnedSource;
+use crate::planning::scan_spec;
 use crate::request::SelectRequest;
 use crate::scan::{Participant, ScanStart, SharedScan};
 use crate::source::SourceFactory;

@@ -13,7 +13,7 @@ use thermocline_placement::operator_cache::admission_rule::AdmissionRule;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
-use thermocline_predicate::{Conjunction, FieldPath};
+use thermocline_predicate::Conjunction;
 
 use crate::catalog::{Catalog, Plan};
 use crate::combination::{Combination, CombinedPart, PartSummary};
@@ -25,10 +25,9 @@ use crate::item::{Item, ItemId, ItemSummary};
 use crate::lazy::Promotion;
 use crate::map_store::MapStore;
 use crate::matching::Match;
-use crate::planning::REBUILD_REASON;
+use crate::planning::{REBUILD_REASON, scan_spec, whole_columns};
 use crate::recording::Recorder;
 use crate::request::{ColumnSpec, SelectRequest};
-use crate::rows::ColumnRoute;
 use crate::scan::{Awaited, Participant, ScanStart, SharedScan};
 use crate::source::{ScanSpec, SourceFactory};
 
@@ -155,6 +154,15 @@ pub enum Explanation {
         parts: Vec<PartSummary>,
         /// The rows to scan.
         remainder: Option<Arc<Conjunction>>,
+    },
+    /// Read an item of the file's first records, and scan the others.
+    Head {
+        /// Which.
+        item: ItemSummary,
+        /// The filter on the rows.
+        residual: Conjunction,
+        /// Bytes to scan.
+        rest_bytes: u64,
     },
     /// Read the records again whose positions an item holds, and keep their rows.
     Promote {
@@ -303,6 +311,7 @@ impl OperatorCache {
                     let spec = ScanSpec {
                         start_bytes: item.end_bytes,
                         end_bytes: pinned.end_bytes(),
+                        head: None,
                         columns: Arc::clone(&item.columns),
                         predicate: Arc::clone(&item.predicate),
                         keeps_empty: item.keeps_empty,
@@ -324,6 +333,7 @@ impl OperatorCache {
                     let spec = ScanSpec {
                         start_bytes: 0,
                         end_bytes: pinned.end_bytes(),
+                        head: None,
                         columns: Arc::clone(&top_up.columns),
                         predicate: Arc::clone(&item.predicate),
                         keeps_empty: item.keeps_empty,
@@ -357,6 +367,16 @@ impl OperatorCache {
                     let start = ScanStart { compares_content: true, ..ScanStart::anew(Arc::clone(&factory)) };
                     (scan_spec(&rest, pinned, retain, false), start)
                 }
+                Plan::Head(item) => {
+                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
+                    pinned.note_bet_won(request.source.unnest.as_ref());
+                    let spec = ScanSpec { head: item.head, ..scan_spec(request, pinned, false, false) };
+                    let kept_bytes = item.head.map_or(0, |head| head.end_bytes);
+                    let numbers = vec![("kept_bytes", kept_bytes as f64), ("lookup_ns", lookup_ns as f64)];
+                    self.record_item(DecisionKind::Head, &item, numbers, "the first part of the file is kept");
+                    parts = Some(self.head_part(&item, request));
+                    (spec, ScanStart { compares_content: true, ..ScanStart::anew(Arc::clone(&factory)) })
+                }
                 Plan::Promote(promotion) => {
                     let Promotion { item, positions, predicate, keeps_empty } = promotion;
                     let position_count = positions.len() as f64;
@@ -378,7 +398,9 @@ impl OperatorCache {
                     let path = &request.source.path;
                     self.record(DecisionKind::Miss, None, path, &request.predicate, numbers, REBUILD_REASON);
                     let whole = whole_columns(request, columns);
-                    (scan_spec(&whole, pinned, retain, false), ScanStart::anew(Arc::clone(&factory)))
+                    let may_keep_head = self.may_keep_head(request, &Conjunction::all());
+                    let start = ScanStart { may_keep_head, ..ScanStart::anew(Arc::clone(&factory)) };
+                    (scan_spec(&whole, pinned, retain, false), start)
                 }
                 Plan::Miss(reason) => {
                     self.next_tick();
@@ -387,11 +409,15 @@ impl OperatorCache {
                     let rule = self.admission_rule();
                     let spec = scan_spec(request, pinned, retain, true);
                     let may_turn_lazy = rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
-                    (spec, ScanStart { may_turn_lazy, ..ScanStart::anew(Arc::clone(&factory)) })
+                    let may_keep_head = self.may_keep_head(request, &spec.predicate);
+                    (spec, ScanStart { may_turn_lazy, may_keep_head, ..ScanStart::anew(Arc::clone(&factory)) })
                 }
             };
-            pinned.note_scan(request.source.unnest.as_ref());
-            let keeps = retain && pinned.is_current();
+            let is_rest = spec.head.is_some();
+            if !is_rest {
+                pinned.note_scan(request.source.unnest.as_ref());
+            }
+            let keeps = retain && pinned.is_current() && !is_rest;
             self.place_map(&catalog, request, pinned, &mut spec, &mut start, keeps);
             if keeps && start.top_up.is_some() {
                 pinned.note_bet_won(request.source.unnest.as_ref());
@@ -469,6 +495,11 @@ impl OperatorCache {
                 let part = |part: CombinedPart| PartSummary { item: summary(&part.item), residual: part.residual };
                 Explanation::Combine { parts: parts.into_iter().map(part).collect(), remainder }
             }
+            Plan::Head(head) => Explanation::Head {
+                item: summary(&head),
+                residual: Conjunction::all().residual(&request.predicate),
+                rest_bytes: head.rest_bytes(),
+            },
             Plan::Promote(promotion) => Explanation::Promote {
                 item: summary(&promotion.item),
                 residual: promotion.predicate.residual(&request.predicate),
@@ -592,7 +623,8 @@ impl OperatorCache {
             source: item.source.clone(),
             predicate: Arc::clone(&item.predicate),
             columns: item.listed_columns(),
-            end_bytes: item.end_bytes,
+            end_bytes: item.head.map_or(item.end_bytes, |head| head.end_bytes),
+            file_bytes: item.end_bytes,
             row_count: item.row_count,
             is_lazy: item.is_lazy,
             is_map: item.map.is_some(),
@@ -736,41 +768,6 @@ impl OperatorCache {
     /// Logical time of a use or another request, which is now.
     pub(crate) fn next_tick(&self) -> u64 {
         self.ticks.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
-/// The request for all rows of these columns.
-fn whole_columns(request: &SelectRequest, columns: Arc<[ColumnSpec]>) -> SelectRequest {
-    SelectRequest { columns, predicate: Arc::default(), ..request.clone() }
-}
-
-/// The scan that answers a request that nothing kept answers, of more rows if `is_widened` and the request says so.
-pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool, is_widened: bool) -> ScanSpec {
-    let wide = &request.retain_predicate;
-    let is_usable = retain
-        && is_widened
-        && wide.covers(&request.predicate)
-        && wide
-            .residual(&request.predicate)
-            .fields()
-            .all(|(path, _)| ColumnRoute::find(&request.columns, path).is_some());
-    let (predicate, columns) = match is_usable && wide != &request.predicate {
-        true => (wide, &request.retain_columns),
-        false => (&request.predicate, &request.columns),
-    };
-    let is_of_records = |list: &FieldPath| !predicate.fields().any(|(path, _)| path.starts_with(list));
-    ScanSpec {
-        start_bytes: 0,
-        end_bytes: pinned.end_bytes(),
-        columns: Arc::clone(columns),
-        predicate: Arc::clone(predicate),
-        keeps_empty: retain && request.source.unnest.as_ref().is_some_and(is_of_records),
-        hashes: pinned.hashes.clone(),
-        // Positions of all records would spare the next scan nothing.
-        notes_positions: retain && !predicate.is_all() && request.can_seek && !request.may_skip,
-        positions: None,
-        map: None,
-        makes_map: false,
     }
 }
 

@@ -10,7 +10,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, bit, parts};
+use thermocline_placement::operator_cache::heads::tail_parts;
+use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, MAX_COLUMNS, bit, parts};
 use thermocline_placement::operator_cache::map_making::are_spared;
 use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements};
 use thermocline_predicate::FieldPath;
@@ -18,7 +19,8 @@ use thermocline_predicate::FieldPath;
 use crate::catalog::Catalog;
 use crate::demand::ColumnUse;
 use crate::item::{Item, ItemId};
-use crate::request::SelectRequest;
+use crate::request::{ColumnSpec, SelectRequest};
+use crate::source::SourceKey;
 
 /// Sources whose queries are remembered: some kilobytes each, beside the budget.
 const DEMANDED_SOURCES: usize = 512;
@@ -28,6 +30,18 @@ const DEMANDED_SOURCES: usize = 512;
 pub(crate) struct Candidate {
     pub(crate) item: ItemId,
     part: Option<u8>,
+}
+
+/// Parts of rows are numbered from here on, those of columns below.
+const FIRST_OF_ROWS: u8 = MAX_COLUMNS as u8;
+
+/// What goes of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Going {
+    Whole,
+    Columns(ColumnBits),
+    /// So many of its parts, the last rows first.
+    Rows(usize),
 }
 
 impl Candidate {
@@ -48,6 +62,17 @@ impl Candidate {
     }
 }
 
+impl Going {
+    /// Both.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Columns(one), Self::Columns(other)) => Self::Columns(one | other),
+            (Self::Rows(one), Self::Rows(other)) => Self::Rows(one + other),
+            _ => Self::Whole,
+        }
+    }
+}
+
 impl Catalog {
     /// What may be given up for a query's memory: items that nobody reads, so that evicting them frees their memory at
     /// once, in parts where they have some.
@@ -56,13 +81,28 @@ impl Catalog {
         unread.flat_map(|item| self.candidates_of(item)).collect()
     }
 
-    /// What newcomers may displace, where caches may hold `limit_bytes`: whole items, without maps that are spared.
-    pub(crate) fn displaceable(&self, limit_bytes: u64) -> Vec<ItemMeasurements> {
+    /// What newcomers may displace, where caches may hold `limit_bytes`: items as a whole, without maps that are spared.
+    /// Heads go in parts if the policy divides items; an item of all rows is not made one for a newcomer's sake, for
+    /// then it could not be given further columns any more.
+    pub(crate) fn displaceable(&self, policy: &dyn EvictionPolicy, limit_bytes: u64) -> Vec<ItemMeasurements> {
         let maps_bytes = self.maps().map(|map| map.size_bytes).sum();
         let spares_maps = are_spared(maps_bytes, limit_bytes);
         let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
         let displaceable = unread.filter(|item| !spares_maps || item.map.is_none());
-        displaceable.map(|item| Candidate::whole(item)).collect()
+        let mut candidates = Vec::new();
+        for item in displaceable {
+            let whole = Candidate::whole(item);
+            let is_divided = policy.divides_items() && item.head.is_some();
+            let sizes_bytes = if is_divided { item.part_sizes_bytes() } else { Vec::new() };
+            match sizes_bytes.as_slice() {
+                [] | [_] => candidates.push(whole),
+                parts => {
+                    let number = |part: usize| Candidate { item: item.id, part: Some(FIRST_OF_ROWS + part as u8) };
+                    candidates.extend(tail_parts(&whole, parts, |part| number(part).id()));
+                }
+            }
+        }
+        candidates
     }
 
     /// What a policy is asked about instead of an item.
@@ -109,33 +149,57 @@ impl Catalog {
         Some(parts(&demand.queries(), kept, &removable.collect::<Vec<_>>()))
     }
 
-    /// Which columns of which items candidates are, each item once; None of an item that goes as a whole.
-    pub(crate) fn resolve(&self, candidates: impl Iterator<Item = u64>) -> Vec<(ItemId, Option<ColumnBits>)> {
-        let mut resolved: Vec<(ItemId, Option<ColumnBits>)> = Vec::new();
+    /// What of which items candidates are, each item once.
+    pub(crate) fn resolve(&self, candidates: impl Iterator<Item = u64>) -> Vec<(ItemId, Going)> {
+        let mut resolved: Vec<(ItemId, Going)> = Vec::new();
         for Candidate { item: id, part } in candidates.map(Candidate::of) {
-            let part = part.zip(self.item(id)).and_then(|(part, item)| {
-                let parts = self.parts_of(item)?;
-                Some(bit(parts.get(usize::from(part))?.number))
-            });
+            let going = match part {
+                Some(part) if part >= FIRST_OF_ROWS => Going::Rows(1),
+                part => part
+                    .zip(self.item(id))
+                    .and_then(|(part, item)| {
+                        let parts = self.parts_of(item)?;
+                        Some(Going::Columns(bit(parts.get(usize::from(part))?.number)))
+                    })
+                    .unwrap_or(Going::Whole),
+            };
             match resolved.iter_mut().find(|(other, _)| *other == id) {
-                Some((_, columns)) => *columns = columns.zip(part).map(|(one, other)| one | other),
-                None => resolved.push((id, part)),
+                Some((_, before)) => *before = before.and(going),
+                None => resolved.push((id, going)),
             }
         }
         resolved
     }
 
     /// Takes columns out of an item, or the item if it has no others. What is returned holds their memory.
-    pub(crate) fn evict_columns(&mut self, id: ItemId, columns: ColumnBits) -> Option<Arc<Item>> {
-        let item = self.item(id)?;
-        let demand = self.demands.get(&item.source)?;
+    fn evict_columns(&mut self, id: ItemId, columns: ColumnBits) -> Vec<Arc<Item>> {
+        let Some(item) = self.item(id) else { return Vec::new() };
+        let Some(demand) = self.demands.get(&item.source) else { return Vec::new() };
         let is_kept = |path: &FieldPath| demand.number(path).is_none_or(|number| columns >> number & 1 == 0);
         let numbered = item.columns.iter().enumerate();
         let kept: Vec<usize> = numbered.filter(|(_, column)| is_kept(&column.path)).map(|(index, _)| index).collect();
         match item.with_columns(&kept) {
             Some(rest) => self.replace(rest),
-            None => self.evict(id),
+            None => self.evict(id).into_iter().collect(),
         }
+    }
+
+    /// Takes out what goes. What is returned holds its memory.
+    pub(crate) fn evict_going(&mut self, id: ItemId, going: Going) -> Vec<Arc<Item>> {
+        match going {
+            Going::Whole => self.evict(id).into_iter().collect(),
+            Going::Columns(columns) => self.evict_columns(id, columns),
+            Going::Rows(count) => self.evict_parts(id, count),
+        }
+    }
+
+    /// Of the latest queries of a source the share that can be answered with these columns; all if none is known.
+    pub(crate) fn answered_share(&self, source: &SourceKey, columns: &[ColumnSpec]) -> f64 {
+        let Some(demand) = self.demands.get(source).filter(|demand| !demand.queries().is_empty()) else { return 1.0 };
+        // More columns than are told apart.
+        let Some(kept) = demand.bits(columns) else { return 1.0 };
+        let queries = demand.queries();
+        queries.iter().filter(|&&query| query & !kept == 0).count() as f64 / queries.len() as f64
     }
 
     /// Notes which columns a query needs.

@@ -53,6 +53,8 @@ struct Source {
     lazy: Vec<Arc<Item>>,
     /// The map of the file; only where no list is unnested.
     map: Option<Arc<Item>>,
+    /// The item of the file's first records.
+    head: Option<Arc<Item>>,
     /// Scans that keep their results and can be joined.
     scans: Vec<Arc<SharedScan>>,
     /// What those who wait for scans will ask for.
@@ -97,20 +99,25 @@ impl Source {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Item>> {
-        self.items.items().chain(&self.lazy).chain(&self.map)
+        self.items.items().chain(&self.lazy).chain(&self.map).chain(&self.head)
     }
 
     fn get(&self, id: ItemId) -> Option<&Arc<Item>> {
-        self.items.get(id).or_else(|| self.lazy.iter().chain(&self.map).find(|item| item.id == id))
+        self.items.get(id).or_else(|| self.lazy.iter().chain(&self.map).chain(&self.head).find(|item| item.id == id))
     }
 
     fn insert(&mut self, item: Arc<Item>) {
-        if item.is_lazy { self.lazy.push(item) } else { self.items.insert(item) }
+        match item.head {
+            Some(_) => self.head = Some(item),
+            None if item.is_lazy => self.lazy.push(item),
+            None => self.items.insert(item),
+        }
     }
 
     fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
-        if let Some(map) = self.map.take_if(|map| map.id == id) {
-            return Some(map);
+        let mut singles = [&mut self.map, &mut self.head].into_iter();
+        if let Some(single) = singles.find_map(|single| single.take_if(|item| item.id == id)) {
+            return Some(single);
         }
         let at = self.lazy.iter().position(|item| item.id == id);
         at.map(|at| self.lazy.remove(at)).or_else(|| self.items.remove(id))
@@ -118,7 +125,12 @@ impl Source {
 
     fn is_empty(&self) -> bool {
         let is_awaited = self.awaited.iter().any(|awaited| awaited.strong_count() > 0);
-        self.items.is_empty() && self.lazy.is_empty() && self.map.is_none() && self.scans.is_empty() && !is_awaited
+        self.items.is_empty()
+            && self.lazy.is_empty()
+            && self.map.is_none()
+            && self.head.is_none()
+            && self.scans.is_empty()
+            && !is_awaited
     }
 
     /// The lazy item with the fewest records that has all that are wanted.
@@ -139,6 +151,8 @@ pub(crate) enum Plan {
     Extend(Arc<Item>),
     TopUp(TopUp),
     Combine(Combination),
+    /// The item of the file's head, and a scan of the rest.
+    Head(Arc<Item>),
     Promote(Promotion),
     /// All rows of these columns, to take the place of an item that has only some of them.
     Rebuild(Arc<[ColumnSpec]>),
@@ -199,6 +213,11 @@ impl Catalog {
         {
             return Plan::Promote(promotion);
         }
+        if pinned.can_compare_content()
+            && let Some(head) = self.head_for(request, pinned.generation, end_bytes)
+        {
+            return Plan::Head(Arc::clone(head));
+        }
         // Who is to keep more than is asked for had better scan once than in pieces.
         let is_widened = request.retain_predicate != request.predicate;
         if let Some(in_part) = combination.filter(|_| !is_widened) {
@@ -232,7 +251,9 @@ impl Catalog {
     /// Uses of the items that `scan`'s will make superfluous although it reads nothing of them.
     pub(crate) fn uses_superseded(&self, scan: &SharedScan) -> u64 {
         let Some(source) = self.sources.get(&scan.source).filter(|_| scan.replaced().is_none()) else { return 0 };
-        let superseded = source.items.of_predicate(&scan.spec.predicate).filter(|item| {
+        let of_predicate = source.items.of_predicate(&scan.spec.predicate);
+        let head = source.head.iter().filter(|head| head.predicate == scan.spec.predicate);
+        let superseded = of_predicate.chain(head).filter(|item| {
             let is_within = item.columns.iter().all(|column| scan.spec.columns.contains(column));
             is_within && item.generation == scan.pinned.generation && item.end_bytes <= scan.spec.end_bytes
         });
@@ -306,15 +327,20 @@ impl Catalog {
         let is_full = item.is_lazy && source.lazy.len() >= LAZY_ITEMS;
         let oldest = source.lazy.first().filter(|_| is_full).map(|oldest| oldest.id);
         let positions = source.lazy.iter().filter(|other| other.predicate == item.predicate);
+        let is_whole = item.head.is_none();
+        let head = source.head.iter().filter(|head| head.predicate == item.predicate);
         let superfluous: Vec<ItemId> = source
             .items
             .of_predicate(&item.predicate)
+            .filter(|_| is_whole)
+            .chain(head.clone().filter(|_| is_whole))
             .filter(|other| other.columns.iter().all(|column| item.columns.contains(column)))
-            .chain(positions)
+            .chain(positions.filter(|_| is_whole))
             .filter(|other| other.generation == item.generation && other.end_bytes <= item.end_bytes)
             .map(|other| other.id)
             .chain(extended)
             .chain(oldest)
+            .chain(head.filter(|_| !is_whole).map(|head| head.id))
             .collect();
         let removed: Vec<Arc<Item>> = superfluous.into_iter().filter_map(|id| source.remove(id)).collect();
         for other in &removed {
@@ -329,6 +355,11 @@ impl Catalog {
         }
         source.insert(item);
         removed
+    }
+
+    /// The item of a file's head.
+    pub(crate) fn head(&self, key: &SourceKey) -> Option<&Arc<Item>> {
+        self.sources.get(key)?.head.as_ref()
     }
 
     /// The map of a file as queries of this generation and end see it.
@@ -446,12 +477,16 @@ impl Catalog {
         self.sources.values().filter_map(|source| source.map.as_ref())
     }
 
-    /// Puts an item in the place of that of its number, which is returned.
-    pub(crate) fn replace(&mut self, item: Item) -> Option<Arc<Item>> {
-        let source = self.sources.get_mut(&item.source)?;
-        let replaced = source.remove(item.id)?;
+    /// Puts an item in the place of that of its number, and of the file's head if it is one. What went is returned.
+    pub(crate) fn replace(&mut self, item: Item) -> Vec<Arc<Item>> {
+        let Some(source) = self.sources.get_mut(&item.source) else { return Vec::new() };
+        let Some(replaced) = source.remove(item.id) else { return Vec::new() };
+        let other = source.head.take_if(|_| item.head.is_some());
         source.insert(Arc::new(item));
-        Some(replaced)
+        if let Some(other) = &other {
+            self.keys_by_item.remove(&other.id);
+        }
+        other.into_iter().chain([replaced]).collect()
     }
 
     /// Takes an item out for eviction, if still nobody reads it, and remembers its uses.

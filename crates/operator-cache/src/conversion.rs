@@ -217,7 +217,8 @@ pub(crate) fn shape_of(chunks: &[Arc<Chunk>], is_element: &[bool], base: Option<
     let own_bytes = [nested_bytes, flat_bytes, nested_bytes + level_bytes, flat_bytes];
     let widths = widths.iter().zip(is_element).map(|(bytes, is_element)| {
         let values = if *is_element { flat_row_count } else { record_count };
-        u32::try_from(bytes / values.max(1)).unwrap_or(u32::MAX)
+        // Whole bytes, for most columns have nothing but their values.
+        u32::try_from((bytes + values / 2) / values.max(1)).unwrap_or(u32::MAX)
     });
     let shape = ItemShape {
         record_count,

@@ -22,10 +22,14 @@ pub enum DecisionKind {
     Evict,
     /// Columns of an item were dropped for room.
     DropColumns,
+    /// The last rows of an item were dropped for room.
+    DropRows,
     /// An item of the same predicate answers a query.
     Hit,
     /// An item of a wider predicate answers a query, with a residual filter.
     Subsume,
+    /// An item of the file's first records answers a query, with a scan of the rest.
+    Head,
     /// An item is extended by what its file grew.
     Extend,
     /// Columns that an item lacks are scanned and laid beside its own.
@@ -72,8 +76,10 @@ impl DecisionKind {
             Self::Refuse => "refuse",
             Self::Evict => "evict",
             Self::DropColumns => "drop_columns",
+            Self::DropRows => "drop_rows",
             Self::Hit => "hit",
             Self::Subsume => "subsume",
+            Self::Head => "head",
             Self::Extend => "extend",
             Self::TopUp => "top_up",
             Self::Combine => "combine",

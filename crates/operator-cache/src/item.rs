@@ -24,11 +24,12 @@ use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::RecordPositions;
 
 use crate::cut::{Cut, CutRows, View};
+use crate::heads::Border;
 use crate::layout::{Content, Reading};
 use crate::maps::KeptMap;
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
-use crate::source::SourceKey;
+use crate::source::{Head, SourceKey};
 
 /// Number of an item, unique in its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -248,6 +249,13 @@ impl Meters {
         }
     }
 
+    /// Makes them those of a part.
+    pub(crate) fn scale_costs(&mut self, share: f64) {
+        for ns in [&mut self.execute_ns, &mut self.longest_scan_ns, &mut self.cache_ns, &mut self.predicted_scan_ns] {
+            *ns.get_mut() = (*ns.get_mut() as f64 * share) as u64;
+        }
+    }
+
     /// What a reuse is foretold to take before one was measured, nanoseconds.
     fn predicted_scan_ns(&self, size_bytes: u64) -> u64 {
         match self.predicted_scan_ns.load(Ordering::Relaxed) {
@@ -288,6 +296,10 @@ pub struct Item {
     pub(crate) positions: Option<Arc<RecordPositions>>,
     /// Where all the file's records lie, and some of their fields; then it has no rows.
     pub(crate) map: Option<KeptMap>,
+    /// The records whose rows it has, if these are not all; then it is not one that answers requests alone.
+    pub(crate) head: Option<Head>,
+    /// Where it can be parted, ascending; none if it can't be.
+    pub(crate) borders: Arc<[Border]>,
     pub(crate) layout: Layout,
     /// Entries up to the end of each morsel of the scan that made it; None when several scans did.
     pub(crate) morsel_ends: Option<Arc<[u64]>>,
@@ -350,6 +362,8 @@ impl Item {
             positions: self.positions.clone(),
             // It has no rows to be laid out.
             map: None,
+            head: self.head,
+            borders: Arc::clone(&self.borders),
             layout: self.layout,
             morsel_ends: self.morsel_ends.clone(),
             row_count: self.row_count,
@@ -379,9 +393,14 @@ impl Item {
         self.generation
     }
 
-    /// It holds the rows of the file's bytes `[0, end_bytes)`.
+    /// It holds the rows of the file's bytes `[0, end_bytes)`, or of a [head](Self::head) of these.
     pub fn end_bytes(&self) -> u64 {
         self.end_bytes
+    }
+
+    /// The records whose rows it has, if these are not all.
+    pub fn head(&self) -> Option<Head> {
+        self.head
     }
 
     /// Every row of that prefix that satisfies this is here, and no other.
@@ -504,6 +523,8 @@ pub struct ItemSummary {
     pub columns: Arc<[ColumnSpec]>,
     /// It covers the file's bytes `[0, end_bytes)`.
     pub end_bytes: u64,
+    /// The file's size when it was made.
+    pub file_bytes: u64,
     /// Rows held.
     pub row_count: u64,
     /// Whether it holds the positions of its records instead of rows.

@@ -210,6 +210,8 @@ impl OperatorCache {
             is_lazy: true,
             positions: Some(Arc::new(positions)),
             map: None,
+            head: None,
+            borders: Arc::default(),
             morsel_ends: None,
             meters: Meters::default(),
             shape,

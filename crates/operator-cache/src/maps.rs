@@ -189,7 +189,7 @@ impl OperatorCache {
         };
         let evicted = {
             let mut catalog = self.catalog();
-            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.limit_bytes()));
+            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.policy(), self.limit_bytes()));
             let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
@@ -282,6 +282,8 @@ impl OperatorCache {
             is_lazy: false,
             positions: Some(Arc::clone(map.records())),
             layout: self.layout_rule().initial(false),
+            head: None,
+            borders: Arc::default(),
             morsel_ends: None,
             row_count: 0,
             record_count: map.records().len() as u64,

@@ -1,6 +1,7 @@
 //! How a request is answered, where that depends on memory.
 //!
-//! **Owns**: what of a request is not even tried because it would find no room. **Does not own**: which items there are
+//! **Owns**: what of a request is not even tried because it would find no room; what a scan reads that answers a
+//! request. **Does not own**: which items there are
 //! and what they answer ([`Catalog::plan`]), what is worth keeping ([`admit`](admit())), whether an item is completed
 //! or made anew ([`CompletionRule`]).
 //!
@@ -12,8 +13,9 @@ use std::sync::Arc;
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
 use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
+use thermocline_placement::operator_cache::heads::admit_head;
 use thermocline_placement::operator_cache::top_up::{Completion, CompletionInputs, CompletionRule};
-use thermocline_predicate::Conjunction;
+use thermocline_predicate::{Conjunction, FieldPath};
 
 use crate::cache::OperatorCache;
 use crate::candidates::Candidate;
@@ -21,6 +23,8 @@ use crate::catalog::{Catalog, Plan};
 use crate::file_record::PinnedSource;
 use crate::item::predicted_scan_ns;
 use crate::request::{ColumnSpec, Expectation, SelectRequest};
+use crate::rows::ColumnRoute;
+use crate::source::ScanSpec;
 
 /// Why all columns are read anew.
 pub(crate) const REBUILD_REASON: &str =
@@ -42,11 +46,12 @@ impl OperatorCache {
             Plan::Extend(base) if pinned.has_unreadable() && reads_more(&base.columns, &base.predicate, request) => {
                 Plan::Miss(UNREADABLE_REASON)
             }
+            Plan::Head(head) if self.is_outgrown(catalog, &head) => Plan::Rebuild(Arc::clone(&head.columns)),
             Plan::TopUp(top_up) if pinned.has_unreadable() && top_up.base.predicate != request.predicate => {
                 Plan::Miss(UNREADABLE_REASON)
             }
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
-                let others = catalog.displaceable(self.limit_bytes()).into_iter();
+                let others = catalog.displaceable(self.policy(), self.limit_bytes()).into_iter();
                 let others = others.filter(|other| Candidate::of(other.id).item != top_up.base.id);
                 let inputs = CompletionInputs {
                     completed_bytes: top_up.completed_bytes(),
@@ -100,8 +105,49 @@ impl OperatorCache {
             baseline: 0.0,
             last_use: self.tick(),
         };
-        let (state, items) = (self.policy_state(catalog), catalog.displaceable(self.limit_bytes()));
+        let (state, items) = (self.policy_state(catalog), catalog.displaceable(self.policy(), self.limit_bytes()));
         let verdict = admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes());
-        matches!(verdict, Admission::Admit { .. })
+        let admits_head = || {
+            request.can_part
+                && catalog.is_mostly_asked(&request.source, &request.retain_columns)
+                && admit_head(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()).is_some()
+        };
+        matches!(verdict, Admission::Admit { .. }) || admits_head()
+    }
+}
+
+/// The request for all rows of these columns.
+pub(crate) fn whole_columns(request: &SelectRequest, columns: Arc<[ColumnSpec]>) -> SelectRequest {
+    SelectRequest { columns, predicate: Arc::default(), ..request.clone() }
+}
+
+/// The scan that answers a request that nothing kept answers, of more rows if `is_widened` and the request says so.
+pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: bool, is_widened: bool) -> ScanSpec {
+    let wide = &request.retain_predicate;
+    let is_usable = retain
+        && is_widened
+        && wide.covers(&request.predicate)
+        && wide
+            .residual(&request.predicate)
+            .fields()
+            .all(|(path, _)| ColumnRoute::find(&request.columns, path).is_some());
+    let (predicate, columns) = match is_usable && wide != &request.predicate {
+        true => (wide, &request.retain_columns),
+        false => (&request.predicate, &request.columns),
+    };
+    let is_of_records = |list: &FieldPath| !predicate.fields().any(|(path, _)| path.starts_with(list));
+    ScanSpec {
+        start_bytes: 0,
+        end_bytes: pinned.end_bytes(),
+        head: None,
+        columns: Arc::clone(columns),
+        predicate: Arc::clone(predicate),
+        keeps_empty: retain && request.source.unnest.as_ref().is_some_and(is_of_records),
+        hashes: pinned.hashes.clone(),
+        // Positions of all records would spare the next scan nothing.
+        notes_positions: retain && !predicate.is_all() && request.can_seek && !request.may_skip,
+        positions: None,
+        map: None,
+        makes_map: false,
     }
 }

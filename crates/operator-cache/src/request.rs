@@ -53,6 +53,9 @@ pub struct SelectRequest {
     pub may_skip: bool,
     /// Whether single records of the file can be read by their position: it is not compressed.
     pub can_seek: bool,
+    /// Whether the file can be read from the middle of it on ([`ScanSpec::head`](crate::ScanSpec::head)), with the rows
+    /// that a scan of all of it would have there.
+    pub can_part: bool,
     /// Whether records and their fields can be found by a positional map, so that what lies between them is neither
     /// looked at nor checked: the file is not compressed, a bad record ends the scan, and bytes that nobody asks for
     /// may be bad.

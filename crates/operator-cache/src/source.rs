@@ -31,6 +31,15 @@ pub struct SourceKey {
     pub unnest: Option<FieldPath>,
 }
 
+/// The first records of a file, as a scan of them knows where they end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Where a scan that leaves them out begins.
+    pub end_bytes: u64,
+    /// How many they are, bad ones that were left out among them.
+    pub record_count: u64,
+}
+
 /// What a source must deliver; made by the cache, executed by the [`SourceFactory`].
 #[derive(Debug, Clone)]
 pub struct ScanSpec {
@@ -38,6 +47,9 @@ pub struct ScanSpec {
     pub start_bytes: u64,
     /// Bytes the scan may see: the file's size as its query pinned it.
     pub end_bytes: u64,
+    /// Records that are left out because their rows are kept. `hashes`, if there, are then of the content up to
+    /// `end_bytes`: a source that finds other content fails.
+    pub head: Option<Head>,
     /// Columns of the rows, in this order.
     pub columns: Arc<[ColumnSpec]>,
     /// Only rows that satisfy it are delivered, and all of those.
@@ -73,6 +85,8 @@ pub struct Morsel {
     pub start_bytes: u64,
     /// Byte after the range.
     pub end_bytes: u64,
+    /// [`Head::end_bytes`] of this morsel's records and all before them.
+    pub head_end_bytes: u64,
     /// The source's own state: fetched or decompressed bytes. The cache does not look at it.
     pub payload: Option<Box<dyn Any + Send + Sync>>,
 }

@@ -73,7 +73,11 @@ pub(super) fn whole_columns(
     };
     let costs = if scan.format == FileFormat::Csv { ScanCosts::CSV } else { ScanCosts::NDJSON };
     let cache = scan.database.cache();
-    let room = Room { free_bytes: scan.database.budget().cache_room_bytes(), limit_bytes: cache.limit_bytes() };
+    let room = Room {
+        free_bytes: scan.database.budget().cache_room_bytes(),
+        limit_bytes: cache.limit_bytes(),
+        divides_items: cache.divides_items(),
+    };
     let inputs = shape.inputs(&costs, &room, earlier);
     let admission = cache.admission_rule();
     let rule = admission.widening();

@@ -169,6 +169,8 @@ impl Scan {
             may_wait: true,
             may_skip,
             can_seek,
+            // Pieces of objects that are cut in order end anywhere.
+            can_part: can_seek && !may_skip && matches!(file.source, Source::Local(_)),
             can_map: can_seek && !may_skip && !self.options.strict,
         };
         (request, whole)

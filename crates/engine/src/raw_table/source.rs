@@ -58,7 +58,7 @@ impl RawSource {
         let compression = file.compression(&scan.options);
         // Of single records, and of what a map knows, the hashes of who found them hold.
         let has_hashes = spec.hashes.as_ref().is_some_and(|hashes| hashes.size_bytes() == spec.end_bytes);
-        let by_kept = spec.positions.is_some() || (spec.map.is_some() && has_hashes);
+        let by_kept = spec.positions.is_some() || spec.head.is_some() || (spec.map.is_some() && has_hashes);
         // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags
         // instead.
         let recorder = (matches!(file.source, Source::Local(_)) && !by_kept).then(|| {
@@ -67,10 +67,12 @@ impl RawSource {
                 _ => HashRecorder::new(),
             })
         });
+        let threads = scan.database.threads();
         let file_scan = match (&spec.map, &spec.positions) {
             (Some(map), _) => {
                 let map = Arc::clone(map);
                 FileScan::with_map(file.source.clone(), map, format, plan, recorder.clone())?
+                    .without_first(spec.head.map_or(0, |head| head.record_count))
             }
             (None, Some(positions)) => FileScan::at_positions(
                 file.source.clone(),
@@ -80,6 +82,9 @@ impl RawSource {
                 compression,
                 plan,
             )?,
+            (None, None) if let Some(head) = spec.head => {
+                FileScan::behind(file.source.clone(), head.end_bytes, spec.end_bytes, format, plan, None, threads)?
+            }
             (None, None) => FileScan::new(
                 file.source.clone(),
                 spec.start_bytes,
@@ -88,7 +93,7 @@ impl RawSource {
                 compression,
                 plan,
                 recorder.clone(),
-                scan.database.threads(),
+                threads,
             )?,
         };
         // Whose stamp could hide a later write is known by its content alone.
@@ -120,6 +125,7 @@ impl MorselSource for RawSource {
             index: morsel.index,
             start_bytes: morsel.range.start,
             end_bytes: morsel.range.end,
+            head_end_bytes: self.scan.head_end(&morsel),
             payload: Some(Box::new(morsel)),
         }))
     }
@@ -129,10 +135,10 @@ impl MorselSource for RawSource {
             return Fetch::Ready(morsel);
         }
         let fetching = async move {
-            let Morsel { index, start_bytes, end_bytes, payload } = morsel;
+            let Morsel { payload, .. } = morsel;
             let raw = unpack(payload)?;
             let fetched = self.scan.fetch(raw).await?;
-            Ok(Morsel { index, start_bytes, end_bytes, payload: Some(Box::new(fetched)) })
+            Ok(Morsel { payload: Some(Box::new(fetched)), ..morsel })
         };
         Fetch::Pending(fetching.boxed())
     }

@@ -160,6 +160,33 @@ async fn ranges_that_overlap_answer_a_wider_one_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_all_rows_find_no_room_the_first_ones_are_kept_and_the_rest_is_scanned() {
+    let folder = Folder::new();
+    for (name, content) in [("t.csv", numbered_csv(FIRST, 500_000)), ("t.ndjson", numbered_ndjson(FIRST, 200_000))] {
+        let path = folder.settled_file(name, content);
+        let session = harness::session();
+        let sql = |low: u64| {
+            let range = format!("value BETWEEN {low} AND {}", low + 700);
+            format!("SELECT count(*), sum(value), min(id), max(id) FROM '{}' WHERE {range}", path.display())
+        };
+        rows(&session, "SET thermocline.cache_memory = '1MiB'").await;
+        let lows = [100, 120, 140, 3, 160, 180, 200, 1, 250];
+        let mut answers = Vec::new();
+        for low in lows {
+            answers.push(rows(&session, &sql(low)).await);
+        }
+        assert!(decisions(&session, "head").await > 2, "{name}");
+        let held = rows(&session, "SELECT end_bytes, row_count, size_bytes FROM thermocline.cache_items").await;
+        let explained = rows(&session, &format!("EXPLAIN CACHE {}", sql(5))).await;
+        assert!(explained[0].contains("|head|") && explained[0].contains("are scanned"), "{explained:?} {held:?}");
+        rows(&session, "SET thermocline.cache = 'off'").await;
+        for (low, answer) in lows.into_iter().zip(answers) {
+            assert_eq!(rows(&session, &sql(low)).await, answer, "{name}, {low}: {held:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unnested_scan_is_cached_as_flat_rows_and_reused() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));

@@ -95,6 +95,8 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         skipped_count: 0,
         size_bytes: 1,
         meters: Meters::default(),
+        head: None,
+        borders: Arc::default(),
         morsel_ends: None,
         layout: Layout::Flat,
         shape: ItemShape {

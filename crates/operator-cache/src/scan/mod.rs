@@ -15,6 +15,8 @@
 //! that has seen most goes on with the source, alone; the others, and that one for what it had not yet taken, read the
 //! file anew through the source factory, leaving out what they have seen. Memory is bounded, no answer changes.
 //!
+//! **Keeping a head**, the results of the first morsels, is the same for the results of all others (`keeping`).
+//!
 //! **Going lazy** is the same, but the scan that goes on keeps the positions of its records to the end (`gathering`).
 //!
 //! **What can't be decoded** ends the scan; those who did not ask for all that it reads go on alone (`retreat`).
@@ -25,13 +27,13 @@
 mod awaited;
 mod compaction;
 mod gathering;
+mod keeping;
 mod mapping;
 mod morsel_set;
 mod participant;
 mod retreat;
 mod state;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
@@ -51,13 +53,12 @@ pub use participant::{Participant, RowStream};
 pub(crate) use retreat::Asked;
 pub use retreat::{Delivered, DeliveredCut};
 
-use crate::admission::KeptBytes;
 use crate::cache::OperatorCache;
 use crate::error::{CacheError, SourceError};
 use crate::file_record::PinnedSource;
+use crate::heads::Border;
 use crate::item::{Chunk, Item};
 use crate::matching::is_worth_it;
-use crate::recording::estimated_bytes;
 use crate::request::SelectRequest;
 use crate::rows::Rows;
 use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
@@ -92,6 +93,8 @@ pub(crate) struct SharedScan {
     pub(crate) mapped: Option<Arc<Item>>,
     /// Whether positions may take the place of its rows.
     pub(crate) may_turn_lazy: bool,
+    /// Whether the rows of the file's first part are of use without the others.
+    pub(crate) may_keep_head: bool,
     factory: SourceFactory,
     /// Who takes part, if that is recorded: fingerprints of what was asked for, with the time to find the scan.
     pub(crate) askers: Mutex<Vec<(u64, u64)>>,
@@ -121,6 +124,8 @@ pub(crate) struct ScanMeters {
     /// Bytes of the item that the scan made, or as far as could be told of the one it would have made; the base's among
     /// them. 0 while the scan keeps its rows.
     pub(crate) item_bytes: AtomicU64,
+    /// Bytes that it may keep, of the file's first part alone; 0 if it is to keep all.
+    pub(crate) head_bytes: AtomicU64,
     /// Bytes of the file whose rows were decoded.
     pub(crate) decoded_bytes: AtomicU64,
     /// Whether the cache has looked at a sample.
@@ -155,6 +160,8 @@ pub(crate) struct ScanStart {
     pub(crate) mapped: Option<Arc<Item>>,
     /// Whether positions may take the place of its rows.
     pub(crate) may_turn_lazy: bool,
+    /// Whether the rows of the file's first part are of use without the others.
+    pub(crate) may_keep_head: bool,
     pub(crate) factory: SourceFactory,
 }
 
@@ -168,6 +175,7 @@ impl ScanStart {
             promoted: None,
             mapped: None,
             may_turn_lazy: false,
+            may_keep_head: false,
             factory,
         }
     }
@@ -178,6 +186,8 @@ pub(crate) struct Harvest {
     pub(crate) chunks: Vec<Arc<Chunk>>,
     /// Entries up to the end of each morsel.
     pub(crate) morsel_ends: Arc<[u64]>,
+    /// Where the chunks can be parted, ascending.
+    pub(crate) borders: Arc<[Border]>,
     pub(crate) record_count: u64,
     pub(crate) skipped_count: u64,
     pub(crate) execute_ns: u64,
@@ -194,7 +204,8 @@ impl SharedScan {
         start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
-        let ScanStart { base, top_up, compares_content, promoted, mapped, may_turn_lazy, factory } = start;
+        let ScanStart { base, top_up, compares_content, promoted, mapped, may_turn_lazy, may_keep_head, factory } =
+            start;
         let gathered = if keeps && spec.notes_positions { cache.reserve_if_free(0).map(Gathering::new) } else { None };
         let mapping = cache.begin_mapping(&spec);
         Arc::new(Self {
@@ -211,6 +222,7 @@ impl SharedScan {
             promoted,
             mapped,
             may_turn_lazy,
+            may_keep_head,
             factory,
             askers: Mutex::default(),
             skip: MorselSet::default(),
@@ -260,6 +272,11 @@ impl SharedScan {
         (can_align && has_rows && is_worth_it(&self.spec.predicate, missing_count, request)).then_some(missing_count)
     }
 
+    /// Whether it may keep no more than a part of the file's rows.
+    pub(crate) fn has_quota(&self) -> bool {
+        self.meters.head_bytes.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether positions are kept instead.
     pub(crate) fn is_noting(&self) -> bool {
         self.state.lock().sharing == Sharing::Noted
@@ -295,57 +312,6 @@ impl SharedScan {
         drop(dropped);
         self.forget_positions();
         self.cache.forget_scan(self, "every query that took part ended before the scan did");
-    }
-
-    /// Stops keeping results, and frees the kept ones. False when nothing was kept any more.
-    pub(crate) fn stop_keeping(self: &Arc<Self>) -> bool {
-        let stopped = self.keep_less(Sharing::Solo);
-        if stopped {
-            self.forget_positions();
-        }
-        stopped
-    }
-
-    /// Frees the kept results and goes on keeping the positions of their records. False when results were not kept any
-    /// more, or positions aren't.
-    pub(crate) fn keep_positions(self: &Arc<Self>) -> bool {
-        self.noted().is_some() && self.keep_less(Sharing::Noted)
-    }
-
-    fn keep_less(self: &Arc<Self>, sharing: Sharing) -> bool {
-        let mut dropped = Vec::new();
-        let wakers = {
-            let mut state = self.state.lock();
-            let is_less = state.sharing == Sharing::Kept || (state.sharing, sharing) == (Sharing::Noted, Sharing::Solo);
-            if !is_less || !matches!(state.phase, Phase::Running) {
-                return false;
-            }
-            state.sharing = sharing;
-            let kept_bytes =
-                self.meters.kept_bytes.swap(0, Ordering::Relaxed) + self.meters.lent_bytes.swap(0, Ordering::Relaxed);
-            let decoded_bytes = self.meters.decoded_bytes.load(Ordering::Relaxed);
-            let total_bytes = self.meters.total_bytes.load(Ordering::Relaxed);
-            let base_bytes = self.base.as_ref().map_or(0, |base| base.size_bytes);
-            let item_bytes = base_bytes + estimated_bytes(kept_bytes, decoded_bytes, total_bytes);
-            self.meters.item_bytes.fetch_max(item_bytes, Ordering::Relaxed);
-            for slot in &mut state.slots {
-                if matches!(slot, Slot::Kept { .. } | Slot::Within { .. }) {
-                    dropped.push(std::mem::replace(slot, Slot::Gone));
-                }
-            }
-            let heir =
-                state.seats.iter().max_by_key(|(id, seat)| (seat.consumed.count(), u64::MAX - **id)).map(|(id, _)| *id);
-            let leaving: Vec<u64> = state.seats.keys().copied().filter(|id| Some(*id) != heir).collect();
-            for id in leaving {
-                if let Some(seat) = state.seats.remove(&id) {
-                    self.send_away(id, seat, false);
-                }
-            }
-            state.take_wakers()
-        };
-        drop(dropped);
-        wake(wakers);
-        true
     }
 
     /// What a stream of participant `me` should do next.
@@ -499,6 +465,7 @@ impl SharedScan {
         let guard = FailOnUnwind(self);
         let clock = self.cache.clock();
         let range = morsel.start_bytes..morsel.end_bytes;
+        let head_end_bytes = morsel.head_end_bytes;
         let source_bytes = morsel.end_bytes.saturating_sub(morsel.start_bytes);
         let began_ns = clock.monotonic_ns();
         let decoded = self.open().and_then(|source| source.decode(morsel));
@@ -537,7 +504,7 @@ impl SharedScan {
         let keeps = self.is_keeping();
         let (rows, chunk) = if keeps { self.keep(rows, index, &range) } else { (Arc::new(rows), None) };
         self.meters.decoded_bytes.fetch_add(source_bytes, Ordering::Relaxed);
-        self.publish(me, index, &rows, chunk);
+        self.publish(me, (index, head_end_bytes), &rows, chunk);
         if keeps {
             self.compact_around(index);
             self.meters.cache_ns.fetch_add(clock.monotonic_ns().saturating_sub(decoded_ns), Ordering::Relaxed);
@@ -545,27 +512,6 @@ impl SharedScan {
         }
         guard.disarm();
         Ok(rows)
-    }
-
-    /// Reserves memory for a morsel's rows, or stops keeping.
-    fn keep(self: &Arc<Self>, rows: Rows, index: usize, bytes: &Range<u64>) -> (Arc<Rows>, Option<Arc<Chunk>>) {
-        let completed = self.completed_rows.as_ref();
-        let lent = completed.and_then(|kept| kept.lent(index, bytes));
-        let places = completed.filter(|_| lent.is_some()).map_or(&[][..], |kept| kept.columns());
-        let is_own = |column: usize| places.get(column).copied().flatten().is_none();
-        let rows = Arc::new(rows.into_kept(&self.spec.columns, is_own));
-        let own_bytes = rows.size_bytes_of(is_own);
-        let lent_bytes = lent.as_ref().map_or(0, |(lent, lender)| lender.part_bytes(lent.range.len()));
-        let size = KeptBytes { own_bytes, lent_bytes };
-        let reserved = self.cache.reserve_for(self, size, bytes.end.saturating_sub(bytes.start));
-        let chunk = reserved.map(|reservation| {
-            let lent = lent.map(|(lent, _)| lent);
-            Arc::new(Chunk::beside(lent, Arc::clone(&rows), places, reservation))
-        });
-        if chunk.is_none() && !self.cache.turn_lazy(self, Vec::new(), "no room for its rows") && self.stop_keeping() {
-            self.cache.forget_scan(self, "no memory for its results");
-        }
-        (rows, chunk)
     }
 
     /// Keeps where a morsel's records lie, or gives that up for the whole scan.
@@ -626,7 +572,7 @@ impl SharedScan {
         self.meters.kept_bytes.load(Ordering::Relaxed) + self.noted().map_or(0, |(_, reserved_bytes)| reserved_bytes)
     }
 
-    fn publish(&self, me: u64, index: usize, rows: &Arc<Rows>, chunk: Option<Arc<Chunk>>) {
+    fn publish(&self, me: u64, (index, head_end_bytes): (usize, u64), rows: &Arc<Rows>, chunk: Option<Arc<Chunk>>) {
         let (_unkept, wakers) = {
             let mut state = self.state.lock();
             let state = &mut *state;
@@ -639,7 +585,7 @@ impl SharedScan {
             if index < state.slots.len() {
                 match chunk {
                     Some(chunk) if state.sharing == Sharing::Kept => {
-                        state.note_entry_count(index, rows.entry_count());
+                        state.note_kept(index, rows.entry_count(), head_end_bytes);
                         self.meters.kept_bytes.fetch_add(chunk.own_bytes(), Ordering::Relaxed);
                         let lent_bytes = chunk.size_bytes().saturating_sub(chunk.own_bytes());
                         self.meters.lent_bytes.fetch_add(lent_bytes, Ordering::Relaxed);
@@ -711,7 +657,8 @@ impl SharedScan {
         match sharing {
             Sharing::Solo => {}
             _ if !sound => self.cache.forget_scan(self, "an earlier scan of the same version read other content"),
-            Sharing::Kept => self.cache.admit(self, &end),
+            Sharing::Kept => self.cache.admit(self, &end, false),
+            Sharing::Headed => self.cache.admit(self, &end, true),
             Sharing::Noted => self.cache.admit_lazy(self, &end),
         }
         self.forget_positions();
@@ -725,17 +672,13 @@ impl SharedScan {
     pub(crate) fn harvest(&self) -> Harvest {
         let began_ns = self.cache.clock().monotonic_ns();
         // The slots stay as they are: until there is an item, others may join and take them.
-        let (chunks, morsel_ends): (Vec<Arc<Chunk>>, Arc<[u64]>) = {
+        let (chunks, morsel_ends, borders) = {
             let state = self.state.lock();
-            let chunks = state
-                .slots
-                .iter()
-                .filter_map(|slot| match slot {
-                    Slot::Kept { chunk, .. } => Some(Arc::clone(chunk)),
-                    _ => None,
-                })
-                .collect();
-            (chunks, state.morsel_ends())
+            let kept = state.slots.iter().filter_map(|slot| match slot {
+                Slot::Kept { chunk, .. } => Some(Arc::clone(chunk)),
+                _ => None,
+            });
+            (kept.collect::<Vec<_>>(), state.morsel_ends(), state.borders())
         };
         let record_count = chunks.iter().map(|chunk| chunk.scanned().record_count).sum();
         let skipped_count = chunks.iter().map(|chunk| chunk.scanned().skipped_count).sum();
@@ -744,6 +687,7 @@ impl SharedScan {
         Harvest {
             chunks,
             morsel_ends,
+            borders: borders.into(),
             record_count,
             skipped_count,
             execute_ns: self.meters.execute_ns.load(Ordering::Relaxed),

@@ -151,6 +151,7 @@ impl SharedScan {
             promoted: self.promoted.clone(),
             mapped: self.mapped.clone(),
             may_turn_lazy: false,
+            may_keep_head: false,
             factory: Arc::clone(&self.factory),
             askers: Mutex::default(),
             skip: seen,

@@ -11,6 +11,7 @@ use super::SharedScan;
 use super::morsel_set::MorselSet;
 use super::retreat::Asked;
 use crate::error::CacheError;
+use crate::heads::Border;
 use crate::item::Chunk;
 use crate::rows::Rows;
 use crate::source::Morsel;
@@ -84,6 +85,8 @@ impl Seat {
 pub(crate) enum Sharing {
     /// Every result is kept until the scan ends; participants may join.
     Kept,
+    /// The results of the first morsels are kept; one participant reads alone.
+    Headed,
     /// Positions of records are kept, rows are not; one participant reads alone.
     Noted,
     /// Nothing is kept; one participant reads alone.
@@ -131,6 +134,8 @@ pub(crate) struct State {
     pub(crate) slots: Vec<Slot>,
     /// Entries of each morsel, once it was decoded.
     pub(crate) entry_counts: Vec<u32>,
+    /// [`Head::end_bytes`](crate::Head::end_bytes) of each morsel.
+    pub(crate) head_ends: Vec<u64>,
     pub(crate) seats: HashMap<u64, Seat>,
     pub(crate) fetching: BTreeMap<usize, SharedFetch>,
     /// Calls of `next_morsel` under way.
@@ -151,6 +156,7 @@ impl State {
             phase: Phase::Running,
             slots: Vec::new(),
             entry_counts: Vec::new(),
+            head_ends: Vec::new(),
             seats: HashMap::new(),
             fetching: BTreeMap::new(),
             claiming_count: 0,
@@ -214,8 +220,10 @@ impl State {
             match self.phase {
                 Phase::Running if self.issued.count() != self.slots.len() as u64 => return Step::Gap,
                 // Only a reader that sits alone lacks anything here: what was dropped when sharing ended. Positions
-                // were noted of that too, so they are seen to first.
-                Phase::Running if lacks_any && self.sharing != Sharing::Noted => return Step::Rescan,
+                // were noted of that too, or other morsels are kept, so they are seen to first.
+                Phase::Running if lacks_any && !matches!(self.sharing, Sharing::Noted | Sharing::Headed) => {
+                    return Step::Rescan;
+                }
                 Phase::Verified if lacks_any => return Step::Rescan,
                 Phase::Running => {
                     self.phase = Phase::Finishing;
@@ -245,13 +253,40 @@ impl State {
         true
     }
 
-    /// Notes the entries of a kept morsel.
-    pub(crate) fn note_entry_count(&mut self, index: usize, entry_count: usize) {
+    /// Notes the entries of a kept morsel, and where the file's head up to it ends.
+    pub(crate) fn note_kept(&mut self, index: usize, entry_count: usize, head_end_bytes: u64) {
         if self.entry_counts.len() <= index {
             self.entry_counts.resize(index + 1, 0);
+            self.head_ends.resize(index + 1, 0);
         }
         // Arrays of more than 2^31 rows are not made.
         self.entry_counts[index] = u32::try_from(entry_count).unwrap_or(u32::MAX);
+        self.head_ends[index] = head_end_bytes;
+    }
+
+    /// The chunks kept of the first morsels, up to the first that is not.
+    pub(crate) fn head(&self) -> impl Iterator<Item = (&Arc<Chunk>, usize)> {
+        let mut next = 0;
+        std::iter::from_fn(move || match self.slots.get(next) {
+            Some(Slot::Kept { chunk, through }) => {
+                next = through + 1;
+                Some((chunk, *through))
+            }
+            _ => None,
+        })
+    }
+
+    /// Where kept rows can be parted: behind the chunks of the first morsels.
+    pub(crate) fn borders(&self) -> Vec<Border> {
+        let mut border = Border::default();
+        let borders = self.head().map(|(chunk, through)| {
+            let rows = chunk.scanned();
+            border.entry_count += rows.entry_count() as u64;
+            border.head.record_count += rows.record_count;
+            border.head.end_bytes = self.head_ends.get(through).copied().unwrap_or(0);
+            border
+        });
+        borders.collect()
     }
 
     /// Entries up to the end of each morsel.

@@ -321,3 +321,23 @@ fn elements_get_further_columns_of_their_own_records_alone() {
         assert_eq!((&topped_up, &kept), (&scanned, &scanned), "{layout:?}");
     }
 }
+
+#[test]
+fn elements_of_a_head_and_of_the_rest_are_all() {
+    for layout in Layout::ALL {
+        // Less than all rows take.
+        let (cache, _budget) = timed_cache(8000);
+        cache.set_layout_rule(LayoutRule::Fixed(layout));
+        let fake = Arc::new(Fake { unnests: true, ..Fake::default() });
+        for low in [0, 100, 200, 700] {
+            let predicate = both_between((low, low + 200), (low * 5, 9000));
+            let asked = elements(&["a", "l.e"], &predicate);
+            let asked = SelectRequest { retain_predicate: Arc::default(), ..asked };
+            let (found, is_hit) = answer(&cache, &fake, &asked, &["a", "l.e"]);
+            assert_eq!(found, expected_elements(&predicate, &["a", "l.e"]), "{layout:?}, {low}");
+            assert!(!is_hit);
+        }
+        let heads = fake.specs.lock().iter().filter(|spec| spec.head.is_some()).count();
+        assert_eq!(heads, 3, "{layout:?}: {:?}", cache.items());
+    }
+}

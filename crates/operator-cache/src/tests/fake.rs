@@ -128,13 +128,20 @@ impl MorselSource for FakeSource {
             return Ok(self.morsel_of(positions, index));
         }
         let morsel_bytes = self.fake.morsel_records * RECORD_BYTES;
-        let start_bytes = self.spec.start_bytes + index * morsel_bytes;
+        let first_bytes = self.spec.head.map_or(self.spec.start_bytes, |head| head.end_bytes);
+        let start_bytes = first_bytes + index * morsel_bytes;
         if start_bytes >= self.spec.end_bytes {
             return Ok(None);
         }
         let skewed = self.fake.number_gap_at.is_some_and(|at| index >= at);
         let end_bytes = (start_bytes + morsel_bytes).min(self.spec.end_bytes);
-        Ok(Some(Morsel { index: index + u64::from(skewed), start_bytes, end_bytes, payload: None }))
+        Ok(Some(Morsel {
+            index: index + u64::from(skewed),
+            start_bytes,
+            end_bytes,
+            head_end_bytes: end_bytes,
+            payload: None,
+        }))
     }
 
     fn fetch(self: Arc<Self>, morsel: Morsel) -> Fetch {
@@ -236,7 +243,7 @@ impl FakeSource {
         let mut offsets = positions.iter().skip(index as usize * count);
         let start_bytes = offsets.next()?;
         let end_bytes = offsets.nth(count - 1).unwrap_or(self.spec.end_bytes);
-        Some(Morsel { index, start_bytes, end_bytes, payload: None })
+        Some(Morsel { index, start_bytes, end_bytes, head_end_bytes: end_bytes, payload: None })
     }
 
     /// Those of `records` with elements that pass, and which these are.
@@ -338,6 +345,7 @@ pub(super) fn request(names: &[&str], predicate: &Arc<Conjunction>) -> SelectReq
         may_wait: false,
         may_skip: false,
         can_seek: true,
+        can_part: true,
         can_map: true,
     }
 }

@@ -61,9 +61,16 @@ fn hashes_of(file: &PinnedFile, end_bytes: u64, recorder: HashRecorder) -> Optio
 impl MorselSource for Records {
     fn next_morsel(&self) -> Result<Option<Morsel>, SourceError> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let start_bytes = self.spec.start_bytes + index * 4096;
+        let first_bytes = self.spec.head.map_or(self.spec.start_bytes, |head| head.end_bytes);
+        let start_bytes = first_bytes + index * 4096;
         let end_bytes = (start_bytes + 4096).min(self.spec.end_bytes);
-        Ok((start_bytes < end_bytes).then_some(Morsel { index, start_bytes, end_bytes, payload: None }))
+        Ok((start_bytes < end_bytes).then_some(Morsel {
+            index,
+            start_bytes,
+            end_bytes,
+            head_end_bytes: end_bytes,
+            payload: None,
+        }))
     }
 
     fn decode(&self, morsel: Morsel) -> Result<Rows, SourceError> {

@@ -42,7 +42,7 @@ impl Ndjson {
         };
         let (source, end_bytes) = (Source::Local(Arc::clone(file)), spec.end_bytes);
         let has_hashes = spec.hashes.as_ref().is_some_and(|hashes| hashes.size_bytes() == end_bytes);
-        let by_kept = spec.positions.is_some() || (spec.map.is_some() && has_hashes);
+        let by_kept = spec.positions.is_some() || spec.head.is_some() || (spec.map.is_some() && has_hashes);
         let recorder = (!by_kept).then(|| {
             Arc::new(match &spec.hashes {
                 Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),
@@ -51,9 +51,16 @@ impl Ndjson {
         });
         let (format, plain) = (Format::Ndjson, Compression::None);
         let scan = match (&spec.map, &spec.positions) {
-            (Some(map), _) => FileScan::with_map(source, Arc::clone(map), format, plan, recorder.clone())?,
+            (Some(map), _) => {
+                let scan = FileScan::with_map(source, Arc::clone(map), format, plan, recorder.clone())?;
+                scan.without_first(spec.head.map_or(0, |head| head.record_count))
+            }
             (None, Some(positions)) => {
                 FileScan::at_positions(source, Arc::clone(positions), end_bytes, format, plain, plan)?
+            }
+            (None, None) if spec.head.is_some() => {
+                let head_bytes = spec.head.map_or(0, |head| head.end_bytes);
+                FileScan::behind(source, head_bytes, end_bytes, format, plan, None, 2)?
             }
             (None, None) => {
                 FileScan::new(source, spec.start_bytes, end_bytes, format, plain, plan, recorder.clone(), 2)?
@@ -69,6 +76,7 @@ impl MorselSource for Ndjson {
             index: morsel.index,
             start_bytes: morsel.range.start,
             end_bytes: morsel.range.end,
+            head_end_bytes: self.scan.head_end(&morsel),
             payload: Some(Box::new(morsel)),
         }))
     }

@@ -365,7 +365,7 @@ fn a_map_gives_way_to_newcomers_only_where_it_takes_much_of_the_cache_and_to_que
     }
     let map = session.maps().remove(0);
     for (limit_bytes, is_spared) in [(map.size_bytes * 8, true), (map.size_bytes * 8 - 8, false)] {
-        let displaceable = session.cache.catalog().displaceable(limit_bytes);
+        let displaceable = session.cache.catalog().displaceable(session.cache.policy(), limit_bytes);
         assert_eq!(
             displaceable.iter().all(|item| Candidate::of(item.id).item != map.id),
             is_spared,

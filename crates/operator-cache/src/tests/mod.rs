@@ -6,6 +6,7 @@ mod combine;
 mod elements;
 mod fake;
 mod files;
+mod heads;
 mod item_columns;
 mod lazy;
 mod lazy_files;

@@ -1,0 +1,219 @@
+//! Items of the first records of a file, for which there is no room as a whole.
+
+use std::sync::Arc;
+
+use thermocline_budget::Budget;
+use thermocline_hardware::ManualClock;
+use thermocline_placement::operator_cache::PolicyName;
+use thermocline_predicate::Conjunction;
+use thermocline_seeded::Random;
+
+use super::fake::*;
+use crate::*;
+
+const RECORDS: u64 = 40_000;
+/// About what all rows of a and b take.
+const WHOLE_BYTES: u64 = 160_000;
+
+fn fake() -> Arc<Fake> {
+    Arc::new(Fake { morsel_records: 1000, ..Fake::default() })
+}
+
+/// A request that would have all rows kept.
+fn widened(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
+    SelectRequest { retain_predicate: Arc::default(), ..request(names, predicate) }
+}
+
+fn begin(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, file: &str, request: &SelectRequest) -> Start {
+    let source = SourceKey { path: Arc::from(file), ..request.source.clone() };
+    let request = SelectRequest { source, ..request.clone() };
+    cache.begin(&request, &pin(cache, &object(file, "1", RECORDS)), true, fake.factory())
+}
+
+fn ask(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, file: &str, request: &SelectRequest) {
+    let found = answer(begin(cache, fake, file, request), 2).unwrap();
+    assert_eq!(found, expected(RECORDS, &request.predicate));
+}
+
+/// Of a file's head the share of the file's bytes; 0 if there is none.
+fn share(cache: &OperatorCache, file: &str) -> f64 {
+    let of_file = cache.items().into_iter().filter(|item| &*item.source.path == file && item.predicate.is_all());
+    of_file.map(|item| item.end_bytes as f64 / item.file_bytes as f64).fold(0.0, f64::max)
+}
+
+/// Morsels decoded since the last call.
+fn decoded(fake: &Fake) -> usize {
+    std::mem::take(&mut *fake.decode_counts.lock()).len()
+}
+
+#[test]
+fn what_fits_is_kept_and_the_rest_scanned() {
+    let (cache, budget) = timed_cache(WHOLE_BYTES / 2);
+    let fake = fake();
+    ask(&cache, &fake, "f", &widened(&["a", "b"], &between(100, 300)));
+    assert_eq!(decoded(&fake), 40);
+    let kept = share(&cache, "f");
+    assert!((0.3..0.6).contains(&kept), "{kept}: {:?}", cache.decisions());
+    let [head] = &cache.items()[..] else { panic!("{:?}", cache.items()) };
+    assert_eq!((head.row_count, head.file_bytes), (head.end_bytes / 10, RECORDS * 10));
+    for low in [0, 400, 999] {
+        ask(&cache, &fake, "f", &request(&["a", "b"], &between(low, low + 50)));
+        assert_eq!(decoded(&fake) as u64, 40 - head.row_count / 1000);
+    }
+    let specs = fake.specs.lock().clone();
+    assert!(specs[1..].iter().all(|spec| spec.head.map(|head| head.record_count) == Some(head.row_count)));
+    assert!(specs[1..].iter().all(|spec| !spec.predicate.is_all()), "of the rest no more is read than is asked for");
+    assert!(budget.reserved_bytes() <= WHOLE_BYTES / 2);
+    // What it lacks a column for is scanned whole.
+    ask(&cache, &fake, "f", &request(&["a", "b", "s"], &between(0, 50)));
+    assert_eq!(decoded(&fake), 40);
+    // Of another content nothing is used.
+    let changed = pin(&cache, &object("f", "2", RECORDS));
+    let start = cache.begin(&request(&["a", "b"], &between(0, 50)), &changed, true, fake.factory());
+    assert_eq!(answer(start, 1).unwrap(), expected(RECORDS, &between(0, 50)));
+    assert_eq!(decoded(&fake), 40);
+    assert_eq!(share(&cache, "f"), 0.0);
+    cache.clear();
+    assert!(budget.reserved_bytes() < 4096);
+}
+
+/// Asks another file, of which all rows are kept if there is room.
+fn ask_other(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, record_count: u64) {
+    let asked = widened(&["a", "b"], &between(100, 300));
+    let asked = SelectRequest { source: SourceKey { path: Arc::from("g"), ..asked.source.clone() }, ..asked };
+    let start = cache.begin(&asked, &pin(cache, &object("g", "1", record_count)), true, fake.factory());
+    assert_eq!(answer(start, 1).unwrap(), expected(record_count, &between(100, 300)));
+}
+
+#[test]
+fn a_head_gives_its_last_rows_to_what_is_worth_more() {
+    let (cache, _budget) = timed_cache(WHOLE_BYTES);
+    let fake = fake();
+    ask(&cache, &fake, "f", &widened(&["a", "b"], &between(100, 300)));
+    let before = share(&cache, "f");
+    assert!(before > 0.5 && before < 1.0, "{before}");
+    for _ in 0..20 {
+        ask_other(&cache, &fake, RECORDS / 8);
+    }
+    let after = share(&cache, "f");
+    assert!(after > 0.0 && after < before && share(&cache, "g") == 1.0, "{before}, {after}: {:?}", cache.decisions());
+    assert!(cache.decisions().iter().any(|decision| decision.kind == DecisionKind::DropRows));
+    decoded(&fake);
+    ask(&cache, &fake, "f", &request(&["a", "b"], &between(500, 600)));
+    assert_eq!(decoded(&fake), ((1.0 - after) * 40.0).round() as usize);
+}
+
+#[test]
+fn a_head_that_finds_more_room_is_made_anew() {
+    let (cache, _budget) = timed_cache(WHOLE_BYTES * 21 / 16);
+    let fake = fake();
+    for _ in 0..20 {
+        ask_other(&cache, &fake, RECORDS / 2);
+    }
+    ask(&cache, &fake, "f", &widened(&["a", "b"], &between(100, 300)));
+    let (f, g) = (share(&cache, "f"), share(&cache, "g"));
+    assert!(f > 0.2 && f < 0.9 && g == 1.0, "{f} of f, {g} of g: {:?}", cache.decisions());
+    cache.drop_stale(&Arc::from("g"), "for the test", |_, _| true);
+    for _ in 0..8 {
+        ask(&cache, &fake, "f", &request(&["a", "b"], &between(500, 600)));
+    }
+    assert_eq!(share(&cache, "f"), 1.0, "{:?}", cache.items());
+    decoded(&fake);
+    ask(&cache, &fake, "f", &request(&["a", "b"], &between(500, 600)));
+    assert_eq!(decoded(&fake), 0);
+}
+
+#[test]
+fn others_who_take_part_in_a_scan_that_keeps_a_head_read_the_rest_for_themselves() {
+    for stop_at in [1, 5, 17] {
+        let (cache, _budget) = timed_cache(WHOLE_BYTES / 2);
+        let fake = fake();
+        let starts: Vec<Start> = (0..3)
+            .map(|low| begin(&cache, &fake, "f", &widened(&["a", "b"], &between(low * 100, low * 100 + 300))))
+            .collect();
+        let participants: Vec<Arc<Participant>> = starts
+            .into_iter()
+            .map(|start| match start {
+                Start::Scan(participant) => participant,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let mut found = vec![Vec::new(); 3];
+        let mut streams: Vec<_> = participants.iter().map(|participant| participant.stream()).collect();
+        // In turn, the first one ahead.
+        let mut open = [true; 3];
+        for round in 0.. {
+            for (index, stream) in streams.iter_mut().enumerate() {
+                let count = if index == 0 && round == 0 { stop_at } else { 1 };
+                for _ in 0..count {
+                    match futures::executor::block_on(futures::StreamExt::next(stream)) {
+                        Some(rows) => found[index].extend(delivered(&participants[index], &rows.unwrap())),
+                        None => open[index] = false,
+                    }
+                }
+            }
+            if open == [false; 3] {
+                break;
+            }
+        }
+        for (low, mut found) in (0..3).zip(found) {
+            found.sort_unstable();
+            assert_eq!(found, expected(RECORDS, &between(low * 100, low * 100 + 300)), "{stop_at}, {low}");
+        }
+        let kept = share(&cache, "f");
+        assert!(kept > 0.2 && kept < 1.0, "{stop_at}: {kept}");
+        ask(&cache, &fake, "f", &request(&["a", "b"], &between(7, 77)));
+    }
+}
+
+#[test]
+fn random_requests_of_several_files_are_answered_right_within_any_limit() {
+    let (mut read_heads, mut dropped_rows) = (0, 0);
+    for seed in 1..=12 {
+        let random = &mut Random::new(seed);
+        let limit_bytes = 40_000 + random.below_u64(4 * WHOLE_BYTES);
+        let budget = Budget::new(1 << 30, Some(limit_bytes));
+        let clock = Arc::new(SteppingClock::default());
+        let cache = OperatorCache::new(CacheOptions::default(), &budget, clock);
+        told(&cache, AdmissionMode::Eager);
+        let fake = fake();
+        for number in 0..60 {
+            let all: [&[&str]; 4] = [&["a", "b"], &["a", "b"], &["a", "b", "s"], &["b", "a", "w"]];
+            let names = *random.pick(&all);
+            let low = random.below_u64(900) as i64;
+            let predicate = between(low, low + random.below_u64(300) as i64);
+            let asked = if random.one_in(3) { request(names, &predicate) } else { widened(names, &predicate) };
+            let file = *random.pick(&["f", "f", "g", "h"]);
+            let streams = 1 + random.below(3);
+            let start = begin(&cache, &fake, file, &asked);
+            assert_eq!(answer(start, streams).unwrap(), expected(RECORDS, &predicate), "seed {seed}, query {number}");
+            assert!(cache.reserved_bytes() <= limit_bytes, "seed {seed}: {}", cache.reserved_bytes());
+            if random.one_in(20) {
+                thermocline_budget::ReclaimableCache::release(&*cache, random.below_u64(limit_bytes));
+            }
+            // Two items of one number would be one too many.
+            let items = cache.items();
+            let bytes: u64 = items.iter().map(|item| item.size_bytes).sum();
+            assert!(bytes <= cache.reserved_bytes() && items.windows(2).all(|pair| pair[0].id < pair[1].id));
+        }
+        let count = |kind| cache.decisions().iter().filter(|decision| decision.kind == kind).count();
+        read_heads += count(DecisionKind::Head);
+        dropped_rows += count(DecisionKind::DropRows);
+        cache.clear();
+        assert!(budget.reserved_bytes() < 8192, "seed {seed}: {}", budget.reserved_bytes());
+    }
+    assert!(read_heads > 60 && dropped_rows > 20, "{read_heads} heads were read, {dropped_rows} times rows dropped");
+}
+
+#[test]
+fn policies_of_whole_items_keep_no_heads() {
+    for policy in PolicyName::ALL.into_iter().filter(|policy| !policy.policy().divides_items()) {
+        let options = CacheOptions { policy: policy.policy(), ..CacheOptions::default() };
+        let cache = OperatorCache::new(options, &Budget::new(WHOLE_BYTES / 2, None), Arc::new(ManualClock::new(0)));
+        let fake = fake();
+        for _ in 0..4 {
+            ask(&cache, &fake, "f", &widened(&["a", "b"], &between(100, 300)));
+        }
+        assert_eq!(share(&cache, "f"), 0.0, "{policy}");
+    }
+}
