@@ -162,7 +162,13 @@ async fn ranges_that_overlap_answer_a_wider_one_together() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_all_rows_find_no_room_the_first_ones_are_kept_and_the_rest_is_scanned() {
     let folder = Folder::new();
-    for (name, content) in [("t.csv", numbered_csv(FIRST, 500_000)), ("t.ndjson", numbered_ndjson(FIRST, 200_000))] {
+    // Lines of which most is not asked for.
+    let text = "x".repeat(120);
+    let value = |id: u64| format!("{}.5", 100 + id % 900);
+    let ids = FIRST..FIRST + 200_000;
+    let csv: String = ids.clone().map(|id| format!("{id},{},{text}\n", value(id))).collect();
+    let line = |id: u64| format!("{{\"id\":{id},\"value\":{},\"text\":\"{text}\"}}\n", value(id));
+    for (name, content) in [("t.csv", format!("id,value,text\n{csv}")), ("t.ndjson", ids.map(line).collect())] {
         let path = folder.settled_file(name, content);
         let session = harness::session();
         let sql = |low: u64| {
@@ -175,7 +181,8 @@ async fn where_all_rows_find_no_room_the_first_ones_are_kept_and_the_rest_is_sca
         for low in lows {
             answers.push(rows(&session, &sql(low)).await);
         }
-        assert!(decisions(&session, "head").await > 2, "{name}");
+        let made = rows(&session, "SELECT decision, reason, numbers FROM thermocline.decisions").await;
+        assert!(decisions(&session, "head").await > 2, "{name}: {made:?}");
         let held = rows(&session, "SELECT end_bytes, row_count, size_bytes FROM thermocline.cache_items").await;
         let explained = rows(&session, &format!("EXPLAIN CACHE {}", sql(5))).await;
         assert!(explained[0].contains("|head|") && explained[0].contains("are scanned"), "{explained:?} {held:?}");
