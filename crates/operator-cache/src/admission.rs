@@ -18,7 +18,7 @@ use thermocline_medium::BlockHashes;
 use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit};
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
-use thermocline_placement::operator_cache::heads::{Head, admit_head};
+use thermocline_placement::operator_cache::heads::{AdmittedPart, admit_head};
 use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal_benefit};
 use thermocline_raw::RecordPositions;
 
@@ -213,7 +213,7 @@ impl OperatorCache {
                         None
                     };
                     match head {
-                        Some(Head { share, eviction }) => {
+                        Some(AdmittedPart { share, eviction }) => {
                             // Room is made for its structure too.
                             let own_bytes = structure_bytes(scan, HEAD_CHUNK_COUNT, HEAD_CHUNK_COUNT);
                             let head_bytes = (newcomer.size_bytes as f64 * share) as u64;

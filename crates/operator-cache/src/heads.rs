@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
-use thermocline_placement::operator_cache::heads::{PART_COUNT, admit_head};
+use thermocline_placement::operator_cache::heads::{PART_COUNT, admit_head, is_mostly_asked, is_outgrown};
 use thermocline_predicate::Conjunction;
 
 use crate::cache::OperatorCache;
@@ -46,9 +46,6 @@ struct Tail {
     /// Of the chunks that go, without those of the tail behind it.
     size_bytes: u64,
 }
-
-/// How much larger a head has to become to be made anew.
-const WORTHWHILE_GROWTH: f64 = 1.5;
 
 impl Item {
     /// Bytes of the file behind those whose rows it has.
@@ -118,7 +115,7 @@ impl Catalog {
     /// Whether most of the latest queries of a source could be answered with these columns: a head has no others, and
     /// queries that need one scan the whole file.
     pub(crate) fn is_mostly_asked(&self, source: &SourceKey, columns: &[ColumnSpec]) -> bool {
-        self.answered_share(source, columns) >= 0.5
+        is_mostly_asked(self.answered_share(source, columns))
     }
 
     /// Takes the last parts out of an item, or all of it. What is returned holds their memory.
@@ -148,13 +145,13 @@ impl OperatorCache {
         vec![CombinedPart { item: Arc::clone(head), residual }]
     }
 
-    /// Whether there is room for so much more of a head by now that it had better be made anew. Asked at uses that get
-    /// rarer, since the scan that tries it may be refused.
+    /// Whether there is room for so much more of a head by now that it had better be made anew.
     pub(crate) fn is_outgrown(&self, catalog: &Catalog, item: &Arc<Item>) -> bool {
         let Some(head) = item.head else { return false };
         let use_count = item.meters.use_count.load(Ordering::Relaxed);
         let share = head.end_bytes as f64 / item.end_bytes.max(1) as f64;
-        if !use_count.is_power_of_two() || share <= 0.0 {
+        // The rest is work for nothing where not even all rows would do.
+        if share <= 0.0 || !is_outgrown(use_count, share, 1.0) {
             return false;
         }
         let part = item.measurements();
@@ -170,10 +167,11 @@ impl OperatorCache {
         let others = catalog.displaceable(self.policy(), limit_bytes).into_iter();
         let others: Vec<_> = others.filter(|other| Candidate::of(other.id).item != item.id).collect();
         let free_bytes = self.budget().cache_room_bytes().saturating_add(part.size_bytes);
-        match admit(self.policy(), state, &others, &whole, free_bytes, limit_bytes) {
-            Admission::Admit { .. } => true,
+        let possible_share = match admit(self.policy(), state, &others, &whole, free_bytes, limit_bytes) {
+            Admission::Admit { .. } => 1.0,
             Admission::Refuse { .. } => admit_head(self.policy(), state, &others, &whole, free_bytes, limit_bytes)
-                .is_some_and(|larger| larger.share > share * WORTHWHILE_GROWTH),
-        }
+                .map_or(0.0, |part| part.share),
+        };
+        is_outgrown(use_count, share, possible_share)
     }
 }

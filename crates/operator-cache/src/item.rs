@@ -393,14 +393,9 @@ impl Item {
         self.generation
     }
 
-    /// It holds the rows of the file's bytes `[0, end_bytes)`, or of a [head](Self::head) of these.
+    /// It holds the rows of the file's bytes `[0, end_bytes)`, or of the first records of these.
     pub fn end_bytes(&self) -> u64 {
         self.end_bytes
-    }
-
-    /// The records whose rows it has, if these are not all.
-    pub fn head(&self) -> Option<Head> {
-        self.head
     }
 
     /// Every row of that prefix that satisfies this is here, and no other.

@@ -28,7 +28,7 @@ use crate::source::ScanSpec;
 
 /// Why all columns are read anew.
 pub(crate) const REBUILD_REASON: &str =
-    "an item lacks columns, and there is no room for it and the completed one together";
+    "an item lacks columns or rows, and is made anew: there is no room for both, or by now there is more";
 
 /// Why the columns that an item has, or all rows, are not read along with what is asked for.
 const UNREADABLE_REASON: &str = "something in the file can't be read, so that no more is read than is asked for";
@@ -46,7 +46,9 @@ impl OperatorCache {
             Plan::Extend(base) if pinned.has_unreadable() && reads_more(&base.columns, &base.predicate, request) => {
                 Plan::Miss(UNREADABLE_REASON)
             }
-            Plan::Head(head) if self.is_outgrown(catalog, &head) => Plan::Rebuild(Arc::clone(&head.columns)),
+            Plan::Head(head) if !pinned.has_unreadable() && self.is_outgrown(catalog, &head) => {
+                Plan::Rebuild(Arc::clone(&head.columns))
+            }
             Plan::TopUp(top_up) if pinned.has_unreadable() && top_up.base.predicate != request.predicate => {
                 Plan::Miss(UNREADABLE_REASON)
             }

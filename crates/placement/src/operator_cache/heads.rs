@@ -22,7 +22,7 @@ pub const PART_COUNT: usize = 16;
 
 /// The part of a newcomer that is admitted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Head {
+pub struct AdmittedPart {
     /// Of the newcomer's bytes, above 0 and below 1.
     pub share: f64,
     /// What makes room for it.
@@ -38,7 +38,7 @@ pub fn admit_head(
     newcomer: &ItemMeasurements,
     free_bytes: u64,
     limit_bytes: u64,
-) -> Option<Head> {
+) -> Option<AdmittedPart> {
     if !policy.divides_items() {
         return None;
     }
@@ -46,10 +46,22 @@ pub fn admit_head(
         let share = count as f64 / PART_COUNT as f64;
         let head = part_of(newcomer, share);
         match admit(policy, state, items, &head, free_bytes, limit_bytes) {
-            Admission::Admit { eviction } => Some(Head { share, eviction }),
+            Admission::Admit { eviction } => Some(AdmittedPart { share, eviction }),
             Admission::Refuse { .. } => None,
         }
     })
+}
+
+/// Whether a head of columns that answer this share of the latest queries is worth making: columns are not added to it,
+/// and queries that need another scan the whole file.
+pub fn is_mostly_asked(answered_share: f64) -> bool {
+    answered_share >= 0.5
+}
+
+/// Whether to try to make a head that has `share` of the rows anew, now that so much could be kept. The scan that tries
+/// may be refused, so it is tried at uses that get rarer, and for half as much again.
+pub fn is_outgrown(use_count: u64, share: f64, possible_share: f64) -> bool {
+    use_count.is_power_of_two() && possible_share >= (share * 1.5).min(1.0)
 }
 
 /// The parts that an item can give up one by one, as items of their own; `sizes_bytes` are theirs, the last rows' first,
@@ -100,7 +112,7 @@ mod tests {
         }
     }
 
-    fn head_of(items: &[ItemMeasurements], newcomer: &ItemMeasurements, free_bytes: u64) -> Option<Head> {
+    fn head_of(items: &[ItemMeasurements], newcomer: &ItemMeasurements, free_bytes: u64) -> Option<AdmittedPart> {
         admit_head(&ReCache, PolicyState::default(), items, newcomer, free_bytes, 1 << 20)
     }
 
@@ -113,6 +125,14 @@ mod tests {
         assert_eq!(head_of(&[], &newcomer, (256 << 10) - 1), None, "less than a sixteenth");
         let lru = admit_head(&Lru, PolicyState::default(), &[], &newcomer, 1 << 20, 1 << 20);
         assert_eq!(lru, None, "its items are kept or not");
+    }
+
+    #[test]
+    fn a_head_is_made_anew_at_rarer_and_rarer_uses_if_there_is_room_for_half_as_much_again_or_all() {
+        let uses: Vec<u64> = (1..100).filter(|&use_count| is_outgrown(use_count, 0.25, 0.375)).collect();
+        assert_eq!(uses, [1, 2, 4, 8, 16, 32, 64]);
+        assert!(!is_outgrown(4, 0.25, 0.37) && is_outgrown(4, 0.9, 1.0) && !is_outgrown(4, 0.9, 0.95));
+        assert!(is_mostly_asked(0.5) && !is_mostly_asked(0.49));
     }
 
     #[test]
