@@ -63,6 +63,12 @@ impl TopUp {
             return None;
         }
         let missing = missing_columns(&base.columns, &base.predicate, request)?;
+        // Beside rows that are all there, what is to be kept of all rows is laid even if it shares nothing with them: one
+        // item answers what two could not, and grows instead of being doubled.
+        let is_of_all = base.predicate.is_all() && request.retain_predicate.is_all();
+        if missing.len() == request.columns.len() && !is_of_all {
+            return None;
+        }
         Some(Self {
             base: Arc::clone(base),
             columns: united(&base.columns, &missing),
@@ -196,8 +202,8 @@ impl KeptRows {
     }
 }
 
-/// The columns of `request` that are not among `columns`, where the others are worth laying beside them: rows of
-/// `predicate` with all of them answer it. None where nothing is missing, or nothing there, or nothing to be aligned.
+/// The columns of `request` that are not among `columns`, if rows of `predicate` with these and those answer it. None
+/// where nothing is missing, or nothing to be aligned.
 pub(crate) fn missing_columns(
     columns: &[ColumnSpec],
     predicate: &Conjunction,
@@ -207,7 +213,7 @@ pub(crate) fn missing_columns(
     let missing: Vec<ColumnSpec> = request.columns.iter().filter(lacks).cloned().collect();
     // Two columns of one path and different types could not be told apart by path.
     let is_ambiguous = missing.iter().any(|column| columns.iter().any(|kept| kept.path == column.path));
-    if request.may_skip || is_ambiguous || missing.is_empty() || missing.len() == request.columns.len() {
+    if request.may_skip || is_ambiguous || missing.is_empty() {
         return None;
     }
     let is_there = |path: &FieldPath| [columns, &missing].iter().any(|some| ColumnRoute::find(some, path).is_some());

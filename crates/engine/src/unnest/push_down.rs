@@ -17,11 +17,17 @@
 //! Between UNNEST and scan may stand projections, aliases and filters; projections must not be volatile, since they
 //! would be computed once per element. A scan with a fetch is left alone: it counts records, not elements.
 //!
+//! Joins may stand there too. Each row of the side that has the list meets the same rows of the other side before it is
+//! unnested and after, so that side is unnested first, provided that the join keeps its rows or drops them, but adds
+//! none of its own. Else a join would make the scan produce whole lists, of which the query may want one field. It is
+//! done only where the UNNEST reaches a scan: above other tables fewer rows are joined if lists stay lists.
+//!
 //! The rule must run before `push_down_limit` and `push_down_filter`, and in the first pass: later in a pass
 //! `get_field` calls move into projections of their own, through which DataFusion does not push filters. An UNNEST
 //! whose only obstacle is a column that nobody needs (`SELECT *` of a derived table) is therefore freed by pruning
 //! columns at once.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,11 +35,11 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, NullHandling, Result, ScalarValue};
+use datafusion::common::{Column, JoinType, NullHandling, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection, TableScan, Unnest};
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Projection, TableScan, Unnest};
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use thermocline_predicate::FieldPath;
@@ -81,7 +87,7 @@ impl PushUnnestIntoScan {
         rules.insert(position, Arc::new(self));
     }
 
-    /// The UNNEST as a projection over an unnesting scan.
+    /// The UNNEST as a projection over an unnesting scan, or over joins with one.
     fn push(&self, unnest: &Unnest) -> Result<Pushed> {
         let ([column], [(list_index, list)]) = (unnest.exec_columns.as_slice(), unnest.list_type_columns.as_slice())
         else {
@@ -94,11 +100,24 @@ impl PushUnnestIntoScan {
         {
             return Ok(Pushed::Never);
         }
-        let Some(mut lineage) = Lineage::of(&unnest.input)? else {
+        let Some(lineage) = Lineage::of(&unnest.input)? else {
             return Ok(Pushed::Never);
         };
-        let scan = lineage.scan;
-        let Some((list_path, element)) = list_at(&lineage.columns[*list_index], scan) else {
+        match lineage.base {
+            Base::Scan(scan) => self.push_into_scan(unnest, *list_index, lineage.columns, lineage.filters, scan),
+            Base::Join(join) => self.push_below_join(unnest, *list_index, lineage.columns, lineage.filters, join),
+        }
+    }
+
+    fn push_into_scan(
+        &self,
+        unnest: &Unnest,
+        list_index: usize,
+        mut columns: Vec<Expr>,
+        filters: Vec<Expr>,
+        scan: &TableScan,
+    ) -> Result<Pushed> {
+        let Some((list_path, element)) = list_at(&columns[list_index], scan) else {
             return Ok(Pushed::Never);
         };
         let Ok(provider) = source_as_provider(&scan.source) else {
@@ -113,15 +132,15 @@ impl PushUnnestIntoScan {
         }
 
         // The list's own place is taken by its element, the only thing that may still be read of it.
-        lineage.columns[*list_index] = Expr::Column(Column::new(Some(scan.table_name.clone()), &element_name));
-        let mut read = lineage.columns.iter().chain(&lineage.filters).chain(&scan.filters);
+        columns[list_index] = Expr::Column(Column::new(Some(scan.table_name.clone()), &element_name));
+        let mut read = columns.iter().chain(&filters).chain(&scan.filters);
         if read.any(|expr| reads(expr, &list_path, scan)) {
             return Ok(Pushed::Blocked);
         }
 
         let schema = scan.source.schema();
         let mut projection = vec![element_index];
-        for expr in lineage.columns.iter().chain(&lineage.filters) {
+        for expr in columns.iter().chain(&filters) {
             for column in expr.column_refs() {
                 if column.name != element_name {
                     projection.push(schema.index_of(&column.name)?);
@@ -130,28 +149,74 @@ impl PushUnnestIntoScan {
         }
         projection.sort_unstable();
         projection.dedup();
-        let mut plan = LogicalPlan::TableScan(
-            TableScanBuilder::new(scan.table_name.clone(), provider_as_source(unnesting))
-                .with_projection(Some(projection))
-                .with_filters(scan.filters.clone())
-                .build()?,
-        );
-        if let Some(predicate) = conjunction(lineage.filters) {
-            plan = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(plan))?);
-        }
-        let mut exprs = Vec::with_capacity(unnest.dependency_indices.len());
-        for (input_index, (qualifier, field)) in unnest.dependency_indices.iter().zip(unnest.schema.iter()) {
-            let expr = lineage.columns[*input_index].clone();
-            let (named_qualifier, name) = expr.qualified_name();
-            let is_named = named_qualifier.as_ref() == qualifier && &name == field.name();
-            exprs.push(if is_named { expr } else { expr.alias_qualified(qualifier.cloned(), field.name()) });
-        }
-        let projection = Projection::try_new(exprs, Arc::new(plan))?;
-        // Nodes above keep schemas of their own, so theirs must go on being true to the letter.
-        if !is_same_schema(&projection.schema, &unnest.schema) {
+        let scan = TableScanBuilder::new(scan.table_name.clone(), provider_as_source(unnesting))
+            .with_projection(Some(projection))
+            .with_filters(scan.filters.clone())
+            .build()?;
+        in_place_of(unnest, &columns, filters, LogicalPlan::TableScan(scan))
+    }
+
+    /// Unnests the side of the join that has the list, if that reaches a scan.
+    fn push_below_join(
+        &self,
+        unnest: &Unnest,
+        list_index: usize,
+        mut columns: Vec<Expr>,
+        filters: Vec<Expr>,
+        join: &Join,
+    ) -> Result<Pushed> {
+        let list = columns.swap_remove(list_index);
+        let read = columns.iter().chain(&filters).chain(&join.filter);
+        let read = read.chain(join.on.iter().flat_map(|(left, right)| [left, right]));
+        let read = read.flat_map(Expr::column_refs);
+        let Some(side) = side_of(&list, join) else {
+            return Ok(Pushed::Never);
+        };
+        let unnested = match side {
+            Side::Left => &join.left,
+            Side::Right => &join.right,
+        };
+        let carried: BTreeSet<usize> =
+            read.filter_map(|column| unnested.schema().maybe_index_of_column(column)).collect();
+        let is_volatile = join.filter.as_ref().is_some_and(Expr::is_volatile);
+        let name = &unnest.exec_columns[0];
+        let is_taken = |plan: &LogicalPlan| plan.schema().fields().iter().any(|field| *field.name() == name.name);
+        if is_volatile || is_taken(&join.left) || is_taken(&join.right) {
             return Ok(Pushed::Never);
         }
-        Ok(Pushed::Yes(LogicalPlan::Projection(projection)))
+
+        let carried = carried.into_iter().map(|index| Column::from(unnested.schema().qualified_field(index)));
+        let mut input: Vec<Expr> = carried.map(Expr::Column).collect();
+        input.push(list.alias_qualified(name.relation.clone(), &name.name));
+        let input = Projection::try_new(input, Arc::clone(unnested))?;
+        let input = Arc::new(LogicalPlan::Projection(input));
+        let below = Unnest::try_new(input, unnest.exec_columns.clone(), unnest.options.clone())?;
+        let Some(element) = below.schema.columns().pop() else {
+            return Ok(Pushed::Never);
+        };
+        let below = match self.push(&below)? {
+            Pushed::Yes(plan) => Arc::new(plan),
+            other => return Ok(other),
+        };
+        let (left, right) = match side {
+            Side::Left => (below, Arc::clone(&join.right)),
+            Side::Right => (Arc::clone(&join.left), below),
+        };
+        let joined = Join::try_new(
+            left,
+            right,
+            join.on.clone(),
+            join.filter.clone(),
+            join.join_type,
+            join.join_constraint,
+            join.null_equality,
+            join.null_aware,
+        )?;
+        // Back to where the list was taken from.
+        columns.push(Expr::Column(element));
+        let last = columns.len() - 1;
+        columns.swap(list_index, last);
+        in_place_of(unnest, &columns, filters, LogicalPlan::Join(joined))
     }
 
     fn push_all(&self, plan: LogicalPlan) -> Result<(Transformed<LogicalPlan>, bool)> {
@@ -215,22 +280,82 @@ enum Pushed {
     Never,
 }
 
-/// The columns of a plan as expressions over the table it scans.
+/// What takes the place of an UNNEST: its columns as expressions over `plan`, of the rows that pass.
+fn in_place_of(unnest: &Unnest, columns: &[Expr], filters: Vec<Expr>, mut plan: LogicalPlan) -> Result<Pushed> {
+    if let Some(predicate) = conjunction(filters) {
+        plan = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(plan))?);
+    }
+    let mut exprs = Vec::with_capacity(unnest.dependency_indices.len());
+    for (input_index, (qualifier, field)) in unnest.dependency_indices.iter().zip(unnest.schema.iter()) {
+        let expr = columns[*input_index].clone();
+        let (named_qualifier, name) = expr.qualified_name();
+        let is_named = named_qualifier.as_ref() == qualifier && &name == field.name();
+        exprs.push(if is_named { expr } else { expr.alias_qualified(qualifier.cloned(), field.name()) });
+    }
+    let projection = Projection::try_new(exprs, Arc::new(plan))?;
+    // Nodes above keep schemas of their own, so theirs must go on being true to the letter.
+    if !is_same_schema(&projection.schema, &unnest.schema) {
+        return Ok(Pushed::Never);
+    }
+    Ok(Pushed::Yes(LogicalPlan::Projection(projection)))
+}
+
+/// One side of a join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// The side that an expression over a join's columns reads, and nothing of the other, if each row of that side is in
+/// the join as often as it meets one of the other, or is not, whatever other rows of its side there are. None too if
+/// the expression reads nothing.
+fn side_of(expr: &Expr, join: &Join) -> Option<Side> {
+    let (is_left_kept, is_right_kept) = match join.join_type {
+        JoinType::Inner => (true, true),
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (true, false),
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (false, true),
+        JoinType::Full => (false, false),
+    };
+    let left_count = match join.join_type {
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => 0,
+        _ => join.left.schema().fields().len(),
+    };
+    let mut sides = expr.column_refs().into_iter().map(|column| {
+        let is_left = join.schema.maybe_index_of_column(column)? < left_count;
+        Some(if is_left { Side::Left } else { Side::Right })
+    });
+    let side = sides.next()??;
+    let is_kept = if side == Side::Left { is_left_kept } else { is_right_kept };
+    (is_kept && sides.all(|other| other == Some(side))).then_some(side)
+}
+
+/// What a plan's columns are computed from.
+enum Base<'a> {
+    Scan(&'a TableScan),
+    Join(&'a Join),
+}
+
+/// The columns of a plan as expressions over the table it scans, or over the join that it reads.
 struct Lineage<'a> {
-    scan: &'a TableScan,
+    base: Base<'a>,
     /// One per output column, without aliases.
     columns: Vec<Expr>,
-    /// Which rows of the scan pass.
+    /// Which rows of the base pass.
     filters: Vec<Expr>,
 }
 
 impl<'a> Lineage<'a> {
-    /// None if there is more than projections, aliases and filters between the plan and its scan.
+    /// None if there is more than projections, aliases and filters between the plan and its base.
     fn of(plan: &'a LogicalPlan) -> Result<Option<Self>> {
         match plan {
             LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
                 let columns = scan.projected_schema.columns().into_iter().map(Expr::Column).collect();
-                Ok(Some(Self { scan, columns, filters: vec![] }))
+                Ok(Some(Self { base: Base::Scan(scan), columns, filters: vec![] }))
+            }
+            LogicalPlan::Join(join) => {
+                let columns = join.schema.columns().into_iter().map(Expr::Column).collect();
+                Ok(Some(Self { base: Base::Join(join), columns, filters: vec![] }))
             }
             LogicalPlan::SubqueryAlias(alias) => Self::of(&alias.input),
             LogicalPlan::Projection(projection) => {

@@ -269,7 +269,9 @@ impl SharedScan {
         };
         let has_rows = self.spec.predicate.is_all() || self.spec.predicate == request.predicate;
         let missing_count = missing_columns(&self.spec.columns, &self.spec.predicate, request)?.len();
-        (can_align && has_rows && is_worth_it(&self.spec.predicate, missing_count, request)).then_some(missing_count)
+        // Nobody waits for columns of which none is asked for.
+        let has_some = missing_count < request.columns.len();
+        (can_align && has_rows && has_some && is_worth_it(&self.spec.predicate, missing_count, request)).then_some(missing_count)
     }
 
     /// Whether it may keep no more than a part of the file's rows.

@@ -97,12 +97,30 @@ fn nothing_is_completed_that_cannot_be_aligned_or_would_keep_more_than_is_wanted
     assert!(!is_miss(&request(&["a", "b", "s"], &between(1, 5))), "one of three is missing");
     assert!(is_miss(&request(&["a", "s", "w"], &between(1, 5))), "two of three are missing for a narrow range");
     assert!(!is_miss(&widened(&["a", "s", "w"], &between(1, 5))));
-    assert!(is_miss(&widened(&["s"], &between(1, 5))), "nothing that is kept is wanted");
+    assert!(is_miss(&request(&["s"], &between(1, 5))), "nothing that is kept is wanted");
     let other_type = ColumnSpec { path: path("b"), data_type: arrow::datatypes::DataType::Utf8 };
     let columns: Vec<ColumnSpec> = columns(&["a"]).iter().cloned().chain([other_type]).collect();
     assert!(is_miss(&SelectRequest { columns: columns.into(), ..wanted.clone() }), "two types of one path");
     let grown = pin(&cache, &object("f", "1", RECORDS + 100));
     assert!(matches!(cache.explain(&wanted, &grown), Explanation::Miss { .. }), "of another version");
+}
+
+#[test]
+fn all_rows_of_other_columns_are_laid_beside_those_that_are_there() {
+    let (cache, budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    ask(&cache, &fake, &widened(&["a", "b"], &between(100, 300)));
+    let other = SelectRequest { columns: columns(&["s", "w"]), ..widened(&["a", "s", "w"], &Arc::default()) };
+    assert_eq!(ask(&cache, &fake, &other).len(), RECORDS as usize);
+    assert_eq!(scanned(&fake, 1), ["s", "w"]);
+    let items = cache.items();
+    assert_eq!((items.len(), items[0].columns.len()), (1, 4));
+    // What asks for some of both is answered without a scan.
+    let range = between(250, 700);
+    assert_eq!(ask(&cache, &fake, &request(&["a", "w"], &range)), expected(RECORDS, &range));
+    assert_eq!(fake.specs.lock().len(), 2);
+    cache.clear();
+    assert!(budget.reserved_bytes() < 10_000, "{} bytes left", budget.reserved_bytes());
 }
 
 #[test]

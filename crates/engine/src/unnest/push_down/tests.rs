@@ -372,6 +372,44 @@ async fn lists_inside_structs_are_pushed_while_their_siblings_are_read() {
 }
 
 #[tokio::test]
+async fn of_a_join_the_side_that_has_the_list_is_unnested() {
+    let fixture = Fixture::new();
+    for sql in [
+        "SELECT a.id, x.q FROM t AS a, t AS b, UNNEST(b.items) AS x WHERE a.id = b.id",
+        "SELECT a.id, x.q FROM t AS a, t AS b, UNNEST(a.items) AS x WHERE a.id = b.id AND x.q > 1 AND b.name <> 'c'",
+        "SELECT sum(x), b.name FROM t AS a JOIN t AS b ON a.id < b.id, UNNEST(b.n) AS x GROUP BY b.name",
+        "SELECT l.id, unnest(l.n) FROM t AS l LEFT JOIN t AS r ON l.id = r.id + 1",
+        "SELECT r.id, unnest(r.n), l.name FROM t AS l RIGHT JOIN t AS r ON l.id = r.id + 1 AND l.id < r.id * 2",
+        "SELECT l.id, unnest(l.n) FROM t AS l LEFT SEMI JOIN t AS r ON l.id = r.id + 1",
+        "SELECT r.id, unnest(r.n) FROM t AS l RIGHT ANTI JOIN t AS r ON l.id = r.id + 1",
+        "SELECT id, unnest(n) FROM t WHERE id NOT IN (SELECT id + 1 FROM t WHERE id > 2)",
+        "SELECT a.id, b.id, c.id, d FROM t AS a, t AS b, t AS c, UNNEST(b.s.deep) AS d \
+         WHERE a.id = b.id AND b.id <= c.id AND b.s['label'] <> 'x'",
+        "SELECT a.id, x, y.q FROM t AS a, t AS b, UNNEST(a.n) AS x, UNNEST(b.items) AS y WHERE a.id <= b.id",
+    ] {
+        fixture.assert_pushed(sql).await;
+    }
+    let plan = fixture.plan("SELECT a.id, x.q FROM t AS a, t AS b, UNNEST(b.items) AS x WHERE a.id = b.id").await;
+    assert!(plan.contains("projection=[id, one_of]") && plan.contains("projection=[id]"), "{plan}");
+}
+
+#[tokio::test]
+async fn a_join_that_adds_rows_to_the_side_or_reads_the_list_keeps_the_unnest_above() {
+    let fixture = Fixture::new();
+    for sql in [
+        "SELECT l.id, unnest(r.n) FROM t AS l LEFT JOIN t AS r ON l.id = r.id + 1",
+        "SELECT l.id, unnest(l.n) FROM t AS l RIGHT JOIN t AS r ON l.id = r.id + 1",
+        "SELECT l.id, unnest(l.n) FROM t AS l FULL JOIN t AS r ON l.id = r.id + 1",
+        "SELECT l.id, unnest(l.n) FROM t AS l JOIN t AS r ON l.n = r.n",
+        "SELECT l.id, unnest(l.n) FROM t AS l JOIN t AS r ON cardinality(l.n) < r.id",
+        "SELECT l.id, unnest(array_concat(l.n, r.n)) FROM t AS l JOIN t AS r ON l.id = r.id",
+        "SELECT l.id, unnest([1, 2]) FROM t AS l JOIN t AS r ON l.id = r.id",
+    ] {
+        fixture.assert_kept(sql).await;
+    }
+}
+
+#[tokio::test]
 async fn of_two_levels_the_outer_one_is_pushed() {
     let fixture = Fixture::new();
     for sql in [
