@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use thermocline_budget::{ReclaimableCache, Reservation};
 use thermocline_medium::BlockHashes;
-use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit};
+use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit, refusal_ages};
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
 use thermocline_placement::operator_cache::heads::{AdmittedPart, admit_head};
@@ -65,6 +65,26 @@ pub(crate) struct Prospect {
     pub(crate) execute_ns: u64,
     pub(crate) cache_ns: u64,
     pub(crate) reuse_scan_ns: u64,
+}
+
+/// Items that nobody reads and that a scan's item takes the place of, so that they may go before it is there.
+#[derive(Debug, Default)]
+struct Superseded {
+    items: Vec<ItemId>,
+    size_bytes: u64,
+}
+
+impl Superseded {
+    /// None for scans that can't be left with a part of their rows: what they are refused for is kept.
+    fn by(scan: &SharedScan, catalog: &Catalog) -> Self {
+        let mut superseded = Self::default();
+        let unread = catalog.superseded(scan).filter(|item| Arc::strong_count(item) == 1);
+        for item in unread.filter(|_| scan.may_keep_head) {
+            superseded.items.push(item.id);
+            superseded.size_bytes += item.size_bytes;
+        }
+        superseded
+    }
 }
 
 impl OperatorCache {
@@ -145,6 +165,9 @@ impl OperatorCache {
         };
         scan.meters.item_bytes.fetch_max(size_bytes, Ordering::Relaxed);
         self.remember_once(scan, use_count);
+        if let Some(top_up) = scan.top_up() {
+            self.catalog().note_widths_of_missing(top_up, whole_bytes);
+        }
         let (mut numbers, reason) = explain_refusal(refusal);
         numbers.push(("estimated_bytes", size_bytes as f64));
         numbers.push(("scanned_share", progress.fraction()));
@@ -179,12 +202,21 @@ impl OperatorCache {
                 None => (catalog.uses_superseded(scan), 0),
             };
             let remembered = remembered_uses(&catalog, scan);
-            let free_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
+            let superseded = Superseded::by(scan, &catalog);
+            let bare_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
+            let free_bytes = bare_bytes.saturating_add(superseded.size_bytes);
+            let expected = catalog
+                .expected_uses(self.policy(), &scan.source, &scan.spec.columns)
+                .filter(|_| scan.spec.predicate.is_all());
+            let longest_ns = scan.replaced().map_or(0, |item| item.longest_scan_ns());
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
                 kind: scan.source.kind,
-                use_count: 1 + base_uses + remembered,
-                execute_ns: base_ns.saturating_add(prospect.execute_ns),
+                use_count: expected.unwrap_or(1 + base_uses + remembered),
+                execute_ns: match expected {
+                    Some(_) => longest_ns.max(prospect.execute_ns),
+                    None => base_ns.saturating_add(prospect.execute_ns),
+                },
                 cache_ns: prospect.cache_ns,
                 reuse_scan_ns: prospect.reuse_scan_ns,
                 lookup_ns: 0,
@@ -193,7 +225,8 @@ impl OperatorCache {
                 last_use: self.tick(),
             };
             let state = self.policy_state(&catalog);
-            let items = catalog.displaceable(self.policy(), self.limit_bytes());
+            let mut items = catalog.displaceable(self.policy(), self.limit_bytes());
+            items.retain(|item| !superseded.items.contains(&Candidate::of(item.id).item));
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
                     let is_victim =
@@ -203,6 +236,9 @@ impl OperatorCache {
                         victims_s: items.iter().filter(is_victim).map(|item| self.policy().worth_s(&state, item)).sum(),
                     });
                     evicted = self.carry_out(&mut catalog, &eviction, &items, purpose);
+                    if newcomer.size_bytes > bare_bytes {
+                        evicted.extend(self.give_way(&mut catalog, &superseded));
+                    }
                     Ok(worth)
                 }
                 Admission::Refuse { reason, state: refused } => {
@@ -220,10 +256,15 @@ impl OperatorCache {
                             let head_bytes = head_bytes.saturating_sub(own_bytes).max(1);
                             scan.meters.head_bytes.store(head_bytes, Ordering::Relaxed);
                             evicted = self.carry_out(&mut catalog, &eviction, &items, purpose);
+                            if head_bytes + own_bytes > bare_bytes {
+                                evicted.extend(self.give_way(&mut catalog, &superseded));
+                            }
                             Ok(None)
                         }
                         None => {
-                            catalog.policy_state = refused;
+                            if !self.divides_items() || refusal_ages(newcomer.use_count, expected.is_some()) {
+                                catalog.policy_state = refused;
+                            }
                             Err((reason, newcomer.use_count))
                         }
                     }
@@ -232,6 +273,16 @@ impl OperatorCache {
         };
         drop(evicted);
         verdict
+    }
+
+    /// Takes out what a newcomer is to take the place of.
+    fn give_way(&self, catalog: &mut Catalog, superseded: &Superseded) -> Vec<Arc<Item>> {
+        let evicted: Vec<Arc<Item>> = superseded.items.iter().filter_map(|id| catalog.evict(*id)).collect();
+        for item in &evicted {
+            let numbers = vec![("size_bytes", item.size_bytes as f64)];
+            self.record_item(DecisionKind::Evict, item, numbers, "what takes its place needs its room");
+        }
+        evicted
     }
 
     /// Takes the victims out and records why. The caller drops them after the lock is released.
@@ -441,7 +492,7 @@ impl ReclaimableCache for OperatorCache {
 
     fn marginal_benefit(&self, bytes: u64) -> f64 {
         let catalog = self.catalog();
-        let items = catalog.evictable();
+        let items = catalog.evictable(self.policy());
         let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
         if benefit.is_finite() {
             return benefit;
@@ -460,7 +511,7 @@ impl ReclaimableCache for OperatorCache {
     fn release(&self, bytes: u64) -> u64 {
         let (evicted, scans, mapping, mut freed_bytes) = {
             let mut catalog = self.catalog();
-            let items = catalog.evictable();
+            let items = catalog.evictable(self.policy());
             let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes);
             let freed_bytes = eviction.freed_bytes;
             let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");

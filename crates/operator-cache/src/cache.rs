@@ -617,7 +617,7 @@ impl OperatorCache {
     }
 
     fn summary(&self, catalog: &Catalog, item: &Item) -> ItemSummary {
-        let measured = item.measurements();
+        let (measured, expected) = (item.measurements(), catalog.measured(self.policy, item));
         ItemSummary {
             id: item.id,
             source: item.source.clone(),
@@ -636,8 +636,8 @@ impl OperatorCache {
             cache_ns: measured.cache_ns,
             reuse_scan_ns: item.meters.reuse_scan_ns().unwrap_or(0),
             lookup_ns: measured.lookup_ns,
-            benefit_s: self.policy.worth_s(&self.policy_state(catalog), &measured),
-            score: self.policy.score(&measured),
+            benefit_s: self.policy.worth_s(&self.policy_state(catalog), &expected),
+            score: self.policy.score(&expected),
         }
     }
 

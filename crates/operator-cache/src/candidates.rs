@@ -8,9 +8,9 @@
 //! takes a scan of the file to have again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use thermocline_placement::operator_cache::heads::tail_parts;
+use thermocline_placement::operator_cache::demand::expected_uses;
+use thermocline_placement::operator_cache::heads::{is_full_grown, tail_parts};
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, MAX_COLUMNS, bit, parts};
 use thermocline_placement::operator_cache::map_making::are_spared;
 use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements};
@@ -21,6 +21,7 @@ use crate::demand::ColumnUse;
 use crate::item::{Item, ItemId};
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::source::SourceKey;
+use crate::top_up::TopUp;
 
 /// Sources whose queries are remembered: some kilobytes each, beside the budget.
 const DEMANDED_SOURCES: usize = 512;
@@ -45,9 +46,9 @@ pub(crate) enum Going {
 }
 
 impl Candidate {
-    /// What is measured of an item that goes as a whole.
-    fn whole(item: &Item) -> ItemMeasurements {
-        ItemMeasurements { id: Self { item: item.id, part: None }.id(), ..item.measurements() }
+    /// An item that goes as a whole, of which this was measured.
+    fn whole(item: &Item, measured: ItemMeasurements) -> ItemMeasurements {
+        ItemMeasurements { id: Self { item: item.id, part: None }.id(), ..measured }
     }
 
     /// Its number.
@@ -76,14 +77,13 @@ impl Going {
 impl Catalog {
     /// What may be given up for a query's memory: items that nobody reads, so that evicting them frees their memory at
     /// once, in parts where they have some.
-    pub(crate) fn evictable(&self) -> Vec<ItemMeasurements> {
+    pub(crate) fn evictable(&self, policy: &dyn EvictionPolicy) -> Vec<ItemMeasurements> {
         let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
-        unread.flat_map(|item| self.candidates_of(item)).collect()
+        unread.flat_map(|item| self.candidates_of(policy, item)).collect()
     }
 
     /// What newcomers may displace, where caches may hold `limit_bytes`: items as a whole, without maps that are spared.
-    /// Heads go in parts if the policy divides items; an item of all rows is not made one for a newcomer's sake, for
-    /// then it could not be given further columns any more.
+    /// Heads, and items that need no further columns, go in parts if the policy divides items.
     pub(crate) fn displaceable(&self, policy: &dyn EvictionPolicy, limit_bytes: u64) -> Vec<ItemMeasurements> {
         let maps_bytes = self.maps().map(|map| map.size_bytes).sum();
         let spares_maps = are_spared(maps_bytes, limit_bytes);
@@ -91,8 +91,8 @@ impl Catalog {
         let displaceable = unread.filter(|item| !spares_maps || item.map.is_none());
         let mut candidates = Vec::new();
         for item in displaceable {
-            let whole = Candidate::whole(item);
-            let is_divided = policy.divides_items() && item.head.is_some();
+            let whole = Candidate::whole(item, self.measured(policy, item));
+            let is_divided = policy.divides_items() && (item.head.is_some() || self.is_full_grown(item));
             let sizes_bytes = if is_divided { item.part_sizes_bytes() } else { Vec::new() };
             match sizes_bytes.as_slice() {
                 [] | [_] => candidates.push(whole),
@@ -105,14 +105,48 @@ impl Catalog {
         candidates
     }
 
+    /// What a policy is told of an item: of one of all rows what is expected of it, and the longest scan that it spares.
+    pub(crate) fn measured(&self, policy: &dyn EvictionPolicy, item: &Item) -> ItemMeasurements {
+        let whole = item.measurements();
+        let is_of_all = item.predicate.is_all() && item.map.is_none() && !item.is_lazy;
+        match self.expected_uses(policy, &item.source, &item.columns).filter(|_| is_of_all) {
+            Some(use_count) => ItemMeasurements { use_count, execute_ns: item.longest_scan_ns(), ..whole },
+            None => whole,
+        }
+    }
+
+    /// Uses to come of all rows of these columns; None if the policy counts those that were, or nothing is known.
+    pub(crate) fn expected_uses(
+        &self,
+        policy: &dyn EvictionPolicy,
+        source: &SourceKey,
+        columns: &[ColumnSpec],
+    ) -> Option<u64> {
+        let demand = self.demands.get(source).filter(|_| policy.divides_items())?;
+        Some(expected_uses(demand.rate(self.demanded_tick), self.kept_share(source, columns)?))
+    }
+
+    /// Of what all columns take that the latest queries of a source needed, the share of these; None if that can't be
+    /// told.
+    pub(crate) fn kept_share(&self, source: &SourceKey, columns: &[ColumnSpec]) -> Option<f64> {
+        let demand = self.demands.get(source)?;
+        Some(demand.kept_share(demand.bits(columns)?))
+    }
+
+    /// Whether it has all rows, and enough columns not to need more.
+    fn is_full_grown(&self, item: &Item) -> bool {
+        let is_of_all = item.predicate.is_all() && item.map.is_none() && !item.is_lazy;
+        is_of_all && is_full_grown(self.answered_share(&item.source, &item.columns))
+    }
+
     /// What a policy is asked about instead of an item.
-    fn candidates_of(&self, item: &Item) -> Vec<ItemMeasurements> {
-        let whole = Candidate::whole(item);
+    fn candidates_of(&self, policy: &dyn EvictionPolicy, item: &Item) -> Vec<ItemMeasurements> {
+        let whole = Candidate::whole(item, self.measured(policy, item));
         let Some((parts, demand)) = self.parts_of(item).zip(self.demands.get(&item.source)) else {
             return vec![whole];
         };
         let asked_count = demand.queries().len();
-        let longest_scan_ns = item.meters.longest_scan_ns.load(Ordering::Relaxed);
+        let longest_scan_ns = item.longest_scan_ns();
         let measured = parts.iter().enumerate().map(|(index, part)| {
             let uses = whole.use_count as f64 * part.lost_count / asked_count.max(1) as f64;
             let share = part.size_bytes as f64 / whole.size_bytes.max(1) as f64;
@@ -202,9 +236,21 @@ impl Catalog {
         queries.iter().filter(|&&query| query & !kept == 0).count() as f64 / queries.len() as f64
     }
 
+    /// Notes about how wide columns are that were not kept: of all rows they would take so much together.
+    pub(crate) fn note_widths_of_missing(&mut self, top_up: &TopUp, added_bytes: u64) {
+        let value_count = top_up.base.row_count() * top_up.missing.len() as u64;
+        let is_of_all = top_up.base.predicate.is_all() && value_count > 0;
+        if let Some(demand) = self.demands.get_mut(&top_up.base.source).filter(|_| is_of_all) {
+            for column in top_up.missing.iter() {
+                demand.note_width(&column.path, added_bytes as f32 / value_count as f32);
+            }
+        }
+    }
+
     /// Notes which columns a query needs.
     pub(crate) fn note_demand(&mut self, policy: &dyn EvictionPolicy, request: &SelectRequest, tick: u64) {
         let baseline = policy.baseline_on_use(&self.policy_state);
+        self.demanded_tick = tick;
         let now = ColumnUse { baseline, tick };
         if let Some(demand) = self.demands.get_mut(&request.source) {
             return demand.note(&request.columns, now);

@@ -41,6 +41,8 @@ pub(crate) struct Catalog {
     history: History,
     /// Which columns queries need together.
     pub(crate) demands: HashMap<SourceKey, ColumnDemand>,
+    /// When the latest query was noted there.
+    pub(crate) demanded_tick: u64,
     /// Scans that make maps, whether they keep their rows or not.
     mapping: Vec<Weak<SharedScan>>,
 }
@@ -248,16 +250,22 @@ impl Catalog {
         self.sources.entry(scan.source.clone()).or_default().scans.push(scan);
     }
 
-    /// Uses of the items that `scan`'s will make superfluous although it reads nothing of them.
-    pub(crate) fn uses_superseded(&self, scan: &SharedScan) -> u64 {
-        let Some(source) = self.sources.get(&scan.source).filter(|_| scan.replaced().is_none()) else { return 0 };
-        let of_predicate = source.items.of_predicate(&scan.spec.predicate);
-        let head = source.head.iter().filter(|head| head.predicate == scan.spec.predicate);
-        let superseded = of_predicate.chain(head).filter(|item| {
+    /// The items that `scan`'s will make superfluous although it reads nothing of them.
+    pub(crate) fn superseded<'a>(&'a self, scan: &'a SharedScan) -> impl Iterator<Item = &'a Arc<Item>> {
+        let source = self.sources.get(&scan.source).filter(|_| scan.replaced().is_none()).into_iter();
+        let of_predicate = source.flat_map(|source| {
+            let head = source.head.iter().filter(|head| head.predicate == scan.spec.predicate);
+            source.items.of_predicate(&scan.spec.predicate).chain(head)
+        });
+        of_predicate.filter(|item| {
             let is_within = item.columns.iter().all(|column| scan.spec.columns.contains(column));
             is_within && item.generation == scan.pinned.generation && item.end_bytes <= scan.spec.end_bytes
-        });
-        superseded.map(|item| item.measurements().use_count).sum()
+        })
+    }
+
+    /// Their uses.
+    pub(crate) fn uses_superseded(&self, scan: &SharedScan) -> u64 {
+        self.superseded(scan).map(|item| item.measurements().use_count).sum()
     }
 
     /// `columns`, and those that other selects of the same source asked for: whoever keeps all rows spares their next

@@ -1,7 +1,8 @@
 //! What is known of the columns of a source: which ones the latest queries needed together, and what they take in memory.
 //!
-//! **Owns**: the numbers that columns of a source are known by, the queries, a window of them, and how wide kept values
-//! were. **Does not own**: what follows from that (`placement::operator_cache::item_parts`, who estimates items).
+//! **Owns**: the numbers that columns of a source are known by, the queries, a window of them, when they came, and how
+//! wide kept values were. **Does not own**: what follows from that (`placement::operator_cache::{demand, item_parts}`,
+//! who estimates items).
 //!
 //! Of a field within a struct it is the column at the root that is meant, since that is what is kept or not. Sources of
 //! more columns than [`MAX_COLUMNS`] tell nothing of queries that need one of those beyond.
@@ -9,6 +10,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use thermocline_placement::operator_cache::demand::{kept_share, rate};
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, MAX_COLUMNS};
 use thermocline_predicate::FieldPath;
 
@@ -29,6 +31,8 @@ pub(crate) struct ColumnDemand {
     /// Of a value when it was kept last, by number; 0 if that is not known.
     widths_bytes: Vec<f32>,
     queries: VecDeque<ColumnBits>,
+    /// When each of them came.
+    ticks: VecDeque<u64>,
 }
 
 /// When a column was last needed: the policy's mark at that time, and the logical time.
@@ -62,8 +66,10 @@ impl ColumnDemand {
             }
             if self.queries.len() == WINDOW {
                 self.queries.pop_front();
+                self.ticks.pop_front();
             }
             self.queries.push_back(query);
+            self.ticks.push_back(now.tick);
         }
     }
 
@@ -98,6 +104,18 @@ impl ColumnDemand {
             baseline: latest.baseline.max(used.baseline),
             tick: latest.tick.max(used.tick),
         })
+    }
+
+    /// Of the queries of all sources until `now`, the share that are of this one.
+    pub(crate) fn rate(&self, now: u64) -> f64 {
+        let first = self.ticks.front().copied().unwrap_or(now);
+        rate(self.ticks.len(), now.saturating_sub(first) + 1)
+    }
+
+    /// Of what all columns take that the latest queries needed, the share of those `kept`.
+    pub(crate) fn kept_share(&self, kept: ColumnBits) -> f64 {
+        let asked = self.queries.iter().fold(0, |all, query| all | query);
+        kept_share(asked, kept, &self.widths_bytes)
     }
 
     /// What each of the latest queries needed.

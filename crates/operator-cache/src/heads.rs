@@ -16,7 +16,9 @@ use std::sync::atomic::Ordering;
 
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
-use thermocline_placement::operator_cache::heads::{PART_COUNT, admit_head, is_mostly_asked, is_outgrown};
+use thermocline_placement::operator_cache::heads::{
+    PART_COUNT, admit_head, is_better_in_part, is_mostly_asked, is_outgrown,
+};
 use thermocline_predicate::Conjunction;
 
 use crate::cache::OperatorCache;
@@ -27,6 +29,7 @@ use crate::item::{Chunk, Item, ItemId};
 use crate::matching::{Wanted, answers};
 use crate::request::{ColumnSpec, SelectRequest};
 use crate::source::{Head, SourceKey};
+use crate::top_up::TopUp;
 
 /// A place between two chunks of an item, as its scan delivered them, at which it can be parted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -145,6 +148,47 @@ impl OperatorCache {
         vec![CombinedPart { item: Arc::clone(head), residual }]
     }
 
+    /// The columns of a head that takes the place of an item of all rows of some columns, if that serves more queries
+    /// than the item does. None too where there is room for the item with the others. `scan_count` scans were made before.
+    pub(crate) fn better_in_part(
+        &self,
+        catalog: &Catalog,
+        request: &SelectRequest,
+        top_up: &TopUp,
+        scan_count: u32,
+    ) -> Option<Arc<[ColumnSpec]>> {
+        let base = &top_up.base;
+        if !self.may_keep_head(request, &base.predicate) {
+            return None;
+        }
+        let columns = catalog.with_columns_asked(&top_up.columns, &request.source, base.generation);
+        let kept_share = catalog.kept_share(&base.source, &base.columns).filter(|share| *share > 0.0)?;
+        let part = catalog.measured(self.policy(), base);
+        let whole = ItemMeasurements {
+            use_count: catalog.expected_uses(self.policy(), &request.source, &columns)?,
+            size_bytes: (part.size_bytes as f64 / kept_share) as u64,
+            ..part
+        };
+        let head_share = self.possible_share(catalog, base, &whole);
+        let answered_share = catalog.answered_share(&base.source, &base.columns);
+        let is_better = head_share < 1.0 && is_better_in_part(scan_count, head_share, answered_share);
+        is_better.then_some(columns)
+    }
+
+    /// The share of `whole` that could be kept in the place of `item`.
+    fn possible_share(&self, catalog: &Catalog, item: &Arc<Item>, whole: &ItemMeasurements) -> f64 {
+        let (limit_bytes, state) = (self.limit_bytes(), self.policy_state(catalog));
+        let others = catalog.displaceable(self.policy(), limit_bytes).into_iter();
+        let others: Vec<_> = others.filter(|other| Candidate::of(other.id).item != item.id).collect();
+        let free_bytes = self.budget().cache_room_bytes().saturating_add(item.size_bytes);
+        match admit(self.policy(), state, &others, whole, free_bytes, limit_bytes) {
+            Admission::Admit { .. } => 1.0,
+            Admission::Refuse { .. } => {
+                admit_head(self.policy(), state, &others, whole, free_bytes, limit_bytes).map_or(0.0, |part| part.share)
+            }
+        }
+    }
+
     /// Whether there is room for so much more of a head by now that it had better be made anew.
     pub(crate) fn is_outgrown(&self, catalog: &Catalog, item: &Arc<Item>) -> bool {
         let Some(head) = item.head else { return false };
@@ -154,7 +198,7 @@ impl OperatorCache {
         if share <= 0.0 || !is_outgrown(use_count, share, 1.0) {
             return false;
         }
-        let part = item.measurements();
+        let part = catalog.measured(self.policy(), item);
         let of_whole = |part: u64| (part as f64 / share) as u64;
         let whole = ItemMeasurements {
             execute_ns: of_whole(part.execute_ns),
@@ -163,15 +207,6 @@ impl OperatorCache {
             size_bytes: of_whole(part.size_bytes),
             ..part
         };
-        let (limit_bytes, state) = (self.limit_bytes(), self.policy_state(catalog));
-        let others = catalog.displaceable(self.policy(), limit_bytes).into_iter();
-        let others: Vec<_> = others.filter(|other| Candidate::of(other.id).item != item.id).collect();
-        let free_bytes = self.budget().cache_room_bytes().saturating_add(part.size_bytes);
-        let possible_share = match admit(self.policy(), state, &others, &whole, free_bytes, limit_bytes) {
-            Admission::Admit { .. } => 1.0,
-            Admission::Refuse { .. } => admit_head(self.policy(), state, &others, &whole, free_bytes, limit_bytes)
-                .map_or(0.0, |part| part.share),
-        };
-        is_outgrown(use_count, share, possible_share)
+        is_outgrown(use_count, share, self.possible_share(catalog, item, &whole))
     }
 }

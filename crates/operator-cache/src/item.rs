@@ -491,6 +491,14 @@ impl Item {
         }
     }
 
+    /// Of the scans that made it the longest: about what a query is spared.
+    pub(crate) fn longest_scan_ns(&self) -> u64 {
+        match self.meters.longest_scan_ns.load(Ordering::Relaxed) {
+            0 => self.meters.execute_ns.load(Ordering::Relaxed),
+            longest_ns => longest_ns,
+        }
+    }
+
     pub(crate) fn record_use(&self, tick: u64, lookup_ns: u64, baseline: f64) {
         self.meters.use_count.fetch_add(1, Ordering::Relaxed);
         self.meters.lookup_total_ns.fetch_add(lookup_ns, Ordering::Relaxed);

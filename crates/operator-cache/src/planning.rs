@@ -27,8 +27,7 @@ use crate::rows::ColumnRoute;
 use crate::source::ScanSpec;
 
 /// Why all columns are read anew.
-pub(crate) const REBUILD_REASON: &str =
-    "an item lacks columns or rows, and is made anew: there is no room for both, or by now there is more";
+pub(crate) const REBUILD_REASON: &str = "an item lacks columns or rows, and is made anew: there is no room for both, or what can be kept serves more queries";
 
 /// Why the columns that an item has, or all rows, are not read along with what is asked for.
 const UNREADABLE_REASON: &str = "something in the file can't be read, so that no more is read than is asked for";
@@ -53,6 +52,11 @@ impl OperatorCache {
                 Plan::Miss(UNREADABLE_REASON)
             }
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
+                let scan_count = pinned.earlier(request.source.unnest.as_ref()).scan_count;
+                let in_part = self.better_in_part(catalog, request, &top_up, scan_count);
+                if let Some(columns) = in_part.filter(|_| !pinned.has_unreadable()) {
+                    return Plan::Rebuild(columns);
+                }
                 let others = catalog.displaceable(self.policy(), self.limit_bytes()).into_iter();
                 let others = others.filter(|other| Candidate::of(other.id).item != top_up.base.id);
                 let inputs = CompletionInputs {
@@ -98,7 +102,9 @@ impl OperatorCache {
         let newcomer = ItemMeasurements {
             id: u64::MAX,
             kind: request.source.kind,
-            use_count: 1 + u64::from(pinned.earlier(request.source.unnest.as_ref()).scan_count),
+            use_count: catalog
+                .expected_uses(self.policy(), &request.source, &request.retain_columns)
+                .unwrap_or(1 + u64::from(pinned.earlier(request.source.unnest.as_ref()).scan_count)),
             execute_ns,
             cache_ns: 0,
             reuse_scan_ns: predicted_scan_ns(size_bytes),

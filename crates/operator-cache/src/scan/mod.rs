@@ -241,6 +241,11 @@ impl SharedScan {
         self.base.as_ref().or(self.completed()).or(promoted)
     }
 
+    /// What it completes, and with which columns.
+    pub(crate) fn top_up(&self) -> Option<&TopUp> {
+        self.top_up.as_ref()
+    }
+
     /// The item whose columns it completes.
     pub(crate) fn completed(&self) -> Option<&Arc<Item>> {
         self.top_up.as_ref().map(|top_up| &top_up.base)
@@ -271,7 +276,8 @@ impl SharedScan {
         let missing_count = missing_columns(&self.spec.columns, &self.spec.predicate, request)?.len();
         // Nobody waits for columns of which none is asked for.
         let has_some = missing_count < request.columns.len();
-        (can_align && has_rows && has_some && is_worth_it(&self.spec.predicate, missing_count, request)).then_some(missing_count)
+        (can_align && has_rows && has_some && is_worth_it(&self.spec.predicate, missing_count, request))
+            .then_some(missing_count)
     }
 
     /// Whether it may keep no more than a part of the file's rows.

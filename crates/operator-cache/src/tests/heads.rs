@@ -41,7 +41,7 @@ fn share(cache: &OperatorCache, file: &str) -> f64 {
     of_file.map(|item| item.end_bytes as f64 / item.file_bytes as f64).fold(0.0, f64::max)
 }
 
-/// Morsels decoded since the last call.
+/// Morsels that were decoded since the last call, once or more often.
 fn decoded(fake: &Fake) -> usize {
     std::mem::take(&mut *fake.decode_counts.lock()).len()
 }
@@ -121,6 +121,44 @@ fn a_head_that_finds_more_room_is_made_anew() {
     decoded(&fake);
     ask(&cache, &fake, "f", &request(&["a", "b"], &between(500, 600)));
     assert_eq!(decoded(&fake), 0);
+}
+
+#[test]
+fn where_all_columns_find_no_room_all_rows_of_some_give_way_to_a_head_of_all() {
+    // Room for all rows of a and b, but not for those of s beside them.
+    let (cache, _budget) = timed_cache(WHOLE_BYTES * 5 / 2);
+    let fake = fake();
+    let ask_one = |number: usize| {
+        let low = number as i64 * 20;
+        ask(&cache, &fake, "f", &widened([&["a", "b"][..], &["a", "b", "s"]][number % 2], &between(low, low + 30)));
+    };
+    (0..40).for_each(ask_one);
+    let [head] = &cache.items()[..] else { panic!("{:?}", cache.items()) };
+    assert_eq!((head.columns.len(), head.file_bytes), (3, RECORDS * 10), "{head:?}");
+    let kept = head.end_bytes as f64 / head.file_bytes as f64;
+    assert!(kept > 0.5 && kept < 1.0, "{kept}");
+    assert!(cache.decisions().iter().any(|decision| decision.reason == "what takes its place needs its room"));
+    // Whoever asks is served by it, whatever the columns.
+    decoded(&fake);
+    (0..4).for_each(ask_one);
+    let rest = ((1.0 - kept) * 40.0).round() as usize;
+    assert_eq!(decoded(&fake), rest, "{:?}", cache.items());
+}
+
+#[test]
+fn all_rows_that_need_no_more_columns_give_their_last_ones_to_what_is_worth_more() {
+    let (cache, _budget) = timed_cache(WHOLE_BYTES * 7 / 4);
+    let fake = fake();
+    for low in [100, 200] {
+        ask(&cache, &fake, "f", &widened(&["a", "b"], &between(low, low + 100)));
+    }
+    assert_eq!(share(&cache, "f"), 1.0, "{:?}", cache.decisions());
+    for _ in 0..20 {
+        ask_other(&cache, &fake, RECORDS / 2);
+    }
+    let (f, g) = (share(&cache, "f"), share(&cache, "g"));
+    assert!(f > 0.2 && f < 1.0 && g == 1.0, "{f} of f, {g} of g: {:?}", cache.decisions());
+    ask(&cache, &fake, "f", &request(&["a", "b"], &between(500, 600)));
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //! 4. *History rule*: it is refused if the items it would displace are worth more seconds together than it is. Worth is
 //!    `n · (t + c − s − l)`, aged by the policy. So a scan of queries that come once (`n = 1`) can't flush items with
 //!    repeated reuse; but each refusal ages the others by the newcomer's benefit, so that items which are no longer
-//!    used give way after about as many newcomers as they had uses.
+//!    used give way after about as many newcomers as they had uses. [Not every](refusal_ages) refusal does.
 //!
 //! Paper: ReCache §5.1, which admits an item with a history "if the benefit metric is higher than existing items in
 //! the cache". Deviations: the comparison is with the victims alone, all of them, and in seconds; the print leaves open
@@ -68,6 +68,13 @@ pub enum Refusal {
         /// How many would go.
         victim_count: usize,
     },
+}
+
+/// Whether turning a newcomer away ages the others. Not where it was asked for but once: of ranges that nobody asks for
+/// again there is no end, and in time they would wear out whatever is used. Nor where its uses are those that are
+/// [expected](super::demand), which rise and fall by themselves.
+pub fn refusal_ages(use_count: u64, is_expected: bool) -> bool {
+    use_count > 1 && !is_expected
 }
 
 /// Decides on `newcomer`, whose `size_bytes` is the size it is estimated to have at the end, and whose times are

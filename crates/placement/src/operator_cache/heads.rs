@@ -64,6 +64,19 @@ pub fn is_outgrown(use_count: u64, share: f64, possible_share: f64) -> bool {
     use_count.is_power_of_two() && possible_share >= (share * 1.5).min(1.0)
 }
 
+/// Whether an item of all rows of columns that answer this share of the latest queries may give up its last rows for a
+/// newcomer: not where it has yet to be given further columns, which a head can't be.
+pub fn is_full_grown(answered_share: f64) -> bool {
+    answered_share >= 0.95
+}
+
+/// Whether the head of all columns that are asked for, of `head_share` of the rows, is to take the place of all rows of
+/// some columns, which answer `answered_share` of the latest queries and can't be given the others for lack of room. The
+/// scan that makes it may keep less than is hoped for, so it is made for clearly more, and tried by one in four scans.
+pub fn is_better_in_part(scan_count: u32, head_share: f64, answered_share: f64) -> bool {
+    scan_count.is_multiple_of(4) && head_share * 0.9 > answered_share
+}
+
 /// The parts that an item can give up one by one, as items of their own; `sizes_bytes` are theirs, the last rows' first,
 /// and `id` gives each its number.
 pub fn tail_parts<'a>(
@@ -133,6 +146,14 @@ mod tests {
         assert_eq!(uses, [1, 2, 4, 8, 16, 32, 64]);
         assert!(!is_outgrown(4, 0.25, 0.37) && is_outgrown(4, 0.9, 1.0) && !is_outgrown(4, 0.9, 0.95));
         assert!(is_mostly_asked(0.5) && !is_mostly_asked(0.49));
+    }
+
+    #[test]
+    fn a_head_of_all_columns_takes_the_place_of_all_rows_of_some_where_it_answers_clearly_more() {
+        assert!(is_better_in_part(8, 0.75, 0.6));
+        assert!(!is_better_in_part(8, 0.75, 0.7) && !is_better_in_part(8, 0.5, 0.5));
+        assert!(!is_better_in_part(9, 0.75, 0.0), "not at each scan");
+        assert!(is_full_grown(1.0) && !is_full_grown(0.9));
     }
 
     #[test]

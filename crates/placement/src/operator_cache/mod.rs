@@ -11,6 +11,7 @@
 pub mod admission;
 pub mod admission_rule;
 pub mod choose_item;
+pub mod demand;
 pub mod eagerness;
 pub mod extrapolate;
 pub mod further_columns;
@@ -149,7 +150,8 @@ pub trait EvictionPolicy: Debug + Send + Sync {
     /// away. `None`: the policy takes every newcomer that fits.
     fn after_refusal(&self, state: PolicyState, newcomer: &ItemMeasurements) -> Option<PolicyState>;
 
-    /// Whether items may be kept, and go, in parts ([`heads`]). They may not if the policy doesn't say so.
+    /// Whether items may be kept, and go, in parts ([`heads`]), and all rows of a file are worth what is asked of it
+    /// ([`demand`]). Neither is so if the policy doesn't say so: others are left as they were published.
     fn divides_items(&self) -> bool {
         false
     }

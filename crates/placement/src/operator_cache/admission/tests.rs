@@ -115,3 +115,8 @@ fn lru_takes_every_newcomer_that_fits() {
     let decision = admit(&Lru, PolicyState::default(), &[item(2, 4 * MIB, 1000)], &item(1, MIB, 1), 0, 4 * MIB);
     assert!(matches!(decision, Admission::Admit { eviction } if eviction.victims.len() == 1));
 }
+
+#[test]
+fn what_was_asked_for_once_and_what_is_expected_ages_nobody() {
+    assert!(!refusal_ages(1, false) && refusal_ages(2, false) && !refusal_ages(200, true));
+}

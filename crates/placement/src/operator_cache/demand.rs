@@ -1,0 +1,72 @@
+//! How often all rows of some columns will be used: by what queries asked for lately, not by how often an item of theirs
+//! was.
+//!
+//! An item of all rows answers whatever range is asked for, of its columns. So its uses to come are the queries of its
+//! source, as often as they come now. Counted by item that is found out late and forgotten late: an item that was there
+//! long ago keeps the uses of then, one that comes anew has none, and two items of one file with other columns each both
+//! count what only one of them can answer.
+//!
+//! A part of the columns is credited with its part of their bytes, not with the queries that it answers already. A query
+//! needs several columns at once, so few of them answer next to nothing, but whoever has all once had few. All bytes of
+//! one source are worth the same then, and sources compete by the time that a byte of theirs saves, as in the fractional
+//! knapsack (see [`heads`](super::heads)).
+//!
+//! Owns these estimates; not for how long queries are remembered, nor what a use saves. Pure.
+//!
+//! Paper: beyond ReCache, whose `n` counts the uses of an item.
+
+use super::item_parts::{ColumnBits, bit};
+
+/// Queries ahead for which uses are estimated. Items of ranges count their uses so far, the first one among them although
+/// most ranges are never asked for again. With a horizon that is too short those would crowd out all rows; with one that
+/// is too long nothing else would ever be kept. Measured: 64 and 1024 are both worse by a quarter and more.
+const HORIZON_QUERIES: f64 = 256.0;
+
+/// Queries of all sources that a rate is measured over at least: the first query of a file does not make it a busy one.
+const FEWEST_QUERIES: u64 = 64;
+
+/// Of the queries of all sources, the share that are of one, of which the latest `query_count` are spread over so many.
+pub fn rate(query_count: usize, spread_over: u64) -> f64 {
+    query_count as f64 / spread_over.max(FEWEST_QUERIES) as f64
+}
+
+/// Uses to come of all rows of columns that take `kept_share` of what all that are asked for take.
+pub fn expected_uses(rate: f64, kept_share: f64) -> u64 {
+    (HORIZON_QUERIES * rate * kept_share).round() as u64
+}
+
+/// Of the bytes of the columns `asked`, the share that are of those `kept`. `widths_bytes` are those of a value by
+/// column, 0 where that is not known: such a column is taken to be as wide as the others. 0 if nothing was asked for.
+pub fn kept_share(asked: ColumnBits, kept: ColumnBits, widths_bytes: &[f32]) -> f64 {
+    let known = || widths_bytes.iter().copied().filter(|width| *width > 0.0);
+    let mean = if known().next().is_some() { known().sum::<f32>() / known().count() as f32 } else { 1.0 };
+    let sum = |columns: ColumnBits| -> f64 {
+        let numbered = widths_bytes.iter().zip(0..).filter(|(_, number)| columns & bit(*number) != 0);
+        numbered.map(|(width, _)| f64::from(if *width > 0.0 { *width } else { mean })).sum()
+    };
+    let whole = sum(asked);
+    if whole > 0.0 { sum(asked & kept) / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uses_follow_the_rate_and_the_bytes() {
+        assert_eq!(expected_uses(rate(64, 256), 1.0), 64);
+        assert_eq!(expected_uses(rate(64, 256), 0.5), 32);
+        assert_eq!(rate(1, 1), 1.0 / 64.0, "one query is not all there will be");
+        assert_eq!(rate(64, 64), 1.0);
+        assert!(rate(64, 10_000) < 0.01, "nobody asks it any more");
+    }
+
+    #[test]
+    fn columns_count_by_their_width_and_those_of_unknown_width_as_the_others() {
+        assert_eq!(kept_share(0b111, 0b001, &[2.0, 4.0, 2.0]), 0.25);
+        assert_eq!(kept_share(0b111, 0b110, &[2.0, 4.0, 0.0]), 7.0 / 9.0);
+        assert_eq!(kept_share(0b11, 0b10, &[0.0, 0.0]), 0.5);
+        assert_eq!(kept_share(0b001, 0b110, &[2.0, 4.0, 2.0]), 0.0, "what nobody asks for");
+        assert_eq!(kept_share(0, 0b1, &[2.0]), 0.0);
+    }
+}
