@@ -27,7 +27,8 @@ use crate::rows::ColumnRoute;
 use crate::source::ScanSpec;
 
 /// Why all columns are read anew.
-pub(crate) const REBUILD_REASON: &str = "an item lacks columns or rows, and is made anew: there is no room for both, or what can be kept serves more queries";
+pub(crate) const REBUILD_REASON: &str = "an item lacks columns or rows, and is made anew: there is no room for both, or \
+    what can be kept serves more queries";
 
 /// Why the columns that an item has, or all rows, are not read along with what is asked for.
 const UNREADABLE_REASON: &str = "something in the file can't be read, so that no more is read than is asked for";
