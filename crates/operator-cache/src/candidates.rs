@@ -108,8 +108,7 @@ impl Catalog {
     /// What a policy is told of an item: of one of all rows what is expected of it, and the longest scan that it spares.
     pub(crate) fn measured(&self, policy: &dyn EvictionPolicy, item: &Item) -> ItemMeasurements {
         let whole = item.measurements();
-        let is_of_all = item.predicate.is_all() && item.map.is_none() && !item.is_lazy;
-        match self.expected_uses(policy, &item.source, &item.columns).filter(|_| is_of_all) {
+        match self.expected_uses(policy, &item.source, &item.columns).filter(|_| item.keeps_all_ranges()) {
             Some(use_count) => ItemMeasurements { use_count, execute_ns: item.longest_scan_ns(), ..whole },
             None => whole,
         }
@@ -135,8 +134,7 @@ impl Catalog {
 
     /// Whether it has all rows, and enough columns not to need more.
     fn is_full_grown(&self, item: &Item) -> bool {
-        let is_of_all = item.predicate.is_all() && item.map.is_none() && !item.is_lazy;
-        is_of_all && is_full_grown(self.answered_share(&item.source, &item.columns))
+        item.keeps_all_ranges() && is_full_grown(self.answered_share(&item.source, &item.columns))
     }
 
     /// What a policy is asked about instead of an item.

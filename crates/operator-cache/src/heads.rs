@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
 use thermocline_placement::operator_cache::heads::{
-    PART_COUNT, admit_head, is_better_in_part, is_mostly_asked, is_outgrown,
+    PART_COUNT, admit_head, is_better_in_part, is_mostly_asked, is_outgrown, looks_for_better_part,
 };
 use thermocline_predicate::Conjunction;
 
@@ -158,7 +158,7 @@ impl OperatorCache {
         scan_count: u32,
     ) -> Option<Arc<[ColumnSpec]>> {
         let base = &top_up.base;
-        if !self.may_keep_head(request, &base.predicate) {
+        if !looks_for_better_part(scan_count) || !self.may_keep_head(request, &base.predicate) {
             return None;
         }
         let columns = catalog.with_columns_asked(&top_up.columns, &request.source, base.generation);
@@ -171,8 +171,7 @@ impl OperatorCache {
         };
         let head_share = self.possible_share(catalog, base, &whole);
         let answered_share = catalog.answered_share(&base.source, &base.columns);
-        let is_better = head_share < 1.0 && is_better_in_part(scan_count, head_share, answered_share);
-        is_better.then_some(columns)
+        is_better_in_part(head_share, answered_share).then_some(columns)
     }
 
     /// The share of `whole` that could be kept in the place of `item`.

@@ -491,6 +491,11 @@ impl Item {
         }
     }
 
+    /// Whether it has rows of whatever range is asked for: all of the file's, or of its head.
+    pub(crate) fn keeps_all_ranges(&self) -> bool {
+        self.predicate.is_all() && self.map.is_none() && !self.is_lazy
+    }
+
     /// Of the scans that made it the longest: about what a query is spared.
     pub(crate) fn longest_scan_ns(&self) -> u64 {
         match self.meters.longest_scan_ns.load(Ordering::Relaxed) {

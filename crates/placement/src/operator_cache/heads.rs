@@ -72,9 +72,14 @@ pub fn is_full_grown(answered_share: f64) -> bool {
 
 /// Whether the head of all columns that are asked for, of `head_share` of the rows, is to take the place of all rows of
 /// some columns, which answer `answered_share` of the latest queries and can't be given the others for lack of room. The
-/// scan that makes it may keep less than is hoped for, so it is made for clearly more, and tried by one in four scans.
-pub fn is_better_in_part(scan_count: u32, head_share: f64, answered_share: f64) -> bool {
-    scan_count.is_multiple_of(4) && head_share * 0.9 > answered_share
+/// scan that makes it may keep less than is hoped for, so it is made for clearly more. Not where `head_share` is all.
+pub fn is_better_in_part(head_share: f64, answered_share: f64) -> bool {
+    head_share < 1.0 && head_share * 0.9 > answered_share
+}
+
+/// Whether the scan after so many others is to look for that: it may be refused what it hoped for, so one in four does.
+pub fn looks_for_better_part(scan_count: u32) -> bool {
+    scan_count.is_multiple_of(4)
 }
 
 /// The parts that an item can give up one by one, as items of their own; `sizes_bytes` are theirs, the last rows' first,
@@ -150,9 +155,10 @@ mod tests {
 
     #[test]
     fn a_head_of_all_columns_takes_the_place_of_all_rows_of_some_where_it_answers_clearly_more() {
-        assert!(is_better_in_part(8, 0.75, 0.6));
-        assert!(!is_better_in_part(8, 0.75, 0.7) && !is_better_in_part(8, 0.5, 0.5));
-        assert!(!is_better_in_part(9, 0.75, 0.0), "not at each scan");
+        assert!(is_better_in_part(0.75, 0.6));
+        assert!(!is_better_in_part(0.75, 0.7) && !is_better_in_part(0.5, 0.5));
+        assert!(!is_better_in_part(1.0, 0.5), "the item itself can grow");
+        assert_eq!((0..12).filter(|&scan_count| looks_for_better_part(scan_count)).count(), 3);
         assert!(is_full_grown(1.0) && !is_full_grown(0.9));
     }
 
