@@ -16,6 +16,17 @@ pub(super) const fn room_for(row_count: usize) -> usize {
 /// Room for the places of all rows of a mini-block.
 pub(super) type RowPlaces = [u16; room_for(MINI_BLOCK_VALUES)];
 
+/// The places of all rows of a mini-block, or of all rows that wait.
+pub(super) static PLACES: [u16; MINI_BLOCK_VALUES] = {
+    let mut places = [0; MINI_BLOCK_VALUES];
+    let mut at = 0;
+    while at < MINI_BLOCK_VALUES {
+        places[at] = at as u16;
+        at += 1;
+    }
+    places
+};
+
 /// A bit for each row, and how many are set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Selection {
@@ -87,6 +98,10 @@ impl Selection {
     /// ([`room_for`]).
     pub(super) fn rows<'a, const N: usize>(&self, rows: &'a mut [u16; N]) -> &'a [u16] {
         debug_assert!(room_for(self.count) <= N, "{} rows in room for {N}", self.count);
+        if self.mask == first(self.count) {
+            rows[..self.count].copy_from_slice(&PLACES[..self.count]);
+            return &rows[..self.count];
+        }
         let mut end = 0;
         for (at, word) in self.mask.iter().enumerate() {
             let (mut left, mut next) = (*word, end);

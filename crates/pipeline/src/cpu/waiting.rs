@@ -17,17 +17,6 @@ use super::numbers::Numbers;
 use super::selection::{Selection, room_for};
 use crate::ir::Slot;
 
-/// The places of all rows that wait.
-pub(super) static PLACES: [u16; MINI_BLOCK_VALUES] = {
-    let mut places = [0; MINI_BLOCK_VALUES];
-    let mut at = 0;
-    while at < MINI_BLOCK_VALUES {
-        places[at] = at as u16;
-        at += 1;
-    }
-    places
-};
-
 /// Rows of several mini-blocks of one row group.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {

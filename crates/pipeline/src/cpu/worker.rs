@@ -22,10 +22,10 @@ use super::numbers::Lane;
 use super::order::Order;
 use super::queue::RowGroupQueue;
 use super::rows::Rows;
-use super::selection::{RowPlaces, Selection, room_for};
+use super::selection::{PLACES, RowPlaces, Selection, room_for};
 use super::stage::{Expansion, Stage, Stages, scanned_sources};
 use super::view::{Pins, RunContext, View};
-use super::waiting::{PLACES, Waiting};
+use super::waiting::Waiting;
 use super::{RunOptions, RunReport};
 use crate::ir::{Origin, Sink, Slot};
 use crate::source::BatchGroup;
@@ -274,6 +274,11 @@ impl<'s, 'r> Worker<'s, 'r> {
 
     /// Gives some rows of a mini-block to the sink, or lets them wait for others.
     fn keep(&mut self, view: &mut View<'_>, block: usize, selection: &Selection) -> Result<()> {
+        // Many have gone through all stages.
+        if selection.count() >= MANY_ROWS && self.take_block(view, block, selection)? {
+            view.ask_ahead();
+            return Ok(());
+        }
         // Where many follow a few, values are not to be looked up late.
         let many_follow = selection.count() >= MANY_ROWS && self.waiting.columns.iter().any(|column| column.is_late);
         if many_follow || !self.waiting.has_room(selection.count()) {
@@ -281,7 +286,6 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
         let mut places = self.places.take().unwrap_or_else(|| Box::new([0; room_for(MINI_BLOCK_VALUES)]));
         let rows = selection.rows(places.as_mut());
-        // Many have gone through all stages.
         let kept = if self.waiting.row_count() == 0 && rows.len() >= ENOUGH_ROWS {
             self.take(view, block, rows)
         } else {
@@ -315,6 +319,15 @@ impl<'s, 'r> Worker<'s, 'r> {
         self.waiting = view.ask_of(None).unwrap_or_default();
         self.waiting.clear();
         Ok(())
+    }
+
+    /// Gives the rows to the sink as they lie in the mini-block, if it takes them so; whether it has.
+    fn take_block(&mut self, view: &mut View<'_>, block: usize, selection: &Selection) -> Result<bool> {
+        let Shared { context, options, .. } = self.shared;
+        let Collected::Groups(groups) = &mut self.collected else { return Ok(false) };
+        let has_taken = groups.take_block(view, *context, block, selection, options.instructions)?;
+        self.report.rows_kept += if has_taken { selection.count() as u64 } else { 0 };
+        Ok(has_taken)
     }
 
     /// Gives the rows at some places of the view to the sink.

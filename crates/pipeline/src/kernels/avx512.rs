@@ -35,7 +35,7 @@ impl Avx512 {
 /// 64 bytes of `words` from word `at` on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn load<W: Copy + Into<u64>>(words: &[W; MINI_BLOCK_VALUES], at: usize) -> __m512i {
+pub(super) fn load<W: Copy + Into<u64>>(words: &[W; MINI_BLOCK_VALUES], at: usize) -> __m512i {
     let loaded = &words[at..at + 64 / size_of::<W>()];
     // SAFETY: these are 64 bytes of integers; the load needs no alignment.
     unsafe { _mm512_loadu_si512(loaded.as_ptr().cast::<__m512i>()) }

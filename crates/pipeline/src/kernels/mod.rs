@@ -1,6 +1,7 @@
 //! Loops over the 1,024 values of a mini-block, as they are packed or unpacked, in several instruction sets.
 //!
-//! **Owns**: which values lie in a range or a set, as a [`Mask`]; the choice of the instruction set, made at run time.
+//! **Owns**: which values lie in a range or a set, as a [`Mask`]; sums and extremes (`folds`); the choice of the
+//! instruction set, made at run time.
 //!
 //! **Does not own**: what ranges and sets mean, unpacking (`column-store`).
 //!
@@ -14,6 +15,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod folds;
 #[cfg(target_arch = "x86_64")]
 mod population;
 mod prefetch;
@@ -23,6 +25,7 @@ mod scalar;
 mod tests;
 mod windows;
 
+pub(crate) use folds::Extreme;
 pub(crate) use prefetch::prefetch_value;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 pub(crate) use windows::{WINDOW, first_equal};

@@ -4,10 +4,13 @@
 
 use std::collections::HashMap;
 
+use super::super::column::Block;
 use super::super::numbers::{Lane, Numbers};
 use super::super::texts::Texts;
+use super::few_cells::{self, GroupedRows};
 use super::text_extremes::TextExtremes;
 use crate::ir::{Aggregate, ColumnShape, ValueType};
+use crate::kernels::{Extreme, InstructionSet, Mask, count};
 use crate::tuples::Tuples;
 use crate::{RowsetColumn, RowsetValues, ordinal};
 
@@ -81,22 +84,35 @@ impl Accumulator {
         numbers
     }
 
-    /// Takes rows in: for each its cell, and its value if the aggregate has any.
-    pub(super) fn add(&mut self, cells: &[u32], values: Option<&Numbers>) {
+    /// Takes rows in, with their values if the aggregate has any.
+    pub(super) fn add(&mut self, rows: &GroupedRows, values: Option<&Numbers>) {
+        let cells = rows.cells.as_slice();
         let valid = values.and_then(|values| values.valid.as_deref());
         if let (None, [counted], Some(values)) = (valid, self.counts.as_mut_slice(), values) {
             *counted += cells.len() as u64;
             return self.add_to_one(values);
         }
-        match valid {
-            None if self.counts.len() == 1 => self.counts[0] += cells.len() as u64,
-            None => cells.iter().for_each(|cell| self.counts[*cell as usize] += 1),
-            Some(valid) => {
+        match (valid, rows.counts()) {
+            (None, Some(counts)) => {
+                self.counts.iter_mut().zip(counts).for_each(|(count, more)| *count += u64::from(*more));
+            }
+            (None, None) => cells.iter().for_each(|cell| self.counts[*cell as usize] += 1),
+            (Some(valid), _) => {
                 cells.iter().zip(valid).for_each(|(cell, valid)| self.counts[*cell as usize] += u64::from(*valid));
             }
         }
         let Some(values) = values else { return };
         match (&values.lane, &mut self.state) {
+            (Lane::Narrow(numbers), State::Sum(sums)) if valid.is_none() && rows.are_few() => {
+                let more = few_cells::sums(cells, numbers);
+                sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
+            }
+            (Lane::Narrow(numbers), State::WideSum(sums))
+                if valid.is_none() && rows.are_few() && few_cells::can_add_up(numbers) =>
+            {
+                let more = few_cells::sums(cells, numbers);
+                sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.wrapping_add(more.into()));
+            }
             (Lane::Narrow(ordinals), State::FloatSum(sums)) => {
                 each(sums, (cells, ordinals, valid), |sum, number: i64| *sum += ordinal::to_float(number));
             }
@@ -129,6 +145,38 @@ impl Accumulator {
         }
     }
 
+    /// Takes the selected rows of a mini-block into the only cell that there is, by their values as they lie there if
+    /// the aggregate has any, of which none that is selected is NULL. Not of texts, and not of values told apart.
+    pub(super) fn add_block(
+        &mut self,
+        selected: &Mask,
+        values: Option<(Block<'_>, ValueType)>,
+        instructions: InstructionSet,
+    ) {
+        let row_count = count(selected);
+        self.counts[0] += row_count as u64;
+        let Some((Block { base, words }, value_type)) = values else { return };
+        match &mut self.state {
+            State::Count | State::Text(_) | State::Distinct(_) => {}
+            // The low 64 bits of a sum depend on those of its parts alone.
+            State::Sum(sums) => {
+                let bias = if value_type == ValueType::UInt64 { ordinal::UNSIGNED_BIAS } else { 0 };
+                let sum = instructions.sum(words, base, selected) + bias * row_count as i128;
+                sums[0] = sums[0].wrapping_add(sum as i64);
+            }
+            State::WideSum(sums) => sums[0] = sums[0].wrapping_add(instructions.sum(words, base, selected)),
+            State::FloatSum(sums) => sums[0] += instructions.sum_of_floats(words, base, selected),
+            State::Least(least) => {
+                let of_these = instructions.extreme(Extreme::Least, words, base, selected);
+                least[0] = of_these.map_or(least[0], |of_these| least[0].min(of_these.into()));
+            }
+            State::Greatest(greatest) => {
+                let of_these = instructions.extreme(Extreme::Greatest, words, base, selected);
+                greatest[0] = of_these.map_or(greatest[0], |of_these| greatest[0].max(of_these.into()));
+            }
+        }
+    }
+
     #[inline(always)]
     fn add_numbers<N: Copy + Into<i128>>(&mut self, cells: &[u32], numbers: &[N], valid: Option<&[bool]>) {
         let rows = (cells, numbers, valid);
@@ -143,9 +191,9 @@ impl Accumulator {
     }
 
     /// Takes rows of texts in by their codes. `Err` with a code that stands for no UTF-8.
-    pub(super) fn add_texts(&mut self, cells: &[u32], codes: &Numbers, texts: &Texts<'_>) -> Result<(), u32> {
-        self.add(cells, Some(codes));
-        if let State::Text(extremes) = &mut self.state { extremes.add(cells, codes, texts) } else { Ok(()) }
+    pub(super) fn add_texts(&mut self, rows: &GroupedRows, codes: &Numbers, texts: &Texts<'_>) -> Result<(), u32> {
+        self.add(rows, Some(codes));
+        if let State::Text(extremes) = &mut self.state { extremes.add(&rows.cells, codes, texts) } else { Ok(()) }
     }
 
     /// Takes rows in whose different values are counted, by numbers that hold for the whole run.

@@ -8,6 +8,7 @@
 
 mod accumulator;
 mod cells;
+mod few_cells;
 mod text_extremes;
 
 pub(super) use cells::Dimension;
@@ -18,14 +19,17 @@ use thermocline_budget::Account;
 
 use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
+use super::selection::Selection;
 use super::stage::whole_range;
 use super::view::{RunContext, View};
 use crate::ir::{Aggregate, Origin, Slot, ValueType};
+use crate::kernels::InstructionSet;
 use crate::ordinal::NEGATIVE_ZERO;
 use crate::table::Distinct;
 use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues};
 use accumulator::{Accumulator, CELL_BYTES};
 use cells::{Cells, narrow};
+use few_cells::GroupedRows;
 
 /// One thread's groups.
 #[derive(Debug)]
@@ -39,7 +43,9 @@ pub(super) struct Groups<'r> {
     /// Whether a row has the cell.
     seen: Vec<bool>,
     memory: Memory,
-    found: Vec<u32>,
+    found: GroupedRows,
+    /// Whether there is one group, of whose aggregates each counts or folds a scanned column of numbers.
+    folds: bool,
 }
 
 /// The possible values of a grouping column, as far as tables and zone maps tell.
@@ -72,6 +78,15 @@ pub(super) fn value_of(context: RunContext<'_>, aggregate: Aggregate) -> Option<
     aggregate.slot().filter(|slot| !counts_all(slot))
 }
 
+/// Whether an aggregate counts, or folds a scanned column of numbers.
+fn is_fold(context: RunContext<'_>, aggregate: Aggregate) -> bool {
+    let is_of_numbers = |slot: Slot| {
+        let info = context.pipeline.slot(slot);
+        matches!(info.origin, Origin::Column(_)) && info.value_type != ValueType::Text
+    };
+    !matches!(aggregate, Aggregate::CountDistinct(_)) && value_of(context, aggregate).is_none_or(is_of_numbers)
+}
+
 impl<'r> Groups<'r> {
     /// `dimensions` must be the same for all threads of a run.
     pub(super) fn new(
@@ -96,7 +111,7 @@ impl<'r> Groups<'r> {
         let distinct = distinct.collect();
         let source = context.source;
         let row_count = (0..source.row_group_count()).map(|row_group| source.row_count(row_group) as u64).sum();
-        let mut groups = Self {
+        let mut collected = Self {
             keys,
             aggregates: aggregates.to_vec(),
             distinct,
@@ -104,10 +119,11 @@ impl<'r> Groups<'r> {
             accumulators,
             seen: Vec::new(),
             memory: Memory::new(account, 0)?,
-            found: Vec::new(),
+            found: GroupedRows::default(),
+            folds: groups.is_empty() && aggregates.iter().all(|aggregate| is_fold(context, *aggregate)),
         };
-        groups.resize(0)?;
-        Ok(groups)
+        collected.resize(0)?;
+        Ok(collected)
     }
 
     /// Makes room for the cells that there are; `more` may come before the next call.
@@ -144,15 +160,19 @@ impl<'r> Groups<'r> {
             self.resize(rows.len())?;
         }
         let mut found = std::mem::take(&mut self.found);
-        self.cells.find(&columns, rows.len(), &mut found);
+        self.cells.find(&columns, rows.len(), &mut found.cells);
         if let Cells::Hashed(_) = self.cells {
             self.resize(0)?;
         }
-        found.iter().for_each(|cell| self.seen[*cell as usize] = true);
+        found.count(self.cells.count());
+        match found.counts() {
+            Some(counts) => self.seen.iter_mut().zip(counts).for_each(|(seen, count)| *seen |= *count > 0),
+            None => found.cells.iter().for_each(|cell| self.seen[*cell as usize] = true),
+        }
         for at in 0..self.aggregates.len() {
             if let Some(keyed) = &mut self.distinct[at] {
                 let (numbers, valid) = narrow_of(keyed, view, context, block, rows)?;
-                self.accumulators[at].add_distinct(&found, &numbers, valid.as_deref());
+                self.accumulators[at].add_distinct(&found.cells, &numbers, valid.as_deref());
                 continue;
             }
             let values = match value_of(context, self.aggregates[at]) {
@@ -178,6 +198,47 @@ impl<'r> Groups<'r> {
             self.resize(0)?;
         }
         Ok(())
+    }
+
+    /// Takes in the selected rows of a mini-block by their values as they lie there, if it can; whether it has.
+    pub(super) fn take_block(
+        &mut self,
+        view: &mut View<'_>,
+        context: RunContext<'_>,
+        block: usize,
+        selection: &Selection,
+        instructions: InstructionSet,
+    ) -> Result<bool> {
+        if !self.folds {
+            return Ok(false);
+        }
+        let column_of = |slot: Slot| match context.pipeline.slot(slot).origin {
+            Origin::Column(column) => Some((slot, column)),
+            _ => None,
+        };
+        let columns = self.aggregates.iter().map(|aggregate| value_of(context, *aggregate).and_then(column_of));
+        let columns: Vec<Option<(Slot, usize)>> = columns.collect();
+        for (slot, column) in columns.iter().flatten() {
+            if view.reader(*slot, *column)?.is_wide() {
+                return Ok(false);
+            }
+        }
+        for (column, accumulator) in columns.into_iter().zip(&mut self.accumulators) {
+            let Some((slot, column)) = column else {
+                accumulator.add_block(selection.mask(), None, instructions);
+                continue;
+            };
+            let value_type = context.pipeline.slot(slot).value_type;
+            let reader = view.reader(slot, column)?;
+            let selected = match reader.valid(block) {
+                Some(valid) => selection.and(&valid),
+                None => *selection,
+            };
+            let values = Some((reader.block(block)?, value_type));
+            accumulator.add_block(selected.mask(), values, instructions);
+        }
+        self.seen[0] = true;
+        Ok(true)
     }
 
     /// Takes in the groups of another thread.
@@ -215,7 +276,7 @@ impl<'r> Groups<'r> {
         texts: &[(Slot, Arc<[Arc<str>]>)],
     ) -> Result<(Rowset, Memory)> {
         if self.keys.is_empty() {
-            self.cells.find(&[], 1, &mut self.found);
+            self.cells.find(&[], 1, &mut self.found.cells);
             self.resize(0)?;
             self.seen[0] = true;
         }
