@@ -89,15 +89,10 @@ impl Numbers {
             bias(&mut left);
             bias(&mut right);
         }
-        let each = |left: &mut [i64], apply: fn(i64, i64) -> i64| {
-            for (left, right) in left.iter_mut().zip(&right) {
-                *left = value_type.wrap(apply(*left, *right));
-            }
-        };
         match operator {
-            Operator::Add => each(&mut left, i64::wrapping_add),
-            Operator::Subtract => each(&mut left, i64::wrapping_sub),
-            Operator::Multiply => each(&mut left, i64::wrapping_mul),
+            Operator::Add => wrapping(value_type, &mut left, &right, i64::wrapping_add),
+            Operator::Subtract => wrapping(value_type, &mut left, &right, i64::wrapping_sub),
+            Operator::Multiply => wrapping(value_type, &mut left, &right, i64::wrapping_mul),
             Operator::Divide | Operator::Remainder => {
                 for (at, (left, right)) in left.iter_mut().zip(&right).enumerate() {
                     if valid.as_ref().is_none_or(|valid: &Vec<bool>| valid[at]) {
@@ -118,22 +113,24 @@ impl Numbers {
         let (Lane::Narrow(mut left), Lane::Narrow(right)) = (left.lane, right.lane) else {
             return Self { lane: Lane::Narrow(Vec::new()), valid };
         };
-        let mut each = |apply: fn(f64, f64) -> f64, apply_single: fn(f32, f32) -> f32| {
-            for (left, right) in left.iter_mut().zip(&right) {
-                let (of_left, of_right) = (ordinal::to_float(*left), ordinal::to_float(*right));
-                let result = match value_type {
-                    ValueType::Float32 => apply_single(of_left as f32, of_right as f32).into(),
-                    _ => apply(of_left, of_right),
-                };
-                *left = ordinal::of_float(result);
-            }
-        };
+        macro_rules! each {
+            ($apply:expr, $apply_single:expr) => {
+                for (left, right) in left.iter_mut().zip(&right) {
+                    let (of_left, of_right) = (ordinal::to_float(*left), ordinal::to_float(*right));
+                    let result = match value_type {
+                        ValueType::Float32 => f64::from($apply_single(of_left as f32, of_right as f32)),
+                        _ => $apply(of_left, of_right),
+                    };
+                    *left = ordinal::of_float(result);
+                }
+            };
+        }
         match operator {
-            Operator::Add => each(f64::add, f32::add),
-            Operator::Subtract => each(f64::sub, f32::sub),
-            Operator::Multiply => each(f64::mul, f32::mul),
-            Operator::Divide => each(f64::div, f32::div),
-            Operator::Remainder => each(f64::rem, f32::rem),
+            Operator::Add => each!(f64::add, f32::add),
+            Operator::Subtract => each!(f64::sub, f32::sub),
+            Operator::Multiply => each!(f64::mul, f32::mul),
+            Operator::Divide => each!(f64::div, f32::div),
+            Operator::Remainder => each!(f64::rem, f32::rem),
         }
         Self { lane: Lane::Narrow(left), valid }
     }
@@ -208,6 +205,22 @@ impl Numbers {
     }
 }
 
+/// Applies an operator of 64 bits to integers of a type, and brings the results into it. Apart for each width, so that
+/// the loops are vectors' work.
+#[inline(always)]
+fn wrapping(value_type: ValueType, left: &mut [i64], right: &[i64], apply: impl Fn(i64, i64) -> i64) {
+    macro_rules! each {
+        ($wrap:expr) => {
+            left.iter_mut().zip(right).for_each(|(left, right)| *left = $wrap(apply(*left, *right)))
+        };
+    }
+    match value_type {
+        ValueType::Int64 | ValueType::UInt64 => each!(|value: i64| value),
+        ValueType::Int32 => each!(|value: i64| i64::from(value as i32)),
+        value_type => each!(|value: i64| value_type.wrap(value)),
+    }
+}
+
 /// The ordinal of a 32-bit float.
 fn single(value: f32) -> i64 {
     ordinal::of_float(value.into())
@@ -231,12 +244,13 @@ fn divided(operator: Operator, value_type: ValueType, left: i64, right: i64) -> 
 }
 
 /// In 64 bits; `None` if something overflowed.
+#[inline(always)]
 fn narrow(
     left: &[i64],
     left_factor: i64,
     right: &[i64],
     right_factor: i64,
-    apply: fn(i64, i64) -> (i64, bool),
+    apply: impl Fn(i64, i64) -> (i64, bool),
 ) -> Option<Vec<i64>> {
     let mut overflowed = false;
     let values = left.iter().zip(right).map(|(left, right)| {

@@ -3,14 +3,11 @@
 use arrow::buffer::BooleanBuffer;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use crate::kernels::{MASK_WORDS, Mask, count, first};
-
-/// Places that are written at once.
-const ROWS_AT_ONCE: usize = 4;
+use crate::kernels::{MASK_WORDS, Mask, PLACES_AT_ONCE, count, first, places};
 
 /// The room that so many rows take as places.
 pub(super) const fn room_for(row_count: usize) -> usize {
-    row_count + ROWS_AT_ONCE
+    row_count + PLACES_AT_ONCE
 }
 
 /// Room for the places of all rows of a mini-block.
@@ -102,22 +99,7 @@ impl Selection {
             rows[..self.count].copy_from_slice(&PLACES[..self.count]);
             return &rows[..self.count];
         }
-        let mut end = 0;
-        for (at, word) in self.mask.iter().enumerate() {
-            let (mut left, mut next) = (*word, end);
-            end += word.count_ones() as usize;
-            // Several at once, wanted or not, even of no row at all: so the number of turns is mostly one, and foreseen.
-            loop {
-                for row in &mut rows[next..next + ROWS_AT_ONCE] {
-                    *row = (at * 64) as u16 + left.trailing_zeros() as u16;
-                    left &= left.wrapping_sub(1);
-                }
-                next += ROWS_AT_ONCE;
-                if next >= end {
-                    break;
-                }
-            }
-        }
+        places(&self.mask, rows);
         &rows[..self.count]
     }
 

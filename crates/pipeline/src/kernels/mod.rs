@@ -17,6 +17,8 @@ mod avx2;
 mod avx512;
 mod folds;
 #[cfg(target_arch = "x86_64")]
+mod places;
+#[cfg(target_arch = "x86_64")]
 mod population;
 mod prefetch;
 mod scalar;
@@ -52,6 +54,18 @@ pub(crate) fn count(mask: &Mask) -> usize {
         return proof.count(mask);
     }
     scalar::count(mask)
+}
+
+/// Places that are written at once, wanted or not.
+pub(crate) const PLACES_AT_ONCE: usize = 32;
+
+/// Writes the places of the set bits, in order; how many. There must be room for [`PLACES_AT_ONCE`] more.
+pub(crate) fn places(mask: &Mask, places: &mut [u16]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(proof) = places::Compression::detect() {
+        return proof.places(mask, places);
+    }
+    scalar::places(mask, places)
 }
 
 /// What a place has for a rank whose bit is not set.

@@ -41,6 +41,31 @@ pub(super) fn count(mask: &Mask) -> usize {
     mask.iter().map(|word| word.count_ones() as usize).sum()
 }
 
+/// Places that are written at once.
+const PLACES_AT_ONCE: usize = 4;
+
+/// Writes the places of the set bits, in order; how many.
+#[inline(always)]
+pub(super) fn places(mask: &Mask, places: &mut [u16]) -> usize {
+    let mut end = 0;
+    for (at, word) in mask.iter().enumerate() {
+        let (mut left, mut next) = (*word, end);
+        end += word.count_ones() as usize;
+        // Several at once, wanted or not, even of no bit at all: so the number of turns is mostly one, and foreseen.
+        loop {
+            for place in &mut places[next..next + PLACES_AT_ONCE] {
+                *place = (at * 64) as u16 + left.trailing_zeros() as u16;
+                left &= left.wrapping_sub(1);
+            }
+            next += PLACES_AT_ONCE;
+            if next >= end {
+                break;
+            }
+        }
+    }
+    end
+}
+
 /// For each place how many bits are set before it, if the bit at it is, else [`NO_RANK`]; `before` has for each word of
 /// `bits` how many are set in the words before it.
 #[inline(always)]

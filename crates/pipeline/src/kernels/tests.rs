@@ -96,6 +96,27 @@ fn masks_count_and_name_their_bits() {
 }
 
 #[test]
+fn the_places_of_set_bits_are_told_in_order() {
+    for seed in seeds() {
+        let mut random = Random::new(seed);
+        let mask: Mask = std::array::from_fn(|_| match random.below(4) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => random.next_u64() & random.next_u64() & random.next_u64(),
+            _ => random.next_u64(),
+        });
+        let expected: Vec<u16> =
+            (0..1024).filter(|at| mask[*at / 64] >> (at % 64) & 1 != 0).map(|at| at as u16).collect();
+        let room = expected.len() + PLACES_AT_ONCE;
+        for find in [places, scalar::places] {
+            let mut found = vec![0; room];
+            let count = find(&mask, &mut found);
+            assert_eq!(found[..count], expected, "seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn values_that_are_close_are_32_bits_from_a_base_and_others_are_told() {
     for seed in seeds() {
         let mut random = Random::new(seed);

@@ -113,6 +113,10 @@ impl Accumulator {
                 let more = few_cells::sums(cells, numbers);
                 sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.wrapping_add(more.into()));
             }
+            (Lane::Narrow(ordinals), State::FloatSum(sums)) if valid.is_none() && rows.are_few() => {
+                let more = few_cells::sums_of_floats(cells, ordinals);
+                sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
             (Lane::Narrow(ordinals), State::FloatSum(sums)) => {
                 each(sums, (cells, ordinals, valid), |sum, number: i64| *sum += ordinal::to_float(number));
             }

@@ -67,15 +67,21 @@ impl Cells {
         cells.clear();
         match self {
             Self::Dense(dimensions) => {
+                // A value outside of what zone maps say cannot be; it would be counted as NULL.
+                let place =
+                    |of: &Dimension, value: i64| (value.wrapping_sub(of.least) as u64).min(of.value_count) as u32;
+                if let ([of], [(values, None)]) = (dimensions.as_slice(), columns) {
+                    return cells.extend(values.iter().map(|value| place(of, *value)));
+                }
                 cells.resize(row_count, 0);
                 for (of, (values, valid)) in dimensions.iter().zip(columns) {
                     let stride = of.value_count as u32 + 1;
-                    for (at, (cell, value)) in cells.iter_mut().zip(values).enumerate() {
-                        let is_null = valid.as_ref().is_some_and(|valid| !valid[at]);
-                        // A value outside of what zone maps say cannot be; it would be counted as NULL.
-                        let place = value.wrapping_sub(of.least) as u64;
-                        let place = if is_null { of.value_count } else { place.min(of.value_count) };
-                        *cell = *cell * stride + place as u32;
+                    let of_all = cells.iter_mut().zip(values);
+                    match valid {
+                        None => of_all.for_each(|(cell, value)| *cell = *cell * stride + place(of, *value)),
+                        Some(valid) => of_all.zip(valid).for_each(|((cell, value), valid)| {
+                            *cell = *cell * stride + if *valid { place(of, *value) } else { of.value_count as u32 };
+                        }),
                     }
                 }
             }

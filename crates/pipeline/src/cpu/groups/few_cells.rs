@@ -3,6 +3,10 @@
 //! Where rows of the same group come one after the other, each addition waits until the one before has gone through
 //! memory. So every fourth row is added up in a cell of its own, and a mini-block's sums go to the groups' in the end.
 
+use std::ops::Add;
+
+use crate::ordinal;
+
 /// Most cells that are few: their four parts are a few lines of the first-level cache.
 const FEW_CELLS: usize = 64;
 /// Cells of each group, taken in turn.
@@ -23,9 +27,8 @@ impl GroupedRows {
         match cell_count {
             1 => self.counts.push(self.cells.len() as u32),
             0..=FEW_CELLS => {
-                self.counts.resize(cell_count, 0);
-                let counts = parts_of(&self.cells, |_| 1);
-                self.counts.iter_mut().zip(counts).for_each(|(count, part)| *count = part as u32);
+                let counts = added_up(&self.cells, 0, |_| 1, u32::wrapping_add);
+                self.counts.extend_from_slice(&counts[..cell_count]);
             }
             _ => {}
         }
@@ -49,16 +52,26 @@ pub(super) fn can_add_up(numbers: &[i64]) -> bool {
 }
 
 /// The sum of each cell's numbers, modulo 2^64; cells are few.
-pub(super) fn sums(cells: &[u32], numbers: &[i64]) -> impl Iterator<Item = i64> {
-    parts_of(cells, |row| numbers[row])
+pub(super) fn sums(cells: &[u32], numbers: &[i64]) -> [i64; FEW_CELLS] {
+    added_up(cells, 0, |row| numbers[row], i64::wrapping_add)
+}
+
+/// The sum of each cell's floats by their ordinals; cells are few.
+pub(super) fn sums_of_floats(cells: &[u32], ordinals: &[i64]) -> [f64; FEW_CELLS] {
+    added_up(cells, 0.0, |row| ordinal::to_float(ordinals[row]), f64::add)
 }
 
 #[inline(always)]
-fn parts_of(cells: &[u32], number: impl Fn(usize) -> i64) -> impl Iterator<Item = i64> {
-    let mut parts = [[0i64; PARTS]; FEW_CELLS];
+fn added_up<N: Copy>(
+    cells: &[u32],
+    nothing: N,
+    number: impl Fn(usize) -> N,
+    add: impl Fn(N, N) -> N,
+) -> [N; FEW_CELLS] {
+    let mut parts = [[nothing; PARTS]; FEW_CELLS];
     for (row, cell) in cells.iter().enumerate() {
         let part = &mut parts[*cell as usize % FEW_CELLS][row % PARTS];
-        *part = part.wrapping_add(number(row));
+        *part = add(*part, number(row));
     }
-    parts.into_iter().map(|parts| parts.into_iter().fold(0, i64::wrapping_add))
+    parts.map(|parts| parts.into_iter().fold(nothing, &add))
 }
