@@ -321,7 +321,9 @@ fn main() {
     if !wanted(KERNELS) {
         return;
     }
-    println!("\nns a row by instruction set: range (one filter on 6 bits, 24 bits), set (a semi-probe, 18 bits)");
+    println!(
+        "\nns a row by instruction set: range (one filter on 6 bits, 24 bits), set (a semi-probe, 18 bits), sum (of half of the rows, 4 bits, 24 bits)"
+    );
     for instructions in InstructionSet::available() {
         let options = RunOptions { instructions, ..options };
         let timed = |number: usize, domain: Option<Domain>| {
@@ -337,6 +339,14 @@ fn main() {
         };
         let narrow = timed(4, Some(between(20, 20)));
         let wide = timed(6, Some(between(5_000_000, 5_100_000)));
-        println!("range {narrow:.3} {wide:.3}, set {:.3}  {instructions:?}", timed(1, None));
+        let sum = |number: usize| {
+            let mut builder = PipelineBuilder::new();
+            let (quantity, slot) = (scan(&mut builder, 4), scan(&mut builder, number));
+            builder.filter(quantity, between(1, 25)).unwrap();
+            let pipeline = builder.aggregate(vec![], vec![Aggregate::Sum(slot)]).unwrap();
+            best_ns(rows, || drop(black_box(run(&pipeline, &data.pages, &[], &options).unwrap())))
+        };
+        let (set, [few_bits, many_bits]) = (timed(1, None), [5, 6].map(sum));
+        println!("range {narrow:.3} {wide:.3}, set {set:.3}, sum {few_bits:.3} {many_bits:.3}  {instructions:?}");
     }
 }

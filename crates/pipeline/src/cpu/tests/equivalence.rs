@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::ops::Bound::{Included, Unbounded};
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use thermocline_column_store::{Encoding, PageSummary};
+use thermocline_predicate::{Domain, Scalar};
 use thermocline_seeded::Random;
 
 use super::generator::{Column, TYPES, condition, domain, pages, pipeline};
 use super::{rows_of, run_by, run_with, table_of};
-use crate::ir::{PipelineBuilder, ValueType};
+use crate::ir::{Aggregate, PipelineBuilder, ValueType};
 use crate::reference::interpret;
 use crate::{
     BatchSource, BuiltTable, InstructionSet, MemoryPages, PageSource, SourceBatch, SourceColumn, Value,
@@ -228,6 +230,56 @@ fn any_pipeline_over_any_pages_and_batches_answers_as_the_reference_does() {
     let row_counts: Vec<usize> = (0..800).map(check).collect();
     let many = row_counts.iter().filter(|count| **count > 20).count();
     assert!(many > 200, "only {many} pipelines have rows: the generator tests too little");
+}
+
+#[test]
+fn aggregates_of_many_rows_of_one_or_few_groups_are_those_of_the_reference() {
+    let numbers: Vec<ValueType> = TYPES.into_iter().filter(|value_type| *value_type != ValueType::Text).collect();
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let value_type = numbers[seed as usize % numbers.len()];
+        let row_counts = [*random.pick(&[1024, 1500, 2049]), *random.pick(&[999, 3000])];
+        let mut columns = [value_type, ValueType::Int64, ValueType::Int32]
+            .map(|value_type| Column::random(&mut random, value_type, &row_counts));
+        for column in &mut columns[1..] {
+            column.nullable = false;
+            let values = column.row_groups.iter_mut().flatten();
+            values.for_each(|value| *value = Some(random.below(20) as i128));
+        }
+        let source = pages(&mut random, &columns);
+        let mut builder = PipelineBuilder::new();
+        let slots = [0, 1, 2].map(|number| {
+            let Column { value_type, nullable, .. } = columns[number];
+            builder.scan(format!("c{number}"), number, value_type, nullable).unwrap()
+        });
+        if !random.one_in(4) {
+            let least = random.below(12) as i128;
+            builder.filter(slots[2], Domain::interval(Included(Scalar::Int(least)), Unbounded)).unwrap();
+        }
+        let of = slots[0];
+        let aggregates = [
+            Aggregate::CountRows,
+            Aggregate::Count(of),
+            Aggregate::Sum(of),
+            Aggregate::WideSum(of),
+            Aggregate::Minimum(of),
+            Aggregate::Maximum(of),
+        ];
+        let can_be = |of: &Aggregate| builder.clone().aggregate(Vec::new(), vec![*of]).is_ok();
+        let aggregates: Vec<Aggregate> = aggregates.into_iter().filter(can_be).collect();
+        let groups = if random.one_in(2) { Vec::new() } else { vec![slots[1]] };
+        let pipeline = builder.aggregate(groups, aggregates).unwrap();
+        let mut expected = interpret(&pipeline, &source, &[]).unwrap();
+        expected.sort_unstable();
+        for instructions in InstructionSet::available() {
+            let found = rows_of(run_with(&pipeline, &source, &[], 1 + random.below(2), instructions).unwrap().0);
+            assert_eq!(found, expected, "seed {seed}, {value_type:?}, {instructions:?}\n{pipeline}");
+            let batches = Batches::random(&mut random, &columns);
+            let (outcome, _) =
+                run_by(1, instructions, |options| run_over_batches(&pipeline, &batches, &[], options)).unwrap();
+            assert_eq!(rows_of(outcome), expected, "seed {seed}, {value_type:?}, batches\n{pipeline}");
+        }
+    }
 }
 
 #[test]
