@@ -160,7 +160,7 @@ impl Accumulator {
         let row_count = count(selected);
         self.counts[0] += row_count as u64;
         let Some((Block { base, words }, value_type)) = values else { return };
-        let sum = |value_type: ValueType| {
+        let sum = || {
             // Of numbers, and not of ordinals that are less.
             let bias = if value_type == ValueType::UInt64 { ordinal::UNSIGNED_BIAS } else { 0 };
             instructions.sum(words, base, selected) + bias * row_count as i128
@@ -168,8 +168,8 @@ impl Accumulator {
         match &mut self.state {
             State::Count | State::Text(_) | State::Distinct(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
-            State::Sum(sums) => sums[0] = sums[0].wrapping_add(sum(value_type) as i64),
-            State::WideSum(sums) => sums[0] = sums[0].wrapping_add(sum(value_type)),
+            State::Sum(sums) => sums[0] = sums[0].wrapping_add(sum() as i64),
+            State::WideSum(sums) => sums[0] = sums[0].wrapping_add(sum()),
             State::FloatSum(sums) => sums[0] += instructions.sum_of_floats(words, base, selected),
             State::Least(least) => {
                 let of_these = instructions.extreme(Extreme::Least, words, base, selected);

@@ -9,6 +9,8 @@ use crate::ordinal;
 
 /// Most cells that are few: their four parts are a few lines of the first-level cache.
 const FEW_CELLS: usize = 64;
+/// Rows from which on it is worth it to have the parts ready and to add them up.
+const ENOUGH_ROWS: usize = 2 * FEW_CELLS;
 /// Cells of each group, taken in turn.
 const PARTS: usize = 4;
 
@@ -16,17 +18,17 @@ const PARTS: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct GroupedRows {
     pub(super) cells: Vec<u32>,
-    /// How many rows each cell has, if cells are few.
+    /// How many rows each cell has, if cells are few and rows are enough.
     counts: Vec<u32>,
 }
 
 impl GroupedRows {
-    /// Counts the rows of each of `cell_count` cells, if that are few.
+    /// Counts the rows of each of `cell_count` cells, if that are few, and rows are enough.
     pub(super) fn count(&mut self, cell_count: usize) {
         self.counts.clear();
         match cell_count {
             1 => self.counts.push(self.cells.len() as u32),
-            0..=FEW_CELLS => {
+            0..=FEW_CELLS if self.cells.len() >= ENOUGH_ROWS => {
                 let counts = added_up(&self.cells, 0, |_| 1, u32::wrapping_add);
                 self.counts.extend_from_slice(&counts[..cell_count]);
             }
@@ -34,12 +36,12 @@ impl GroupedRows {
         }
     }
 
-    /// Whether there are few cells.
+    /// Whether there are few cells, and enough rows.
     pub(super) fn are_few(&self) -> bool {
         !self.counts.is_empty()
     }
 
-    /// How many rows each cell has, if cells are few.
+    /// How many rows each cell has, if cells are few and rows are enough.
     pub(super) fn counts(&self) -> Option<&[u32]> {
         self.are_few().then_some(&self.counts)
     }
