@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 //! Arrays of chunks against those that the `parquet` crate reads of the same files.
 
 use std::sync::Arc;
