@@ -40,7 +40,7 @@ impl Dictionary {
     }
 
     /// The values of these codes.
-    pub(crate) fn values_of<K: ArrowDictionaryKeyType>(
+    pub(crate) fn values_of<K: ArrowDictionaryKeyType<Native: Ord>>(
         &self,
         codes: PrimitiveArray<K>,
     ) -> Result<ArrayRef, ChunkError> {
@@ -49,14 +49,20 @@ impl Dictionary {
     }
 
     /// The texts of these codes, with the dictionary.
-    pub(crate) fn texts_of<K: ArrowDictionaryKeyType>(&self, codes: PrimitiveArray<K>) -> Result<ArrayRef, ChunkError> {
+    pub(crate) fn texts_of<K: ArrowDictionaryKeyType<Native: Ord>>(
+        &self,
+        codes: PrimitiveArray<K>,
+    ) -> Result<ArrayRef, ChunkError> {
         let codes = self.checked(codes)?;
         Ok(Arc::new(DictionaryArray::try_new(codes, Arc::clone(&self.values))?))
     }
 
     /// Codes that there are.
-    fn checked<K: ArrowDictionaryKeyType>(&self, codes: PrimitiveArray<K>) -> Result<PrimitiveArray<K>, ChunkError> {
-        let greatest = codes.values().iter().map(|code| code.as_usize()).fold(0, usize::max);
+    fn checked<K: ArrowDictionaryKeyType<Native: Ord>>(
+        &self,
+        codes: PrimitiveArray<K>,
+    ) -> Result<PrimitiveArray<K>, ChunkError> {
+        let greatest = codes.values().iter().copied().fold(K::Native::default(), Ord::max).as_usize();
         match greatest < self.values.len() || codes.null_count() == codes.len() {
             true => Ok(codes),
             false => {

@@ -160,12 +160,19 @@ fn ends_in_a_run() -> ChunkError {
 
 /// Appends `count` values of `width` bits, 1 to 32, which begin at a bit of `bytes` and end within them.
 fn unpack<C: Code>(bytes: &[u8], bit: usize, width: u32, count: usize, to: &mut Vec<C>) {
+    to.reserve(count);
+    let (mut bit, mut count) = (bit, count);
+    if bit.is_multiple_of(8) {
+        let groups = count / GROUP_VALUES;
+        let done = unpack_groups(&bytes[bit / 8..], width, groups, to) * GROUP_VALUES;
+        bit += done * width as usize;
+        count -= done;
+    }
     let width = width as usize;
     let mask = (1u64 << width) - 1;
     // Words of eight bytes hold any value that begins in their first one; the last few need zeros behind them.
     let whole = bytes.len().saturating_sub(8) * 8;
     let fast = count.min(whole.saturating_sub(bit).div_ceil(width));
-    to.reserve(count);
     to.extend((0..fast).map(|at| {
         let first = bit + at * width;
         let word = bytes[first / 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
@@ -179,6 +186,40 @@ fn unpack<C: Code>(bytes: &[u8], bit: usize, width: u32, count: usize, to: &mut 
         }
         C::of(u64::from_le_bytes(word) >> (first % 8) & mask)
     }));
+}
+
+/// Values that begin and end with a byte whatever their width.
+const GROUP_VALUES: usize = 8;
+
+/// Appends the values of up to so many groups, the first of which `bytes` begins with; how many groups. The last one may
+/// be left, as words are read over its end.
+fn unpack_groups<C: Code>(bytes: &[u8], width: u32, groups: usize, to: &mut Vec<C>) -> usize {
+    macro_rules! by_width {
+        ($($width:literal)*) => {
+            match width {
+                $($width => unpack_groups_of::<C, $width>(bytes, groups, to),)*
+                _ => 0,
+            }
+        };
+    }
+    by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+}
+
+/// The same of one width: places and shifts are constants.
+fn unpack_groups_of<C: Code, const WIDTH: usize>(bytes: &[u8], groups: usize, to: &mut Vec<C>) -> usize {
+    let mask = (1u64 << WIDTH) - 1;
+    // Each with the bytes of the last value's word.
+    let whole = groups.min(bytes.len().saturating_sub(8) / WIDTH);
+    for group in 0..whole {
+        let bytes = &bytes[group * WIDTH..][..WIDTH + 8];
+        let values: [C; GROUP_VALUES] = std::array::from_fn(|at| {
+            let first = at * WIDTH;
+            let word = bytes[first / 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            C::of(word >> (first % 8) & mask)
+        });
+        to.extend_from_slice(&values);
+    }
+    whole
 }
 
 impl Hybrid {

@@ -33,15 +33,15 @@ pub use kind::Kind;
 
 use parquet::errors::ParquetError;
 
-/// Why a chunk cannot be read.
+/// What is damaged in a chunk, so that it cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChunkError {
     /// Bytes that mean nothing.
-    #[error("damaged Parquet file: {0}")]
+    #[error("{0}")]
     Damaged(String),
     /// A value that its column's type does not have.
-    #[error("damaged Parquet file: {0}")]
+    #[error(transparent)]
     Value(#[from] arrow::error::ArrowError),
     /// What the `parquet` crate says of a page.
     #[error(transparent)]
