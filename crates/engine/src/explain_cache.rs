@@ -82,13 +82,15 @@ fn collect<'a>(plan: &'a dyn ExecutionPlan, scans: &mut Vec<&'a RawScanExec>, ro
     }
     if let Some(pipelines) = plan.downcast_ref::<PipelineExec>() {
         rows.extend(pipelines.column_scans().map(|(scan, columns)| row_of_table(scan, columns)));
+        rows.extend(pipelines.parquet_scans().map(|(scan, columns)| row_of_files(scan, columns, String::new())));
     }
     if let Some(exec) = plan.downcast_ref::<DataSourceExec>()
         && let Some(config) = exec.data_source().downcast_ref::<FileScanConfig>()
         && let Some(source) = config.file_source().downcast_ref::<ScanSource>()
         && let Some(scan) = source.scan()
     {
-        rows.push(row_of_files(source, scan));
+        let filter = source.filter().map(|filter| filter.to_string()).unwrap_or_default();
+        rows.push(row_of_files(scan, &source.columns(), filter));
     }
     for child in plan.children() {
         collect(child.as_ref(), scans, rows);
@@ -118,9 +120,8 @@ fn row_of_table(scan: &ColumnScan, columns: &[usize]) -> Row {
 }
 
 /// The row of a scan of Parquet files, whose filter is told by `EXPLAIN`.
-fn row_of_files(source: &ScanSource, scan: &ParquetScan) -> Row {
-    let columns = source.columns();
-    let pipeline = scan.pipeline(&columns, 1);
+fn row_of_files(scan: &ParquetScan, columns: &[usize], predicate: String) -> Row {
+    let pipeline = scan.pipeline(columns, 1);
     let pool = scan.pool();
     let (decision, detail) = match scan.kept_file_count() {
         _ if !scan.uses_pool() => ("read", "thermocline.cache is off".to_string()),
@@ -131,9 +132,9 @@ fn row_of_files(source: &ScanSource, scan: &ParquetScan) -> Row {
         path: scan.name(),
         decision,
         item: String::new(),
-        predicate: source.filter().map(|filter| filter.to_string()).unwrap_or_default(),
+        predicate,
         residual: String::new(),
-        columns: scan.column_names(&columns).join(", "),
+        columns: scan.column_names(columns).join(", "),
         detail,
     }
 }

@@ -17,6 +17,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
+use thermocline_budget::BudgetError;
 use thermocline_pipeline::PipelineError;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -27,6 +28,7 @@ use super::output;
 use super::run::{Counters, Run};
 use super::star::FusedPlan;
 use crate::column_table::ColumnScan;
+use crate::parquet_table::{ParquetScan, RowGroups};
 use crate::raw_table::listing::external;
 use crate::raw_table::scan_exec::RawScanExec;
 
@@ -36,6 +38,9 @@ pub(super) enum StageInput {
     Pages(Arc<ColumnScan>),
     /// The stage's columns, in their order.
     Batches(Arc<dyn ExecutionPlan>),
+    /// The same.
+    Chunks(Arc<RowGroups>),
+    Arrays(Arc<[RecordBatch]>),
 }
 
 impl StageInput {
@@ -103,7 +108,15 @@ impl PipelineExec {
     pub(crate) fn column_scans(&self) -> impl Iterator<Item = (&Arc<ColumnScan>, &[usize])> {
         self.inputs.iter().zip(&self.plan.stages).filter_map(|(input, stage)| match input {
             StageInput::Pages(scan) => Some((scan, stage.columns.as_slice())),
-            StageInput::Batches(_) => None,
+            _ => None,
+        })
+    }
+
+    /// What they read of Parquet files through the pool: the scan, and the columns of it.
+    pub(crate) fn parquet_scans(&self) -> impl Iterator<Item = (&ParquetScan, &[usize])> {
+        self.inputs.iter().filter_map(|input| match input {
+            StageInput::Chunks(row_groups) => Some((row_groups.scan.as_ref()?, row_groups.columns.as_slice())),
+            _ => None,
         })
     }
 
@@ -115,7 +128,7 @@ impl PipelineExec {
         let mut children = children.into_iter();
         let inputs = self.inputs.iter().map(|input| match input {
             StageInput::Batches(_) => children.next().map_or_else(|| input.clone(), StageInput::Batches),
-            StageInput::Pages(_) => input.clone(),
+            _ => input.clone(),
         });
         Ok(Arc::new(self.anew(inputs.collect())))
     }
@@ -153,7 +166,10 @@ impl DisplayAs for PipelineExec {
                             let (groups, all) = (scan.groups.len(), scan.table.row_group_count());
                             write!(f, "{} (row_groups={groups} of {all})", scan.table.name)?;
                         }
-                        StageInput::Batches(_) => write!(f, "{}", stage.relation.name)?,
+                        StageInput::Chunks(row_groups) => {
+                            write!(f, "{} (row_groups={})", stage.relation.name, row_groups.groups.len())?;
+                        }
+                        StageInput::Batches(_) | StageInput::Arrays(_) => write!(f, "{}", stage.relation.name)?,
                     }
                     write!(f, ": {steps}")?;
                 }
@@ -175,7 +191,7 @@ impl ExecutionPlan for PipelineExec {
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         let batches = self.inputs.iter().filter_map(|input| match input {
             StageInput::Batches(plan) => Some(plan),
-            StageInput::Pages(_) => None,
+            _ => None,
         });
         batches.collect()
     }
@@ -287,6 +303,12 @@ impl Drop for CancelOnDrop {
 
 /// Whether DataFusion's operators may have an answer where pipelines have none.
 fn goes_on(error: &PipelineError) -> bool {
+    // Operators hold less of a file at a time, and can spill.
+    if let PipelineError::Source { source, .. } = error
+        && source.is::<BudgetError>()
+    {
+        return true;
+    }
     !matches!(
         error,
         PipelineError::Source { .. }
@@ -299,9 +321,8 @@ fn goes_on(error: &PipelineError) -> bool {
 
 fn failure(error: PipelineError) -> DataFusionError {
     match error {
-        // The source names file and page itself.
-        PipelineError::Source { source, .. } => DataFusionError::External(source),
-        PipelineError::Batches { source } => {
+        // Sources name file and page themselves.
+        PipelineError::Source { source, .. } | PipelineError::Batches { source } => {
             source.downcast::<DataFusionError>().map_or_else(DataFusionError::External, |error| *error)
         }
         other => external(other),

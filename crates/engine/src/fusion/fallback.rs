@@ -7,7 +7,7 @@ use datafusion::common::{Result, internal_err};
 use datafusion::execution::context::SessionState;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 use crate::settings::ThermoclineConfig;
 
@@ -35,9 +35,13 @@ impl Fallback {
         Ok(Self { plan: Arc::clone(plan), state })
     }
 
+    /// The operators.
+    pub(super) async fn plan(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        self.state.query_planner().create_physical_plan(&self.plan, &self.state).await
+    }
+
     /// The rows, with the plan's columns.
     pub(super) async fn stream(&self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let plan = self.state.query_planner().create_physical_plan(&self.plan, &self.state).await?;
-        execute_stream(plan, context)
+        execute_stream(self.plan().await?, context)
     }
 }

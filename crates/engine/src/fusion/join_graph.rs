@@ -14,10 +14,11 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, TableScan};
 use thermocline_pipeline::ProbeKind;
 
 use super::Refusal;
-use super::relation::Relation;
+use super::relation::{Relation, Rows};
 use crate::column_table::ColumnTable;
 use crate::lineage::over_columns;
 use crate::raw_table::RawTable;
+use crate::session::MemoryTable;
 
 /// A column of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -125,18 +126,21 @@ impl JoinGraph {
             Relation::of_column_table(table)
         } else if let Some(table) = provider.downcast_ref::<RawTable>() {
             Relation::of_raw_table(scan, table)?
+        } else if let Some(table) = provider.downcast_ref::<MemoryTable>() {
+            Relation::of_memory_table(scan, table)
         } else {
-            return Err(Refusal::new(format!("{} is no column table", scan.table_name)));
+            return Err(Refusal::new(format!("{} is no table of this database", scan.table_name)));
         };
         if scan.fetch.is_some() {
             return Err(Refusal::new(format!("a limit on {}", scan.table_name)));
         }
         let qualifier = TableReference::bare(self.relations.len().to_string());
-        let is_raw = relation.is_raw();
+        // Of files the scan has the filters, or the plan has them once more above it.
+        let has_filters = matches!(relation.rows, Rows::Pages { .. });
         self.relations.push(relation);
         let column = |name: &str| Expr::Column(Column::new(Some(qualifier.clone()), name));
         let columns: Vec<Expr> = scan.projected_schema.fields().iter().map(|field| column(field.name())).collect();
-        if is_raw {
+        if !has_filters {
             return Ok(columns);
         }
         // A scan's filters name columns that it need not put out.

@@ -22,8 +22,10 @@
 //! **Paper**: the pipelines that HetCache (CIDR 2023), §6, routes and caches for; §5 for what a scan and its probes
 //! are.
 
+mod arrays;
 mod batches;
 mod calls;
+mod chunks;
 mod equalities;
 mod exec;
 mod expressions;

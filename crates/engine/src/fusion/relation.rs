@@ -4,13 +4,19 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::{Expr, TableScan};
 
+use thermocline_pipeline::ValueType;
+
 use super::Refusal;
+use super::expressions::value_type;
 use crate::column_table::{ColumnTable, OpenTable};
 use crate::database::Database;
+use crate::parquet_table::ParquetFacts;
 use crate::raw_table::RawTable;
+use crate::session::MemoryTable;
 
 /// A mention of a table in a plan.
 #[derive(Debug, Clone)]
@@ -27,6 +33,10 @@ pub(super) enum Rows {
     Pages { database: Arc<Database>, table: Arc<OpenTable> },
     /// Batches of a scan of raw files, or of what is kept of them, whose filters the scan evaluates.
     Batches { table: Arc<RawTable>, filters: Vec<Expr> },
+    /// Column chunks of Parquet files.
+    Chunks { table: Arc<RawTable>, facts: Arc<ParquetFacts> },
+    /// Arrays in memory, as they were when the query was planned.
+    Arrays { database: Arc<Database>, batches: Arc<[RecordBatch]> },
 }
 
 impl Relation {
@@ -37,24 +47,41 @@ impl Relation {
         Self { name: open.name.name.clone(), schema: Arc::clone(&open.schema), rows }
     }
 
-    /// Of a scan of raw files.
+    /// Of a scan of files.
     pub(super) fn of_raw_table(scan: &TableScan, table: &RawTable) -> Result<Self, Refusal> {
         let name = scan.table_name.table().to_owned();
-        if !table.is_text() {
-            return Err(Refusal::new(format!("{name} is no column table, and not of text files")));
-        }
-        let rows = Rows::Batches { table: Arc::new(table.clone()), filters: scan.filters.clone() };
+        let rows = match table.facts() {
+            Some(facts) => Rows::Chunks { table: Arc::new(table.clone()), facts: Arc::clone(facts) },
+            None if table.is_text() => Rows::Batches { table: Arc::new(table.clone()), filters: scan.filters.clone() },
+            None => return Err(Refusal::new(format!("{name} is unnested"))),
+        };
         Ok(Self { name, schema: scan.source.schema(), rows })
+    }
+
+    /// Of a scan of a table in memory.
+    pub(super) fn of_memory_table(scan: &TableScan, table: &MemoryTable) -> Self {
+        let rows = Rows::Arrays { database: Arc::clone(table.database()), batches: table.batches().into() };
+        Self { name: scan.table_name.table().to_owned(), schema: scan.source.schema(), rows }
     }
 
     pub(super) fn database(&self) -> &Arc<Database> {
         match &self.rows {
-            Rows::Pages { database, .. } => database,
-            Rows::Batches { table, .. } => table.database(),
+            Rows::Pages { database, .. } | Rows::Arrays { database, .. } => database,
+            Rows::Batches { table, .. } | Rows::Chunks { table, .. } => table.database(),
         }
     }
 
-    /// Whether its rows come as batches.
+    /// Why a column's values are none that pipelines read, if they are not.
+    pub(super) fn refusal(&self, column: usize) -> Option<String> {
+        let is_text = || value_type(self.schema.field(column).data_type()) == Some(ValueType::Text);
+        match &self.rows {
+            Rows::Pages { .. } | Rows::Arrays { .. } => None,
+            Rows::Batches { .. } => is_text().then(|| "it is a text of raw files".to_owned()),
+            Rows::Chunks { facts, .. } => facts.refusal(column),
+        }
+    }
+
+    /// Whether its rows come as batches of a scan of text files.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self.rows, Rows::Batches { .. })
     }
@@ -64,31 +91,39 @@ impl Relation {
         let is_other =
             |filter: &Expr| filter.column_refs().iter().any(|of| of.name != *self.schema.field(column).name());
         match &self.rows {
-            Rows::Pages { .. } => false,
             Rows::Batches { filters, .. } => filters.iter().any(is_other),
+            Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. } => false,
         }
     }
 
-    /// Rows, of raw files a guess.
+    /// Rows, of text files a guess.
     pub(super) fn row_count(&self) -> u64 {
         match &self.rows {
             Rows::Pages { table, .. } => table.row_count(),
             Rows::Batches { table, .. } => table.guessed_rows(),
+            Rows::Chunks { facts, .. } => facts.row_count(),
+            Rows::Arrays { batches, .. } => batches.iter().map(|batch| batch.num_rows() as u64).sum(),
         }
     }
 
-    /// How many different values a column has at most; of raw files nothing is known.
+    /// How many different values a column has at most; of text files and arrays nothing is known.
     pub(super) fn most_values(&self, column: usize) -> u64 {
         match &self.rows {
             Rows::Pages { table, .. } => table.most_values(column),
-            Rows::Batches { .. } => self.row_count(),
+            Rows::Chunks { facts, .. } => facts.most_values(column),
+            Rows::Batches { .. } | Rows::Arrays { .. } => self.row_count(),
         }
     }
 
-    /// Bytes that a column's pages take.
+    /// Bytes that a column's values take where they are stored.
     pub(super) fn column_bytes(&self, column: usize) -> Option<u64> {
         match &self.rows {
             Rows::Pages { table, .. } => Some(table.column_bytes(column)),
+            Rows::Chunks { facts, .. } => Some(facts.column_bytes(column)),
+            Rows::Arrays { batches, .. } => {
+                let bytes = |batch: &RecordBatch| batch.column(column).get_buffer_memory_size() as u64;
+                Some(batches.iter().map(bytes).sum())
+            }
             Rows::Batches { .. } => None,
         }
     }

@@ -25,6 +25,7 @@ use super::table::FusedTable;
 use crate::column_table::ColumnTable;
 use crate::lineage::is_same_schema;
 use crate::raw_table::RawTable;
+use crate::session::MemoryTable;
 use crate::settings::ThermoclineConfig;
 
 /// Adds the rule behind all others, which see the plan as it was written.
@@ -100,13 +101,13 @@ fn with_column_table<R>(scan: &TableScan, take: impl FnOnce(&ColumnTable) -> R) 
     provider.downcast_ref::<ColumnTable>().map(take)
 }
 
-/// Whether there is a scan of a column table or of raw files.
+/// Whether there is a scan of a column table, of files or of a table in memory.
 fn reads_what_pipelines_do(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             let provider = source_as_provider(&scan.source)?;
-            found |= provider.is::<ColumnTable>() || provider.is::<RawTable>();
+            found |= provider.is::<ColumnTable>() || provider.is::<RawTable>() || provider.is::<MemoryTable>();
         }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

@@ -13,10 +13,13 @@ use thermocline_pipeline::{
 };
 use tokio::runtime::Handle;
 
+use super::arrays::Arrays;
 use super::batches::{Cancellation, PlanBatches};
+use super::chunks::ScanChunks;
 use super::exec::StageInput;
 use super::pages::ScanPages;
 use super::star::FusedPlan;
+use crate::parquet_table::PageCounts;
 
 /// What is counted of a run, for `EXPLAIN ANALYZE`.
 #[derive(Debug)]
@@ -105,6 +108,15 @@ impl Run {
                     pages.finish();
                     ended
                 }
+                StageInput::Chunks(row_groups) => {
+                    let counts = PageCounts::new(&self.counters.metrics, 0);
+                    let held_from = (&account, clock.as_ref(), runtime);
+                    let chunks = ScanChunks::new(row_groups, self.thread_count, counts, held_from);
+                    let ended = run_pipeline(&stage.pipeline, &chunks, &inputs, &options)?;
+                    chunks.finish();
+                    ended
+                }
+                StageInput::Arrays(batches) => run_pipeline(&stage.pipeline, &Arrays::new(batches), &inputs, &options)?,
                 StageInput::Batches(plan) => {
                     let from = (&self.context, runtime);
                     let batches =

@@ -110,7 +110,7 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
 fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
     let table = &graph.relations[base.relation];
     let is_text = value_type(table.schema.field(base.column).data_type()) == Some(ValueType::Text);
-    // Of raw files no texts are taken at all.
+    // Of text files none are taken at all.
     let bytes = table.column_bytes(base.column).filter(|_| is_text);
     bytes.is_some_and(|bytes| fusion::has_many_texts(table.row_count(), bytes))
 }
@@ -352,8 +352,8 @@ impl Opened {
         let Some(value_type) = value_type(field.data_type()) else {
             return Err(Refusal::new(format!("{} is of type {}", named(), field.data_type())));
         };
-        if value_type == ValueType::Text && graph.relations[base.relation].is_raw() {
-            return Err(Refusal::new(format!("{} is a text of raw files", named())));
+        if let Some(reason) = graph.relations[base.relation].refusal(base.column) {
+            return Err(Refusal::new(format!("{}: {reason}", named())));
         }
         let slot = self.builder.scan(field.name(), base.column, value_type, field.is_nullable())?;
         self.slots.insert(base, slot);

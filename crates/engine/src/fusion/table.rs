@@ -7,7 +7,10 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::exec::{PipelineExec, StageInput};
 use super::fallback::Fallback;
@@ -30,6 +33,22 @@ impl FusedTable {
     /// `schema` has the columns of `replaced` under names of its own.
     pub(super) fn new(plan: FusedPlan, replaced: LogicalPlan, schema: SchemaRef) -> Self {
         Self { plan: Arc::new(plan), replaced: Arc::new(replaced), schema }
+    }
+
+    /// The plan without pipelines.
+    async fn by_operators(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = Fallback::new(&self.replaced, session)?.plan().await?;
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let column = |column: &usize| {
+            let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(plan.schema().field(*column).name(), *column));
+            (expr, self.schema.field(*column).name().clone())
+        };
+        let columns: Vec<_> = projection.unwrap_or(&all).iter().map(column).collect();
+        Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(&plan))?))
     }
 }
 
@@ -64,6 +83,12 @@ impl TableProvider for FusedTable {
                 Rows::Batches { table, filters } => {
                     StageInput::Batches(table.scan(session, Some(&stage.columns), filters, None).await?)
                 }
+                Rows::Chunks { table, .. } => match table.row_groups(session, &stage.columns).await? {
+                    Ok(row_groups) => StageInput::Chunks(Arc::new(row_groups)),
+                    // The files are others than those that were planned with.
+                    Err(_) => return self.by_operators(session, projection).await,
+                },
+                Rows::Arrays { batches, .. } => StageInput::Arrays(Arc::clone(batches)),
             });
         }
         let exec = PipelineExec::new(

@@ -66,20 +66,20 @@ pub(crate) struct FilePages {
 
 /// How many pages a scan found in memory, and how many it read.
 #[derive(Debug, Clone)]
-pub(super) struct PageCounts {
+pub(crate) struct PageCounts {
     hits: Count,
     misses: Count,
 }
 
 /// What a read through the pool has brought.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Served {
+pub(crate) struct Served {
     /// Bytes that were not in memory.
-    pub(super) read_bytes: u64,
+    pub(crate) read_bytes: u64,
 }
 
 impl PageCounts {
-    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+    pub(crate) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         Self {
             hits: MetricBuilder::new(metrics).counter("pages_from_memory", partition),
             misses: MetricBuilder::new(metrics).counter("pages_read", partition),

@@ -18,6 +18,7 @@
 //! Paper: HPCache (DaMoN 2022), whose pages are of column tables; here a column chunk's bytes are, as they are stored.
 
 mod chunk_grid;
+mod facts;
 mod file;
 mod file_pages;
 mod footer;
@@ -25,6 +26,7 @@ mod footer_cache;
 mod open_files;
 mod page_store;
 mod reader;
+mod row_groups;
 mod scan;
 mod scan_meter;
 mod scan_source;
@@ -48,11 +50,13 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 
+pub(crate) use facts::ParquetFacts;
 pub(crate) use file::ParquetFile;
-pub(crate) use file_pages::{FilePages, PageColumn};
+pub(crate) use file_pages::{FilePages, PageColumn, PageCounts, Served};
 pub(crate) use footer_cache::FooterCache;
 pub(crate) use page_store::ParquetPages;
 use reader::{OpenFile, OpenFileReaders};
+pub(crate) use row_groups::RowGroups;
 pub(crate) use scan::ParquetScan;
 pub(crate) use scan_source::ScanSource;
 
@@ -113,6 +117,33 @@ impl ParquetTable {
     pub(crate) fn table_schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
+
+    /// What the footers tell.
+    pub(crate) fn facts(&self) -> ParquetFacts {
+        ParquetFacts::new(self.table_schema(), self.files.iter().map(|(_, footer)| Arc::clone(footer)).collect())
+    }
+
+    /// Of each file, where what is read of it is kept.
+    fn pages(&self, uses_pool: bool) -> Vec<Option<Arc<FilePages>>> {
+        let pages_of = |(file, footer): &(ParquetFile, Arc<ParquetMetaData>)| {
+            self.store.as_ref().filter(|_| uses_pool).and_then(|store| store.of(file, footer))
+        };
+        self.files.iter().map(pages_of).collect()
+    }
+
+    /// A scan of these pages as the pool's tuner knows it.
+    fn scan_of(&self, session: &dyn Session, uses_pool: bool, pages: &[Option<Arc<FilePages>>]) -> Option<ParquetScan> {
+        self.store.as_ref().zip(self.files.first()).map(|(store, (first, _))| {
+            let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
+            let kept = uses_pool.then(|| pages.iter().flatten().cloned().collect());
+            ParquetScan::new(store, &self.schema, (first.path(), self.files.len()), kept, context.plan_signature())
+        })
+    }
+}
+
+/// Whether a session's scans go through the pool.
+fn uses_pool(session: &dyn Session) -> bool {
+    session.config_options().extensions.get::<ThermoclineConfig>().is_none_or(|config| config.cache)
 }
 
 #[async_trait]
@@ -140,17 +171,9 @@ impl TableProvider for ParquetTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let of_files = statistics::of_files(&self.files, &self.schema)?;
         let of_table = statistics::merged(&of_files, &self.schema)?;
-        let config = session.config_options().extensions.get::<ThermoclineConfig>();
-        let uses_pool = config.is_none_or(|config| config.cache);
-        let pages_of = |(file, footer): &(ParquetFile, Arc<ParquetMetaData>)| {
-            self.store.as_ref().filter(|_| uses_pool).and_then(|store| store.of(file, footer))
-        };
-        let pages: Vec<Option<Arc<FilePages>>> = self.files.iter().map(pages_of).collect();
-        let scan = self.store.as_ref().zip(self.files.first()).map(|(store, (first, _))| {
-            let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
-            let kept = uses_pool.then(|| pages.iter().flatten().cloned().collect());
-            ParquetScan::new(store, &self.schema, (first.path(), self.files.len()), kept, context.plan_signature())
-        });
+        let uses_pool = uses_pool(session);
+        let pages = self.pages(uses_pool);
+        let scan = self.scan_of(session, uses_pool, &pages);
         let files = self
             .files
             .iter()

@@ -1,5 +1,6 @@
 //! Gives DataFusion's Parquet scan the bytes of open files.
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::file::ParquetFile;
-use super::file_pages::{FilePages, PageCounts};
+use super::file_pages::{FilePages, PageCounts, Served};
 use super::scan_meter::FileMeter;
 
 /// What a scan needs of a file: travels with its [`PartitionedFile`], through every splitting of the file by byte
@@ -37,6 +38,26 @@ impl OpenFile {
     /// Canonical path or URL.
     pub(super) fn path(&self) -> &Arc<str> {
         self.file.path()
+    }
+
+    pub(super) fn footer(&self) -> &ParquetMetaData {
+        &self.footer
+    }
+
+    /// An error of the user's input that names the file.
+    pub(super) fn error(&self, what: impl Display) -> DataFusionError {
+        self.file.error(what)
+    }
+
+    /// The bytes of each range, in their order, and what of it was not in memory.
+    pub(super) async fn read(&self, ranges: Vec<Range<u64>>, counts: &PageCounts) -> Result<(Vec<Bytes>, Served)> {
+        match &self.pages {
+            Some(pages) => pages.read(&self.file, ranges, counts).await,
+            None => {
+                let read_bytes = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+                Ok((self.file.read(ranges).await?, Served { read_bytes }))
+            }
+        }
     }
 }
 
@@ -81,16 +102,10 @@ impl AsyncFileReader for OpenFileReader {
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
         async move {
-            let OpenFile { file, pages, .. } = &self.file;
-            let Some(pages) = pages else {
-                let bytes = file.read(ranges).await.map_err(parquet_error)?;
-                self.metrics.bytes_scanned.add(bytes.iter().map(Bytes::len).sum());
-                return Ok(bytes);
-            };
-            let (bytes, served) = pages.read(file, ranges, &self.counts).await.map_err(parquet_error)?;
+            let (bytes, served) = self.file.read(ranges, &self.counts).await.map_err(parquet_error)?;
             let asked_bytes = bytes.iter().map(Bytes::len).sum();
             self.metrics.bytes_scanned.add(asked_bytes);
-            if let Some(meter) = &self.meter {
+            if let Some(meter) = self.meter.as_ref().filter(|_| self.file.pages.is_some()) {
                 meter.came(asked_bytes as u64, served);
             }
             Ok(bytes)

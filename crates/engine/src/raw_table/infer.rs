@@ -16,7 +16,7 @@ use super::options::{FileFormat, TableOptions};
 use super::schema_cache::Inferred;
 use super::{TableDefinition, check_declared};
 use crate::database::Database;
-use crate::parquet_table;
+use crate::parquet_table::ParquetTable;
 use crate::settings::ThermoclineConfig;
 
 /// Files that a sample is drawn from at most: enough to see columns that come and go, few enough to open.
@@ -40,14 +40,18 @@ pub(super) async fn schema_of(
     files: &[Arc<QueryFile>],
 ) -> Result<Inferred> {
     if format == FileFormat::Parquet {
-        let schema = match &definition.declared_schema {
-            Some(declared) => Arc::clone(declared),
-            None => {
-                let files = files.iter().map(|file| file.source.clone().into()).collect();
-                parquet_table::ParquetTable::try_new(files, None, Arc::clone(database.footers())).await?.table_schema()
+        let sources = files.iter().map(|file| file.source.clone().into()).collect();
+        let declared = definition.declared_schema.clone();
+        let table = ParquetTable::try_new(sources, declared.clone(), Arc::clone(database.footers())).await;
+        return match (table, declared) {
+            (Ok(table), _) => {
+                let (schema, facts) = (table.table_schema(), Some(Arc::new(table.facts())));
+                Ok(Inferred { schema, csv: None, record_bytes: 1, facts })
             }
+            // What is wrong with the files is for queries that read them.
+            (Err(_), Some(schema)) => Ok(Inferred { schema, csv: None, record_bytes: 1, facts: None }),
+            (Err(error), None) => Err(error),
         };
-        return Ok(Inferred { schema, csv: None, record_bytes: 1 });
     }
     let sampled = spread(files);
     let key = key(definition, config, format, &sampled);
@@ -123,11 +127,16 @@ async fn inferred_schema(
         FileFormat::Csv => {
             let options = csv::InferOptions { csv: csv_options(options), sample_rows, big_integers, on_error };
             let (schema, csv) = csv::infer(samples, &options).map_err(external)?;
-            Inferred { schema, csv: Some(Arc::new(csv)), record_bytes }
+            Inferred { schema, csv: Some(Arc::new(csv)), record_bytes, facts: None }
         }
         _ => {
             let options = ndjson::InferOptions { sample_rows, big_integers, on_error, threads };
-            Inferred { schema: ndjson::infer(samples, &options).map_err(external)?, csv: None, record_bytes }
+            Inferred {
+                schema: ndjson::infer(samples, &options).map_err(external)?,
+                csv: None,
+                record_bytes,
+                facts: None,
+            }
         }
     })
 }
@@ -146,7 +155,7 @@ async fn declared_schema(
         FileFormat::Csv => Some(Arc::new(declared_format(declared, &definition.options, first, &head)?)),
         _ => None,
     };
-    Ok(Inferred { schema: Arc::clone(declared), csv, record_bytes })
+    Ok(Inferred { schema: Arc::clone(declared), csv, record_bytes, facts: None })
 }
 
 /// With a header the columns are found by name, without one by position.

@@ -32,7 +32,7 @@ use thermocline_predicate::FieldPath;
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::filters::{self, Fields};
-use crate::parquet_table::ParquetTable;
+use crate::parquet_table::{ParquetFacts, ParquetTable, RowGroups};
 use crate::query::QueryContext;
 use crate::settings::ThermoclineConfig;
 use listing::QueryFile;
@@ -62,6 +62,8 @@ pub(crate) struct RawTable {
     schema: SchemaRef,
     /// Rows that the files had when they were listed, by their first ones.
     guessed_rows: u64,
+    /// Of Parquet files, what their footers told then.
+    facts: Option<Arc<ParquetFacts>>,
     /// For an unnested table: the name of the last column, which holds an element, and the path of its list.
     element: Option<(String, FieldPath)>,
 }
@@ -87,8 +89,8 @@ impl RawTable {
         let open = open_table(&database, &definition, config, &context).await?;
         let size_bytes: u64 = open.files.iter().map(|file| file.version.size_bytes).sum();
         let guessed_rows = size_bytes / open.inferred.record_bytes.max(1);
-        let (format, schema) = (open.format, open.inferred.schema);
-        Ok(Arc::new(Self { database, definition, format, schema, guessed_rows, element: None }))
+        let (format, Inferred { schema, facts, .. }) = (open.format, open.inferred);
+        Ok(Arc::new(Self { database, definition, format, schema, guessed_rows, facts, element: None }))
     }
 
     /// The same table with its schema as of now.
@@ -133,8 +135,47 @@ impl RawTable {
         self.guessed_rows
     }
 
+    /// What is known of Parquet files without reading more than their footers.
+    pub(crate) fn facts(&self) -> Option<&Arc<ParquetFacts>> {
+        self.facts.as_ref()
+    }
+
     pub(crate) fn database(&self) -> &Arc<Database> {
         &self.database
+    }
+
+    /// The row groups of Parquet files with these columns, or why pipelines do not read them.
+    ///
+    /// # Errors
+    /// Those of a scan.
+    pub(crate) async fn row_groups(
+        &self,
+        session: &dyn Session,
+        columns: &[usize],
+    ) -> Result<std::result::Result<RowGroups, String>> {
+        let (open, ..) = self.open_now(session).await?;
+        Ok(self.parquet_table(&open).await?.row_groups(session, columns))
+    }
+
+    /// The files of a query, which have the columns that it was planned with.
+    async fn open_now(&self, session: &dyn Session) -> Result<(OpenTable, ThermoclineConfig, Arc<QueryContext>)> {
+        let config = session.config_options().extensions.get::<ThermoclineConfig>();
+        let config = config.cloned().unwrap_or_else(|| self.database.default_config());
+        let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
+        let open = open_table(&self.database, &self.definition, &config, &context).await?;
+        let found = &open.inferred.schema;
+        if found.fields() != self.record_schema().fields() {
+            return Err(changed_schema(&self.definition, &self.record_schema(), found));
+        }
+        Ok((open, config, context))
+    }
+
+    /// Parquet files as a table.
+    async fn parquet_table(&self, open: &OpenTable) -> Result<ParquetTable> {
+        let files = open.files.iter().map(|file| file.source.clone().into()).collect();
+        let footers = Arc::clone(self.database.footers());
+        let table = ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), footers).await?;
+        Ok(table.through(self.database.parquet_pages()))
     }
 
     fn fields(&self) -> Fields<'_> {
@@ -196,24 +237,9 @@ impl TableProvider for RawTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let config = session
-            .config_options()
-            .extensions
-            .get::<ThermoclineConfig>()
-            .cloned()
-            .unwrap_or_else(|| self.database.default_config());
-        let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
-        let open = open_table(&self.database, &self.definition, &config, &context).await?;
-        let found = &open.inferred.schema;
-        if found.fields() != self.record_schema().fields() {
-            return Err(changed_schema(&self.definition, &self.record_schema(), found));
-        }
+        let (open, config, context) = self.open_now(session).await?;
         if open.format == FileFormat::Parquet {
-            let files = open.files.iter().map(|file| file.source.clone().into()).collect();
-            let footers = Arc::clone(self.database.footers());
-            let table = ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), footers).await?;
-            let table = table.through(self.database.parquet_pages());
-            return table.scan(session, projection, filters, limit).await;
+            return self.parquet_table(&open).await?.scan(session, projection, filters, limit).await;
         }
         let fields = self.fields();
         let Some((predicate, predicate_types)) = filters::conjunction(&fields, filters) else {

@@ -8,6 +8,8 @@ use parking_lot::Mutex;
 use thermocline_medium::FileVersion;
 use thermocline_raw::csv::CsvFormat;
 
+use crate::parquet_table::ParquetFacts;
+
 /// What was inferred from one file's head.
 #[derive(Debug, Clone)]
 pub(crate) struct Inferred {
@@ -16,6 +18,8 @@ pub(crate) struct Inferred {
     pub(crate) csv: Option<Arc<CsvFormat>>,
     /// About the bytes of one record.
     pub(crate) record_bytes: u64,
+    /// For Parquet: what its footers tell.
+    pub(crate) facts: Option<Arc<ParquetFacts>>,
 }
 
 /// Entries kept: a schema is some kilobytes, so the whole stays in the low megabytes.

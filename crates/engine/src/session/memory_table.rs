@@ -51,11 +51,22 @@ impl Held {
 
 /// A table of batches in memory, counted in the budget.
 #[derive(Debug)]
-struct MemoryTable {
+pub(crate) struct MemoryTable {
+    database: Arc<Database>,
     schema: SchemaRef,
     account: Account,
     held: Arc<Mutex<Held>>,
-    threads: usize,
+}
+
+impl MemoryTable {
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Its rows as of now.
+    pub(crate) fn batches(&self) -> Vec<RecordBatch> {
+        self.held.lock().batches.clone()
+    }
 }
 
 #[async_trait]
@@ -75,9 +86,10 @@ impl TableProvider for MemoryTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let mut partitions = vec![Vec::new(); self.threads];
+        let threads = self.database.threads().max(1);
+        let mut partitions = vec![Vec::new(); threads];
         for (index, batch) in self.held.lock().batches.iter().enumerate() {
-            partitions[index % self.threads].push(batch.clone());
+            partitions[index % threads].push(batch.clone());
         }
         Ok(MemorySourceConfig::try_new_exec(&partitions, Arc::clone(&self.schema), projection.cloned())?)
     }
@@ -147,7 +159,7 @@ impl DataSink for MemorySink {
 
 /// A table over batches that the host made.
 pub(super) fn from_batches(
-    database: &Database,
+    database: &Arc<Database>,
     name: &str,
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
@@ -167,8 +179,8 @@ pub(super) fn from_batches(
     Ok(table(database, schema, account, held))
 }
 
-fn table(database: &Database, schema: SchemaRef, account: Account, held: Held) -> Arc<dyn TableProvider> {
-    Arc::new(MemoryTable { schema, account, held: Arc::new(Mutex::new(held)), threads: database.threads() })
+fn table(database: &Arc<Database>, schema: SchemaRef, account: Account, held: Held) -> Arc<dyn TableProvider> {
+    Arc::new(MemoryTable { database: Arc::clone(database), schema, account, held: Arc::new(Mutex::new(held)) })
 }
 
 /// Runs the input of `CREATE TABLE`, and keeps its rows in a table in memory.

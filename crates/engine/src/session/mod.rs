@@ -13,6 +13,8 @@ mod ndjson_output;
 mod result;
 mod stored;
 
+pub(crate) use memory_table::MemoryTable;
+
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;

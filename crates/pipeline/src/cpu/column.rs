@@ -9,15 +9,15 @@
 //!
 //! **Concurrency**: a reader belongs to one thread.
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::DataType;
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, PackedBits, Page, Validity};
 
+use super::array_texts;
 use super::form::{Form, Scratch, Unpacked};
 use super::native::Native;
 use super::numbers::{Lane, Numbers};
-use super::page_texts::{PageTexts, TextCoding};
+use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use crate::PipelineError;
 use crate::ir::ValueType;
@@ -72,24 +72,7 @@ pub(super) struct Block<'a> {
 enum Valid<'p> {
     Page(Validity<'p>),
     /// `None` if none is NULL.
-    Array(Option<&'p NullBuffer>),
-}
-
-/// The codes of an array's texts, and the texts; `None` if it has none. NULLs count as empty.
-fn coded(array: &dyn Array) -> Option<(Vec<u32>, PageTexts<'static>)> {
-    let mut coding = TextCoding::default();
-    macro_rules! push {
-        ($texts:expr) => {
-            $texts.iter().for_each(|text| coding.push(text.unwrap_or_default().as_bytes()))
-        };
-    }
-    match array.data_type() {
-        DataType::Utf8 => push!(array.as_string::<i32>()),
-        DataType::LargeUtf8 => push!(array.as_string::<i64>()),
-        DataType::Utf8View => push!(array.as_string_view()),
-        _ => return None,
-    }
-    Some(coding.finish())
+    Array(Option<NullBuffer>),
 }
 
 /// The packed mini-blocks of a page, one after the other.
@@ -180,12 +163,12 @@ impl<'p> ColumnReader<'p> {
         }
         let (form, texts) = match Native::of(array, value_type) {
             Some(native) => (Form::Native(native), None),
-            None => match coded(array).filter(|_| value_type == ValueType::Text) {
+            None => match array_texts::coded(array).filter(|_| value_type == ValueType::Text) {
                 Some((codes, texts)) => (Form::Codes(codes), Some(texts)),
                 None => return Err(place.mismatch(array.data_type().to_string(), format!("{value_type:?}"))),
             },
         };
-        let valid = Valid::Array(array.nulls().filter(|nulls| nulls.null_count() > 0));
+        let valid = Valid::Array(array.logical_nulls().filter(|nulls| nulls.null_count() > 0));
         Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: None })
     }
 

@@ -2,8 +2,9 @@
 //!
 //! **Concurrency**: plain values and views.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
+use ahash::RandomState;
 use thermocline_column_store::Dictionary;
 
 /// The texts of a page, sorted.
@@ -42,29 +43,40 @@ impl PageTexts<'_> {
 #[derive(Default)]
 pub(super) struct TextCoding {
     /// The number of each text, in the order of their first occurrence.
-    numbers: BTreeMap<Vec<u8>, u32>,
+    numbers: HashMap<Vec<u8>, u32, RandomState>,
     codes: Vec<u32>,
 }
 
 impl TextCoding {
-    pub(super) fn push(&mut self, text: &[u8]) {
+    /// The number of a text for [`TextCoding::push_number`].
+    pub(super) fn number(&mut self, text: &[u8]) -> u32 {
         let next = self.numbers.len() as u32;
-        let number = match self.numbers.get(text) {
+        match self.numbers.get(text) {
             Some(number) => *number,
             None => *self.numbers.entry(text.to_vec()).or_insert(next),
-        };
+        }
+    }
+
+    pub(super) fn push_number(&mut self, number: u32) {
         self.codes.push(number);
+    }
+
+    pub(super) fn push(&mut self, text: &[u8]) {
+        let number = self.number(text);
+        self.push_number(number);
     }
 
     /// The code of each text, and the texts.
     pub(super) fn finish<'p>(mut self) -> (Vec<u32>, PageTexts<'p>) {
-        let mut sorted = vec![0; self.numbers.len()];
-        for (place, number) in self.numbers.values().enumerate() {
+        let mut texts: Vec<(Vec<u8>, u32)> = self.numbers.into_iter().collect();
+        texts.sort_unstable();
+        let mut sorted = vec![0; texts.len()];
+        for (place, (_, number)) in texts.iter().enumerate() {
             sorted[*number as usize] = place as u32;
         }
         for code in &mut self.codes {
             *code = sorted[*code as usize];
         }
-        (self.codes, PageTexts::Made(self.numbers.into_keys().collect()))
+        (self.codes, PageTexts::Made(texts.into_iter().map(|(text, _)| text).collect()))
     }
 }

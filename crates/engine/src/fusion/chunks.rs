@@ -1,0 +1,257 @@
+//! The row groups of Parquet files as pipelines ask for them: in slices, so that threads have enough to share and what
+//! is decoded stays in their caches.
+//!
+//! **Owns**: when a chunk is read and for how long its bytes are held; which cursor reads a slice; telling the tuner
+//! what each slice took. **Does not own**: decoding (`parquet-columns`), which pages stay in memory (`buffer-pool`).
+//!
+//! A chunk is read as a whole when the first of its row group's slices begins that may need it, and held until the last
+//! one is done with. Threads go through neighbouring slices, so that a cursor that one slice leaves is mostly where the
+//! next begins.
+//!
+//! **Concurrency**: the map is locked to look a chunk up, the chunk itself while its thread waits for its bytes or looks
+//! for a cursor.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use datafusion::common::{DataFusionError, Result as PlanResult};
+use parking_lot::Mutex;
+use thermocline_budget::{Account, Reservation};
+use thermocline_buffer_pool::{RunningPipeline, Work};
+use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneMap};
+use thermocline_hardware::Clock;
+use thermocline_parquet_columns::{ChunkError, ColumnChunk, Cursor};
+use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use crate::parquet_table::{PageCounts, RowGroups, Served};
+use crate::raw_table::listing::external;
+
+/// Rows of a slice at most: of a column of four bytes a quarter of a megabyte, and some thousand slices of the largest
+/// row groups that writers make.
+pub(super) const SLICE_ROWS: usize = 1 << 16;
+/// Bytes of chunks that are read ahead of all threads.
+const READ_AHEAD_BYTES: u64 = 32 << 20;
+
+/// The rows of a row group, cut into slices of whole mini-blocks and about the same size.
+pub(super) fn slices(row_count: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = row_count.div_ceil(SLICE_ROWS).max(1);
+    let rows = row_count.div_ceil(count).next_multiple_of(MINI_BLOCK_VALUES);
+    (0..row_count).step_by(rows.max(1)).map(move |first| (first, rows.min(row_count - first)))
+}
+
+/// See the module.
+pub(super) struct ScanChunks<'r> {
+    row_groups: &'r Arc<RowGroups>,
+    slices: Vec<Slice>,
+    /// By row group, slices that are not done with.
+    left: Vec<AtomicUsize>,
+    /// By row group and column.
+    chunks: Mutex<HashMap<(usize, usize), SharedChunk>>,
+    ahead_bytes: AtomicU64,
+    pipeline: Option<RunningPipeline>,
+    counts: PageCounts,
+    account: &'r Account,
+    clock: &'r dyn Clock,
+    runtime: &'r Handle,
+    /// Waiting, of slices that go on.
+    waited_ns: Mutex<HashMap<usize, u64>>,
+}
+
+/// Some rows of a row group.
+struct Slice {
+    row_group: usize,
+    first_row: usize,
+    row_count: usize,
+    /// What is known of each column.
+    zones: Vec<Option<(ZoneMap, usize)>>,
+}
+
+type SharedChunk = Arc<Mutex<Chunk>>;
+/// A chunk's bytes, and what of them was not in memory.
+type Read = PlanResult<(Arc<ColumnChunk>, Served)>;
+
+/// A column of a row group that is asked for.
+#[derive(Default)]
+struct Chunk {
+    coming: Option<JoinHandle<Read>>,
+    there: Option<(Arc<ColumnChunk>, Reservation)>,
+    cursors: Vec<Cursor>,
+    /// Bytes that count as read ahead.
+    ahead_bytes: u64,
+}
+
+impl<'r> ScanChunks<'r> {
+    /// The slices of these row groups, of which chunks are read on `runtime` and held from `account`.
+    pub(super) fn new(
+        row_groups: &'r Arc<RowGroups>,
+        thread_count: usize,
+        counts: PageCounts,
+        (account, clock, runtime): (&'r Account, &'r dyn Clock, &'r Handle),
+    ) -> Self {
+        let (mut all, mut left) = (Vec::new(), Vec::new());
+        for (row_group, of) in row_groups.groups.iter().enumerate() {
+            let before = all.len();
+            for (first_row, row_count) in slices(of.row_count) {
+                let zone = |at: usize| of.zone(at).map(|zone| zone_of_slice(zone, of.row_count, row_count));
+                let zones = (0..row_groups.columns.len()).map(zone).collect();
+                all.push(Slice { row_group, first_row, row_count, zones });
+            }
+            left.push(AtomicUsize::new(all.len() - before));
+        }
+        let scan = row_groups.scan.as_ref().filter(|scan| scan.uses_pool() && !row_groups.columns.is_empty());
+        let pipeline = scan.and_then(|scan| {
+            let start = scan.pipeline(&row_groups.columns, thread_count);
+            (!start.columns.is_empty()).then(|| scan.pool().tuner().start(start))
+        });
+        Self {
+            row_groups,
+            slices: all,
+            left,
+            chunks: Mutex::default(),
+            ahead_bytes: AtomicU64::new(0),
+            pipeline,
+            counts,
+            account,
+            clock,
+            runtime,
+            waited_ns: Mutex::default(),
+        }
+    }
+
+    /// The scan has ended well.
+    pub(super) fn finish(self) {
+        if let Some(pipeline) = self.pipeline {
+            pipeline.finish();
+        }
+    }
+
+    fn place(&self, column: usize) -> Result<usize, Box<dyn Error + Send + Sync>> {
+        let place = self.row_groups.columns.iter().position(|of| *of == column);
+        place.ok_or_else(|| format!("no column {column} among {:?}", self.row_groups.columns).into())
+    }
+
+    /// The chunk of a column, on its way at the latest from now on.
+    fn chunk(&self, row_group: usize, at: usize, is_ahead: bool) -> SharedChunk {
+        let mut chunks = self.chunks.lock();
+        let chunk = chunks.entry((row_group, at)).or_insert_with(|| {
+            let row_groups = Arc::clone(self.row_groups);
+            let counts = self.counts.clone();
+            let coming = self.runtime.spawn(async move { row_groups.groups[row_group].read(at, &counts).await });
+            let bytes = if is_ahead { self.row_groups.groups[row_group].chunk_bytes(at) } else { 0 };
+            self.ahead_bytes.fetch_add(bytes, Ordering::Relaxed);
+            Arc::new(Mutex::new(Chunk { coming: Some(coming), ahead_bytes: bytes, ..Chunk::default() }))
+        });
+        Arc::clone(chunk)
+    }
+
+    /// Has what these columns have in a row group read.
+    fn ask_for(&self, row_group: usize, columns: &[usize], is_ahead: bool) {
+        for column in columns {
+            if let Ok(at) = self.place(*column) {
+                self.chunk(row_group, at, is_ahead);
+            }
+        }
+    }
+
+    /// The chunk and a cursor in it that is not behind `first_row`.
+    fn cursor(&self, slice: usize, at: usize) -> Result<(SharedChunk, Cursor), Box<dyn Error + Send + Sync>> {
+        let Slice { row_group, first_row, .. } = self.slices[slice];
+        let chunk = self.chunk(row_group, at, false);
+        let mut locked = chunk.lock();
+        if let Some(coming) = locked.coming.take() {
+            let begun_ns = self.clock.monotonic_ns();
+            let (read, served) = self.runtime.block_on(coming).map_err(external)??;
+            let waited_ns = self.clock.monotonic_ns().saturating_sub(begun_ns);
+            *self.waited_ns.lock().entry(slice).or_default() += waited_ns;
+            self.ahead_bytes.fetch_sub(std::mem::take(&mut locked.ahead_bytes), Ordering::Relaxed);
+            let bytes = read.size_bytes() as u64;
+            let reservation = self.account.try_reserve(bytes)?;
+            locked.there = Some((read, reservation));
+            if let Some(pipeline) = &self.pipeline {
+                pipeline.observe(Work { bytes, read_bytes: served.read_bytes, busy_ns: 0, waited_ns });
+            }
+        }
+        let nearest = (0..locked.cursors.len()).filter(|&of| locked.cursors[of].next_row() <= first_row);
+        let nearest = nearest.max_by_key(|&of| locked.cursors[of].next_row());
+        let cursor = match (nearest, &locked.there) {
+            (Some(nearest), _) => locked.cursors.swap_remove(nearest),
+            (None, Some((read, _))) => read.cursor().map_err(|error| self.error(row_group, at, error))?,
+            (None, None) => return Err("the chunk could not be read before".into()),
+        };
+        drop(locked);
+        Ok((chunk, cursor))
+    }
+
+    fn error(&self, row_group: usize, at: usize, error: ChunkError) -> DataFusionError {
+        self.row_groups.groups[row_group].error(self.row_groups.column_name(at), error)
+    }
+}
+
+/// What is known of a slice's values by what is known of its row group's.
+fn zone_of_slice((zone, null_count): &(ZoneMap, usize), rows: usize, slice_rows: usize) -> (ZoneMap, usize) {
+    let null_count = match *null_count {
+        0 => 0,
+        all if all == rows => slice_rows,
+        // Some, of which nobody knows where they are.
+        some => some.min(slice_rows.saturating_sub(1)).max(1),
+    };
+    (zone.clone(), null_count)
+}
+
+impl PageSource for ScanChunks<'_> {
+    fn row_group_count(&self) -> usize {
+        self.slices.len()
+    }
+
+    fn row_count(&self, row_group: usize) -> usize {
+        self.slices[row_group].row_count
+    }
+
+    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>> {
+        let (zone_map, null_count) = self.slices[row_group].zones[self.place(column).ok()?].as_ref()?;
+        Some(PageFacts { zone_map, null_count: *null_count })
+    }
+
+    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
+        let at = self.place(column)?;
+        let slice = &self.slices[row_group];
+        let (chunk, mut cursor) = self.cursor(row_group, at)?;
+        let skipped = slice.first_row - cursor.next_row();
+        let read = cursor.skip(skipped).and_then(|()| cursor.take(slice.row_count));
+        let array = read.map_err(|error| self.error(slice.row_group, at, error))?;
+        chunk.lock().cursors.push(cursor);
+        Ok(SourceColumn::Array(array))
+    }
+
+    fn announce(&self, _thread: usize, row_group: usize, columns: &[usize]) -> bool {
+        if self.ahead_bytes.load(Ordering::Relaxed) >= READ_AHEAD_BYTES {
+            return false;
+        }
+        self.ask_for(self.slices[row_group].row_group, columns, true);
+        true
+    }
+
+    fn begin(&self, row_group: usize, columns: &[usize]) {
+        self.ask_for(self.slices[row_group].row_group, columns, false);
+    }
+
+    fn done(&self, row_group: usize, took_ns: u64) {
+        let of = self.slices[row_group].row_group;
+        if self.left[of].fetch_sub(1, Ordering::AcqRel) == 1 {
+            for at in 0..self.row_groups.columns.len() {
+                let chunk = self.chunks.lock().remove(&(of, at));
+                let ahead = chunk.map_or(0, |chunk| std::mem::take(&mut chunk.lock().ahead_bytes));
+                self.ahead_bytes.fetch_sub(ahead, Ordering::Relaxed);
+            }
+        }
+        let waited_ns = self.waited_ns.lock().remove(&row_group).unwrap_or_default();
+        if let Some(pipeline) = &self.pipeline {
+            let busy_ns = took_ns.saturating_sub(waited_ns);
+            pipeline.observe(Work { bytes: 0, read_bytes: 0, busy_ns, waited_ns: 0 });
+        }
+    }
+}

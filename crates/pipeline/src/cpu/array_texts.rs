@@ -1,0 +1,134 @@
+//! Arrow arrays of texts as codes: those of programs' tables, and the dictionaries that files are stored with.
+//!
+//! **Owns**: that codes are ordered as the texts are, also of dictionaries that are unsorted or name a text twice.
+//! **Does not own**: NULLs; a NULL has the code of some text.
+//!
+//! **Concurrency**: plain functions.
+
+use std::collections::HashMap;
+
+use ahash::RandomState;
+use arrow::array::{AnyDictionaryArray, Array, AsArray, StringViewArray};
+use arrow::datatypes::DataType;
+
+use super::page_texts::{PageTexts, TextCoding};
+
+/// Texts up to this many bytes lie in their views.
+const INLINE_BYTES: u32 = 12;
+
+/// The codes of an array's texts, and the texts; `None` if it has none.
+pub(super) fn coded(array: &dyn Array) -> Option<(Vec<u32>, PageTexts<'static>)> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        return coded_again(dictionary);
+    }
+    let mut coding = TextCoding::default();
+    macro_rules! push {
+        ($texts:expr) => {
+            $texts.iter().for_each(|text| coding.push(text.unwrap_or_default().as_bytes()))
+        };
+    }
+    match array.data_type() {
+        DataType::Utf8 => push!(array.as_string::<i32>()),
+        DataType::LargeUtf8 => push!(array.as_string::<i64>()),
+        DataType::Utf8View => push_views(array.as_string_view(), &mut coding),
+        _ => return None,
+    }
+    Some(coding.finish())
+}
+
+/// Those of an array that has codes already, though in any order.
+fn coded_again(array: &dyn AnyDictionaryArray) -> Option<(Vec<u32>, PageTexts<'static>)> {
+    let values = array.values();
+    if values.len() > array.len() {
+        // Most of its texts may be other rows': what is there is taken out, and coded alone.
+        let used = arrow::compute::take(values, array.keys(), None).ok()?;
+        return coded(&used);
+    }
+    let (codes, texts) = coded(values)?;
+    if codes.is_empty() {
+        return Some((vec![0; array.len()], texts));
+    }
+    Some((array.normalized_keys().into_iter().map(|key| codes[key]).collect(), texts))
+}
+
+/// Short texts are told apart by their views, without a look at their bytes.
+fn push_views(texts: &StringViewArray, coding: &mut TextCoding) {
+    let mut numbers: HashMap<u128, u32, RandomState> = HashMap::default();
+    for (row, view) in texts.views().iter().enumerate() {
+        let text = || if texts.is_null(row) { b"".as_slice() } else { texts.value(row).as_bytes() };
+        // The length comes first.
+        let number = if *view as u32 <= INLINE_BYTES && texts.is_valid(row) {
+            *numbers.entry(*view).or_insert_with(|| coding.number(text()))
+        } else {
+            coding.number(text())
+        };
+        coding.push_number(number);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, DictionaryArray, Int8Array, LargeStringArray, StringArray, UInt16Array};
+    use thermocline_seeded::Random;
+
+    use super::*;
+
+    fn texts_of(array: &dyn Array) -> Vec<Option<String>> {
+        let (codes, texts) = coded(array).expect("texts");
+        let entries: Vec<&[u8]> = (0..texts.entry_count()).map(|code| texts.entry(code).unwrap()).collect();
+        assert!(entries.is_sorted_by(|one, next| one < next), "{entries:?}");
+        let nulls = array.logical_nulls();
+        assert_eq!(codes.len(), array.len());
+        let text = |code: u32| String::from_utf8(entries[code as usize].to_vec()).unwrap();
+        let is_valid = |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        codes.iter().enumerate().map(|(row, code)| is_valid(row).then(|| text(*code))).collect()
+    }
+
+    #[test]
+    fn texts_of_all_kinds_of_arrays_come_back() {
+        for seed in 0..50 {
+            let mut random = Random::new(seed);
+            let any = |random: &mut Random| {
+                let text = format!("{}{}", "long enough to lie elsewhere".repeat(random.below(2)), random.below(9));
+                (random.below(5) > 0).then_some(text)
+            };
+            let texts: Vec<Option<String>> = (0..random.below(60)).map(|_| any(&mut random)).collect();
+            let arrays: [ArrayRef; 3] = [
+                Arc::new(StringArray::from(texts.clone())),
+                Arc::new(LargeStringArray::from(texts.clone())),
+                Arc::new(StringViewArray::from_iter(texts.iter().map(Option::as_ref))),
+            ];
+            for array in arrays {
+                assert_eq!(texts_of(&array), texts, "seed {seed}, {}", array.data_type());
+                if texts.is_empty() {
+                    continue;
+                }
+                // As a dictionary with texts twice, NULL by key or by value, of more rows than texts or fewer.
+                let keys: Vec<Option<u16>> = (0..random.below(100))
+                    .map(|_| (random.below(6) > 0).then(|| random.below(texts.len()) as u16))
+                    .collect();
+                let expected: Vec<Option<String>> =
+                    keys.iter().map(|key| key.and_then(|key| texts[usize::from(key)].clone())).collect();
+                let dictionary = DictionaryArray::try_new(UInt16Array::from(keys), Arc::clone(&array)).unwrap();
+                assert_eq!(texts_of(&dictionary), expected, "seed {seed}, {}", dictionary.data_type());
+            }
+        }
+    }
+
+    #[test]
+    fn dictionaries_without_texts_are_all_null() {
+        let empty: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
+        let dictionary = DictionaryArray::try_new(Int8Array::from(vec![None, None]), empty).unwrap();
+        assert_eq!(coded(&dictionary).map(|(codes, _)| codes), Some(vec![0, 0]));
+    }
+
+    #[test]
+    fn other_arrays_have_no_texts() {
+        assert!(coded(&Int8Array::from(vec![1])).is_none());
+        let numbers = DictionaryArray::try_new(Int8Array::from(vec![0]), Arc::new(Int8Array::from(vec![7]))).unwrap();
+        assert!(coded(&numbers).is_none());
+    }
+}
