@@ -90,7 +90,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens a database.
+    /// Opens a database. Where this process has its folder open, it waits for up to two seconds: tasks of a query that
+    /// was cancelled may outlive the last session for a moment.
     ///
     /// # Errors
     /// When the temporary folder cannot be used; when the database's folder holds something else, is open already, or

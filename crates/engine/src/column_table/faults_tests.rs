@@ -4,7 +4,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::arrow::util::display::array_value_to_string;
 use thermocline_medium::{Fault, Medium, SimulatedMedium};
@@ -19,25 +18,16 @@ struct Simulated {
     medium: Arc<SimulatedMedium>,
 }
 
-/// A session of the database in `folder`, which may be open for a moment longer than its last session: tasks of a query
-/// that failed hold it too.
+/// A session of the database in `folder`.
 fn open(folder: &Path, medium: &Arc<SimulatedMedium>) -> Result<Session> {
-    for _ in 0..500 {
-        // One thread, so that operations come in one order.
-        let options = DatabaseOptions {
-            folder: Some(folder.to_path_buf()),
-            memory_bytes: Some(64 << 20),
-            threads: Some(1),
-            ..DatabaseOptions::default()
-        };
-        match Database::open_on(options, Some(Arc::<SimulatedMedium>::clone(medium))) {
-            Err(error) if error.to_string().contains("in this process already") => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            opened => return Ok(opened?.session()),
-        }
-    }
-    panic!("{} stays open", folder.display());
+    // One thread, so that operations come in one order.
+    let options = DatabaseOptions {
+        folder: Some(folder.to_path_buf()),
+        memory_bytes: Some(64 << 20),
+        threads: Some(1),
+        ..DatabaseOptions::default()
+    };
+    Ok(Database::open_on(options, Some(Arc::<SimulatedMedium>::clone(medium)))?.session())
 }
 
 impl Simulated {

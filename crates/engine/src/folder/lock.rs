@@ -4,11 +4,16 @@
 //! writes its number into the file, for the message of who comes next. Readers write nothing: they may lack the
 //! permission, and the file system may be mounted to be read. They are found among the locks that the system tells of,
 //! where it does.
+//!
+//! A lock that this process holds itself may be about to go: the tasks of a query hold the database, and where one was
+//! cancelled, or the last rows were fetched, they may live for a moment longer than its last session. So whoever opens
+//! the folder anew waits for that moment ([`RELEASED_WITHIN`]) before being told that it is open.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::failure;
 use crate::error::{Error, Result};
@@ -16,30 +21,69 @@ use crate::error::{Error, Result};
 /// The file's name within the folder.
 pub(super) const LOCK_FILE: &str = "lock";
 
-/// Locks a folder for changes.
+/// How long to wait for a lock of this process: tasks end where they next wait for something, or at the end of a batch.
+const RELEASED_WITHIN: Duration = Duration::from_secs(2);
+/// How often to ask: the system wakes nobody up within a time.
+const ASKED_EVERY: Duration = Duration::from_millis(2);
+
+/// Who keeps a folder from being locked.
+struct Holder {
+    is_own_process: bool,
+    /// Where it is open, and what to do about it.
+    place: String,
+}
+
+impl Holder {
+    fn own_process(place: &str) -> Self {
+        Self { is_own_process: true, place: place.to_string() }
+    }
+
+    fn other_process(place: String) -> Self {
+        Self { is_own_process: false, place }
+    }
+}
+
+/// Takes a lock, or tells who has it; asks again while that is this process.
+fn take(
+    lock: &mut File,
+    try_lock: impl Fn(&File) -> std::result::Result<(), TryLockError>,
+    holder: impl Fn(&mut File) -> Holder,
+) -> io::Result<std::result::Result<(), Holder>> {
+    let start = Instant::now();
+    loop {
+        match try_lock(lock) {
+            Ok(()) => return Ok(Ok(())),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let holder = holder(lock);
+        if !holder.is_own_process || start.elapsed() >= RELEASED_WITHIN {
+            return Ok(Err(holder));
+        }
+        std::thread::sleep(ASKED_EVERY);
+    }
+}
+
+/// Locks a folder for changes. Waits for up to two seconds where this process itself has it open.
 ///
 /// # Errors
 /// When another process, or this one, has it open; when the lock's file cannot be written.
 pub(super) fn for_changes(folder: &Path) -> Result<File> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(LOCK_FILE));
     let mut lock = opened.map_err(|error| failure(folder, "its lock cannot be opened", &error))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            // Whoever can share it is kept out by readers alone.
-            let is_read = lock.try_lock_shared().is_ok();
-            let who = if is_read { readers(&lock) } else { changer(&mut lock) };
-            return Err(Error::input(format!("database '{}' is open {who}", folder.display())));
-        }
-        Err(TryLockError::Error(error)) => return Err(failure(folder, "it cannot be locked", &error)),
-    }
-    let told = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+    take(&mut lock, File::try_lock, reader_or_changer)
+        .map_err(|error| failure(folder, "it cannot be locked", &error))?
+        .map_err(|holder| Error::input(format!("database '{}' is open {}", folder.display(), holder.place)))?;
+    // Asking who held it before has read the file.
+    let emptied = lock.set_len(0).and_then(|()| lock.rewind());
+    let told = emptied.and_then(|()| writeln!(lock, "{}", std::process::id()));
     told.map_err(|error| failure(folder, "its lock cannot be written", &error))?;
     Ok(lock)
 }
 
-/// Locks a folder to read it. `None` where there is no file to lock, as in a copy that leaves it out: nobody has
-/// changed such a folder at this place, and who begins to do so takes files away but never puts others in their place.
+/// Locks a folder to read it, and waits as [`for_changes`] does. `None` where there is no file to lock, as in a copy that
+/// leaves it out: nobody has changed such a folder at this place, and who begins to do so takes files away but never puts
+/// others in their place.
 ///
 /// # Errors
 /// When a process has it open that may change it; when the lock's file cannot be read.
@@ -48,29 +92,41 @@ pub(super) fn for_reading(folder: &Path) -> Result<Option<File>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| failure(folder, "its lock cannot be opened", &error))?,
     };
-    match lock.try_lock_shared() {
-        Ok(()) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => {
-            let who = changer(&mut lock);
-            Err(Error::input(format!("database '{}' is open for changes {who}", folder.display())))
-        }
-        Err(TryLockError::Error(error)) => Err(failure(folder, "it cannot be locked", &error)),
+    take(&mut lock, File::try_lock_shared, changer)
+        .map_err(|error| failure(folder, "it cannot be locked", &error))?
+        .map_err(|holder| {
+            Error::input(format!("database '{}' is open for changes {}", folder.display(), holder.place))
+        })?;
+    Ok(Some(lock))
+}
+
+/// Who keeps out whoever wants to change it.
+fn reader_or_changer(lock: &mut File) -> Holder {
+    // Whoever can share it is kept out by readers alone.
+    if lock.try_lock_shared().is_err() {
+        return changer(lock);
+    }
+    let readers = readers(lock);
+    // Asking again begins without a lock; an error would be met there too.
+    lock.unlock().ok();
+    readers
+}
+
+/// Who has it open for changes, as its file says.
+fn changer(lock: &mut File) -> Holder {
+    let mut id = String::new();
+    if lock.rewind().is_ok() {
+        lock.read_to_string(&mut id).ok();
+    }
+    match id.trim().parse::<u32>() {
+        Ok(id) if id == std::process::id() => Holder::own_process("in this process already: use another session of it"),
+        Ok(id) => Holder::other_process(format!("in process {id}: close it there first")),
+        Err(_) => Holder::other_process("in another process: close it there first".to_string()),
     }
 }
 
-/// Where the database is open for changes, as its file says.
-fn changer(lock: &mut File) -> String {
-    let mut holder = String::new();
-    lock.read_to_string(&mut holder).ok();
-    match holder.trim().parse::<u32>() {
-        Ok(id) if id == std::process::id() => "in this process already: use another session of it".to_string(),
-        Ok(id) => format!("in process {id}: close it there first"),
-        Err(_) => "in another process: close it there first".to_string(),
-    }
-}
-
-/// Where it is open to be read.
-fn readers(lock: &File) -> String {
+/// Who has it open to be read.
+fn readers(lock: &File) -> Holder {
     let own_id = std::process::id();
     let mut ids = match (lock.metadata(), fs::read_to_string("/proc/locks")) {
         (Ok(metadata), Ok(locks)) => holders(&locks, &metadata),
@@ -84,10 +140,10 @@ fn readers(lock: &File) -> String {
     ids.dedup();
     let listed: Vec<String> = ids.iter().map(ToString::to_string).collect();
     match ids.as_slice() {
-        [] => "for reading in another process: close it there first".to_string(),
-        [id] if *id == own_id => "for reading in this process already: close it first".to_string(),
-        [id] => format!("for reading in process {id}: close it there first"),
-        _ => format!("for reading in processes {}: close it there first", listed.join(", ")),
+        [] => Holder::other_process("for reading in another process: close it there first".to_string()),
+        [id] if *id == own_id => Holder::own_process("for reading in this process already: close it first"),
+        [id] => Holder::other_process(format!("for reading in process {id}: close it there first")),
+        _ => Holder::other_process(format!("for reading in processes {}: close it there first", listed.join(", "))),
     }
 }
 
@@ -109,6 +165,29 @@ fn holders(locks: &str, file: &Metadata) -> Vec<u32> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_of_this_process_is_waited_for_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let for_a_moment = |held: Option<File>| {
+            assert!(held.is_some());
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                drop(held);
+            })
+        };
+        for_a_moment(Some(for_changes(path).unwrap()));
+        for_a_moment(Some(for_changes(path).unwrap()));
+        for_a_moment(for_reading(path).unwrap());
+        let held = for_changes(path).unwrap();
+
+        let start = Instant::now();
+        let refused = for_reading(path).unwrap_err().to_string();
+        assert!(refused.contains("is open for changes in this process already"), "{refused}");
+        assert!(start.elapsed() >= RELEASED_WITHIN);
+        drop(held);
+    }
 
     #[test]
     fn holders_are_found_by_the_file_they_lock() {

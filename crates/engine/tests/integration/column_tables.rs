@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use thermocline_engine::{Database, DatabaseOptions, Session};
 
@@ -19,15 +18,6 @@ fn database_of(folder: &Path, memory_bytes: u64) -> Arc<Database> {
         threads: Some(4),
         ..DatabaseOptions::default()
     };
-    // Tasks of a query that failed may hold the database before for a moment longer than who asked.
-    for _ in 0..500 {
-        match Database::open(options.clone()) {
-            Err(error) if error.to_string().contains("in this process already") => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            opened => return opened.unwrap(),
-        }
-    }
     Database::open(options).unwrap()
 }
 
