@@ -1,5 +1,5 @@
 //! Deterministic data sets as text files: the eight TPC-H tables as CSV or NDJSON, and orders with their lineitems
-//! nested.
+//! nested; and TPC-H's queries.
 //!
 //! Owns how a row becomes text and how parts are produced in parallel, both of which the lab's other data sets use too.
 //! The rows themselves come from `tpchgen`.
@@ -13,6 +13,7 @@
 mod fields;
 mod nested_orders;
 mod ordered_parts;
+mod sql;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ mod tpch;
 
 pub use nested_orders::write_nested_orders;
 pub use ordered_parts::{take_parts, write_parts};
+pub use sql::QUERIES;
 pub use text::{push_hundredths, push_integer, push_json_string};
 pub use tpch::{TextFormat, TpchTable, write_table};
 

@@ -85,6 +85,18 @@ fn every_table_reads_as_tpchgen_writes_its_csv_in_one_part() {
 }
 
 #[test]
+fn columns_are_declared_as_files_have_them() {
+    let text = small_text();
+    for name in TpchTable::ALL {
+        let file = table(&text, name, TextFormat::Csv, 1);
+        // The commas of `DECIMAL(15, 2)` have digits behind them.
+        let columns = name.columns_sql().split(", ").filter(|column| !column.starts_with(|c: char| c.is_ascii_digit()));
+        let names: Vec<&str> = columns.map(|column| column.split(' ').next().unwrap()).collect();
+        assert_eq!(file.lines().next().unwrap(), names.join(","));
+    }
+}
+
+#[test]
 fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let text = small_text();
     assert_eq!(nested(&text, 1), nested(&text, 3));

@@ -25,4 +25,5 @@ mod security;
 mod slt;
 mod staleness;
 mod stars;
+mod tpch;
 mod tracing;

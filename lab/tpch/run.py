@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""The 22 queries of TPC-H with fused pipelines and without, beside DuckDB: are the answers the same, and what does each
+query take?
+
+    cargo build --release -p thermocline-lab
+    .venv/bin/python lab/tpch/run.py --data DATA [--scale 1] [--tables columns parquet csv] [--rounds 5] [--only q05]
+
+Makes DATA (TPC-H's tables as CSV, Parquet files of them, a database) where it is not there. The package must have been
+built from these sources; DuckDB's is compared with if it is installed. Queries are asked in turn by all engines, so
+that a slow spell of the machine meets all of them; what is printed, as a Markdown table, are medians of the rounds
+after the first, in milliseconds. Ends with 1 if an answer differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import statistics
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Callable
+
+import thermocline
+
+ROOT = Path(__file__).resolve().parents[2]
+QUERIES = {path.stem: path.read_text() for path in sorted((ROOT / "crates/tpch/queries").glob("q*.sql"))}
+TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
+DECIMALS = {
+    "customer": ["c_acctbal"],
+    "lineitem": ["l_quantity", "l_extendedprice", "l_discount", "l_tax"],
+    "orders": ["o_totalprice"],
+    "part": ["p_retailprice"],
+    "partsupp": ["ps_supplycost"],
+    "supplier": ["s_acctbal"],
+}
+"""What a text file does not tell: these have two digits behind the point."""
+
+Rows = list[tuple[Any, ...]]
+Ask = Callable[[str], Rows]
+
+
+def typed(table: str, source: str) -> str:
+    """A query of a text file's rows, with decimals."""
+    decimals = ", ".join(f"{name}::DECIMAL(15, 2) AS {name}" for name in DECIMALS.get(table, []))
+    replaced = f" REPLACE ({decimals})" if decimals else ""
+    return f"SELECT *{replaced} FROM {source}"
+
+
+def make_data(arguments: argparse.Namespace) -> None:
+    """Generates the files, once."""
+    data: Path = arguments.data
+    if not (data / "supplier.csv").exists():
+        command = [arguments.lab, "generate", "tpch", "--scale", f"{arguments.scale:g}", "--out", data]
+        subprocess.run(command, check=True)
+    with thermocline.connect() as db:
+        for table in TABLES:
+            target = data / f"{table}.parquet"
+            if not target.exists():
+                db.sql(f"COPY ({typed(table, repr(str(data / f'{table}.csv')))}) TO '{target}'").fetchall()
+
+
+def thermocline_tables(data: Path, kind: str) -> thermocline.Connection:
+    """A database with the tables."""
+    if kind != "columns":
+        db = thermocline.connect()
+        for table in TABLES:
+            db.sql(f"CREATE EXTERNAL TABLE {table} STORED AS {kind} LOCATION '{data / table}.{kind}'").fetchall()
+        return db
+    db = thermocline.connect(data / "tpch.db")
+    there = {name for (name,) in db.sql("SELECT table_name FROM information_schema.tables").fetchall()}
+    for table in sorted(set(TABLES) - there):
+        db.sql(f"CREATE TABLE {table} AS SELECT * FROM '{data / table}.parquet'").fetchall()
+    return db
+
+
+def duckdb_tables(data: Path, kind: str) -> Ask | None:
+    """The same for DuckDB: columns are tables in memory."""
+    try:
+        duckdb = importlib.import_module("duckdb")
+    except ImportError:
+        return None
+    db = duckdb.connect()
+    made = "TABLE" if kind == "columns" else "VIEW"
+    suffix = "parquet" if kind == "columns" else kind
+    for table in TABLES:
+        db.execute(f"CREATE {made} {table} AS FROM '{data / table}.{suffix}'")
+    return lambda sql: db.execute(sql).fetchall()
+
+
+def engines(data: Path, kind: str) -> dict[str, Ask]:
+    """What answers queries, by its name."""
+    db = thermocline_tables(data, kind)
+
+    def asking(pipelines: str) -> Ask:
+        session = db.cursor()
+        session.sql(f"SET thermocline.fused_pipelines = '{pipelines}'").fetchall()
+        return lambda sql: session.sql(sql).fetchall()
+
+    found = {"pipelines": asking("on"), "operators": asking("off"), "DuckDB": duckdb_tables(data, kind)}
+    return {name: ask for name, ask in found.items() if ask}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values agree in the digits that all types of them have: averages of decimals have six."""
+    if isinstance(one, (int, float, Decimal)) and isinstance(other, (int, float, Decimal)):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-6)
+    return one == other
+
+
+def same_rows(one: Rows, other: Rows) -> bool:
+    """Whether two answers agree."""
+    return len(one) == len(other) and all(
+        len(left) == len(right) and all(map(same, left, right)) for left, right in zip(one, other)
+    )
+
+
+def measure(arguments: argparse.Namespace, kind: str) -> bool:
+    """Prints a table of times; whether all answers were the same."""
+    asking = engines(arguments.data, kind)
+    queries = {name: sql for name, sql in QUERIES.items() if not arguments.only or name in arguments.only}
+    times: dict[tuple[str, str], list[float]] = {}
+    differing = set()
+    for _ in range(1 + arguments.rounds):
+        for name, sql in queries.items():
+            answers = []
+            for engine, ask in asking.items():
+                began = time.perf_counter()
+                answers.append(ask(sql))
+                times.setdefault((name, engine), []).append((time.perf_counter() - began) * 1000)
+            if not all(same_rows(answers[0], other) for other in answers[1:]):
+                differing.add(name)
+    print(f"\n{kind}, ms\n\n| query | {' | '.join(asking)} | of operators |\n|---|{'---:|' * (len(asking) + 1)}")
+    medians = {key: statistics.median(taken[1:]) for key, taken in times.items()}
+    for name in queries:
+        row = [medians[name, engine] for engine in asking]
+        print(f"| {name} | {' | '.join(f'{ms:.1f}' for ms in row)} | {row[0] / row[1]:.2f} |")
+    sums = [sum(medians[name, engine] for name in queries) for engine in asking]
+    print(f"| all | {' | '.join(f'{ms:.0f}' for ms in sums)} | {sums[0] / sums[1]:.2f} |", flush=True)
+    if differing:
+        print(f"answers differ: {', '.join(sorted(differing))}")
+    return not differing
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--tables", nargs="+", choices=["columns", "parquet", "csv"], default=["columns", "parquet", "csv"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=QUERIES)
+    parser.add_argument("--lab", default="target/release/lab")
+    arguments = parser.parse_args()
+    make_data(arguments)
+    return 0 if all([measure(arguments, kind) for kind in arguments.tables]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
