@@ -66,7 +66,7 @@ impl Cursor {
     }
 
     /// The next rows as an array: of the column's type, of a form of it that takes fewer bytes (of integers a shorter
-    /// one with the same sign, `Decimal32` and `Decimal64` of decimals), or of texts a dictionary.
+    /// one with the same sign, `Decimal32` and `Decimal64` of decimals), or one with a dictionary of any of these.
     ///
     /// # Errors
     /// Damaged bytes; a chunk with fewer rows.

@@ -4,29 +4,40 @@
 //!
 //! **Format**: Apache Parquet, *Encodings*, "Run Length Encoding / Bit-Packing Hybrid".
 
+use std::ops::BitOr;
+
+use arrow::datatypes::ArrowNativeType;
 use bytes::Bytes;
 
 use crate::ChunkError;
 
 /// What codes are read as.
-pub(crate) trait Code: Copy + Default {
+pub(crate) trait Code: ArrowNativeType + BitOr<Output = Self> {
     /// The lowest bits of a word.
     fn of(word: u64) -> Self;
+
+    /// By how much it is greater than the last one; 0 if it is not.
+    fn beyond(self, last: Self) -> Self;
 }
 
-impl Code for u16 {
-    #[inline(always)]
-    fn of(word: u64) -> Self {
-        word as Self
-    }
+macro_rules! code {
+    ($native:ty) => {
+        impl Code for $native {
+            #[inline(always)]
+            fn of(word: u64) -> Self {
+                word as Self
+            }
+
+            #[inline(always)]
+            fn beyond(self, last: Self) -> Self {
+                self.saturating_sub(last)
+            }
+        }
+    };
 }
 
-impl Code for u32 {
-    #[inline(always)]
-    fn of(word: u64) -> Self {
-        word as Self
-    }
-}
+code!(u16);
+code!(u32);
 
 /// What is left of such a sequence.
 #[derive(Debug, Clone)]

@@ -115,12 +115,12 @@ impl<'k> Slice<'k> {
         if self.done.is_empty() {
             return Values::new(self.kind, 0).into_array(self.kind, None);
         }
+        let spelt = self.done.into_iter().map(spelt_out).collect::<Result<Vec<_>, _>>()?;
         if self.kind.stored == Stored::Texts {
-            let spelt = self.done.into_iter().map(spelt_out).collect::<Result<Vec<_>, _>>()?;
             let parts: Vec<_> = spelt.iter().map(|part| part.as_ref()).collect();
             return Ok(concat(&parts)?);
         }
-        let parts: Vec<&ArrayRef> = self.done.iter().collect();
+        let parts: Vec<&ArrayRef> = spelt.iter().collect();
         Ok(thermocline_narrow::concat(&parts)?)
     }
 
@@ -131,14 +131,8 @@ impl<'k> Slice<'k> {
         let is_text = self.kind.stored == Stored::Texts;
         self.done.push(match body {
             Body::Values(values) => values.into_array(self.kind, nulls)?,
-            Body::Codes(codes) => {
-                let codes = UInt16Array::new(codes.into(), nulls);
-                if is_text { dictionary()?.texts_of(codes)? } else { dictionary()?.values_of(codes)? }
-            }
-            Body::LongCodes(codes) => {
-                let codes = UInt32Array::new(codes.into(), nulls);
-                if is_text { dictionary()?.texts_of(codes)? } else { dictionary()?.values_of(codes)? }
-            }
+            Body::Codes(codes) => dictionary()?.array_of(UInt16Array::new(codes.into(), nulls), is_text)?,
+            Body::LongCodes(codes) => dictionary()?.array_of(UInt32Array::new(codes.into(), nulls), is_text)?,
         });
         Ok(())
     }

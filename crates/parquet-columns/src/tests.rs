@@ -87,9 +87,11 @@ fn written(random: &mut Random, batch: &RecordBatch) -> Bytes {
 
 /// All values in the column's own type.
 fn widened(array: &ArrayRef, data_type: &DataType) -> ArrayRef {
-    match array.as_any_dictionary_opt() {
-        Some(coded) => arrow::compute::take(coded.values(), coded.keys(), None).expect("codes that there are"),
-        None => thermocline_narrow::widen(array, data_type).expect("a form of the type"),
+    let spelt = array.as_any_dictionary_opt().map(|coded| arrow::compute::take(coded.values(), coded.keys(), None));
+    let spelt = spelt.map_or_else(|| Arc::clone(array), |spelt| spelt.expect("codes that there are"));
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => spelt,
+        _ => thermocline_narrow::widen(&spelt, data_type).expect("a form of the type"),
     }
 }
 
@@ -114,7 +116,8 @@ fn slices_of_random_files_are_those_of_the_parquet_crate() {
                 let kind = kind.unwrap_or_else(|reason| panic!("seed {seed}, {}: {reason}", field.name()));
                 let (start, length) = metadata.byte_range();
                 let bytes = file.slice(start as usize..(start + length) as usize);
-                let chunk = ColumnChunk::new(kind, metadata.clone(), bytes, rows);
+                let halves = [bytes.slice(..bytes.len() / 2), bytes.slice(bytes.len() / 2..)];
+                let chunk = ColumnChunk::new(kind, metadata.clone(), halves.to_vec(), rows);
                 let mut cursor = chunk.cursor().expect("a cursor");
                 while cursor.next_row() < rows {
                     let left = rows - cursor.next_row();
@@ -137,14 +140,18 @@ fn slices_of_random_files_are_those_of_the_parquet_crate() {
 }
 
 #[test]
-fn few_different_numbers_take_a_byte_and_texts_are_codes() {
+fn few_different_values_are_codes_of_a_dictionary_of_narrow_ones() {
     let numbers: Int32Array = (0..10_000).map(|row| Some(row % 50 - 20)).collect();
     let texts: StringArray = (0..10_000).map(|row| Some(["a", "b"][row % 2])).collect();
     let columns: Vec<(&str, ArrayRef)> = vec![("number", Arc::new(numbers)), ("text", Arc::new(texts))];
     let batch = RecordBatch::try_from_iter(columns).expect("two columns");
-    let found: Vec<DataType> = chunks(&batch).iter().map(|chunk| first_rows(chunk, 100).data_type().clone()).collect();
-    let coded = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
-    assert_eq!(found, [DataType::Int8, coded]);
+    let found = |rows| -> Vec<DataType> {
+        chunks(&batch).iter().map(|chunk| first_rows(chunk, rows).data_type().clone()).collect()
+    };
+    let coded = |of| DataType::Dictionary(Box::new(DataType::UInt16), Box::new(of));
+    assert_eq!(found(1_000), [coded(DataType::Int8), coded(DataType::Utf8)]);
+    // Fewer rows than the dictionary is worth.
+    assert_eq!(found(100), [DataType::Int8, coded(DataType::Utf8)]);
 }
 
 /// The chunks of a file of one row group.
@@ -161,7 +168,7 @@ fn chunks(batch: &RecordBatch) -> Vec<Arc<ColumnChunk>> {
         let kind = Kind::of(metadata.column_descr(), metadata, field.data_type()).expect("a kind");
         let (start, length) = metadata.byte_range();
         let bytes = file.slice(start as usize..(start + length) as usize);
-        ColumnChunk::new(kind, metadata.clone(), bytes, batch.num_rows())
+        ColumnChunk::new(kind, metadata.clone(), vec![bytes], batch.num_rows())
     };
     batch.schema().fields().iter().enumerate().map(chunk).collect()
 }
@@ -202,7 +209,7 @@ fn damaged_bytes_are_errors_or_other_values_and_never_panics() {
         if random.one_in(3) {
             bytes.truncate(random.below(bytes.len()));
         }
-        let chunk = ColumnChunk::new(kind, metadata.clone(), bytes.into(), 500);
+        let chunk = ColumnChunk::new(kind, metadata.clone(), vec![bytes.into()], 500);
         if let Ok(mut cursor) = chunk.cursor() {
             let _ = cursor.skip(100).and_then(|()| cursor.take(300)).map(|rows| assert_eq!(rows.len(), 300));
         }

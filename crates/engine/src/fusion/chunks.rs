@@ -52,6 +52,8 @@ pub(super) struct ScanChunks<'r> {
     /// By row group and column.
     chunks: Mutex<HashMap<(usize, usize), SharedChunk>>,
     ahead_bytes: AtomicU64,
+    /// Of all chunks that are there or on their way.
+    held_bytes: AtomicU64,
     pipeline: Option<RunningPipeline>,
     counts: PageCounts,
     account: &'r Account,
@@ -113,6 +115,7 @@ impl<'r> ScanChunks<'r> {
             left,
             chunks: Mutex::default(),
             ahead_bytes: AtomicU64::new(0),
+            held_bytes: AtomicU64::new(0),
             pipeline,
             counts,
             account,
@@ -140,10 +143,13 @@ impl<'r> ScanChunks<'r> {
         let chunk = chunks.entry((row_group, at)).or_insert_with(|| {
             let row_groups = Arc::clone(self.row_groups);
             let counts = self.counts.clone();
-            let coming = self.runtime.spawn(async move { row_groups.groups[row_group].read(at, &counts).await });
-            let bytes = if is_ahead { self.row_groups.groups[row_group].chunk_bytes(at) } else { 0 };
-            self.ahead_bytes.fetch_add(bytes, Ordering::Relaxed);
-            Arc::new(Mutex::new(Chunk { coming: Some(coming), ahead_bytes: bytes, ..Chunk::default() }))
+            let bytes = self.row_groups.groups[row_group].chunk_bytes(at);
+            let held_bytes = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+            let coming = async move { row_groups.groups[row_group].read(at, held_bytes, &counts).await };
+            let coming = Some(self.runtime.spawn(coming));
+            let ahead_bytes = if is_ahead { bytes } else { 0 };
+            self.ahead_bytes.fetch_add(ahead_bytes, Ordering::Relaxed);
+            Arc::new(Mutex::new(Chunk { coming, ahead_bytes, ..Chunk::default() }))
         });
         Arc::clone(chunk)
     }
@@ -168,10 +174,11 @@ impl<'r> ScanChunks<'r> {
             let waited_ns = self.clock.monotonic_ns().saturating_sub(begun_ns);
             *self.waited_ns.lock().entry(slice).or_default() += waited_ns;
             self.ahead_bytes.fetch_sub(std::mem::take(&mut locked.ahead_bytes), Ordering::Relaxed);
-            let bytes = read.size_bytes() as u64;
-            let reservation = self.account.try_reserve(bytes)?;
+            // What lies in the pool is counted there.
+            let reservation = self.account.try_reserve(served.copied_bytes)?;
             locked.there = Some((read, reservation));
             if let Some(pipeline) = &self.pipeline {
+                let bytes = self.row_groups.groups[row_group].chunk_bytes(at);
                 pipeline.observe(Work { bytes, read_bytes: served.read_bytes, busy_ns: 0, waited_ns });
             }
         }
@@ -243,9 +250,10 @@ impl PageSource for ScanChunks<'_> {
         let of = self.slices[row_group].row_group;
         if self.left[of].fetch_sub(1, Ordering::AcqRel) == 1 {
             for at in 0..self.row_groups.columns.len() {
-                let chunk = self.chunks.lock().remove(&(of, at));
-                let ahead = chunk.map_or(0, |chunk| std::mem::take(&mut chunk.lock().ahead_bytes));
-                self.ahead_bytes.fetch_sub(ahead, Ordering::Relaxed);
+                let Some(chunk) = self.chunks.lock().remove(&(of, at)) else { continue };
+                let ahead_bytes = std::mem::take(&mut chunk.lock().ahead_bytes);
+                self.ahead_bytes.fetch_sub(ahead_bytes, Ordering::Relaxed);
+                self.held_bytes.fetch_sub(self.row_groups.groups[of].chunk_bytes(at), Ordering::Relaxed);
             }
         }
         let waited_ns = self.waited_ns.lock().remove(&row_group).unwrap_or_default();

@@ -4,10 +4,10 @@
 //! Owns: the pages of a version ([`FilePages`]), and how ranges are put together from them. Does not own: which bytes
 //! are which page (`chunk_grid`), how they are read (`open_files`), which versions are known (`page_store`).
 //!
-//! What is kept are the file's bytes, as they are stored: encoded and compressed. Ranges are copied out of the pages,
-//! so that these are pinned for that moment only: what is decoded from uncompressed text refers to the bytes that it
-//! was decoded from, for as long as a query keeps its rows, and the pool could not yield that memory to queries
-//! meanwhile.
+//! What is kept are the file's bytes, as they are stored: encoded and compressed. DataFusion's reader gets ranges that
+//! are copied out of the pages, so that these are pinned for that moment only: what is decoded from uncompressed text
+//! refers to the bytes that it was decoded from, for as long as a query keeps its rows, and the pool could not yield
+//! that memory to queries meanwhile. Pipelines, which decode into memory of their own, read pages where they are.
 //!
 //! There is nothing to check a block by: checksums of Parquet are of data pages, which begin and end anywhere, and
 //! optional; the decoder, which knows where they are, is built without verifying them. Bytes that are damaged are
@@ -39,6 +39,9 @@ use crate::raw_table::listing::external;
 /// A pool that can have no more than this has blocks enough for a few readers at a time only: reading past it, in
 /// pieces as large as the scan likes, is faster than what so little saves.
 const LEAST_POOL_BYTES: u64 = 16 * BLOCK_BYTES;
+
+/// What part of the pool one scan holds pages in at most.
+const MOST_HELD_PART: u64 = 8;
 
 /// A top-level column of a file, as the pool knows it.
 #[derive(Debug, Clone)]
@@ -76,6 +79,8 @@ pub(crate) struct PageCounts {
 pub(crate) struct Served {
     /// Bytes that were not in memory.
     pub(crate) read_bytes: u64,
+    /// Bytes of what was brought that lie in memory of its own, not in the pool.
+    pub(crate) copied_bytes: u64,
 }
 
 impl PageCounts {
@@ -136,31 +141,75 @@ impl FilePages {
         ranges: Vec<Range<u64>>,
         counts: &PageCounts,
     ) -> Result<(Vec<Bytes>, Served)> {
-        file.check_ranges(&ranges)?;
-        if self.pool.capacity_bytes() < LEAST_POOL_BYTES {
+        let Some(mut pages) = self.pages_of(file, &ranges, counts)? else {
             let read_bytes = ranges.iter().map(|range| range.end - range.start).sum();
-            return Ok((file.read(ranges).await?, Served { read_bytes }));
-        }
-        let mut numbers: Vec<u32> = ranges.iter().flat_map(|range| self.grid.pages(range)).collect();
-        numbers.dedup();
-        let mut pages = Pages {
-            pages: self,
-            file,
-            reader: self.source.reader(numbers, ReadOptions::default()),
-            last: None,
-            served: Served::default(),
-            counts,
+            return Ok((file.read(ranges).await?, Served { read_bytes, copied_bytes: read_bytes }));
         };
         let mut read = Vec::with_capacity(ranges.len());
         for range in ranges {
             // Of a file of this machine's size limits, and within it.
             let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
             for page in self.grid.pages(&range) {
-                pages.append(page, &range, &mut bytes).await?;
+                match pages.part_of(page, &range).await? {
+                    Part::Page(page, within) => bytes.extend_from_slice(&page[within]),
+                    Part::Copy(pieces) => pieces.iter().for_each(|piece| bytes.extend_from_slice(piece)),
+                }
             }
+            pages.served.copied_bytes += bytes.len() as u64;
             read.push(Bytes::from(bytes));
         }
         Ok((read, pages.served))
+    }
+
+    /// The bytes of a range in pieces, which are pages, or parts of them, that stay in memory for as long as the pieces
+    /// are held. `file` is of this version.
+    ///
+    /// # Errors
+    /// As [`ParquetFile::read`].
+    pub(super) async fn read_in_place(
+        &self,
+        file: &ParquetFile,
+        range: Range<u64>,
+        counts: &PageCounts,
+    ) -> Result<(Vec<Bytes>, Served)> {
+        let ranges = [range];
+        let Some(mut pages) = self.pages_of(file, &ranges, counts)? else {
+            let read_bytes = ranges[0].end - ranges[0].start;
+            return Ok((file.read(ranges.to_vec()).await?, Served { read_bytes, copied_bytes: read_bytes }));
+        };
+        let mut read = Vec::new();
+        for page in self.grid.pages(&ranges[0]) {
+            match pages.part_of(page, &ranges[0]).await? {
+                Part::Page(page, within) => read.push(Bytes::from_owner(page).slice(within)),
+                Part::Copy(pieces) => {
+                    pages.served.copied_bytes += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+                    read.extend(pieces);
+                }
+            }
+        }
+        Ok((read, pages.served))
+    }
+
+    /// Whether pages of so many bytes can be held for a while without keeping others from theirs.
+    pub(super) fn may_hold(&self, bytes: u64) -> bool {
+        bytes <= self.pool.capacity_bytes() / MOST_HELD_PART
+    }
+
+    /// The pages of these ranges on their way; none if the pool is too small.
+    fn pages_of<'a>(
+        &'a self,
+        file: &'a ParquetFile,
+        ranges: &[Range<u64>],
+        counts: &'a PageCounts,
+    ) -> Result<Option<Pages<'a>>> {
+        file.check_ranges(ranges)?;
+        if self.pool.capacity_bytes() < LEAST_POOL_BYTES {
+            return Ok(None);
+        }
+        let mut numbers: Vec<u32> = ranges.iter().flat_map(|range| self.grid.pages(range)).collect();
+        numbers.dedup();
+        let reader = self.source.reader(numbers, ReadOptions::default());
+        Ok(Some(Pages { pages: self, file, reader, last: None, served: Served::default(), counts }))
     }
 }
 
@@ -175,9 +224,17 @@ struct Pages<'a> {
     counts: &'a PageCounts,
 }
 
+/// What a page has of a range.
+enum Part {
+    /// These bytes of it.
+    Page(PinnedPage, Range<usize>),
+    /// Read past the pool.
+    Copy(Vec<Bytes>),
+}
+
 impl Pages<'_> {
-    /// Appends what `page` has of `range`.
-    async fn append(&mut self, page: u32, range: &Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+    /// What `page` has of `range`.
+    async fn part_of(&mut self, page: u32, range: &Range<u64>) -> Result<Part> {
         if self.last.as_ref().is_none_or(|(number, _)| *number != page) {
             let pinned = self.next().await?;
             self.last = Some((page, pinned));
@@ -188,16 +245,13 @@ impl Pages<'_> {
             Some((_, Some(pinned))) => {
                 // Distances within a block.
                 let within = (part.start - place.start) as usize..(part.end - place.start) as usize;
-                bytes.extend_from_slice(&pinned[within]);
+                Ok(Part::Page(pinned.clone(), within))
             }
             _ => {
                 self.served.read_bytes += part.end - part.start;
-                for piece in self.file.read(std::iter::once(part).collect()).await? {
-                    bytes.extend_from_slice(&piece);
-                }
+                Ok(Part::Copy(self.file.read(std::iter::once(part).collect()).await?))
             }
         }
-        Ok(())
     }
 
     /// The next page; none if there is no memory for it.

@@ -55,8 +55,24 @@ impl OpenFile {
             Some(pages) => pages.read(&self.file, ranges, counts).await,
             None => {
                 let read_bytes = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
-                Ok((self.file.read(ranges).await?, Served { read_bytes }))
+                Ok((self.file.read(ranges).await?, Served { read_bytes, copied_bytes: read_bytes }))
             }
+        }
+    }
+
+    /// The bytes of a range in pieces, and what of it was not in memory. The pieces are pages of the pool, unless these
+    /// are too many together with the `held_bytes` that the caller holds already.
+    pub(super) async fn read_in_place(
+        &self,
+        range: Range<u64>,
+        held_bytes: u64,
+        counts: &PageCounts,
+    ) -> Result<(Vec<Bytes>, Served)> {
+        match &self.pages {
+            Some(pages) if pages.may_hold(held_bytes + (range.end - range.start)) => {
+                pages.read_in_place(&self.file, range, counts).await
+            }
+            _ => self.read(std::iter::once(range).collect(), counts).await,
         }
     }
 }

@@ -97,17 +97,21 @@ impl RowGroup {
         length
     }
 
-    /// Reads a chunk's bytes.
+    /// Reads a chunk's bytes, beside the `held_bytes` of others that the caller holds.
     ///
     /// # Errors
     /// Those of reading the file; a footer that refers to what is not there.
-    pub(crate) async fn read(&self, at: usize, counts: &PageCounts) -> Result<(Arc<ColumnChunk>, Served)> {
+    pub(crate) async fn read(
+        &self,
+        at: usize,
+        held_bytes: u64,
+        counts: &PageCounts,
+    ) -> Result<(Arc<ColumnChunk>, Served)> {
         let Chunk { leaf, kind, .. } = &self.chunks[at];
         let metadata = self.file.footer().row_group(self.number).column(*leaf);
         let (start, length) = metadata.byte_range();
-        let (mut bytes, served) = self.file.read(std::iter::once(start..start + length).collect(), counts).await?;
-        let bytes = bytes.pop().unwrap_or_default();
-        Ok((ColumnChunk::new(kind.clone(), metadata.clone(), bytes, self.row_count), served))
+        let (pieces, served) = self.file.read_in_place(start..start + length, held_bytes, counts).await?;
+        Ok((ColumnChunk::new(kind.clone(), metadata.clone(), pieces, self.row_count), served))
     }
 
     /// An error of a chunk, with the file's name.

@@ -8,19 +8,36 @@
 use std::collections::HashMap;
 
 use ahash::RandomState;
-use arrow::array::{AnyDictionaryArray, Array, AsArray, StringViewArray};
+use arrow::array::{Array, AsArray, StringViewArray};
 use arrow::datatypes::DataType;
 
+use super::coded::Coded;
+use super::form::Form;
 use super::page_texts::{PageTexts, TextCoding};
 
 /// Texts up to this many bytes lie in their views.
 const INLINE_BYTES: u32 = 12;
 
-/// The codes of an array's texts, and the texts; `None` if it has none.
-pub(super) fn coded(array: &dyn Array) -> Option<(Vec<u32>, PageTexts<'static>)> {
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        return coded_again(dictionary);
+/// An array's texts as codes, and the texts; `None` if it has none.
+pub(super) fn coded(array: &dyn Array) -> Option<(Form<'_>, PageTexts<'static>)> {
+    let Some(dictionary) = array.as_any_dictionary_opt() else {
+        let (codes, texts) = numbered(array)?;
+        return Some((Form::Codes(codes), texts));
+    };
+    let values = dictionary.values();
+    if values.len() > array.len() {
+        // Most of its texts may be other rows': what is there is taken out, and coded alone.
+        let used = arrow::compute::take(values, dictionary.keys(), None).ok()?;
+        let (codes, texts) = numbered(&used)?;
+        return Some((Form::Codes(codes), texts));
     }
+    let (codes, texts) = numbered(values)?;
+    let ordinals: Vec<i64> = codes.into_iter().map(i64::from).collect();
+    Some((Form::Coded(Coded::new(dictionary, &ordinals)), texts))
+}
+
+/// The code of each text of an array that spells them out, and the texts.
+fn numbered(array: &dyn Array) -> Option<(Vec<u32>, PageTexts<'static>)> {
     let mut coding = TextCoding::default();
     macro_rules! push {
         ($texts:expr) => {
@@ -34,21 +51,6 @@ pub(super) fn coded(array: &dyn Array) -> Option<(Vec<u32>, PageTexts<'static>)>
         _ => return None,
     }
     Some(coding.finish())
-}
-
-/// Those of an array that has codes already, though in any order.
-fn coded_again(array: &dyn AnyDictionaryArray) -> Option<(Vec<u32>, PageTexts<'static>)> {
-    let values = array.values();
-    if values.len() > array.len() {
-        // Most of its texts may be other rows': what is there is taken out, and coded alone.
-        let used = arrow::compute::take(values, array.keys(), None).ok()?;
-        return coded(&used);
-    }
-    let (codes, texts) = coded(values)?;
-    if codes.is_empty() {
-        return Some((vec![0; array.len()], texts));
-    }
-    Some((array.normalized_keys().into_iter().map(|key| codes[key]).collect(), texts))
 }
 
 /// Short texts are told apart by their views, without a look at their bytes.
@@ -67,17 +69,30 @@ fn push_views(texts: &StringViewArray, coding: &mut TextCoding) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, DictionaryArray, Int8Array, LargeStringArray, StringArray, UInt16Array};
+    use thermocline_column_store::MINI_BLOCK_VALUES;
     use thermocline_seeded::Random;
 
+    use super::super::form::{Scratch, Unpacked};
     use super::*;
 
     fn texts_of(array: &dyn Array) -> Vec<Option<String>> {
-        let (codes, texts) = coded(array).expect("texts");
+        let (form, texts) = coded(array).expect("texts");
+        let mut scratch = Scratch::new();
+        let mut codes = Vec::new();
+        for (index, start) in (0..array.len()).step_by(MINI_BLOCK_VALUES).enumerate() {
+            let (base, unpacked) = scratch.fill(&form, index).unwrap();
+            let word = |at: usize| match unpacked {
+                Unpacked::U8 => scratch.bytes[at].into(),
+                Unpacked::U32 => scratch.words[at],
+                other => panic!("{other:?}"),
+            };
+            codes.extend((0..MINI_BLOCK_VALUES.min(array.len() - start)).map(|at| base as u32 + word(at)));
+        }
         let entries: Vec<&[u8]> = (0..texts.entry_count()).map(|code| texts.entry(code).unwrap()).collect();
         assert!(entries.is_sorted_by(|one, next| one < next), "{entries:?}");
         let nulls = array.logical_nulls();
@@ -122,7 +137,7 @@ mod tests {
     fn dictionaries_without_texts_are_all_null() {
         let empty: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
         let dictionary = DictionaryArray::try_new(Int8Array::from(vec![None, None]), empty).unwrap();
-        assert_eq!(coded(&dictionary).map(|(codes, _)| codes), Some(vec![0, 0]));
+        assert_eq!(texts_of(&dictionary), [None, None]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use arrow::buffer::NullBuffer;
 use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, PackedBits, Page, Validity};
 
 use super::array_texts;
+use super::coded::Coded;
 use super::form::{Form, Scratch, Unpacked};
 use super::native::Native;
 use super::numbers::{Lane, Numbers};
@@ -161,12 +162,14 @@ impl<'p> ColumnReader<'p> {
         if array.len() != row_count {
             return Err(place.mismatch(format!("{} values", array.len()), row_count.to_string()));
         }
+        let mismatch = || place.mismatch(array.data_type().to_string(), format!("{value_type:?}"));
         let (form, texts) = match Native::of(array, value_type) {
             Some(native) => (Form::Native(native), None),
-            None => match array_texts::coded(array).filter(|_| value_type == ValueType::Text) {
-                Some((codes, texts)) => (Form::Codes(codes), Some(texts)),
-                None => return Err(place.mismatch(array.data_type().to_string(), format!("{value_type:?}"))),
+            None if value_type == ValueType::Text => match array_texts::coded(array) {
+                Some((form, texts)) => (form, Some(texts)),
+                None => return Err(mismatch()),
             },
+            None => (Form::Coded(Coded::of_numbers(array, value_type).ok_or_else(mismatch)?), None),
         };
         let valid = Valid::Array(array.logical_nulls().filter(|nulls| nulls.null_count() > 0));
         Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: None })
@@ -181,9 +184,9 @@ impl<'p> ColumnReader<'p> {
         &self.place
     }
 
-    /// The array that this column is, if single values of it cost next to nothing.
-    pub(super) fn native(&self) -> Option<Native<'p>> {
-        if let Form::Native(native) = &self.form { Some(*native) } else { None }
+    /// Whether single values cost next to nothing.
+    pub(super) fn is_array(&self) -> bool {
+        matches!(self.form, Form::Native(_) | Form::Coded(_))
     }
 
     /// Whether values need more than 64 bits.
@@ -338,10 +341,11 @@ impl<'p> ColumnReader<'p> {
     }
 
     /// Appends the values of some rows of a mini-block, which are not wide.
-    fn gather(&mut self, index: usize, rows: &[u16], values: &mut Vec<i64>) -> Result<(), PipelineError> {
-        if let Form::Native(native) = &self.form {
-            native.gather(index, rows, values);
-            return Ok(());
+    pub(super) fn gather(&mut self, index: usize, rows: &[u16], values: &mut Vec<i64>) -> Result<(), PipelineError> {
+        match &self.form {
+            Form::Native(native) => return Ok(native.gather(index, rows, values)),
+            Form::Coded(coded) => return Ok(coded.gather(index, rows, values)),
+            _ => {}
         }
         if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
             differences.for_each_of(rows, |_, difference| values.push(base.wrapping_add(difference) as i64));

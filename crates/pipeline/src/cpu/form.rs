@@ -11,6 +11,7 @@ use thermocline_column_store::{
     Body, DecimalFloats, Frame, FramesOfReference, Integers, MINI_BLOCK_VALUES, Page, PageError, PhysicalType,
 };
 
+use super::coded::Coded;
 use super::native::Native;
 use super::page_texts::{PageTexts, TextCoding};
 use crate::ordinal;
@@ -49,6 +50,8 @@ pub(super) enum Form<'p> {
     },
     /// An array's.
     Native(Native<'p>),
+    /// Those of an array with a dictionary.
+    Coded(Coded<'p>),
 }
 
 /// How floats lie in the page.
@@ -241,6 +244,7 @@ impl Scratch {
                 (0, Unpacked::U64)
             }
             Form::Native(native) => native.fill(index, self),
+            Form::Coded(coded) => coded.fill(index, self),
             // Wide values are gathered alone; who asks for their words sees zeros.
             Form::Wide(_) => (0, Unpacked::Zeros),
             Form::Codes(codes) => {

@@ -23,6 +23,7 @@
 
 mod array_texts;
 mod batches;
+mod coded;
 mod column;
 mod expansion;
 mod form;

@@ -50,7 +50,7 @@ pub(super) fn members(
     };
     let is_sparse = selection.count() <= SPARSE_RANGE_ROWS
         || reader.packed(block, selection.count()).is_some()
-        || reader.native().is_some() && selection.count() <= FEW_NATIVE_ROWS;
+        || reader.is_array() && selection.count() <= FEW_NATIVE_ROWS;
     if is_sparse || ranges.len() > FEW_RANGES {
         return one_by_one(|value| membership.contains(value), reader, block, selection);
     }
@@ -122,11 +122,11 @@ pub(super) fn one_by_one(
         *selection = Selection::of(kept);
         return Ok(());
     }
-    if let Some(native) = reader.native().filter(|_| selection.count() <= FEW_NATIVE_ROWS) {
+    if reader.is_array() && selection.count() <= FEW_NATIVE_ROWS {
         let mut rows = [0; room_for(FEW_NATIVE_ROWS)];
         let rows = selection.rows(&mut rows);
         let mut ordinals = Vec::with_capacity(rows.len());
-        native.gather(block, rows, &mut ordinals);
+        reader.gather(block, rows, &mut ordinals)?;
         let mut kept = [0; MASK_WORDS];
         rows.iter().zip(ordinals).for_each(|(row, ordinal)| keep(&mut kept, *row, contains(ordinal)));
         *selection = Selection::of(kept);

@@ -5,8 +5,9 @@ use std::error::Error;
 use std::ops::Bound::{Included, Unbounded};
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::{Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, UInt16Array, UInt32Array};
+use arrow::compute::{take, take_record_batch};
+use arrow::datatypes::DataType;
 use thermocline_column_store::{Encoding, PageSummary};
 use thermocline_predicate::{Domain, Scalar};
 use thermocline_seeded::Random;
@@ -185,13 +186,41 @@ impl Batches {
     }
 }
 
-/// The rows with some columns in the narrow forms of their types.
+/// The rows with some columns in the narrow forms of their types, and some with dictionaries.
 fn narrowed(random: &mut Random, rows: &RecordBatch) -> RecordBatch {
     let columns = rows.schema_ref().fields().iter().zip(rows.columns()).map(|(field, column)| {
         let form = if random.one_in(2) { thermocline_narrow::narrow(column) } else { None };
-        (field.name(), form.unwrap_or_else(|| Arc::clone(column)))
+        let form = form.unwrap_or_else(|| Arc::clone(column));
+        let is_wide = matches!(form.data_type(), DataType::Decimal128(..));
+        (field.name(), if is_wide || random.one_in(2) { form } else { with_dictionary(random, &form) })
     });
     RecordBatch::try_from_iter(columns).unwrap()
+}
+
+/// The values with a dictionary that is in no order, has entries twice, and some that nobody refers to.
+fn with_dictionary(random: &mut Random, values: &ArrayRef) -> ArrayRef {
+    let mut order: Vec<u32> = (0..values.len() as u32).collect();
+    (1..order.len()).for_each(|at| order.swap(at, random.below(at + 1)));
+    let mut codes = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(code, row)| codes[*row as usize] = code);
+    let first = order.first().copied();
+    order.extend((0..random.below(3)).filter_map(|_| first));
+    let entries = take(values, &UInt32Array::from(order), None).unwrap();
+    let codes = codes.into_iter().enumerate().map(|(row, code)| values.is_valid(row).then_some(code));
+    match random.below(3) {
+        0 if entries.len() <= 1 << 15 => {
+            let codes: Int16Array = codes.map(|code| code.map(|code| code as i16)).collect();
+            Arc::new(DictionaryArray::try_new(codes, entries).unwrap())
+        }
+        1 if entries.len() <= 1 << 16 => {
+            let codes: UInt16Array = codes.map(|code| code.map(|code| code as u16)).collect();
+            Arc::new(DictionaryArray::try_new(codes, entries).unwrap())
+        }
+        _ => {
+            let codes: UInt32Array = codes.map(|code| code.map(|code| code as u32)).collect();
+            Arc::new(DictionaryArray::try_new(codes, entries).unwrap())
+        }
+    }
 }
 
 /// The rows, in half of cases with others between them that do not count: the same ones in another order.
