@@ -6,8 +6,8 @@ query take?
     .venv/bin/python lab/tpch/run.py --data DATA [--scale 1] [--tables columns parquet csv] [--rounds 5] [--only q05]
 
 Makes DATA (TPC-H's tables as CSV, Parquet files of them, a database) where it is not there. The package must have been
-built from these sources; DuckDB's is compared with if it is installed. Queries are asked in turn by all engines, so
-that a slow spell of the machine meets all of them; what is printed, as a Markdown table, are medians of the rounds
+built from these sources; DuckDB's is compared with if it is installed. Queries are asked in turn by all engines, in
+changing order, so that a slow spell of the machine meets all of them; what is printed, as a Markdown table, are medians of the rounds
 after the first, in milliseconds. Ends with 1 if an answer differs.
 """
 
@@ -60,7 +60,7 @@ def make_data(arguments: argparse.Namespace) -> None:
         for table in TABLES:
             target = data / f"{table}.parquet"
             if not target.exists():
-                db.sql(f"COPY ({typed(table, repr(str(data / f'{table}.csv')))}) TO '{target}'").fetchall()
+                db.sql(f"COPY ({typed(table, repr(str(data / f'{table}.csv')))}) TO '{target}'")
 
 
 def thermocline_tables(data: Path, kind: str) -> thermocline.Connection:
@@ -68,12 +68,12 @@ def thermocline_tables(data: Path, kind: str) -> thermocline.Connection:
     if kind != "columns":
         db = thermocline.connect()
         for table in TABLES:
-            db.sql(f"CREATE EXTERNAL TABLE {table} STORED AS {kind} LOCATION '{data / table}.{kind}'").fetchall()
+            db.sql(f"CREATE EXTERNAL TABLE {table} STORED AS {kind} LOCATION '{data / table}.{kind}'")
         return db
     db = thermocline.connect(data / "tpch.db")
     there = {name for (name,) in db.sql("SELECT table_name FROM information_schema.tables").fetchall()}
     for table in sorted(set(TABLES) - there):
-        db.sql(f"CREATE TABLE {table} AS SELECT * FROM '{data / table}.parquet'").fetchall()
+        db.sql(f"CREATE TABLE {table} AS SELECT * FROM '{data / table}.parquet'")
     return db
 
 
@@ -97,7 +97,7 @@ def engines(data: Path, kind: str) -> dict[str, Ask]:
 
     def asking(pipelines: str) -> Ask:
         session = db.cursor()
-        session.sql(f"SET thermocline.fused_pipelines = '{pipelines}'").fetchall()
+        session.sql(f"SET thermocline.fused_pipelines = '{pipelines}'")
         return lambda sql: session.sql(sql).fetchall()
 
     found = {"pipelines": asking("on"), "operators": asking("off"), "DuckDB": duckdb_tables(data, kind)}
@@ -124,15 +124,18 @@ def measure(arguments: argparse.Namespace, kind: str) -> bool:
     queries = {name: sql for name, sql in QUERIES.items() if not arguments.only or name in arguments.only}
     times: dict[tuple[str, str], list[float]] = {}
     differing = set()
+    in_turn = list(asking.items())
     for _ in range(1 + arguments.rounds):
         for name, sql in queries.items():
             answers = []
-            for engine, ask in asking.items():
+            for engine, ask in in_turn:
                 began = time.perf_counter()
                 answers.append(ask(sql))
                 times.setdefault((name, engine), []).append((time.perf_counter() - began) * 1000)
             if not all(same_rows(answers[0], other) for other in answers[1:]):
                 differing.add(name)
+        # Caches are as the one before has left them.
+        in_turn.append(in_turn.pop(0))
     print(f"\n{kind}, ms\n\n| query | {' | '.join(asking)} | of operators |\n|---|{'---:|' * (len(asking) + 1)}")
     medians = {key: statistics.median(taken[1:]) for key, taken in times.items()}
     for name in queries:
@@ -151,7 +154,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--tables", nargs="+", choices=["columns", "parquet", "csv"], default=["columns", "parquet", "csv"])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--only", nargs="+", choices=QUERIES)
     parser.add_argument("--lab", default="target/release/lab")
     arguments = parser.parse_args()

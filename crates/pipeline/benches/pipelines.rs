@@ -94,7 +94,14 @@ fn options<'a>(
     account: &'a thermocline_budget::Account,
     cancelled: &'a AtomicBool,
 ) -> RunOptions<'a> {
-    RunOptions { thread_count: threads, instructions: InstructionSet::detect(), clock, account, cancelled }
+    RunOptions {
+        thread_count: threads,
+        instructions: InstructionSet::detect(),
+        clock,
+        account,
+        cancelled,
+        most_groups: None,
+    }
 }
 
 /// A table of the rows whose second column is in `domain`, with the third, a text or a number.

@@ -160,6 +160,12 @@ pub enum PipelineError {
         /// Of what.
         what: String,
     },
+    /// More groups than the run was to make.
+    #[error("more than {limit} groups")]
+    TooManyGroups {
+        /// The most.
+        limit: u64,
+    },
     /// A pipeline that builds a table was to give batches of rows.
     #[error("table {table} is built as a whole and not given out in batches")]
     TableInBatches {

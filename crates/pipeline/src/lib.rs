@@ -55,7 +55,7 @@
 //! # let account = Budget::new(1 << 30, None).account("query", Purpose::Query);
 //! # let instructions = InstructionSet::detect();
 //! # let (clock, account, cancelled) = (&clock, &account, &cancelled);
-//! # let options = RunOptions { thread_count: 2, instructions, clock, account, cancelled };
+//! # let options = RunOptions { thread_count: 2, instructions, clock, account, cancelled, most_groups: None };
 //! use thermocline_pipeline::*;
 //! use thermocline_predicate::{Domain, Scalar};
 //! use ValueType::{Int32, Text};

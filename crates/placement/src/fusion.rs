@@ -13,6 +13,8 @@ const FEW_TEXTS: u64 = 10_000;
 const CODE_BYTES: u64 = 3;
 /// Most groups of one table's rows.
 const MOST_GROUPS: u64 = 1 << 20;
+/// Most of them where nobody knew how many there would be: to have come so far in vain takes some milliseconds.
+const MOST_UNFORESEEN_GROUPS: u64 = 1 << 16;
 /// How far a join may multiply rows, for certain and on average.
 const MOST_ROWS_PER_KEY: f64 = 4.0;
 
@@ -33,9 +35,16 @@ pub fn has_many_texts(row_count: u64, size_bytes: u64) -> bool {
     row_count > FEW_TEXTS && size_bytes > row_count.saturating_mul(CODE_BYTES)
 }
 
-/// Whether there may be too many groups. Where joins drop rows there are fewer than the columns allow.
+/// Whether there may be too many groups, of which there are at most so many by what is known of columns. Where joins drop
+/// rows there are fewer than the columns allow.
 pub fn has_many_groups(table_count: usize, most_groups: u64) -> bool {
     table_count == 1 && most_groups > MOST_GROUPS
+}
+
+/// At how many groups pipelines give up, if at all: where there may be as many as `most_groups`, and nothing is known of
+/// some of the columns that they are made by.
+pub fn group_limit(table_count: usize, most_groups: u64) -> Option<u64> {
+    has_many_groups(table_count, most_groups).then_some(MOST_UNFORESEEN_GROUPS)
 }
 
 #[cfg(test)]

@@ -115,6 +115,16 @@ impl Relation {
         }
     }
 
+    /// Whether [`most_values`](Self::most_values) is more than the number of rows.
+    pub(super) fn knows_values(&self, column: usize) -> bool {
+        match &self.rows {
+            Rows::Pages { .. } | Rows::Chunks { .. } => {
+                value_type(self.schema.field(column).data_type()) != Some(ValueType::Text)
+            }
+            Rows::Batches { .. } | Rows::Arrays { .. } => false,
+        }
+    }
+
     /// Bytes that a column's values take where they are stored.
     pub(super) fn column_bytes(&self, column: usize) -> Option<u64> {
         match &self.rows {

@@ -97,6 +97,7 @@ impl Run {
                 clock: clock.as_ref(),
                 account: &account,
                 cancelled: cancellation.flag(),
+                most_groups: self.plan.group_limit,
             };
             let inputs: Vec<Arc<BuiltTable>> =
                 stage.inputs.iter().filter_map(|input| tables.get(input).cloned()).collect();

@@ -31,6 +31,8 @@ pub(super) struct FusedPlan {
     pub(super) outputs: Vec<Output>,
     /// How many rows the answer has at most, and whether it has just as many.
     pub(super) most_rows: (u64, bool),
+    /// At how many groups pipelines give up, if at all.
+    pub(super) group_limit: Option<u64>,
 }
 
 /// One pipeline, over one relation.
@@ -91,9 +93,10 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
         return Err(Refusal::new(format!("too many different texts in {}.{name}", graph.table_name(base.relation))));
     }
     let most_rows = most_rows(&groups, &graph, &tree);
-    if fusion::has_many_groups(graph.relations.len(), most_rows.0) {
+    if fusion::has_many_groups(graph.relations.len(), most_known_groups(&groups, &graph)) {
         return Err(Refusal::new("there may be too many groups"));
     }
+    let group_limit = fusion::group_limit(graph.relations.len(), most_rows.0);
     let uses = vec![(tree.root, taken)];
     let predicates = graph.relations.iter().map(|_| Conjunction::all()).collect();
     let conditions = graph.relations.iter().map(|_| Vec::new()).collect();
@@ -101,7 +104,7 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new(), tables };
     planner.place_conditions()?;
     let outputs = planner.answer(&groups, &calls)?;
-    let plan = FusedPlan { stages: planner.stages, outputs, most_rows };
+    let plan = FusedPlan { stages: planner.stages, outputs, most_rows, group_limit };
     plan.check_types(&aggregate.schema)?;
     Ok(plan)
 }
@@ -123,6 +126,16 @@ fn most_rows(groups: &[Expr], graph: &JoinGraph, tree: &Tree) -> (u64, bool) {
     };
     let most = groups.iter().fold(1u64, |most, group| most.saturating_mul(most_values(group)));
     (most.min(row_count.max(1)), groups.is_empty())
+}
+
+/// How many groups there are at most by the columns of which that is known, each value of the others making one.
+fn most_known_groups(groups: &[Expr], graph: &JoinGraph) -> u64 {
+    let known = groups.iter().filter_map(|group| {
+        let base = graph.base_column(group)?;
+        let relation = &graph.relations[base.relation];
+        relation.knows_values(base.column).then(|| relation.most_values(base.column))
+    });
+    known.fold(1, u64::saturating_mul)
 }
 
 fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {

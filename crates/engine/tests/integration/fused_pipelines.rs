@@ -290,6 +290,32 @@ async fn explain_says_what_runs_as_pipelines_and_why_the_rest_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn groups_by_texts_are_made_until_they_are_too_many() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 512 * MIB).session();
+    rows(
+        &session,
+        "CREATE TABLE t AS SELECT value AS v, 'a' || (value % 300) AS few, 'b' || (value / 300 % 400) AS more
+         FROM generate_series(1, 1200000)",
+    )
+    .await;
+    for (sql, fallbacks) in [
+        ("SELECT few, count(*), sum(v) FROM t GROUP BY few", 0),
+        // 120,000 of them.
+        ("SELECT few, more, sum(v) FROM t GROUP BY few, more", 1),
+    ] {
+        let explained = rows(&session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+        assert!(explained.contains("PipelineExec"), "{explained}");
+        assert!(explained.contains(&format!("fallbacks={fallbacks}")), "{explained}");
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
+    // What is known of numbers says it beforehand.
+    let explained = physical_plan(&session, "SELECT v, count(*) FROM t GROUP BY v").await;
+    assert!(explained.contains("there may be too many groups"), "{explained}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn overflows_are_those_of_the_operators() {
     let folder = Folder::new();
     let session = database(folder.path(), 256 * MIB).session();

@@ -82,6 +82,8 @@ pub struct RunOptions<'a> {
     pub account: &'a Account,
     /// Ends the run soon after it was set.
     pub cancelled: &'a AtomicBool,
+    /// Ends the run where a thread has more groups, if there is a limit.
+    pub most_groups: Option<u64>,
 }
 
 /// What a pipeline ends in.

@@ -15,8 +15,7 @@ pub(super) use cells::Dimension;
 
 use std::sync::Arc;
 
-use thermocline_budget::Account;
-
+use super::RunOptions;
 use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
 use super::selection::Selection;
@@ -44,6 +43,7 @@ pub(super) struct Groups<'r> {
     seen: Vec<bool>,
     memory: Memory,
     found: GroupedRows,
+    most_groups: Option<u64>,
     /// Whether there is one group, of whose aggregates each counts or folds a scanned column of numbers.
     folds: bool,
 }
@@ -94,7 +94,7 @@ impl<'r> Groups<'r> {
         (groups, aggregates): (&[Slot], &[Aggregate]),
         dimensions: &[Option<Dimension>],
         interners: &'r Interners,
-        account: &Account,
+        options: &RunOptions<'_>,
     ) -> Result<Self> {
         let keys = groups.iter().map(|slot| Keyed::new(context, *slot, interners.of(*slot), true)).collect();
         let accumulators = aggregates
@@ -118,8 +118,9 @@ impl<'r> Groups<'r> {
             cells: Cells::new(dimensions, row_count),
             accumulators,
             seen: Vec::new(),
-            memory: Memory::new(account, 0)?,
+            memory: Memory::new(options.account, 0)?,
             found: GroupedRows::default(),
+            most_groups: options.most_groups,
             folds: groups.is_empty() && aggregates.iter().all(|aggregate| is_fold(context, *aggregate)),
         };
         collected.resize(0)?;
@@ -162,6 +163,9 @@ impl<'r> Groups<'r> {
         let mut found = std::mem::take(&mut self.found);
         self.cells.find(&columns, rows.len(), &mut found.cells);
         if let Cells::Hashed(_) = self.cells {
+            if let Some(limit) = self.most_groups.filter(|limit| self.cells.count() as u64 > *limit) {
+                return Err(PipelineError::TooManyGroups { limit });
+            }
             self.resize(0)?;
         }
         found.count(self.cells.count());

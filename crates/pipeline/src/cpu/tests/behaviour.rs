@@ -225,6 +225,7 @@ fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
             clock: &clock,
             account: &account,
             cancelled: &cancelled,
+            most_groups: None,
         };
         match run(&pipeline, &source, &[], &options) {
             Ok((Outcome::Rows { rowset, reservation }, _)) if fits => {
@@ -235,6 +236,33 @@ fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
             other => panic!("{other:?} with {limit_bytes} bytes"),
         }
         assert_eq!(account.reserved_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_run_with_more_groups_than_it_may_make_ends() {
+    // Far from each other, so that they are hashed.
+    let source = pages((0..4).map(|_| vec![longs((0..5_000).map(|at| at << 40))]).collect());
+    let mut builder = PipelineBuilder::new();
+    let number = builder.scan("number", 0, ValueType::Int64, false).unwrap();
+    let pipeline = builder.aggregate(vec![number], vec![Aggregate::CountRows]).unwrap();
+    let (clock, cancelled) = (ManualClock::new(0), AtomicBool::new(false));
+    for (limit, fits) in [(4_999, false), (5_000, true)] {
+        let account = account(64 << 20);
+        let (instructions, most_groups) = (InstructionSet::detect(), Some(limit));
+        let options = RunOptions {
+            thread_count: 2,
+            instructions,
+            clock: &clock,
+            account: &account,
+            cancelled: &cancelled,
+            most_groups,
+        };
+        match run(&pipeline, &source, &[], &options) {
+            Ok((Outcome::Rows { rowset, .. }, _)) if fits => assert_eq!(rowset.row_count, 5_000),
+            Err(PipelineError::TooManyGroups { limit: told }) if !fits => assert_eq!(told, limit),
+            other => panic!("{other:?} with {limit} groups at most"),
+        }
     }
 }
 
@@ -252,7 +280,14 @@ fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
     // All rows would take 2.4 MB.
     let (clock, cancelled, account) = (ManualClock::new(0), AtomicBool::new(false), account(1_900_000));
     let instructions = InstructionSet::detect();
-    let options = RunOptions { thread_count: 2, instructions, clock: &clock, account: &account, cancelled: &cancelled };
+    let options = RunOptions {
+        thread_count: 2,
+        instructions,
+        clock: &clock,
+        account: &account,
+        cancelled: &cancelled,
+        most_groups: None,
+    };
     let seen = Mutex::new(BTreeSet::new());
     let consumer = |rowset: Rowset, reservation: Reservation| {
         assert!(rowset.row_count <= 30_000 / 18 + 1024, "{} rows", rowset.row_count);
@@ -292,7 +327,14 @@ fn a_table_holds_its_memory_until_it_is_dropped() {
     let pipeline = builder.build("keys", slots[0], slots.clone()).unwrap();
     let (clock, cancelled, account) = (ManualClock::new(0), AtomicBool::new(false), account(1 << 30));
     let instructions = InstructionSet::detect();
-    let options = RunOptions { thread_count: 1, instructions, clock: &clock, account: &account, cancelled: &cancelled };
+    let options = RunOptions {
+        thread_count: 1,
+        instructions,
+        clock: &clock,
+        account: &account,
+        cancelled: &cancelled,
+        most_groups: None,
+    };
     let table = table_of(run(&pipeline, &source, &[], &options).unwrap().0);
     assert_eq!(account.reserved_bytes(), table.size_bytes());
     assert!(table.size_bytes() > 50_000 * 12);
@@ -315,7 +357,14 @@ fn a_cancelled_run_ends_before_it_has_seen_all_row_groups() {
     let watched = Watched { at: &cancels, ..watched(&source) };
     let (clock, account) = (ManualClock::new(0), account(1 << 30));
     let instructions = InstructionSet::detect();
-    let options = RunOptions { thread_count: 2, instructions, clock: &clock, account: &account, cancelled: &cancelled };
+    let options = RunOptions {
+        thread_count: 2,
+        instructions,
+        clock: &clock,
+        account: &account,
+        cancelled: &cancelled,
+        most_groups: None,
+    };
     assert!(matches!(run(&pipeline, &watched, &[], &options), Err(PipelineError::Cancelled)));
     assert!(asked.load(Ordering::Relaxed) < 10);
 }

@@ -77,7 +77,14 @@ fn run_by<R>(thread_count: usize, instructions: InstructionSet, run: impl FnOnce
     let clock = LeapingClock(AtomicU64::new(thread_count as u64));
     let account = account(1 << 30);
     let cancelled = AtomicBool::new(false);
-    run(&RunOptions { thread_count, instructions, clock: &clock, account: &account, cancelled: &cancelled })
+    run(&RunOptions {
+        thread_count,
+        instructions,
+        clock: &clock,
+        account: &account,
+        cancelled: &cancelled,
+        most_groups: None,
+    })
 }
 
 fn rows_of(outcome: Outcome) -> Vec<Vec<Value>> {
