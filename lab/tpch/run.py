@@ -27,27 +27,11 @@ from typing import Any, Callable
 import thermocline
 
 ROOT = Path(__file__).resolve().parents[2]
-QUERIES = {path.stem: path.read_text() for path in sorted((ROOT / "crates/tpch/queries").glob("q*.sql"))}
-TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
-DECIMALS = {
-    "customer": ["c_acctbal"],
-    "lineitem": ["l_quantity", "l_extendedprice", "l_discount", "l_tax"],
-    "orders": ["o_totalprice"],
-    "part": ["p_retailprice"],
-    "partsupp": ["ps_supplycost"],
-    "supplier": ["s_acctbal"],
-}
-"""What a text file does not tell: these have two digits behind the point."""
-
+QUERIES = {path.stem: path.read_text() for path in sorted((ROOT / "crates/tpch/queries").glob("*.sql"))}
+COLUMNS = {path.stem: path.read_text() for path in sorted((ROOT / "crates/tpch/columns").glob("*.sql"))}
+"""Of each table, as SQL declares them: text files do not tell which numbers are decimals."""
 Rows = list[tuple[Any, ...]]
 Ask = Callable[[str], Rows]
-
-
-def typed(table: str, source: str) -> str:
-    """A query of a text file's rows, with decimals."""
-    decimals = ", ".join(f"{name}::DECIMAL(15, 2) AS {name}" for name in DECIMALS.get(table, []))
-    replaced = f" REPLACE ({decimals})" if decimals else ""
-    return f"SELECT *{replaced} FROM {source}"
 
 
 def make_data(arguments: argparse.Namespace) -> None:
@@ -56,24 +40,25 @@ def make_data(arguments: argparse.Namespace) -> None:
     if not (data / "supplier.csv").exists():
         command = [arguments.lab, "generate", "tpch", "--scale", f"{arguments.scale:g}", "--out", data]
         subprocess.run(command, check=True)
-    with thermocline.connect() as db:
-        for table in TABLES:
-            target = data / f"{table}.parquet"
-            if not target.exists():
-                db.sql(f"COPY ({typed(table, repr(str(data / f'{table}.csv')))}) TO '{target}'")
+    db = thermocline_tables(data, "csv")
+    for table in COLUMNS:
+        target = data / f"{table}.parquet"
+        if not target.exists():
+            db.sql(f"COPY {table} TO '{target}'")
+    with thermocline.connect(data / "tpch.db") as db:
+        there = {name for (name,) in db.sql("SELECT table_name FROM information_schema.tables").fetchall()}
+        for table in sorted(set(COLUMNS) - there):
+            db.sql(f"CREATE TABLE {table} AS SELECT * FROM '{data / table}.parquet'")
 
 
 def thermocline_tables(data: Path, kind: str) -> thermocline.Connection:
     """A database with the tables."""
-    if kind != "columns":
-        db = thermocline.connect()
-        for table in TABLES:
-            db.sql(f"CREATE EXTERNAL TABLE {table} STORED AS {kind} LOCATION '{data / table}.{kind}'")
-        return db
-    db = thermocline.connect(data / "tpch.db")
-    there = {name for (name,) in db.sql("SELECT table_name FROM information_schema.tables").fetchall()}
-    for table in sorted(set(TABLES) - there):
-        db.sql(f"CREATE TABLE {table} AS SELECT * FROM '{data / table}.parquet'")
+    if kind == "columns":
+        return thermocline.connect(data / "tpch.db", read_only=True)
+    db = thermocline.connect()
+    for table, columns in COLUMNS.items():
+        declared = f" ({columns})" if kind == "csv" else ""
+        db.sql(f"CREATE EXTERNAL TABLE {table}{declared} STORED AS {kind} LOCATION '{data / table}.{kind}'")
     return db
 
 
@@ -84,21 +69,23 @@ def duckdb_tables(data: Path, kind: str) -> Ask | None:
     except ImportError:
         return None
     db = duckdb.connect()
-    made = "TABLE" if kind == "columns" else "VIEW"
-    suffix = "parquet" if kind == "columns" else kind
-    for table in TABLES:
-        db.execute(f"CREATE {made} {table} AS FROM '{data / table}.{suffix}'")
+    for table, columns in COLUMNS.items():
+        if kind == "csv":
+            types = dict(line.rstrip(",").split(" ", 1) for line in columns.splitlines())
+            db.execute(f"CREATE VIEW {table} AS FROM read_csv('{data / table}.csv', columns = {types})")
+        else:
+            made = "TABLE" if kind == "columns" else "VIEW"
+            db.execute(f"CREATE {made} {table} AS FROM '{data / table}.parquet'")
     return lambda sql: db.execute(sql).fetchall()
 
 
 def engines(data: Path, kind: str) -> dict[str, Ask]:
-    """What answers queries, by its name."""
-    db = thermocline_tables(data, kind)
+    """What answers queries, by its name: databases of their own, as what one query keeps in memory is another's gain."""
 
     def asking(pipelines: str) -> Ask:
-        session = db.cursor()
-        session.sql(f"SET thermocline.fused_pipelines = '{pipelines}'")
-        return lambda sql: session.sql(sql).fetchall()
+        db = thermocline_tables(data, kind)
+        db.sql(f"SET thermocline.fused_pipelines = '{pipelines}'")
+        return lambda sql: db.sql(sql).fetchall()
 
     found = {"pipelines": asking("on"), "operators": asking("off"), "DuckDB": duckdb_tables(data, kind)}
     return {name: ask for name, ask in found.items() if ask}

@@ -1,0 +1,4 @@
+n_nationkey BIGINT,
+n_name VARCHAR,
+n_regionkey BIGINT,
+n_comment VARCHAR

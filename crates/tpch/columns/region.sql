@@ -1,0 +1,3 @@
+r_regionkey BIGINT,
+r_name VARCHAR,
+r_comment VARCHAR
