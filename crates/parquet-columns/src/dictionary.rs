@@ -67,7 +67,7 @@ impl Dictionary {
         let last = K::Native::of(self.values.len().saturating_sub(1) as u64);
         // Unlike a maximum, this takes one instruction for some values at a time whatever the processor.
         let beyond = codes.values().iter().fold(K::Native::default(), |beyond, code| beyond | code.beyond(last));
-        if codes.null_count() == codes.len() || beyond == K::Native::default() && self.values.len() > 0 {
+        if codes.null_count() == codes.len() || beyond == K::Native::default() && !self.values.is_empty() {
             return Ok(());
         }
         let known = self.values.len();

@@ -7,13 +7,13 @@
 //!
 //! A lock that this process holds itself may be about to go: the tasks of a query hold the database, and where one was
 //! cancelled, or the last rows were fetched, they may live for a moment longer than its last session. So whoever opens
-//! the folder anew waits for that moment ([`RELEASED_WITHIN`]) before being told that it is open.
+//! the folder anew waits for that moment ([`ASKED_TIMES`]) before being told that it is open.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::failure;
 use crate::error::{Error, Result};
@@ -21,10 +21,10 @@ use crate::error::{Error, Result};
 /// The file's name within the folder.
 pub(super) const LOCK_FILE: &str = "lock";
 
-/// How long to wait for a lock of this process: tasks end where they next wait for something, or at the end of a batch.
-const RELEASED_WITHIN: Duration = Duration::from_secs(2);
-/// How often to ask: the system wakes nobody up within a time.
+/// How long to wait until a lock of this process is asked for again: the system wakes nobody up within a time.
 const ASKED_EVERY: Duration = Duration::from_millis(2);
+/// How often, in two seconds: tasks end where they next wait for something, or at the end of a batch.
+const ASKED_TIMES: u32 = 1000;
 
 /// Who keeps a folder from being locked.
 struct Holder {
@@ -49,7 +49,7 @@ fn take(
     try_lock: impl Fn(&File) -> std::result::Result<(), TryLockError>,
     holder: impl Fn(&mut File) -> Holder,
 ) -> io::Result<std::result::Result<(), Holder>> {
-    let start = Instant::now();
+    let mut asked = 0;
     loop {
         match try_lock(lock) {
             Ok(()) => return Ok(Ok(())),
@@ -57,7 +57,8 @@ fn take(
             Err(TryLockError::WouldBlock) => {}
         }
         let holder = holder(lock);
-        if !holder.is_own_process || start.elapsed() >= RELEASED_WITHIN {
+        asked += 1;
+        if !holder.is_own_process || asked >= ASKED_TIMES {
             return Ok(Err(holder));
         }
         std::thread::sleep(ASKED_EVERY);
@@ -164,6 +165,8 @@ fn holders(locks: &str, file: &Metadata) -> Vec<u32> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use thermocline_hardware::{Clock, SystemClock};
+
     use super::*;
 
     #[test]
@@ -182,10 +185,12 @@ mod tests {
         for_a_moment(for_reading(path).unwrap());
         let held = for_changes(path).unwrap();
 
-        let start = Instant::now();
+        let clock = SystemClock::new();
+        let begun_ns = clock.monotonic_ns();
         let refused = for_reading(path).unwrap_err().to_string();
         assert!(refused.contains("is open for changes in this process already"), "{refused}");
-        assert!(start.elapsed() >= RELEASED_WITHIN);
+        let waited = Duration::from_nanos(clock.monotonic_ns() - begun_ns);
+        assert!(waited >= ASKED_EVERY * (ASKED_TIMES - 1), "{waited:?}");
         drop(held);
     }
 

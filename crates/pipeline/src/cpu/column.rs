@@ -342,10 +342,13 @@ impl<'p> ColumnReader<'p> {
 
     /// Appends the values of some rows of a mini-block, which are not wide.
     pub(super) fn gather(&mut self, index: usize, rows: &[u16], values: &mut Vec<i64>) -> Result<(), PipelineError> {
-        match &self.form {
-            Form::Native(native) => return Ok(native.gather(index, rows, values)),
-            Form::Coded(coded) => return Ok(coded.gather(index, rows, values)),
-            _ => {}
+        if let Form::Native(native) = &self.form {
+            native.gather(index, rows, values);
+            return Ok(());
+        }
+        if let Form::Coded(coded) = &self.form {
+            coded.gather(index, rows, values);
+            return Ok(());
         }
         if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
             differences.for_each_of(rows, |_, difference| values.push(base.wrapping_add(difference) as i64));

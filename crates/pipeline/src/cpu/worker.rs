@@ -116,7 +116,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         let order = Order::new(&stages);
         let collected = match context.pipeline.sink() {
             Sink::Aggregate { groups, aggregates } => {
-                let groups = Groups::new(context, (groups, aggregates), dimensions, interners, &shared.options)?;
+                let groups = Groups::new(context, (groups, aggregates), dimensions, interners, shared.options)?;
                 Collected::Groups(Box::new(groups))
             }
             Sink::Build { keys, payload, .. } => {
