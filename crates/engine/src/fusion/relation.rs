@@ -115,7 +115,7 @@ impl Relation {
         }
     }
 
-    /// Whether [`most_values`](Self::most_values) is more than the number of rows.
+    /// Whether [`most_values`](Self::most_values) tells more than the number of rows.
     pub(super) fn knows_values(&self, column: usize) -> bool {
         match &self.rows {
             Rows::Pages { .. } | Rows::Chunks { .. } => {
