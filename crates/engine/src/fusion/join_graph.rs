@@ -127,7 +127,7 @@ impl JoinGraph {
         } else if let Some(table) = provider.downcast_ref::<RawTable>() {
             Relation::of_raw_table(scan, table)?
         } else if let Some(table) = provider.downcast_ref::<MemoryTable>() {
-            Relation::of_memory_table(scan, table)
+            Relation::of_memory_table(scan, table)?
         } else {
             return Err(Refusal::new(format!("{} is no table of this database", scan.table_name)));
         };

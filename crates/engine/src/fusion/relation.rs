@@ -59,9 +59,11 @@ impl Relation {
     }
 
     /// Of a scan of a table in memory.
-    pub(super) fn of_memory_table(scan: &TableScan, table: &MemoryTable) -> Self {
-        let rows = Rows::Arrays { database: Arc::clone(table.database()), batches: table.batches().into() };
-        Self { name: scan.table_name.table().to_owned(), schema: scan.source.schema(), rows }
+    pub(super) fn of_memory_table(scan: &TableScan, table: &MemoryTable) -> Result<Self, Refusal> {
+        let name = scan.table_name.table().to_owned();
+        let database = table.database().ok_or_else(|| Refusal::new(format!("the database of {name} is closed")))?;
+        let rows = Rows::Arrays { database, batches: table.batches().into() };
+        Ok(Self { name, schema: scan.source.schema(), rows })
     }
 
     pub(super) fn database(&self) -> &Arc<Database> {

@@ -6,7 +6,7 @@
 //! `UPDATE` are unsafe.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -52,15 +52,17 @@ impl Held {
 /// A table of batches in memory, counted in the budget.
 #[derive(Debug)]
 pub(crate) struct MemoryTable {
-    database: Arc<Database>,
+    /// Whose catalog holds the table.
+    database: Weak<Database>,
     schema: SchemaRef,
     account: Account,
     held: Arc<Mutex<Held>>,
 }
 
 impl MemoryTable {
-    pub(crate) fn database(&self) -> &Arc<Database> {
-        &self.database
+    /// The database, which is there as long as a session is.
+    pub(crate) fn database(&self) -> Option<Arc<Database>> {
+        self.database.upgrade()
     }
 
     /// Its rows as of now.
@@ -86,7 +88,7 @@ impl TableProvider for MemoryTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let threads = self.database.threads().max(1);
+        let threads = self.database().map_or(1, |database| database.threads().max(1));
         let mut partitions = vec![Vec::new(); threads];
         for (index, batch) in self.held.lock().batches.iter().enumerate() {
             partitions[index % threads].push(batch.clone());
@@ -180,7 +182,7 @@ pub(super) fn from_batches(
 }
 
 fn table(database: &Arc<Database>, schema: SchemaRef, account: Account, held: Held) -> Arc<dyn TableProvider> {
-    Arc::new(MemoryTable { database: Arc::clone(database), schema, account, held: Arc::new(Mutex::new(held)) })
+    Arc::new(MemoryTable { database: Arc::downgrade(database), schema, account, held: Arc::new(Mutex::new(held)) })
 }
 
 /// Runs the input of `CREATE TABLE`, and keeps its rows in a table in memory.

@@ -165,3 +165,42 @@ async fn aggregates_whose_exchange_spills_end() {
     }
     assert!(answered > 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_ends_with_its_last_session_whatever_tables_it_has() {
+    let folder = Folder::new();
+    let file = folder.file("t.csv", numbered_csv(FIRST, 100));
+    for stored in [false, true] {
+        let database = Database::open(DatabaseOptions {
+            folder: stored.then(|| folder.path().join("db")),
+            memory_bytes: Some(64 * MIB),
+            threads: Some(2),
+            ..DatabaseOptions::default()
+        });
+        let database = database.unwrap();
+        let session = database.session();
+        let external = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}'", file.display());
+        rows(&session, &external).await;
+        rows(&session, "CREATE TABLE made AS SELECT id, name FROM t").await;
+        let batches = session.sql("SELECT id, value FROM t").await.unwrap().collect().await.unwrap();
+        session.register_batches("registered", batches[0].schema(), batches).unwrap();
+        rows(&session, "CREATE VIEW seen AS SELECT name, count(*) AS n FROM made GROUP BY name").await;
+        for table in ["t", "made", "registered", "seen"] {
+            let sql = format!("SELECT count(*), min(c) FROM (SELECT *, 1 AS c FROM {table})");
+            assert_eq!(rows(&session, &sql).await.len(), 1);
+        }
+        assert_eq!(integer(&session, "SELECT sum(r.id) FROM registered r JOIN made m ON r.id = m.id").await, 1_004_950);
+        let database = {
+            let weak = Arc::downgrade(&database);
+            drop((session, database));
+            weak
+        };
+        // Tasks of the last query may take a moment.
+        let is_gone = async {
+            while database.upgrade().is_some() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(5), is_gone).await.unwrap_or_else(|_| panic!("stored: {stored}: it stays"));
+    }
+}
