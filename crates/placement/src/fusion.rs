@@ -41,7 +41,7 @@ pub fn has_many_groups(table_count: usize, most_groups: u64) -> bool {
     table_count == 1 && most_groups > MOST_GROUPS
 }
 
-/// At how many groups pipelines give up, if at all: where there may be as many as `most_groups`, and nothing is known of
+/// At how many groups of one thread pipelines give up, if at all: where there may be as many as `most_groups`, and nothing is known of
 /// some of the columns that they are made by.
 pub fn group_limit(table_count: usize, most_groups: u64) -> Option<u64> {
     has_many_groups(table_count, most_groups).then_some(MOST_UNFORESEEN_GROUPS)
@@ -50,6 +50,14 @@ pub fn group_limit(table_count: usize, most_groups: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_are_limited_where_there_may_be_too_many_of_one_table() {
+        assert!(!has_many_groups(1, 1 << 20) && group_limit(1, 1 << 20).is_none());
+        assert!(has_many_groups(1, 6_000_000) && group_limit(1, 6_000_000) == Some(1 << 16));
+        // Joins drop rows.
+        assert!(!has_many_groups(3, 6_000_000) && group_limit(3, 6_000_000).is_none());
+    }
 
     #[test]
     fn joins_by_keys_that_can_be_unique_come_first_and_others_are_bounded() {

@@ -11,7 +11,7 @@ use thermocline_column_store::{Encoding, encode_as};
 use thermocline_hardware::ManualClock;
 use thermocline_predicate::{Domain, Scalar};
 
-use super::{account, equals, longs, pages, rows_of, run_with, scan_longs, table_of};
+use super::{account, equals, longs, pages, rows_of, run_by, run_with, scan_longs, table_of};
 use crate::ir::{Aggregate, PipelineBuilder, ProbeKind, ValueType};
 use crate::{
     BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline, PipelineError, Rowset,
@@ -246,19 +246,11 @@ fn a_run_with_more_groups_than_it_may_make_ends() {
     let mut builder = PipelineBuilder::new();
     let number = builder.scan("number", 0, ValueType::Int64, false).unwrap();
     let pipeline = builder.aggregate(vec![number], vec![Aggregate::CountRows]).unwrap();
-    let (clock, cancelled) = (ManualClock::new(0), AtomicBool::new(false));
     for (limit, fits) in [(4_999, false), (5_000, true)] {
-        let account = account(64 << 20);
-        let (instructions, most_groups) = (InstructionSet::detect(), Some(limit));
-        let options = RunOptions {
-            thread_count: 2,
-            instructions,
-            clock: &clock,
-            account: &account,
-            cancelled: &cancelled,
-            most_groups,
-        };
-        match run(&pipeline, &source, &[], &options) {
+        let outcome = run_by(2, InstructionSet::detect(), |options| {
+            run(&pipeline, &source, &[], &RunOptions { most_groups: Some(limit), ..*options })
+        });
+        match outcome {
             Ok((Outcome::Rows { rowset, .. }, _)) if fits => assert_eq!(rowset.row_count, 5_000),
             Err(PipelineError::TooManyGroups { limit: told }) if !fits => assert_eq!(told, limit),
             other => panic!("{other:?} with {limit} groups at most"),
