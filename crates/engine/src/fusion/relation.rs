@@ -32,9 +32,9 @@ pub(super) enum Rows {
     /// Pages of a column table.
     Pages { database: Arc<Database>, table: Arc<OpenTable> },
     /// Batches of a scan of raw files, or of what is kept of them, whose filters the scan evaluates.
-    Batches { table: Arc<RawTable>, filters: Vec<Expr> },
+    Batches { database: Arc<Database>, table: Arc<RawTable>, filters: Vec<Expr> },
     /// Column chunks of Parquet files.
-    Chunks { table: Arc<RawTable>, facts: Arc<ParquetFacts> },
+    Chunks { database: Arc<Database>, table: Arc<RawTable>, facts: Arc<ParquetFacts> },
     /// Arrays in memory, as they were when the query was planned.
     Arrays { database: Arc<Database>, batches: Arc<[RecordBatch]> },
 }
@@ -50,9 +50,11 @@ impl Relation {
     /// Of a scan of files.
     pub(super) fn of_raw_table(scan: &TableScan, table: &RawTable) -> Result<Self, Refusal> {
         let name = scan.table_name.table().to_owned();
+        let database = table.database().map_err(|_| closed(&name))?;
+        let read = Arc::new(table.clone());
         let rows = match table.facts() {
-            Some(facts) => Rows::Chunks { table: Arc::new(table.clone()), facts: Arc::clone(facts) },
-            None if table.is_text() => Rows::Batches { table: Arc::new(table.clone()), filters: scan.filters.clone() },
+            Some(facts) => Rows::Chunks { database, table: read, facts: Arc::clone(facts) },
+            None if table.is_text() => Rows::Batches { database, table: read, filters: scan.filters.clone() },
             None => return Err(Refusal::new(format!("{name} is unnested"))),
         };
         Ok(Self { name, schema: scan.source.schema(), rows })
@@ -61,15 +63,17 @@ impl Relation {
     /// Of a scan of a table in memory.
     pub(super) fn of_memory_table(scan: &TableScan, table: &MemoryTable) -> Result<Self, Refusal> {
         let name = scan.table_name.table().to_owned();
-        let database = table.database().ok_or_else(|| Refusal::new(format!("the database of {name} is closed")))?;
+        let database = table.database().ok_or_else(|| closed(&name))?;
         let rows = Rows::Arrays { database, batches: table.batches().into() };
         Ok(Self { name, schema: scan.source.schema(), rows })
     }
 
     pub(super) fn database(&self) -> &Arc<Database> {
         match &self.rows {
-            Rows::Pages { database, .. } | Rows::Arrays { database, .. } => database,
-            Rows::Batches { table, .. } | Rows::Chunks { table, .. } => table.database(),
+            Rows::Pages { database, .. }
+            | Rows::Batches { database, .. }
+            | Rows::Chunks { database, .. }
+            | Rows::Arrays { database, .. } => database,
         }
     }
 
@@ -139,4 +143,8 @@ impl Relation {
             Rows::Batches { .. } => None,
         }
     }
+}
+
+fn closed(table: &str) -> Refusal {
+    Refusal::new(format!("the database of {table} is closed"))
 }

@@ -80,7 +80,7 @@ impl TableProvider for FusedTable {
                     let scan = ColumnScan::new(database, table, stage.predicate.clone(), signature, uses_pool);
                     StageInput::Pages(Arc::new(scan))
                 }
-                Rows::Batches { table, filters } => {
+                Rows::Batches { table, filters, .. } => {
                     StageInput::Batches(table.scan(session, Some(&stage.columns), filters, None).await?)
                 }
                 Rows::Chunks { table, .. } => match table.row_groups(session, &stage.columns).await? {

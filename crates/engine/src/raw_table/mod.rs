@@ -19,12 +19,12 @@ pub(crate) mod schema_cache;
 mod source;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DataFusionError, Result, internal_err, plan_err};
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err, internal_err, plan_err};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use thermocline_predicate::FieldPath;
@@ -56,7 +56,8 @@ pub(crate) struct TableDefinition {
 /// A table over files.
 #[derive(Debug, Clone)]
 pub(crate) struct RawTable {
-    database: Arc<Database>,
+    /// Whose catalog may hold the table.
+    database: Weak<Database>,
     definition: Arc<TableDefinition>,
     format: FileFormat,
     schema: SchemaRef,
@@ -90,6 +91,7 @@ impl RawTable {
         let size_bytes: u64 = open.files.iter().map(|file| file.version.size_bytes).sum();
         let guessed_rows = size_bytes / open.inferred.record_bytes.max(1);
         let (format, Inferred { schema, facts, .. }) = (open.format, open.inferred);
+        let database = Arc::downgrade(&database);
         Ok(Arc::new(Self { database, definition, format, schema, guessed_rows, facts, element: None }))
     }
 
@@ -98,7 +100,7 @@ impl RawTable {
     /// # Errors
     /// What listing and inference report.
     pub(crate) async fn renewed(&self, config: &ThermoclineConfig) -> Result<Arc<dyn TableProvider>> {
-        Self::open(Arc::clone(&self.database), Arc::clone(&self.definition), config).await
+        Self::open(self.database()?, Arc::clone(&self.definition), config).await
     }
 
     /// The table with one row per element of the list at `path`, and the name of the column that holds the element;
@@ -140,8 +142,12 @@ impl RawTable {
         self.facts.as_ref()
     }
 
-    pub(crate) fn database(&self) -> &Arc<Database> {
-        &self.database
+    /// The database, which is there as long as a session is, or a scan.
+    ///
+    /// # Errors
+    /// When it is closed.
+    pub(crate) fn database(&self) -> Result<Arc<Database>> {
+        self.database.upgrade().ok_or_else(|| internal_datafusion_err!("a table of a database that is closed"))
     }
 
     /// The row groups of Parquet files with these columns, or why pipelines do not read them.
@@ -160,9 +166,10 @@ impl RawTable {
     /// The files of a query, which have the columns that it was planned with.
     async fn open_now(&self, session: &dyn Session) -> Result<(OpenTable, ThermoclineConfig, Arc<QueryContext>)> {
         let config = session.config_options().extensions.get::<ThermoclineConfig>();
-        let config = config.cloned().unwrap_or_else(|| self.database.default_config());
+        let database = self.database()?;
+        let config = config.cloned().unwrap_or_else(|| database.default_config());
         let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
-        let open = open_table(&self.database, &self.definition, &config, &context).await?;
+        let open = open_table(&database, &self.definition, &config, &context).await?;
         let found = &open.inferred.schema;
         if found.fields() != self.record_schema().fields() {
             return Err(changed_schema(&self.definition, &self.record_schema(), found));
@@ -173,9 +180,10 @@ impl RawTable {
     /// Parquet files as a table.
     async fn parquet_table(&self, open: &OpenTable) -> Result<ParquetTable> {
         let files = open.files.iter().map(|file| file.source.clone().into()).collect();
-        let footers = Arc::clone(self.database.footers());
+        let database = self.database()?;
+        let footers = Arc::clone(database.footers());
         let table = ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), footers).await?;
-        Ok(table.through(self.database.parquet_pages()))
+        Ok(table.through(database.parquet_pages()))
     }
 
     fn fields(&self) -> Fields<'_> {
@@ -262,7 +270,7 @@ impl TableProvider for RawTable {
             columns.push((path, Arc::new(field.clone())));
         }
         let scan = scan_run::Scan {
-            database: Arc::clone(&self.database),
+            database: self.database()?,
             config: config.clone(),
             options: self.definition.options.clone(),
             format: open.format,
