@@ -146,6 +146,22 @@ pub enum PipelineError {
         /// What was done.
         operator: &'static str,
     },
+    /// A date whose parts have no numbers that other engines agree on.
+    #[error("the {part} of a date {days} days from 1970-01-01, beyond the calendar")]
+    DateOutOfRange {
+        /// What of it was to be taken.
+        part: &'static str,
+        /// The date.
+        days: i64,
+    },
+    /// A test of texts that fails, or tells neither yes nor no.
+    #[error("{test}: {source}")]
+    TextTest {
+        /// The test, as people know it.
+        test: String,
+        /// What it says.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// A decimal with more digits than its type allows, where it has to fit 64 bits.
     #[error("{name}: the decimal {value} (without its point) has more than 18 digits, which its type does not")]
     Digits {

@@ -126,8 +126,8 @@ mod tuples;
 pub use cpu::{BatchConsumer, Outcome, RunOptions, RunReport, run, run_in_batches, run_over_batches};
 pub use error::{PipelineError, Result};
 pub use ir::{
-    Aggregate, ColumnShape, Comparison, Condition, Expression, Operator, Origin, Pipeline, PipelineBuilder, ProbeKind,
-    Sink, Slot, SlotInfo, Step, TableShape, ValueType,
+    Aggregate, ColumnShape, Comparison, Condition, DatePart, Expression, Operator, Origin, Pipeline, PipelineBuilder,
+    ProbeKind, Sink, Slot, SlotInfo, Step, TableShape, TextTest, ValueType,
 };
 pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};

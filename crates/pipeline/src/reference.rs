@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, Div, Mul, Rem, Sub};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -158,6 +158,13 @@ fn truth(pipeline: &Pipeline, condition: &Condition, values: &[Value]) -> Result
             let is_in = domain.contains(scalar.as_ref());
             (is_in || scalar.is_some()).then_some(is_in)
         }
+        Condition::Text { slot, test } => match &values[slot.index()] {
+            Value::Text(text) => {
+                let texts: ArrayRef = Arc::new(StringArray::from(vec![&**text]));
+                Some(test.evaluate(&texts)?.value(0))
+            }
+            _ => test.of_null(),
+        },
         Condition::IsNull(slot) => Some(values[slot.index()] == Value::Null),
         Condition::Compare { comparison, operands } => {
             let texts = [&operands.0, &operands.1].map(|of| text_slot(of, pipeline.slots()));
@@ -205,6 +212,24 @@ fn computed(
             (Value::Integer(value), ValueType::Float32) => Value::Float((value as f32).into()),
             (value, _) => value,
         },
+        Expression::DatePart { part, operand } => match computed(pipeline, operand, values)?.1 {
+            Value::Integer(days) => {
+                let of_range = || PipelineError::DateOutOfRange { part: part.name(), days: days as i64 };
+                Value::Integer(part.of_days(days as i32).ok_or_else(of_range)?.into())
+            }
+            _ => Value::Null,
+        },
+        Expression::Case { branches, otherwise } => {
+            for (condition, value) in branches {
+                if truth(pipeline, condition, values)? == Some(true) {
+                    return computed(pipeline, value, values);
+                }
+            }
+            match otherwise {
+                Some(value) => computed(pipeline, value, values)?.1,
+                None => Value::Null,
+            }
+        }
         Expression::Binary { operator, operands } => {
             let (left_type, left) = computed(pipeline, &operands.0, values)?;
             let (right_type, right) = computed(pipeline, &operands.1, values)?;

@@ -6,9 +6,10 @@
 //! **Concurrency**: plain functions.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ahash::RandomState;
-use arrow::array::{Array, AsArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::DataType;
 
 use super::coded::Coded;
@@ -34,6 +35,21 @@ pub(super) fn coded(array: &dyn Array) -> Option<(Form<'_>, PageTexts<'static>)>
     let (codes, texts) = numbered(values)?;
     let ordinals: Vec<i64> = codes.into_iter().map(i64::from).collect();
     Some((Form::Coded(Coded::new(dictionary, &ordinals)), texts))
+}
+
+/// An array's texts as codes in the order in which they come, for tests alone; `None` if it has none.
+pub(super) fn listed(array: &ArrayRef) -> Option<(Form<'_>, PageTexts<'static>)> {
+    if matches!(array.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
+        return Some((Form::row_numbers(array.len()), PageTexts::Listed(Arc::clone(array))));
+    }
+    let dictionary = array.as_any_dictionary_opt()?;
+    let values = dictionary.values();
+    let are_texts = matches!(values.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    if !are_texts || values.len() > array.len() {
+        return coded(array);
+    }
+    let ordinals: Vec<i64> = (0..values.len() as i64).collect();
+    Some((Form::Coded(Coded::new(dictionary, &ordinals)), PageTexts::Listed(Arc::clone(values))))
 }
 
 /// The code of each text of an array that spells them out, and the texts.
@@ -71,9 +87,7 @@ fn push_views(texts: &StringViewArray, coding: &mut TextCoding) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{ArrayRef, DictionaryArray, Int8Array, LargeStringArray, StringArray, UInt16Array};
+    use arrow::array::{DictionaryArray, Int8Array, LargeStringArray, StringArray, UInt16Array};
     use thermocline_column_store::MINI_BLOCK_VALUES;
     use thermocline_seeded::Random;
 

@@ -11,7 +11,8 @@
 
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
-use thermocline_column_store::{Frame, MINI_BLOCK_VALUES, PackedBits, Page, Validity};
+use arrow::datatypes::DataType;
+use thermocline_column_store::{Body, Frame, MINI_BLOCK_VALUES, PackedBits, Page, Validity};
 
 use super::array_texts;
 use super::coded::Coded;
@@ -129,10 +130,10 @@ pub(super) struct ColumnReader<'p> {
 }
 
 impl<'p> ColumnReader<'p> {
-    /// Opens a page whose checksum was found right.
+    /// Opens a page whose checksum was found right; of texts that are `only_tested` the codes have no order.
     pub(super) fn of_page(
         bytes: &'p [u8],
-        value_type: ValueType,
+        (value_type, only_tested): (ValueType, bool),
         row_count: usize,
         place: PagePlace,
     ) -> Result<Self, PipelineError> {
@@ -144,7 +145,13 @@ impl<'p> ColumnReader<'p> {
         if page.value_count() != row_count {
             return Err(place.mismatch(format!("{} values", page.value_count()), row_count.to_string()));
         }
-        let (form, texts) = Form::of(&page).map_err(|source| place.page_error(source))?;
+        let (form, texts) = match page.body() {
+            Body::Texts(_) | Body::Symbols(_) if only_tested => {
+                let texts = page.decode(&DataType::Utf8).map_err(|source| place.page_error(source))?;
+                (Some(Form::row_numbers(row_count)), Some(PageTexts::Listed(texts)))
+            }
+            _ => Form::of(&page).map_err(|source| place.page_error(source))?,
+        };
         let Some(form) = form else {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
@@ -152,10 +159,10 @@ impl<'p> ColumnReader<'p> {
         Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: None })
     }
 
-    /// Opens an array.
+    /// Opens an array, likewise.
     pub(super) fn of_array(
         array: &'p ArrayRef,
-        value_type: ValueType,
+        (value_type, only_tested): (ValueType, bool),
         row_count: usize,
         place: PagePlace,
     ) -> Result<Self, PipelineError> {
@@ -165,10 +172,10 @@ impl<'p> ColumnReader<'p> {
         let mismatch = || place.mismatch(array.data_type().to_string(), format!("{value_type:?}"));
         let (form, texts) = match Native::of(array, value_type) {
             Some(native) => (Form::Native(native), None),
-            None if value_type == ValueType::Text => match array_texts::coded(array) {
-                Some((form, texts)) => (form, Some(texts)),
-                None => return Err(mismatch()),
-            },
+            None if value_type == ValueType::Text => {
+                let coded = if only_tested { array_texts::listed(array) } else { array_texts::coded(array) };
+                coded.map(|(form, texts)| (form, Some(texts))).ok_or_else(mismatch)?
+            }
             None => (Form::Coded(Coded::of_numbers(array, value_type).ok_or_else(mismatch)?), None),
         };
         let valid = Valid::Array(array.logical_nulls().filter(|nulls| nulls.null_count() > 0));

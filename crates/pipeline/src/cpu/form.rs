@@ -109,6 +109,11 @@ pub(super) enum Unpacked {
 }
 
 impl<'p> Form<'p> {
+    /// Each row's number as the code of its text.
+    pub(super) fn row_numbers(row_count: usize) -> Self {
+        Self::Codes((0..row_count as u32).collect())
+    }
+
     /// The form of a page's values, `None` if it is none of these, and its texts.
     pub(super) fn of(page: &Page<'p>) -> Result<(Option<Self>, Option<PageTexts<'p>>), PageError> {
         let physical_type = page.physical_type();

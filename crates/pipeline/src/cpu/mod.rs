@@ -25,6 +25,7 @@ mod array_texts;
 mod batches;
 mod coded;
 mod column;
+mod computed;
 mod expansion;
 mod form;
 mod groups;
@@ -65,7 +66,7 @@ use keyed::Interners;
 use memory::Memory;
 use queue::RowGroupQueue;
 use rows::Rows;
-use texts::{Translations, payload_translations};
+use texts::RunTexts;
 use view::RunContext;
 use worker::{Collected, Input, Shared, work};
 
@@ -204,13 +205,13 @@ fn collect(
     batches: Option<Batches<'_>>,
 ) -> Result<(Rowset, Reservation, RunReport)> {
     check_tables(pipeline, tables)?;
-    let no_translations = Translations::new();
+    let no_texts = RunTexts::default();
     // Nothing is known of batches before they come.
     let no_pages = MemoryPages::new();
     let source = if let From::Pages(source) = from { source } else { &no_pages };
-    let context = RunContext { pipeline, source, tables, translations: &no_translations };
-    let translations = payload_translations(pipeline, context);
-    let context = RunContext { translations: &translations, ..context };
+    let context = RunContext { pipeline, source, tables, texts: &no_texts };
+    let texts = RunTexts::new(pipeline, context)?;
+    let context = RunContext { texts: &texts, ..context };
     let (groups, taken) = sink_slots(pipeline);
     let interners = Interners::new(context, taken.into_iter(), options.account)?;
     let dimensions: Vec<_> = groups.iter().map(|slot| groups::dimension(context, *slot)).collect();

@@ -10,7 +10,7 @@
 
 use std::ops::{Add, Div, Mul, Rem, Sub};
 
-use crate::ir::{Operator, ValueType};
+use crate::ir::{DatePart, Operator, ValueType};
 use crate::{PipelineError, ordinal};
 
 /// Whole numbers.
@@ -52,6 +52,64 @@ impl Numbers {
             Err(_) => Lane::Wide(vec![value; count]),
         };
         Self { lane, valid: None }
+    }
+
+    /// NULL for each of `count` rows.
+    pub(super) fn nulls(count: usize) -> Self {
+        Self { lane: Lane::Narrow(vec![0; count]), valid: Some(vec![false; count]) }
+    }
+
+    /// These, but where a test says so the others, which are of the same type.
+    pub(super) fn replaced(self, others: &Self, is_replaced: impl Fn(usize) -> bool) -> Self {
+        fn replace<T: Copy>(values: &mut [T], others: &[T], is_replaced: impl Fn(usize) -> bool) {
+            for (at, (value, other)) in values.iter_mut().zip(others).enumerate() {
+                *value = if is_replaced(at) { *other } else { *value };
+            }
+        }
+        let Self { lane, valid } = self;
+        let mut lane = match (lane, &others.lane) {
+            (lane @ Lane::Narrow(_), Lane::Wide(_)) => Lane::Wide(lane.into_wide()),
+            (lane, _) => lane,
+        };
+        let count = match (&mut lane, &others.lane) {
+            (Lane::Narrow(values), Lane::Narrow(others)) => {
+                replace(values, others, &is_replaced);
+                values.len()
+            }
+            (Lane::Wide(values), others) => {
+                replace(values, &others.clone().into_wide(), &is_replaced);
+                values.len()
+            }
+            (Lane::Narrow(values), Lane::Wide(_)) => values.len(),
+        };
+        let valid = match (valid, &others.valid) {
+            (None, None) => None,
+            (valid, others) => {
+                let mut valid = valid.unwrap_or_else(|| vec![true; count]);
+                for (at, valid) in valid.iter_mut().enumerate() {
+                    if is_replaced(at) {
+                        *valid = others.as_ref().is_none_or(|others| others[at]);
+                    }
+                }
+                Some(valid)
+            }
+        };
+        Self { lane, valid }
+    }
+
+    /// Parts of dates.
+    pub(super) fn date_parts(self, part: DatePart) -> Result<Self, PipelineError> {
+        let Self { lane, valid } = self;
+        // Dates have 32 bits.
+        let Lane::Narrow(mut values) = lane else { return Ok(Self { lane, valid }) };
+        for (at, value) in values.iter_mut().enumerate() {
+            match part.of_days(*value as i32) {
+                Some(number) => *value = number.into(),
+                None if valid.as_ref().is_some_and(|valid| !valid[at]) => *value = 0,
+                None => return Err(PipelineError::DateOutOfRange { part: part.name(), days: *value }),
+            }
+        }
+        Ok(Self { lane: Lane::Narrow(values), valid })
     }
 
     /// Those at some places.

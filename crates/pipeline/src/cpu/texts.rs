@@ -1,13 +1,18 @@
-//! Texts by code, wherever codes come from, and their translation to a key's digits.
+//! Texts by code, wherever codes come from, their translation to a key's digits, and what tests find out of them.
 //!
 //! **Concurrency**: plain functions and views.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::page_texts::PageTexts;
+use arrow::array::ArrayRef;
+use arrow::error::ArrowError;
+
+use super::page_texts::{PageTexts, array_of};
 use super::view::RunContext;
-use crate::ir::{Origin, Pipeline, Step, ValueType};
+use crate::PipelineError;
+use crate::ir::{Origin, Pipeline, Slot, Step, TextTest, ValueType};
+use crate::membership::Membership;
 use crate::table::{Distinct, KeyColumn};
 
 /// What codes stand for: sorted texts.
@@ -43,6 +48,88 @@ impl<'a> Texts<'a> {
             Self::Payload(texts) => texts.get(code).map(|text| text.as_bytes()).unwrap_or_default(),
         }
     }
+
+    /// The code of a text, or else that of the first text behind it.
+    pub(super) fn code_of(&self, text: &[u8]) -> Result<usize, usize> {
+        match self {
+            Self::Page(texts) => texts.map_or(Err(0), |texts| texts.code_of(text)),
+            Self::Payload(texts) => texts.binary_search_by(|entry| entry.as_bytes().cmp(text)),
+        }
+    }
+
+    /// All of them by their codes.
+    ///
+    /// # Errors
+    /// What is no UTF-8, and texts of 2 GiB together.
+    pub(super) fn array(&self) -> Result<ArrayRef, ArrowError> {
+        match self {
+            Self::Page(Some(texts)) => texts.array(),
+            Self::Page(None) => array_of(std::iter::empty()),
+            Self::Payload(texts) => array_of(texts.iter().map(|text| text.as_bytes())),
+        }
+    }
+}
+
+/// The codes of the texts of slots that pass tests.
+#[derive(Debug, Default)]
+pub(super) struct TextSets(Vec<(Slot, TextTest, Arc<Membership>)>);
+
+impl TextSets {
+    pub(super) fn get(&self, slot: Slot, test: &TextTest) -> Option<&Arc<Membership>> {
+        self.0.iter().find(|(of, by, _)| *of == slot && by == test).map(|(.., set)| set)
+    }
+
+    /// Evaluates a test, for whoever asks next too.
+    pub(super) fn add(
+        &mut self,
+        slot: Slot,
+        test: &TextTest,
+        texts: &ArrayRef,
+    ) -> Result<Arc<Membership>, PipelineError> {
+        let passed = test.evaluate(texts)?;
+        let set = Arc::new(Membership::of_places(passed.len(), |code| passed.value(code)));
+        self.0.push((slot, test.clone(), Arc::clone(&set)));
+        Ok(set)
+    }
+}
+
+/// What is known of texts for a whole run.
+#[derive(Debug, Default)]
+pub(super) struct RunTexts {
+    /// Of texts that are payload and keys.
+    pub(super) translations: Translations,
+    /// Of texts that are payload.
+    pub(super) sets: TextSets,
+    /// By slot, whether tests are all that looks at its texts.
+    only_tested: Vec<bool>,
+}
+
+impl RunTexts {
+    /// # Errors
+    /// What tests meet.
+    pub(super) fn new(pipeline: &Pipeline, context: RunContext<'_>) -> Result<Self, PipelineError> {
+        let (mentions, tests) = (pipeline.mentions(), pipeline.text_tests());
+        let mut only_tested = vec![false; pipeline.slots().len()];
+        let mut sets = TextSets::default();
+        for (slot, test) in &tests {
+            let of_slot = tests.iter().filter(|(of, _)| of == slot).count();
+            only_tested[slot.index()] = mentions.iter().filter(|of| *of == slot).count() == of_slot;
+            if let Origin::Payload { step, payload } = pipeline.slot(*slot).origin
+                && sets.get(*slot, test).is_none()
+            {
+                let texts = Texts::of_payload(context, step, payload).array();
+                let texts =
+                    texts.map_err(|error| PipelineError::TextTest { test: test.to_string(), source: error.into() })?;
+                sets.add(*slot, test, &texts)?;
+            }
+        }
+        Ok(Self { translations: payload_translations(pipeline, context), sets, only_tested })
+    }
+
+    /// Whether tests are all that looks at the texts of a slot.
+    pub(super) fn are_only_tested(&self, slot: Slot) -> bool {
+        self.only_tested.get(slot.index()).copied().unwrap_or(false)
+    }
 }
 
 /// The digits of a key's column by the codes of its texts: by the probe's step and the number of the column.
@@ -54,7 +141,7 @@ pub(super) fn translation(texts: &Texts<'_>, column: &KeyColumn) -> Vec<i64> {
 }
 
 /// Those of keys that are payload of other tables, which hold for the whole run.
-pub(super) fn payload_translations(pipeline: &Pipeline, context: RunContext<'_>) -> Translations {
+fn payload_translations(pipeline: &Pipeline, context: RunContext<'_>) -> Translations {
     let mut translations = Translations::new();
     for (step, of) in pipeline.steps().iter().enumerate() {
         let Step::Probe { table, keys, .. } = of else { continue };

@@ -18,11 +18,11 @@ use super::expansion::Multiplied;
 use super::numbers::{Lane, Numbers, both_valid};
 use super::place::PagePlace;
 use super::selection::Selection;
-use super::texts::{Texts, Translations, translation};
+use super::texts::{RunTexts, TextSets, Texts, Translations, translation};
 use super::waiting::{Waiting, WaitingColumn};
-use crate::ir::{Expression, Operator, Origin, Pipeline, ProbeKind, Slot, Step, ValueType};
+use crate::ir::{Origin, Pipeline, ProbeKind, Slot, Step, TextTest};
 use crate::kernels::NO_RANK;
-use crate::ordinal::UNSIGNED_BIAS;
+use crate::membership::Membership;
 use crate::table::{ABSENT, KeyCoding, KeyColumn};
 use crate::{BuiltTable, PageSource, PipelineError, SourceColumn};
 
@@ -35,8 +35,7 @@ pub(super) struct RunContext<'r> {
     pub(super) pipeline: &'r Pipeline,
     pub(super) source: &'r dyn PageSource,
     pub(super) tables: &'r [Arc<BuiltTable>],
-    /// Of texts that are payload and keys.
-    pub(super) translations: &'r Translations,
+    pub(super) texts: &'r RunTexts,
 }
 
 impl<'r> RunContext<'r> {
@@ -58,7 +57,7 @@ impl<'r> RunContext<'r> {
 pub(super) type Pins = Vec<OnceCell<SourceColumn>>;
 
 pub(super) struct View<'p> {
-    context: RunContext<'p>,
+    pub(super) context: RunContext<'p>,
     row_group: usize,
     pins: &'p Pins,
     /// By the numbers of slots.
@@ -66,6 +65,8 @@ pub(super) struct View<'p> {
     pages_read: u64,
     /// The digits of a key's texts by their codes: by the probe's step and the key's column.
     translations: Translations,
+    /// Of the texts of scanned columns.
+    text_sets: TextSets,
     /// The rows that values are asked of, if they are no longer the mini-block's.
     multiplied: Option<Multiplied>,
     /// The same, if they are those that have waited for the sink.
@@ -86,6 +87,7 @@ impl<'p> View<'p> {
             readers,
             pages_read: 0,
             translations,
+            text_sets: TextSets::default(),
             multiplied: None,
             waiting: None,
             found: None,
@@ -228,6 +230,18 @@ impl<'p> View<'p> {
         }
     }
 
+    /// The codes of a slot's texts that pass a test.
+    pub(super) fn text_set(&mut self, slot: Slot, test: &TextTest) -> Result<Arc<Membership>, PipelineError> {
+        let known = self.context.texts.sets.get(slot, test).or_else(|| self.text_sets.get(slot, test));
+        if let Some(known) = known {
+            return Ok(Arc::clone(known));
+        }
+        self.open(slot)?;
+        let texts = self.texts(slot).array();
+        let texts = texts.map_err(|error| self.place(slot).mismatch(error.to_string(), "UTF-8".to_owned()))?;
+        self.text_sets.add(slot, test, &texts)
+    }
+
     /// The page of a scanned column.
     pub(super) fn reader(&mut self, slot: Slot, column: usize) -> Result<&mut ColumnReader<'p>, PipelineError> {
         let Self { context, row_group, pins, readers, pages_read, .. } = self;
@@ -243,11 +257,12 @@ impl<'p> View<'p> {
                 })?;
                 *pages_read += 1;
                 let row_count = context.source.row_count(*row_group);
+                let of_type = (info.value_type, context.texts.are_only_tested(slot));
                 let reader = match pins[slot.index()].get_or_init(|| values) {
                     SourceColumn::Page(pinned) => {
-                        ColumnReader::of_page((**pinned).as_ref(), info.value_type, row_count, place)?
+                        ColumnReader::of_page((**pinned).as_ref(), of_type, row_count, place)?
                     }
-                    SourceColumn::Array(array) => ColumnReader::of_array(array, info.value_type, row_count, place)?,
+                    SourceColumn::Array(array) => ColumnReader::of_array(array, of_type, row_count, place)?,
                 };
                 Ok(none.insert(reader))
             }
@@ -323,7 +338,7 @@ impl<'p> View<'p> {
 
     /// The digits of a key column by the codes of a slot's texts.
     fn translation(&mut self, of: (usize, usize), key: Slot, column: &KeyColumn) -> Result<&[i64], PipelineError> {
-        if let Some(digits) = self.context.translations.get(&of) {
+        if let Some(digits) = self.context.texts.translations.get(&of) {
             return Ok(digits);
         }
         if !self.translations.contains_key(&of) {
@@ -375,48 +390,5 @@ impl<'p> View<'p> {
             known.push((step, found.clone()));
         }
         Ok(found)
-    }
-
-    /// The values of an expression, and their type.
-    pub(super) fn computed(
-        &mut self,
-        expression: &Expression,
-        block: usize,
-        rows: &[u16],
-    ) -> Result<(ValueType, Numbers), PipelineError> {
-        Ok(match expression {
-            Expression::Slot(slot) => {
-                let value_type = self.context.pipeline.slot(*slot).value_type;
-                (value_type, self.numbers(*slot, block, rows)?)
-            }
-            Expression::Literal { value, value_type } => {
-                let bias = if *value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
-                (*value_type, Numbers::repeated(*value - bias, rows.len()))
-            }
-            Expression::Widen { operand, to } => {
-                let (from, numbers) = self.computed(operand, block, rows)?;
-                (*to, numbers.widened(from, *to))
-            }
-            Expression::Binary { operator, operands } => {
-                let (left_type, left) = self.computed(&operands.0, block, rows)?;
-                let (right_type, right) = self.computed(&operands.1, block, rows)?;
-                let value_type = Expression::binary_type(*operator, left_type, right_type)?;
-                let factor = |operand: ValueType| match (operator, operand, value_type) {
-                    (Operator::Multiply, ..) => 1,
-                    (_, ValueType::Decimal { scale: from, .. }, ValueType::Decimal { scale, .. }) => {
-                        10i128.pow(u32::from(scale.saturating_sub(from)))
-                    }
-                    _ => 1,
-                };
-                let numbers = match value_type {
-                    ValueType::Decimal { .. } => {
-                        Numbers::decimals(*operator, (left, factor(left_type)), (right, factor(right_type)))?
-                    }
-                    ValueType::Float32 | ValueType::Float64 => Numbers::floats(*operator, value_type, left, right),
-                    _ => Numbers::integers(*operator, value_type, left, right)?,
-                };
-                (value_type, numbers)
-            }
-        })
     }
 }

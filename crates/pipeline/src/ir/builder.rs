@@ -142,7 +142,7 @@ impl PipelineBuilder {
     /// [`PipelineError::Expression`] for what pipelines do not compute.
     pub fn compute(&mut self, name: impl Into<String>, expression: Expression) -> Result<Slot, PipelineError> {
         let value_type = expression.value_type(&self.slots)?;
-        let nullable = expression.slots().iter().any(|slot| self.slots[slot.index()].nullable);
+        let nullable = expression.is_nullable(&self.slots);
         let origin = Origin::Computed { step: self.steps.len() };
         let slot = self.add_slot(SlotInfo { name: name.into(), value_type, nullable, origin })?;
         self.steps.push(Step::Compute { slot, expression });

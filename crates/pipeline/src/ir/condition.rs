@@ -3,7 +3,7 @@
 //! **Invariants**: a condition that was checked has values of one kind on both sides of each comparison, and no part
 //! without a slot: what is constant is for a planner to fold.
 
-use super::{Expression, Slot, SlotInfo, ValueType, slot_info};
+use super::{Expression, Slot, SlotInfo, TextTest, ValueType, slot_info};
 use crate::PipelineError;
 use thermocline_predicate::{Domain, ScalarKind};
 
@@ -61,6 +61,13 @@ pub enum Condition {
         /// The set.
         domain: Domain,
     },
+    /// What a test finds out of a text.
+    Text {
+        /// The text.
+        slot: Slot,
+        /// The test.
+        test: TextTest,
+    },
     /// Whether there is no value; never unknown.
     IsNull(Slot),
     /// A comparison of two numbers of one type, two decimals of any scales, or two texts, which only slots hold.
@@ -88,10 +95,31 @@ impl Condition {
     /// The slots whose values it takes, in the order of their mention.
     pub fn slots(&self) -> Vec<Slot> {
         match self {
-            Self::In { slot, .. } | Self::IsNull(slot) => vec![*slot],
+            Self::In { slot, .. } | Self::Text { slot, .. } | Self::IsNull(slot) => vec![*slot],
             Self::Compare { operands, .. } => [operands.0.slots(), operands.1.slots()].concat(),
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::slots).collect(),
             Self::Not(part) => part.slots(),
+        }
+    }
+
+    /// Whether it may fail for some whole numbers.
+    pub(super) fn divides(&self, slots: &[SlotInfo]) -> bool {
+        match self {
+            Self::In { .. } | Self::Text { .. } | Self::IsNull(_) => false,
+            Self::Compare { operands, .. } => operands.0.divides(slots) || operands.1.divides(slots),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|part| part.divides(slots)),
+            Self::Not(part) => part.divides(slots),
+        }
+    }
+
+    /// The texts in slots that are tested, and by what.
+    pub(crate) fn text_tests(&self) -> Vec<(Slot, &TextTest)> {
+        match self {
+            Self::Text { slot, test } => vec![(*slot, test)],
+            Self::In { .. } | Self::IsNull(_) => Vec::new(),
+            Self::Compare { operands, .. } => [operands.0.text_tests(), operands.1.text_tests()].concat(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::text_tests).collect(),
+            Self::Not(part) => part.text_tests(),
         }
     }
 
@@ -99,6 +127,10 @@ impl Condition {
     pub(crate) fn check(&self, slots: &[SlotInfo]) -> Result<(), PipelineError> {
         match self {
             Self::In { slot, domain } => check_domain(slot_info(slots, *slot)?, domain),
+            Self::Text { slot, test } => match slot_info(slots, *slot)? {
+                info if info.value_type == ValueType::Text => Ok(()),
+                info => Err(refused(format!("{test}: {} is of type {}, and no text", info.name, info.value_type))),
+            },
             Self::IsNull(slot) => slot_info(slots, *slot).map(|_| ()),
             Self::Compare { comparison, operands } => {
                 if self.slots().is_empty() {

@@ -82,6 +82,18 @@ impl fmt::Display for Shown<'_> {
                 write!(f, "({} {} {})", shown(&operands.0), operator.symbol(), shown(&operands.1))
             }
             Expression::Widen { operand, to } => write!(f, "{to}({})", shown(operand)),
+            Expression::DatePart { part, operand } => write!(f, "{}({})", part.name(), shown(operand)),
+            Expression::Case { branches, otherwise } => {
+                f.write_str("CASE")?;
+                for (condition, value) in branches {
+                    let condition = ShownCondition { pipeline: self.pipeline, condition };
+                    write!(f, " WHEN {condition} THEN {}", shown(value))?;
+                }
+                if let Some(value) = otherwise {
+                    write!(f, " ELSE {}", shown(value))?;
+                }
+                f.write_str(" END")
+            }
         }
     }
 }
@@ -101,6 +113,7 @@ impl fmt::Display for ShownCondition<'_> {
         };
         match self.condition {
             Condition::In { slot, domain } => write!(f, "{}", domain.display(&pipeline.name(*slot))),
+            Condition::Text { test, .. } => write!(f, "{test}"),
             Condition::IsNull(slot) => write!(f, "{} IS NULL", pipeline.name(*slot)),
             Condition::Compare { comparison, operands } => {
                 let shown = |expression| Shown { pipeline, expression };

@@ -3,10 +3,10 @@
 //! Types and overflow are DataFusion's: both operands of an integer operation have one type, which its result has too,
 //! and which it wraps around in; integers are divided towards zero, by zero with an error; floats are IEEE 754's, in
 //! their own width; decimals are brought to one scale for sums and differences, and a result that does not fit 128 bits
-//! is an error. Decimals are not divided here. Of a NULL all is NULL.
+//! is an error. Decimals are not divided here. Of a NULL all is NULL, but for what a case makes of it.
 
 use super::value_type::MAX_PRECISION;
-use super::{Slot, SlotInfo, ValueType};
+use super::{Condition, DatePart, Slot, SlotInfo, TextTest, ValueType};
 use crate::{PipelineError, ordinal};
 
 /// What is done with two operands.
@@ -38,7 +38,7 @@ impl Operator {
 }
 
 /// An expression that a pipeline computes for each row.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
     /// The value in a slot; not a text.
     Slot(Slot),
@@ -65,6 +65,21 @@ pub enum Expression {
         /// The type it gets.
         to: ValueType,
     },
+    /// A part of a date, as a whole number of 32 bits.
+    DatePart {
+        /// Which.
+        part: DatePart,
+        /// The date.
+        operand: Box<Expression>,
+    },
+    /// The value behind the first condition that is true: `CASE WHEN`. All values are of one type, and nothing in it
+    /// divides whole numbers: what another branch decides is computed too.
+    Case {
+        /// Conditions and their values.
+        branches: Vec<(Condition, Expression)>,
+        /// The value where none is true; without it NULL.
+        otherwise: Option<Box<Expression>>,
+    },
 }
 
 impl Expression {
@@ -83,13 +98,71 @@ impl Expression {
         Self::Widen { operand: Box::new(self), to }
     }
 
+    /// A part of a date.
+    pub fn date_part(part: DatePart, operand: Expression) -> Self {
+        Self::DatePart { part, operand: Box::new(operand) }
+    }
+
     /// The slots whose values it takes, in the order of their mention.
     pub fn slots(&self) -> Vec<Slot> {
         match self {
             Self::Slot(slot) => vec![*slot],
             Self::Literal { .. } => Vec::new(),
             Self::Binary { operands, .. } => [operands.0.slots(), operands.1.slots()].concat(),
-            Self::Widen { operand, .. } => operand.slots(),
+            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.slots(),
+            Self::Case { branches, otherwise } => {
+                let of_branch = |(condition, value): &(Condition, Self)| [condition.slots(), value.slots()].concat();
+                let of_last = otherwise.iter().flat_map(|value| value.slots());
+                branches.iter().flat_map(of_branch).chain(of_last).collect()
+            }
+        }
+    }
+
+    /// The texts in slots that its conditions test, and by what.
+    pub(crate) fn text_tests(&self) -> Vec<(Slot, &TextTest)> {
+        match self {
+            Self::Slot(_) | Self::Literal { .. } => Vec::new(),
+            Self::Binary { operands, .. } => [operands.0.text_tests(), operands.1.text_tests()].concat(),
+            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.text_tests(),
+            Self::Case { branches, otherwise } => {
+                let mut tests = Vec::new();
+                for (condition, value) in branches {
+                    tests.extend(condition.text_tests());
+                    tests.extend(value.text_tests());
+                }
+                tests.extend(otherwise.iter().flat_map(|value| value.text_tests()));
+                tests
+            }
+        }
+    }
+
+    /// Whether there may be NULLs among its values.
+    pub(crate) fn is_nullable(&self, slots: &[SlotInfo]) -> bool {
+        match self {
+            Self::Slot(slot) => slots[slot.index()].nullable,
+            Self::Literal { .. } => false,
+            Self::Binary { operands, .. } => operands.0.is_nullable(slots) || operands.1.is_nullable(slots),
+            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.is_nullable(slots),
+            Self::Case { branches, otherwise } => {
+                let of_last = otherwise.as_ref().is_none_or(|value| value.is_nullable(slots));
+                of_last || branches.iter().any(|(_, value)| value.is_nullable(slots))
+            }
+        }
+    }
+
+    /// Whether it may fail for some whole numbers.
+    pub(super) fn divides(&self, slots: &[SlotInfo]) -> bool {
+        match self {
+            Self::Slot(_) | Self::Literal { .. } => false,
+            Self::Binary { operator, operands } => {
+                let of_integers = || operands.0.value_type(slots).is_ok_and(ValueType::is_integer);
+                matches!(operator, Operator::Divide | Operator::Remainder) && of_integers()
+                    || operands.0.divides(slots)
+                    || operands.1.divides(slots)
+            }
+            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.divides(slots),
+            // It was checked when it was made part of this one.
+            Self::Case { .. } => false,
         }
     }
 
@@ -127,6 +200,31 @@ impl Expression {
                     return Ok(*to);
                 }
                 Err(refused(format!("{from} cannot be widened to {to}")))
+            }
+            Self::DatePart { part, operand } => match operand.value_type(slots)? {
+                ValueType::Date => Ok(ValueType::Int32),
+                other => Err(refused(format!("the {} of {other}, which is no date", part.name()))),
+            },
+            Self::Case { branches, otherwise } => {
+                let mut of_values = branches.iter().map(|(_, value)| value).chain(otherwise.as_deref());
+                let Some(first) = of_values.next() else { return Err(refused("a case without values".to_owned())) };
+                let value_type = first.value_type(slots)?;
+                let mut divides = first.divides(slots);
+                for value in of_values {
+                    let other = value.value_type(slots)?;
+                    if other != value_type {
+                        return Err(refused(format!("a case of {value_type} and {other}")));
+                    }
+                    divides |= value.divides(slots);
+                }
+                for (condition, _) in branches {
+                    condition.check(slots)?;
+                    divides |= condition.divides(slots);
+                }
+                if divides {
+                    return Err(refused("a case that divides whole numbers".to_owned()));
+                }
+                Ok(value_type)
             }
         }
     }

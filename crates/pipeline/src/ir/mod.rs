@@ -18,17 +18,21 @@
 
 mod builder;
 mod condition;
+mod date_part;
 mod display;
 mod expression;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
+mod text_test;
 mod value_type;
 
 pub use builder::PipelineBuilder;
 pub(crate) use condition::text_slot;
 pub use condition::{Comparison, Condition};
+pub use date_part::DatePart;
 pub use expression::{Expression, Operator};
+pub use text_test::TextTest;
 pub use value_type::ValueType;
 
 use thermocline_predicate::Domain;
@@ -297,6 +301,36 @@ impl Pipeline {
     /// The columns of the result: groups and aggregates, the kept values, or a table's key and payload.
     pub fn output(&self) -> &[ColumnShape] {
         &self.output
+    }
+
+    /// The texts in slots that conditions test, and by what.
+    pub(crate) fn text_tests(&self) -> Vec<(Slot, &TextTest)> {
+        fn of_step(step: &Step) -> Vec<(Slot, &TextTest)> {
+            match step {
+                Step::Condition { condition } => condition.text_tests(),
+                Step::Compute { expression, .. } => expression.text_tests(),
+                Step::Filter { .. } | Step::Probe { .. } => Vec::new(),
+            }
+        }
+        self.steps.iter().flat_map(of_step).collect()
+    }
+
+    /// All mentions of slots: by its steps, not as what they make, and by its sink.
+    pub(crate) fn mentions(&self) -> Vec<Slot> {
+        let of_step = |step: &Step| match step {
+            Step::Filter { slot, .. } => vec![*slot],
+            Step::Condition { condition } => condition.slots(),
+            Step::Probe { keys, .. } => keys.clone(),
+            Step::Compute { expression, .. } => expression.slots(),
+        };
+        let of_sink = match &self.sink {
+            Sink::Aggregate { groups, aggregates } => {
+                groups.iter().copied().chain(aggregates.iter().filter_map(|aggregate| aggregate.slot())).collect()
+            }
+            Sink::Build { keys, payload, .. } => [keys.as_slice(), payload.as_slice()].concat(),
+            Sink::Materialise { columns } => columns.clone(),
+        };
+        self.steps.iter().flat_map(of_step).chain(of_sink).collect()
     }
 
     /// The table that it builds, if it builds one.

@@ -21,7 +21,7 @@ use super::memory::Memory;
 use super::selection::Selection;
 use super::stage::whole_range;
 use super::view::{RunContext, View};
-use crate::ir::{Aggregate, Origin, Slot, ValueType};
+use crate::ir::{Aggregate, Expression, Origin, Slot, Step, ValueType};
 use crate::kernels::InstructionSet;
 use crate::ordinal::NEGATIVE_ZERO;
 use crate::table::Distinct;
@@ -64,11 +64,37 @@ pub(super) fn dimension(context: RunContext<'_>, slot: Slot) -> Option<Dimension
                 (None, None) => None,
             }
         }
-        Origin::Column(column) if info.value_type != ValueType::Text => {
-            let (least, greatest) = whole_range(context, column, info.value_type)?;
+        Origin::Column(_) => {
+            let (least, greatest) = ordinal_range(context, slot)?;
             Some(Dimension { least, value_count: greatest.abs_diff(least).checked_add(1)? })
         }
-        _ => None,
+        Origin::Computed { step } => match &context.pipeline.steps()[step] {
+            Step::Compute { expression: Expression::DatePart { part, operand }, .. } => {
+                let Expression::Slot(date) = **operand else { return None };
+                let (first_day, last_day) = ordinal_range(context, date)?;
+                let (least, greatest) = part.range(first_day, last_day);
+                Some(Dimension { least, value_count: greatest.abs_diff(least) + 1 })
+            }
+            _ => None,
+        },
+    }
+}
+
+/// Between which ordinals the numbers in a slot are, as far as tables and zone maps tell.
+fn ordinal_range(context: RunContext<'_>, slot: Slot) -> Option<(i64, i64)> {
+    let info = context.pipeline.slot(slot);
+    match info.origin {
+        Origin::Column(column) if info.value_type != ValueType::Text => whole_range(context, column, info.value_type),
+        Origin::Payload { step, payload } => {
+            let (table, column) = context.payload_of(step, payload)?;
+            let column = table.column(column);
+            match column.distinct() {
+                Some(Distinct::Numbers(numbers)) => Some((*numbers.first()?, *numbers.last()?)),
+                Some(Distinct::Texts(_)) => None,
+                None => column.range(),
+            }
+        }
+        Origin::Column(_) | Origin::Computed { .. } => None,
     }
 }
 

@@ -13,7 +13,7 @@ use super::super::view::RunContext;
 use super::condition::CompiledCondition;
 use super::{Stage, Test};
 use crate::BuiltTable;
-use crate::ir::{Origin, ProbeKind, Slot, Step, ValueType};
+use crate::ir::{Condition, Origin, ProbeKind, Slot, Step, TextTest, ValueType};
 use crate::membership::Membership;
 use crate::ordinal::UNSIGNED_BIAS;
 use crate::table::{Distinct, KeyCoding, KeyColumn, KeyIndex};
@@ -52,6 +52,9 @@ impl<'r> Stages<'r> {
                 Step::Filter { slot, domain } => {
                     let test = filter_test(context, *slot, domain);
                     stages.push(context, vec![*slot], Stage::new(context, *slot, test, domain.admits_null()));
+                }
+                Step::Condition { condition: Condition::Text { slot, test } } => {
+                    stages.push(context, vec![*slot], Stage::of_text(context, *slot, test));
                 }
                 Step::Condition { condition } => {
                     let slots = condition.slots();
@@ -207,6 +210,25 @@ impl<'r> Stage<'r> {
             takes_derived,
         }
     }
+
+    /// A test of a slot's texts.
+    pub(super) fn of_text(context: RunContext<'r>, slot: Slot, test: &'r TextTest) -> Self {
+        let compiled = match context.texts.sets.get(slot, test) {
+            // Of payload codes are the same for the whole run.
+            Some(set) => Test::Numbers { membership: Membership::clone(set), domain: Domain::not_null() },
+            None => Test::Tested { test, compiled: None },
+        };
+        Self::new(context, slot, compiled, test.of_null() == Some(true))
+    }
+}
+
+/// The ordinals of the numbers of a type that are in a domain.
+pub(in crate::cpu) fn number_set(value_type: ValueType, domain: &Domain) -> Membership {
+    match value_type {
+        ValueType::Boolean => Membership::of_booleans(domain),
+        ValueType::UInt64 => Membership::of_numbers(domain, UNSIGNED_BIAS),
+        _ => Membership::of_numbers(domain, 0),
+    }
 }
 
 /// How a slot's values are tested for being in a domain.
@@ -223,9 +245,7 @@ pub(super) fn filter_test<'r>(context: RunContext<'r>, slot: Slot, domain: &Doma
             None => Membership::Never,
         },
         (ValueType::Text, _) => return Test::Texts { domain: domain.clone(), compiled: None },
-        (ValueType::Boolean, _) => Membership::of_booleans(domain),
-        (ValueType::UInt64, _) => Membership::of_numbers(domain, UNSIGNED_BIAS),
-        _ => Membership::of_numbers(domain, 0),
+        (value_type, _) => number_set(value_type, domain),
     };
     Test::Numbers { membership, domain: domain.clone() }
 }

@@ -32,10 +32,22 @@ pub(super) struct Truth {
 /// A condition over a run's slots.
 #[derive(Debug, Clone)]
 pub(super) enum CompiledCondition<'r> {
-    In(Stage<'r>),
+    /// A test of one value, and whether a NULL that it drops is known to fail it.
+    In {
+        stage: Stage<'r>,
+        knows_null: bool,
+    },
     IsNull(Slot),
-    Numbers { comparison: Comparison, operands: &'r (Expression, Expression) },
-    Texts { comparison: Comparison, left: Slot, right: Slot, ranks: Option<(usize, TextRanks)> },
+    Numbers {
+        comparison: Comparison,
+        operands: &'r (Expression, Expression),
+    },
+    Texts {
+        comparison: Comparison,
+        left: Slot,
+        right: Slot,
+        ranks: Option<(usize, TextRanks)>,
+    },
     All(Vec<Self>),
     Any(Vec<Self>),
     Not(Box<Self>),
@@ -54,7 +66,11 @@ impl<'r> CompiledCondition<'r> {
         let all = |parts: &'r [Condition]| parts.iter().map(|part| Self::new(context, part)).collect();
         match condition {
             Condition::In { slot, domain } => {
-                Self::In(Stage::new(context, *slot, filter_test(context, *slot, domain), domain.admits_null()))
+                let stage = Stage::new(context, *slot, filter_test(context, *slot, domain), domain.admits_null());
+                Self::In { stage, knows_null: false }
+            }
+            Condition::Text { slot, test } => {
+                Self::In { stage: Stage::of_text(context, *slot, test), knows_null: test.of_null().is_some() }
             }
             Condition::IsNull(slot) => Self::IsNull(*slot),
             Condition::Compare { comparison, operands } => {
@@ -73,7 +89,7 @@ impl<'r> CompiledCondition<'r> {
     /// Whether it may be true of a row of a row group, as far as zone maps tell.
     pub(super) fn may_pass(&self, context: RunContext<'_>, row_group: usize) -> bool {
         match self {
-            Self::In(stage) => stage.may_pass(context, row_group),
+            Self::In { stage, .. } => stage.may_pass(context, row_group),
             Self::IsNull(slot) => zone_may_have_null(context, *slot, row_group),
             Self::All(parts) => parts.iter().all(|part| part.may_pass(context, row_group)),
             Self::Any(parts) => parts.iter().any(|part| part.may_pass(context, row_group)),
@@ -92,11 +108,14 @@ impl<'r> CompiledCondition<'r> {
     ) -> Result<Truth, PipelineError> {
         let none = Selection::of([0; MASK_WORDS]);
         Ok(match self {
-            Self::In(stage) => {
+            Self::In { stage, knows_null } => {
                 let mut yes = *selection;
                 stage.apply(view, context, block, &mut yes, instructions)?;
-                let nulls = nulls(view, context, stage.slot, block, selection)?;
-                Truth { yes, no: selection.without(&yes).without(&nulls) }
+                let mut no = selection.without(&yes);
+                if !*knows_null {
+                    no = no.without(&nulls(view, context, stage.slot, block, selection)?);
+                }
+                Truth { yes, no }
             }
             Self::IsNull(slot) => {
                 let yes = nulls(view, context, *slot, block, selection)?;
@@ -192,7 +211,7 @@ fn split(selection: &Selection, mut test: impl FnMut(usize) -> Option<bool>) -> 
 
 /// How the numbers of each row are ordered; `None` where one is NULL. Decimals are compared as numbers, whatever their
 /// scales.
-fn orderings(
+pub(in crate::cpu) fn orderings(
     (left_type, left): (ValueType, Numbers),
     (right_type, right): (ValueType, Numbers),
 ) -> Vec<Option<Ordering>> {

@@ -14,7 +14,10 @@ mod compile;
 mod condition;
 mod members;
 
-pub(super) use compile::{Expansion, Stages, scanned_sources, whole_range};
+pub(super) use compile::{Expansion, Stages, number_set, scanned_sources, whole_range};
+pub(super) use condition::orderings;
+
+use std::sync::Arc;
 
 use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneValue};
 use thermocline_predicate::{Domain, Scalar};
@@ -25,7 +28,7 @@ use super::selection::{Selection, room_for};
 use super::view::{RunContext, View};
 use crate::BuiltTable;
 use crate::PipelineError;
-use crate::ir::{Origin, Slot};
+use crate::ir::{Origin, Slot, TextTest};
 use crate::kernels::{InstructionSet, NO_RANK};
 use crate::membership::Membership;
 use crate::table::{ABSENT, KeyIndex};
@@ -39,6 +42,8 @@ enum Test<'r> {
     Numbers { membership: Membership, domain: Domain },
     /// A text of a scanned column: compiled to codes for each page, the row group's number beside.
     Texts { domain: Domain, compiled: Option<(usize, Membership)> },
+    /// A text of a scanned column, likewise.
+    Tested { test: &'r TextTest, compiled: Option<(usize, Arc<Membership>)> },
     /// Keys of a table.
     Keys { keys: &'r KeyIndex, range: Option<(i64, i64)> },
     /// Keys of a table that are texts of a scanned column, compiled likewise.
@@ -102,7 +107,7 @@ impl Stage<'_> {
             // The implied range beside it tells.
             Test::Keys { range, .. } => return range.is_some(),
             Test::TextKeys { table, .. } | Test::CodedKeys { table, .. } => return table.row_count() > 0,
-            Test::Condition(_) => return true,
+            Test::Tested { .. } | Test::Condition(_) => return true,
         };
         domain.intervals().iter().any(|interval| {
             let zone_value = |value: &Scalar| match value {
@@ -150,8 +155,14 @@ impl Stage<'_> {
             return self.apply_to_slot(view, block, selection);
         };
         let row_group = view.row_group();
-        let reader = view.reader(self.slot, column)?;
-        self.test.compile(reader, row_group);
+        match &mut self.test {
+            Test::Tested { test, compiled } => {
+                if compiled.as_ref().is_none_or(|(of, _)| *of != row_group) {
+                    *compiled = Some((row_group, view.text_set(self.slot, test)?));
+                }
+            }
+            test => test.compile(view.reader(self.slot, column)?, row_group),
+        }
         if view.has_other_rows() {
             return self.apply_to_slot(view, block, selection);
         }
@@ -182,6 +193,9 @@ impl Stage<'_> {
         let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
         let numbers = view.numbers(self.slot, block, selection.rows(&mut rows))?;
         match (&self.test, &numbers.lane) {
+            (Test::Tested { compiled: Some((_, membership)), .. }, Lane::Narrow(values)) => {
+                self.retain_at(selection, &numbers, |at| membership.contains(values[at]));
+            }
             (Test::Numbers { domain, .. }, Lane::Wide(values)) => {
                 self.retain_at(selection, &numbers, |at| domain.contains_int(values[at]));
             }
@@ -268,12 +282,19 @@ impl Test<'_> {
             | Self::TextKeys { compiled: Some((_, membership)), .. } => {
                 members(membership, reader, block, selection, instructions)
             }
+            Self::Tested { compiled: Some((_, membership)), .. } => {
+                members(membership, reader, block, selection, instructions)
+            }
             Self::Keys { keys: KeyIndex::Dense(keys), .. } => {
                 in_set(keys.base(), keys.bits(), |key| keys.contains(key), reader, block, selection, instructions)
             }
             Self::Keys { keys, .. } => are_keys(keys, reader, block, selection),
             // Compiled, or dealt with before.
-            Self::Texts { .. } | Self::TextKeys { .. } | Self::CodedKeys { .. } | Self::Condition(_) => Ok(()),
+            Self::Texts { .. }
+            | Self::Tested { .. }
+            | Self::TextKeys { .. }
+            | Self::CodedKeys { .. }
+            | Self::Condition(_) => Ok(()),
         }
     }
 

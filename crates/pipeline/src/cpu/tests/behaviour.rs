@@ -5,14 +5,14 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{ArrayRef, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Date32Array, Int64Array, StringArray};
 use thermocline_budget::Reservation;
 use thermocline_column_store::{Encoding, encode_as};
 use thermocline_hardware::ManualClock;
 use thermocline_predicate::{Domain, Scalar};
 
 use super::{account, equals, longs, pages, rows_of, run_by, run_with, scan_longs, table_of};
-use crate::ir::{Aggregate, PipelineBuilder, ProbeKind, ValueType};
+use crate::ir::{Aggregate, DatePart, Expression, PipelineBuilder, ProbeKind, ValueType};
 use crate::{
     BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline, PipelineError, Rowset,
     RunOptions, SourceColumn, Value, run, run_in_batches,
@@ -204,6 +204,33 @@ fn groups_without_rows_are_none_and_without_grouping_one() {
     };
     assert_eq!(rows(false), [[Value::Integer(0), Value::Null]]);
     assert!(rows(true).is_empty());
+}
+
+#[test]
+fn the_years_of_a_tables_dates_make_groups_whether_the_dates_have_codes_or_not() {
+    // One day in the middle of each year from 1970 on; codes are few enough for all of them, or for none.
+    for year_count in [3, 40, 2000] {
+        let days = |year: i64| year * 365 + year / 4 + 180;
+        let dates: ArrayRef = Arc::new(Date32Array::from_iter_values((0..year_count).map(|year| days(year) as i32)));
+        let mut builder = PipelineBuilder::new();
+        let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+        let date = builder.scan("date", 1, ValueType::Date, false).unwrap();
+        let dated = builder.build("dated", key, vec![date]).unwrap();
+        let source = pages(vec![vec![longs(0..year_count), dates]]);
+        let (outcome, _) = run_with(&dated, &source, &[], 1, InstructionSet::detect()).unwrap();
+        let table = table_of(outcome);
+
+        let mut builder = PipelineBuilder::new();
+        let key = scan_longs(&mut builder, 1)[0];
+        let date = builder.probe(table.shape(), key, ProbeKind::Inner, &[0]).unwrap()[0];
+        let year = builder.compute("year", Expression::date_part(DatePart::Year, Expression::Slot(date))).unwrap();
+        let pipeline = builder.aggregate(vec![year], vec![Aggregate::CountRows]).unwrap();
+        let keys = pages(vec![vec![longs((0..2 * year_count).map(|row| row / 2))]]);
+        let (outcome, _) = run_with(&pipeline, &keys, &[table], 1, InstructionSet::detect()).unwrap();
+        let expected: Vec<_> =
+            (0..year_count).map(|year| vec![Value::Integer((1970 + year).into()), Value::Integer(2)]).collect();
+        assert_eq!(rows_of(outcome), expected);
+    }
 }
 
 fn materialise_all(columns: usize) -> Pipeline {

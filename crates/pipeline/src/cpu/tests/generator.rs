@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringArray, new_null_array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, StringArray, new_null_array};
 use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use thermocline_column_store::{Encoding, IntegerEncoding, encode, encode_as};
 use thermocline_predicate::{Domain, Scalar};
 use thermocline_seeded::Random;
 
-use crate::ir::{Aggregate, Comparison, Condition, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
+use crate::ir::{
+    Aggregate, Comparison, Condition, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, Slot, TextTest,
+    ValueType,
+};
 use crate::reference::arrow_type;
 use crate::{MemoryPages, Pipeline, TableShape};
 
@@ -56,7 +60,11 @@ fn float(number: i128) -> f64 {
 impl Column {
     /// Values of some spread, in some order, some of them NULL.
     pub(super) fn random(random: &mut Random, value_type: ValueType, row_counts: &[usize]) -> Self {
-        let (least, greatest) = value_type.range().unwrap_or((0, 60));
+        let (least, greatest) = match value_type {
+            // Parts of dates beyond the calendar are an error.
+            ValueType::Date => (-96_000_000, 95_000_000),
+            other => other.range().unwrap_or((0, 60)),
+        };
         let spread = *random.pick(&[1, 3, 50, 300, 70_000, i128::from(u32::MAX) * 5, greatest - least]);
         let spread = spread.clamp(1, greatest - least);
         let start = match random.below(4) {
@@ -108,7 +116,7 @@ impl Column {
         let numbers: arrow::array::Int64Array = values.iter().map(|value| value.map(|value| value as i64)).collect();
         let whole: ArrayRef = Arc::new(numbers);
         match self.value_type {
-            ValueType::Date => cast(&cast(&whole, &arrow::datatypes::DataType::Int32).unwrap(), &data_type).unwrap(),
+            ValueType::Date => cast(&cast(&whole, &DataType::Int32).unwrap(), &data_type).unwrap(),
             _ => cast(&whole, &data_type).unwrap(),
         }
     }
@@ -211,6 +219,9 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
         if random.one_in(4) {
             builder.filter(Slot::at(number), domain(random, column)).unwrap();
         }
+        if column.value_type == ValueType::Text && random.one_in(6) {
+            builder.condition(Condition::Text { slot: Slot::at(number), test: text_test(random) }).unwrap();
+        }
     }
     for number in 0..random.below(3) {
         let (left, right) = (*random.pick(&slots), *random.pick(&slots));
@@ -236,6 +247,7 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
         };
         let widened = matches!(left.1, ValueType::Int32) && random.one_in(2);
         let expression = if widened { Expression::Slot(left.0).widen(ValueType::Int64) } else { expression };
+        let expression = if random.one_in(4) { case(random, columns, &slots) } else { expression };
         let Ok(slot) = builder.compute(format!("x{number}"), expression) else { continue };
         slots.push((slot, builder.clone().materialise(vec![slot]).unwrap().output()[0].value_type));
         let is_integer = slots.last().is_some_and(|(_, of)| !of.is_float() && *of != ValueType::Boolean);
@@ -244,11 +256,18 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
             builder.filter(slot, Domain::interval(bound, std::ops::Bound::Unbounded)).unwrap();
         }
     }
-    if random.one_in(3) {
+    for (number, (date, value_type)) in slots.clone().into_iter().enumerate() {
+        if value_type == ValueType::Date && random.one_in(2) {
+            let part = Expression::date_part(*random.pick(&DATE_PARTS), Expression::Slot(date));
+            slots.push((builder.compute(format!("p{number}"), part).unwrap(), ValueType::Int32));
+        }
+    }
+    if random.one_in(4) {
         let condition = condition(random, columns, &slots, 3);
         builder.condition(condition).unwrap();
     }
-    let any: Vec<Slot> = (0..random.below(4)).map(|_| random.pick(&slots).0).collect();
+    let mut any: Vec<Slot> = (0..random.below(4)).map(|_| random.pick(&slots).0).collect();
+    any.extend(slots.last().filter(|_| random.one_in(3)).map(|(slot, _)| *slot));
     match random.below(3) {
         0 => builder.materialise(any).unwrap(),
         _ => {
@@ -275,6 +294,35 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
     }
 }
 
+const DATE_PARTS: [DatePart; 6] =
+    [DatePart::Year, DatePart::Quarter, DatePart::Month, DatePart::Day, DatePart::DayOfYear, DatePart::DayOfWeek];
+
+/// A case of values of one type.
+fn case(random: &mut Random, columns: &[Column], slots: &[(Slot, ValueType)]) -> Expression {
+    let (_, value_type) = *random.pick(slots);
+    let of_type: Vec<Slot> = slots.iter().filter(|(_, of)| *of == value_type).map(|(slot, _)| *slot).collect();
+    let value = |random: &mut Random| match value_type.range() {
+        Some((least, greatest)) if random.one_in(2) => {
+            Expression::Literal { value: (random.below(3) as i128).clamp(least, greatest), value_type }
+        }
+        _ => Expression::Slot(*random.pick(&of_type)),
+    };
+    let branches = (0..1 + random.below(3)).map(|_| (condition(random, columns, slots, 2), value(random))).collect();
+    let otherwise = random.one_in(2).then(|| Box::new(value(random)));
+    Expression::Case { branches, otherwise }
+}
+
+/// Whether a text has another in it, or has not.
+fn text_test(random: &mut Random) -> TextTest {
+    let (part, negated) = (*random.pick(&["-", "1", "a", "0-", "", "zz"]), random.one_in(2));
+    let of_null = *random.pick(&[None, Some(false), Some(true)]);
+    TextTest::new(format!("has {part:?}: {}, {of_null:?}", !negated), of_null, move |texts: &ArrayRef| {
+        let texts = cast(texts, &DataType::Utf8)?;
+        let answer = |text: Option<&str>| text.map(|text| text.contains(part) != negated);
+        Ok(texts.as_string::<i32>().iter().map(answer).collect::<BooleanArray>())
+    })
+}
+
 /// A column with some values, for domains on what is not scanned.
 fn some_column(value_type: ValueType) -> Column {
     Column { value_type, nullable: true, row_groups: vec![(0..50).map(Some).collect()] }
@@ -297,6 +345,7 @@ pub(super) fn condition(
         1 => Condition::Any(parts(random)),
         2 => Condition::Not(Box::new(condition(random, columns, slots, depth - 1))),
         3 => Condition::IsNull(slot),
+        4 if value_type == ValueType::Text => Condition::Text { slot, test: text_test(random) },
         4 | 5 => {
             let like = columns.get(slot.index()).cloned().unwrap_or_else(|| some_column(value_type));
             Condition::In { slot, domain: domain(random, &like) }
