@@ -6,7 +6,7 @@ use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use datafusion::logical_expr::{Case, Cast, Expr, ExprSchemable, lit};
 
 use super::Refusal;
 
@@ -41,11 +41,8 @@ impl Call {
             return Err(Refusal::new(format!("{expr} is no aggregate function")));
         };
         let params = &call.params;
-        let is_plain = !params.distinct
-            && params.filter.is_none()
-            && params.order_by.is_empty()
-            && params.null_treatment.is_none()
-            && params.args.len() == 1;
+        let is_plain =
+            !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none() && params.args.len() == 1;
         let known = [
             (count_udaf(), Function::Count),
             (sum_udaf(), Function::Sum),
@@ -71,7 +68,11 @@ impl Call {
         };
         let counts_rows =
             matches!((function, argument), (Function::Count, Expr::Literal(value, _)) if !value.is_null());
-        Ok(Self { function, argument: if counts_rows { None } else { Some(over(argument)?) } })
+        let argument = match params.filter.as_deref() {
+            None => (!counts_rows).then(|| argument.clone()),
+            Some(filter) => Some(filtered(function, (!counts_rows).then_some(argument), filter)),
+        };
+        Ok(Self { function, argument: argument.as_ref().map(over).transpose()? })
     }
 
     /// Whether statistics of a whole table tell it.
@@ -79,6 +80,17 @@ impl Call {
         let of_column = self.argument.as_ref().is_none_or(|argument| matches!(argument, Expr::Column(_)));
         of_column && matches!(self.function, Function::Count | Function::Minimum | Function::Maximum)
     }
+}
+
+/// What an aggregate takes that passes over rows of which a condition is not true: NULL for those. Counts take a number
+/// in the place of a value, which may be a text.
+fn filtered(function: Function, argument: Option<&Expr>, filter: &Expr) -> Expr {
+    let (condition, value) = match (function, argument) {
+        (Function::Count, Some(argument)) => (filter.clone().and(argument.clone().is_not_null()), lit(1i64)),
+        (_, Some(argument)) => (filter.clone(), argument.clone()),
+        (_, None) => (filter.clone(), lit(1i64)),
+    };
+    Expr::Case(Case::new(None, vec![(Box::new(condition), Box::new(value))], None))
 }
 
 fn unaliased_argument(expr: &Expr) -> &Expr {

@@ -1,12 +1,18 @@
 //! From DataFusion's expressions, conditions and types to those of pipelines.
 
+use std::str::FromStr;
+
+use datafusion::arrow::compute::kernels::cast_utils::IntervalUnit;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
-use thermocline_pipeline::{self as pipeline, Comparison, Condition, Expression, Slot, ValueType};
+use datafusion::functions::datetime::date_part;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Operator};
+use thermocline_pipeline::{self as pipeline, Comparison, Condition, DatePart, Expression, Slot, ValueType};
 
 use super::Refusal;
 use super::join_graph::{BaseColumn, JoinGraph};
+use super::text_tests::text_test;
 use crate::filters::{self, Fields};
 
 /// How pipelines know values of a type, if they do.
@@ -65,8 +71,51 @@ pub(super) fn expression(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>) ->
             let to = value_type(field.data_type()).ok_or_else(|| refused(expr, graph))?;
             Ok(expression(operand, graph, slot_of)?.widen(to))
         }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if *func == date_part() => match args.as_slice() {
+            [Expr::Literal(part, _), date] => {
+                let part = part.try_as_str().flatten().and_then(known_part).ok_or_else(|| refused(expr, graph))?;
+                Ok(Expression::date_part(part, expression(date, graph, slot_of)?))
+            }
+            _ => Err(refused(expr, graph)),
+        },
+        Expr::Case(case) => cases(case, graph, slot_of),
         _ => Err(refused(expr, graph)),
     }
+}
+
+/// What `date_part` takes of dates, by the names that it knows them by.
+fn known_part(name: &str) -> Option<DatePart> {
+    let is_quote = |c: char| matches!(c, '\'' | '"');
+    let name = name.strip_prefix(is_quote).and_then(|rest| rest.strip_suffix(is_quote)).unwrap_or(name);
+    match IntervalUnit::from_str(name) {
+        Ok(IntervalUnit::Year) => Some(DatePart::Year),
+        Ok(IntervalUnit::Month) => Some(DatePart::Month),
+        Ok(IntervalUnit::Day) => Some(DatePart::Day),
+        Ok(_) => None,
+        Err(_) => match name.to_lowercase().as_str() {
+            "qtr" | "quarter" => Some(DatePart::Quarter),
+            "doy" => Some(DatePart::DayOfYear),
+            "dow" => Some(DatePart::DayOfWeek),
+            _ => None,
+        },
+    }
+}
+
+fn cases(case: &Case, graph: &JoinGraph, slot_of: SlotOf<'_>) -> Result<Expression, Refusal> {
+    let mut branches = Vec::with_capacity(case.when_then_expr.len());
+    for (when, then) in &case.when_then_expr {
+        let condition = match &case.expr {
+            Some(of) => condition(&of.as_ref().clone().eq(when.as_ref().clone()), graph, slot_of, false)?,
+            None => condition(when, graph, slot_of, false)?,
+        };
+        branches.push((condition, expression(then, graph, slot_of)?));
+    }
+    let otherwise = match case.else_expr.as_deref() {
+        Some(Expr::Literal(value, _)) if value.is_null() => None,
+        Some(value) => Some(Box::new(expression(value, graph, slot_of)?)),
+        None => None,
+    };
+    Ok(Expression::Case { branches, otherwise })
 }
 
 /// A number that is no NULL.
@@ -105,6 +154,14 @@ pub(super) fn condition(
     if let Some(condition) = one_set(expr, graph, slot_of, is_negated)? {
         return Ok(condition);
     }
+    compound(expr, graph, slot_of, is_negated).or_else(|refusal| match text_test(expr, graph) {
+        Some((base, test)) => Ok(Condition::Text { slot: slot_of(base)?, test }),
+        None => Err(refusal),
+    })
+}
+
+/// A condition by its parts.
+fn compound(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>, is_negated: bool) -> Result<Condition, Refusal> {
     match expr {
         Expr::Alias(alias) => condition(&alias.expr, graph, slot_of, is_negated),
         Expr::Not(inner) => Ok(Condition::Not(Box::new(condition(inner, graph, slot_of, !is_negated)?))),

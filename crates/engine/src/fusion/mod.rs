@@ -38,6 +38,7 @@ mod rule;
 mod run;
 mod star;
 mod table;
+mod text_tests;
 mod tree;
 
 pub(crate) use exec::PipelineExec;

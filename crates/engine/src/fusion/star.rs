@@ -88,10 +88,7 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let calls = calls.into_iter().map(nearest).collect::<Result<Vec<_>, _>>()?;
     let answer = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
     let taken = columns_of(answer, &graph);
-    if let Some(base) = taken.iter().find(|base| has_many_texts(&graph, base)) {
-        let name = graph.relations[base.relation].schema.field(base.column).name();
-        return Err(Refusal::new(format!("too many different texts in {}.{name}", graph.table_name(base.relation))));
-    }
+    expect_few_texts(&graph, taken.iter())?;
     let most_rows = most_rows(&groups, &graph, &tree);
     if fusion::has_many_groups(graph.relations.len(), most_known_groups(&groups, &graph)) {
         return Err(Refusal::new("there may be too many groups"));
@@ -107,6 +104,17 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let plan = FusedPlan { stages: planner.stages, outputs, most_rows, group_limit };
     plan.check_types(&aggregate.schema)?;
     Ok(plan)
+}
+
+/// That columns whose values are carried along or grouped by are not of too many different texts.
+fn expect_few_texts<'b>(graph: &JoinGraph, mut columns: impl Iterator<Item = &'b BaseColumn>) -> Result<(), Refusal> {
+    match columns.find(|base| has_many_texts(graph, base)) {
+        Some(base) => {
+            let name = graph.relations[base.relation].schema.field(base.column).name();
+            Err(Refusal::new(format!("too many different texts in {}.{name}", graph.table_name(base.relation))))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether a column has texts of which too many are different.
@@ -213,6 +221,7 @@ impl Planner<'_> {
                     let home = self.tree.home(&columns.iter().map(|base| base.relation).collect());
                     let condition = nearest(condition, home, self.graph, self.tree)?;
                     let columns = columns_of(std::iter::once(&condition), self.graph);
+                    expect_few_texts(self.graph, columns.iter().filter(|base| base.relation != home))?;
                     self.conditions[home].push(condition);
                     self.uses.push((home, columns));
                 }

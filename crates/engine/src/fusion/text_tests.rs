@@ -1,0 +1,65 @@
+//! Conditions on one column of texts that sets of them cannot express: patterns, functions, whatever DataFusion evaluates.
+//!
+//! They are evaluated for the different texts of a page or a table where these have a dictionary.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{DFSchema, Result, TableReference};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use thermocline_pipeline::{TextTest, ValueType};
+
+use super::expressions::value_type;
+use super::join_graph::{BaseColumn, JoinGraph};
+
+/// The column of texts that a condition is about, if it is about one alone, and the condition as a test of them. What
+/// DataFusion cannot plan is none.
+pub(super) fn text_test(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, TextTest)> {
+    let mut columns = expr.column_refs().into_iter();
+    let base = graph.named(columns.next()?)?;
+    let field = graph.relations[base.relation].schema.field(base.column);
+    if columns.next().is_some() || value_type(field.data_type()) != Some(ValueType::Text) {
+        return None;
+    }
+    let evaluated = Evaluated::new(expr, base, field).ok()?;
+    let nothing = new_null_array(&evaluated.data_type, 1);
+    let of_null = evaluated.answers(&nothing).ok()?;
+    let of_null = of_null.is_valid(0).then(|| of_null.value(0));
+    let test = TextTest::new(graph.readable(expr), of_null, move |texts: &ArrayRef| Ok(evaluated.answers(texts)?));
+    Some((base, test))
+}
+
+/// A condition, planned for batches of the one column that it is about.
+struct Evaluated {
+    condition: Arc<dyn PhysicalExpr>,
+    schema: Arc<Schema>,
+    data_type: DataType,
+}
+
+impl Evaluated {
+    fn new(expr: &Expr, base: BaseColumn, field: &Field) -> Result<Self> {
+        let schema = Arc::new(Schema::new(vec![field.clone().with_nullable(true)]));
+        let qualifier = TableReference::bare(base.relation.to_string());
+        let qualified = DFSchema::try_from_qualified_schema(qualifier, &schema)?;
+        let (props, planning) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        let condition = create_physical_expr(expr, &qualified, &props, &planning)?;
+        Ok(Self { condition, schema, data_type: field.data_type().clone() })
+    }
+
+    fn answers(&self, texts: &ArrayRef) -> Result<BooleanArray> {
+        let texts =
+            if *texts.data_type() == self.data_type { Arc::clone(texts) } else { cast(texts, &self.data_type)? };
+        let count = texts.len();
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), vec![texts])?;
+        let answers = self.condition.evaluate(&batch)?.into_array(count)?;
+        // A condition that is always unknown has the type of NULL.
+        let answers =
+            if *answers.data_type() == DataType::Boolean { answers } else { cast(&answers, &DataType::Boolean)? };
+        Ok(answers.as_boolean().clone())
+    }
+}
