@@ -100,7 +100,7 @@ fn options<'a>(
         clock,
         account,
         cancelled,
-        most_groups: None,
+        groups: GroupWay::Together,
     }
 }
 

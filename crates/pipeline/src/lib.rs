@@ -55,7 +55,7 @@
 //! # let account = Budget::new(1 << 30, None).account("query", Purpose::Query);
 //! # let instructions = InstructionSet::detect();
 //! # let (clock, account, cancelled) = (&clock, &account, &cancelled);
-//! # let options = RunOptions { thread_count: 2, instructions, clock, account, cancelled, most_groups: None };
+//! # let options = RunOptions { thread_count: 2, instructions, clock, account, cancelled, groups: GroupWay::Together };
 //! use thermocline_pipeline::*;
 //! use thermocline_predicate::{Domain, Scalar};
 //! use ValueType::{Int32, Text};
@@ -123,7 +123,7 @@ mod table;
 mod threads;
 mod tuples;
 
-pub use cpu::{BatchConsumer, Outcome, RunOptions, RunReport, run, run_in_batches, run_over_batches};
+pub use cpu::{BatchConsumer, GroupWay, Outcome, RunOptions, RunReport, run, run_in_batches, run_over_batches};
 pub use error::{PipelineError, Result};
 pub use ir::{
     Aggregate, ColumnShape, Comparison, Condition, DatePart, Expression, Operator, Origin, Pipeline, PipelineBuilder,

@@ -167,6 +167,25 @@ impl Rowset {
         self.columns.iter().map(column).sum()
     }
 
+    /// Adds the rows of another one of the same columns, whose texts are those of the same dictionaries.
+    pub(crate) fn append(&mut self, other: Self) {
+        for (column, more) in self.columns.iter_mut().zip(other.columns) {
+            if column.valid.is_some() || more.valid.is_some() {
+                let valid = column.valid.get_or_insert_with(|| vec![true; self.row_count]);
+                valid.extend(more.valid.unwrap_or_else(|| vec![true; other.row_count]));
+            }
+            match (&mut column.values, more.values) {
+                (RowsetValues::Integers(values), RowsetValues::Integers(more)) => values.extend(more),
+                (RowsetValues::Unsigned(values), RowsetValues::Unsigned(more)) => values.extend(more),
+                (RowsetValues::Floats(values), RowsetValues::Floats(more)) => values.extend(more),
+                (RowsetValues::Wide(values), RowsetValues::Wide(more)) => values.extend(more),
+                (RowsetValues::Texts { codes, .. }, RowsetValues::Texts { codes: more, .. }) => codes.extend(more),
+                (_, _) => debug_assert!(false, "columns of different types"),
+            }
+        }
+        self.row_count += other.row_count;
+    }
+
     /// The rows as values, sorted: what answers are compared by.
     pub fn sorted_rows(&self) -> Vec<Vec<Value>> {
         let mut rows: Vec<Vec<Value>> =

@@ -4,15 +4,17 @@
 //!
 //! The bounds are measured (TPC-H at scale factor 1): customers that carry 150,000 names took four times as long to
 //! build as all else of its Q10; groups of a million and more outgrow the caches of threads that each have a table of
-//! their own, and took twice as long as with rows parted by hash first (Q18, Q20); customers joined by their nation
+//! their own, and took twice as long as with rows parted first (Q18, Q20); customers joined by their nation
 //! took a hundred times as long as by their orders (Q5).
 
 /// So many texts are told apart in no time.
 const FEW_TEXTS: u64 = 10_000;
 /// Pages of texts that take more bytes for each row have more than codes of a small dictionary.
 const CODE_BYTES: u64 = 3;
-/// Most groups of one table's rows.
+/// Most groups of one table's rows, kept together.
 const MOST_GROUPS: u64 = 1 << 20;
+/// Groups that a thread's second-level cache holds, with a sum each.
+const CACHED_GROUPS: u64 = 1 << 15;
 /// Most of them where nobody knew how many there would be: to have come so far in vain takes some milliseconds.
 const MOST_UNFORESEEN_GROUPS: u64 = 1 << 16;
 /// How far a join may multiply rows, for certain and on average.
@@ -35,16 +37,46 @@ pub fn has_many_texts(row_count: u64, size_bytes: u64) -> bool {
     row_count > FEW_TEXTS && size_bytes > row_count.saturating_mul(CODE_BYTES)
 }
 
-/// Whether there may be too many groups, of which there are at most so many by what is known of columns. Where joins drop
-/// rows there are fewer than the columns allow.
-pub fn has_many_groups(table_count: usize, most_groups: u64) -> bool {
-    table_count == 1 && most_groups > MOST_GROUPS
+/// How a pipeline keeps groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupWay {
+    /// Each thread adds rows up as they come.
+    Together,
+    /// The same, until a thread has more groups: then operators are to take over.
+    AtMost(u64),
+    /// Rows are parted by their groups first.
+    Parted,
 }
 
-/// At how many groups of one thread pipelines give up, if at all: where there may be as many as `most_groups`, and nothing is known of
-/// some of the columns that they are made by.
-pub fn group_limit(table_count: usize, most_groups: u64) -> Option<u64> {
-    has_many_groups(table_count, most_groups).then_some(MOST_UNFORESEEN_GROUPS)
+/// What is known of an aggregate's groups before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupFacts {
+    /// Tables whose rows are joined. Where joins drop rows there are fewer groups than columns allow.
+    pub table_count: usize,
+    /// How many groups there are at most.
+    pub most_groups: u64,
+    /// How many the columns allow of whose values something is known.
+    pub most_known_groups: u64,
+    /// Whether that are all columns that groups are made by.
+    pub are_known: bool,
+    /// Whether what is kept of a group are numbers.
+    pub are_numbers: bool,
+}
+
+/// How an aggregate's groups should be kept; `None` if operators do better.
+pub fn group_way(facts: GroupFacts) -> Option<GroupWay> {
+    let GroupFacts { table_count, most_groups, most_known_groups, are_known, are_numbers } = facts;
+    let most_groups = most_groups.min(if are_known { most_known_groups } else { u64::MAX });
+    if table_count > 1 {
+        return Some(GroupWay::Together);
+    }
+    if are_known && are_numbers && most_groups > CACHED_GROUPS {
+        return Some(GroupWay::Parted);
+    }
+    if most_known_groups > MOST_GROUPS {
+        return None;
+    }
+    Some(if most_groups > MOST_GROUPS { GroupWay::AtMost(MOST_UNFORESEEN_GROUPS) } else { GroupWay::Together })
 }
 
 #[cfg(test)]
@@ -52,11 +84,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_limited_where_there_may_be_too_many_of_one_table() {
-        assert!(!has_many_groups(1, 1 << 20) && group_limit(1, 1 << 20).is_none());
-        assert!(has_many_groups(1, 6_000_000) && group_limit(1, 6_000_000) == Some(1 << 16));
+    fn many_groups_of_one_table_are_parted_if_they_are_numbers_and_else_left_or_limited() {
+        let known = GroupFacts {
+            table_count: 1,
+            most_groups: 6_000_000,
+            most_known_groups: 6_000_000,
+            are_known: true,
+            are_numbers: true,
+        };
+        let few = GroupFacts { most_known_groups: 2_500, ..known };
+        assert_eq!(group_way(known), Some(GroupWay::Parted));
+        assert_eq!(group_way(few), Some(GroupWay::Together));
+        assert_eq!(group_way(GroupFacts { are_numbers: false, ..known }), None);
+        assert_eq!(
+            group_way(GroupFacts { are_numbers: false, most_known_groups: 200_000, ..known }),
+            Some(GroupWay::Together)
+        );
+        // Some columns are texts, of which nothing is known.
+        let partly = GroupFacts { are_known: false, most_known_groups: 3, ..known };
+        assert_eq!(group_way(partly), Some(GroupWay::AtMost(1 << 16)));
+        assert_eq!(group_way(GroupFacts { most_groups: 1 << 20, ..partly }), Some(GroupWay::Together));
+        assert_eq!(group_way(GroupFacts { most_known_groups: 6_000_000, ..partly }), None);
         // Joins drop rows.
-        assert!(!has_many_groups(3, 6_000_000) && group_limit(3, 6_000_000).is_none());
+        assert_eq!(group_way(GroupFacts { table_count: 3, ..known }), Some(GroupWay::Together));
     }
 
     #[test]
@@ -75,11 +125,5 @@ mod tests {
         assert!(has_many_texts(150_000, 150_000 * 9));
         assert!(!has_many_texts(150_000, 150_000 / 4));
         assert!(!has_many_texts(25, 25 * 400));
-    }
-
-    #[test]
-    fn groups_are_bounded_where_no_join_drops_rows() {
-        assert!(has_many_groups(1, 6_000_000));
-        assert!(!has_many_groups(3, 6_000_000) && !has_many_groups(1, 200_000));
     }
 }

@@ -41,6 +41,8 @@ pub(super) enum StageInput {
     /// The same.
     Chunks(Arc<RowGroups>),
     Arrays(Arc<[RecordBatch]>),
+    /// The groups of a stage before.
+    Groups,
 }
 
 impl StageInput {
@@ -169,7 +171,9 @@ impl DisplayAs for PipelineExec {
                         StageInput::Chunks(row_groups) => {
                             write!(f, "{} (row_groups={})", stage.relation.name, row_groups.groups.len())?;
                         }
-                        StageInput::Batches(_) | StageInput::Arrays(_) => write!(f, "{}", stage.relation.name)?,
+                        StageInput::Batches(_) | StageInput::Arrays(_) | StageInput::Groups => {
+                            write!(f, "{}", stage.relation.name)?;
+                        }
                     }
                     write!(f, ": {steps}")?;
                 }

@@ -6,15 +6,19 @@
 //! Expressions are DataFusion's, over columns whose qualifier is the number of a relation: [`BaseColumn`].
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, TableScan};
 use thermocline_pipeline::ProbeKind;
+use thermocline_placement::fusion::GroupWay;
 
 use super::Refusal;
 use super::relation::{Relation, Rows};
+use super::star;
 use crate::column_table::ColumnTable;
 use crate::lineage::over_columns;
 use crate::raw_table::RawTable;
@@ -108,6 +112,7 @@ impl JoinGraph {
                 Ok(columns)
             }
             LogicalPlan::Join(join) => self.add_join(join),
+            LogicalPlan::Aggregate(aggregate) => self.add_groups(aggregate),
             other => {
                 let shown = other.display().to_string();
                 let node = shown.split([':', ' ']).next().unwrap_or_default();
@@ -153,6 +158,19 @@ impl JoinGraph {
         Ok(columns)
     }
 
+    /// An aggregate below another one: its groups are a relation's rows.
+    fn add_groups(&mut self, aggregate: &Aggregate) -> Result<Vec<Expr>, Refusal> {
+        let plan = star::plan(aggregate)?;
+        if let GroupWay::AtMost(_) = plan.group_way {
+            return Err(Refusal::new("there may be too many groups below the aggregate"));
+        }
+        let schema = unique_names(&aggregate.schema);
+        let qualifier = TableReference::bare(self.relations.len().to_string());
+        self.relations.push(Relation::of_groups(plan, Arc::clone(&schema))?);
+        let column = |field: &Arc<Field>| Expr::Column(Column::new(Some(qualifier.clone()), field.name()));
+        Ok(schema.fields().iter().map(column).collect())
+    }
+
     fn add_join(&mut self, join: &Join) -> Result<Vec<Expr>, Refusal> {
         if join.null_equality != NullEquality::NullEqualsNothing {
             return Err(Refusal::new("a join that holds NULLs to be equal"));
@@ -196,6 +214,18 @@ impl JoinGraph {
             other => Err(Refusal::new(format!("a {other} join"))),
         }
     }
+}
+
+/// The columns of a plan, which differ by qualifier if they have one name, with a name for each.
+pub(super) fn unique_names(schema: &DFSchema) -> SchemaRef {
+    let fields = schema.fields();
+    let name = |number: usize| {
+        let name = fields[number].name();
+        let is_first = fields.iter().position(|field| field.name() == name) == Some(number);
+        if is_first { name.clone() } else { format!("{name}#{number}") }
+    };
+    let renamed = |(number, field): (usize, &Arc<Field>)| Arc::new(field.as_ref().clone().with_name(name(number)));
+    Arc::new(Schema::new(fields.iter().enumerate().map(renamed).collect::<Vec<_>>()))
 }
 
 /// An expression over what the columns of its input are.

@@ -12,6 +12,7 @@ use thermocline_pipeline::ValueType;
 
 use super::Refusal;
 use super::expressions::value_type;
+use super::star::FusedPlan;
 use crate::column_table::{ColumnTable, OpenTable};
 use crate::database::Database;
 use crate::parquet_table::ParquetFacts;
@@ -37,6 +38,8 @@ pub(super) enum Rows {
     Chunks { database: Arc<Database>, table: Arc<RawTable>, facts: Arc<ParquetFacts> },
     /// Arrays in memory, as they were when the query was planned.
     Arrays { database: Arc<Database>, batches: Arc<[RecordBatch]> },
+    /// Groups of an aggregate, which pipelines before make.
+    Groups { database: Arc<Database>, plan: Arc<FusedPlan> },
 }
 
 impl Relation {
@@ -68,12 +71,20 @@ impl Relation {
         Ok(Self { name, schema: scan.source.schema(), rows })
     }
 
+    /// Of an aggregate, whose columns have the names of `schema`.
+    pub(super) fn of_groups(plan: FusedPlan, schema: SchemaRef) -> Result<Self, Refusal> {
+        let Some(last) = plan.stages.last() else { return Err(Refusal::new("an aggregate of nothing")) };
+        let (name, database) = (format!("groups of {}", last.relation.name), Arc::clone(last.relation.database()));
+        Ok(Self { name, schema, rows: Rows::Groups { database, plan: Arc::new(plan) } })
+    }
+
     pub(super) fn database(&self) -> &Arc<Database> {
         match &self.rows {
             Rows::Pages { database, .. }
             | Rows::Batches { database, .. }
             | Rows::Chunks { database, .. }
-            | Rows::Arrays { database, .. } => database,
+            | Rows::Arrays { database, .. }
+            | Rows::Groups { database, .. } => database,
         }
     }
 
@@ -81,7 +92,7 @@ impl Relation {
     pub(super) fn refusal(&self, column: usize) -> Option<String> {
         let is_text = || value_type(self.schema.field(column).data_type()) == Some(ValueType::Text);
         match &self.rows {
-            Rows::Pages { .. } | Rows::Arrays { .. } => None,
+            Rows::Pages { .. } | Rows::Arrays { .. } | Rows::Groups { .. } => None,
             Rows::Batches { .. } => is_text().then(|| "it is a text of raw files".to_owned()),
             Rows::Chunks { facts, .. } => facts.refusal(column),
         }
@@ -98,17 +109,18 @@ impl Relation {
             |filter: &Expr| filter.column_refs().iter().any(|of| of.name != *self.schema.field(column).name());
         match &self.rows {
             Rows::Batches { filters, .. } => filters.iter().any(is_other),
-            Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. } => false,
+            Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. } | Rows::Groups { .. } => false,
         }
     }
 
-    /// Rows, of text files a guess.
+    /// Rows, of text files a guess, of groups the most that there can be.
     pub(super) fn row_count(&self) -> u64 {
         match &self.rows {
             Rows::Pages { table, .. } => table.row_count(),
             Rows::Batches { table, .. } => table.guessed_rows(),
             Rows::Chunks { facts, .. } => facts.row_count(),
             Rows::Arrays { batches, .. } => batches.iter().map(|batch| batch.num_rows() as u64).sum(),
+            Rows::Groups { plan, .. } => plan.most_rows.0,
         }
     }
 
@@ -117,7 +129,7 @@ impl Relation {
         match &self.rows {
             Rows::Pages { table, .. } => table.most_values(column),
             Rows::Chunks { facts, .. } => facts.most_values(column),
-            Rows::Batches { .. } | Rows::Arrays { .. } => self.row_count(),
+            Rows::Batches { .. } | Rows::Arrays { .. } | Rows::Groups { .. } => self.row_count(),
         }
     }
 
@@ -127,7 +139,7 @@ impl Relation {
             Rows::Pages { .. } | Rows::Chunks { .. } => {
                 value_type(self.schema.field(column).data_type()) != Some(ValueType::Text)
             }
-            Rows::Batches { .. } | Rows::Arrays { .. } => false,
+            Rows::Batches { .. } | Rows::Arrays { .. } | Rows::Groups { .. } => false,
         }
     }
 
@@ -140,7 +152,7 @@ impl Relation {
                 let bytes = |batch: &RecordBatch| batch.column(column).get_buffer_memory_size() as u64;
                 Some(batches.iter().map(bytes).sum())
             }
-            Rows::Batches { .. } => None,
+            Rows::Batches { .. } | Rows::Groups { .. } => None,
         }
     }
 }

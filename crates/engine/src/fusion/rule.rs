@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, TableReference};
@@ -20,6 +19,7 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, TableSc
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use super::join_graph::unique_names;
 use super::star::{self, FusedPlan};
 use super::table::FusedTable;
 use crate::column_table::ColumnTable;
@@ -73,21 +73,13 @@ impl OptimizerRule for FuseAggregates {
 
 /// The scan of a fused part, under the names that the aggregate's columns have.
 fn fused_scan(fused: FusedPlan, aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
-    let fields = aggregate.schema.fields();
-    // Columns of one name differ by qualifier in the plan, which a table's do not have.
-    let name = |number: usize| {
-        let name = fields[number].name();
-        let is_first = fields.iter().position(|field| field.name() == name) == Some(number);
-        if is_first { name.clone() } else { format!("{name}#{number}") }
-    };
-    let renamed = |(number, field): (usize, &Arc<Field>)| Arc::new(field.as_ref().clone().with_name(name(number)));
-    let schema = Arc::new(Schema::new(fields.iter().enumerate().map(renamed).collect::<Vec<_>>()));
+    let schema = unique_names(&aggregate.schema);
     let replaced = LogicalPlan::Aggregate(aggregate.clone());
-    let provider = Arc::new(FusedTable::new(fused, replaced, schema));
+    let provider = Arc::new(FusedTable::new(fused, replaced, Arc::clone(&schema)));
     let table_name = TableReference::bare(TABLE_NAME);
     let scan = TableScanBuilder::new(table_name.clone(), provider_as_source(provider)).build()?;
     let columns = aggregate.schema.iter().enumerate().map(|(number, (qualifier, field))| {
-        let column = Expr::Column(Column::new(Some(table_name.clone()), name(number)));
+        let column = Expr::Column(Column::new(Some(table_name.clone()), schema.field(number).name()));
         column.alias_qualified(qualifier.cloned(), field.name())
     });
     let projection = Projection::try_new(columns.collect(), Arc::new(LogicalPlan::TableScan(scan)))?;

@@ -4,21 +4,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use thermocline_budget::{Purpose, Reservation};
 use thermocline_pipeline::{
-    BuiltTable, InstructionSet, Outcome, PipelineError, Rowset, RunOptions, RunReport, run as run_pipeline,
+    BuiltTable, GroupWay, InstructionSet, Outcome, PipelineError, Rowset, RunOptions, RunReport, run as run_pipeline,
     run_over_batches,
 };
+use thermocline_placement::fusion;
 use tokio::runtime::Handle;
 
 use super::arrays::Arrays;
 use super::batches::{Cancellation, PlanBatches};
 use super::chunks::ScanChunks;
 use super::exec::StageInput;
+use super::output;
 use super::pages::ScanPages;
-use super::star::FusedPlan;
+use super::star::{FusedPlan, Grouped};
 use crate::parquet_table::PageCounts;
 
 /// What is counted of a run, for `EXPLAIN ANALYZE`.
@@ -86,6 +89,8 @@ impl Run {
         cancellation: &Cancellation,
     ) -> Result<(Rowset, Reservation), PipelineError> {
         let mut tables: HashMap<usize, Arc<BuiltTable>> = HashMap::new();
+        // The groups of stages that are not the last, and their memory.
+        let mut groups: HashMap<usize, (RecordBatch, Reservation)> = HashMap::new();
         for (number, (stage, input)) in self.plan.stages.iter().zip(&self.inputs).enumerate() {
             let database = stage.relation.database();
             let _busy = database.idle_work().busy();
@@ -97,7 +102,11 @@ impl Run {
                 clock: clock.as_ref(),
                 account: &account,
                 cancelled: cancellation.flag(),
-                most_groups: self.plan.group_limit,
+                groups: match stage.group_way {
+                    fusion::GroupWay::Together => GroupWay::Together,
+                    fusion::GroupWay::AtMost(limit) => GroupWay::AtMost(limit),
+                    fusion::GroupWay::Parted => GroupWay::Parted,
+                },
             };
             let inputs: Vec<Arc<BuiltTable>> =
                 stage.inputs.iter().filter_map(|input| tables.get(input).cloned()).collect();
@@ -118,6 +127,12 @@ impl Run {
                     ended
                 }
                 StageInput::Arrays(batches) => run_pipeline(&stage.pipeline, &Arrays::new(batches), &inputs, &options)?,
+                StageInput::Groups => {
+                    // Each is read by one stage, behind which nothing is left of it.
+                    let of_stage = stage.groups_of.and_then(|number| groups.remove(&number));
+                    let batches = of_stage.as_ref().map(|(batch, _)| std::slice::from_ref(batch)).unwrap_or_default();
+                    run_pipeline(&stage.pipeline, &Arrays::new(batches), &inputs, &options)?
+                }
                 StageInput::Batches(plan) => {
                     let from = (&self.context, runtime);
                     let batches =
@@ -127,7 +142,15 @@ impl Run {
             };
             self.counters.add(&stage.relation.name, report, clock.monotonic_ns().saturating_sub(begun_ns));
             match outcome {
-                Outcome::Rows { rowset, reservation } => return Ok((rowset, reservation)),
+                Outcome::Rows { rowset, reservation } => match &stage.grouped {
+                    Some(Grouped { outputs, schema }) => {
+                        // What the operators then say in their words.
+                        let batch = output::batch(&rowset, outputs, schema);
+                        let batch = batch.map_err(|error| PipelineError::Consumer(error.into()))?;
+                        groups.insert(number, (batch, reservation));
+                    }
+                    None => return Ok((rowset, reservation)),
+                },
                 Outcome::Table(table) => {
                     tables.insert(number, table);
                 }

@@ -5,20 +5,21 @@
 //! all of their columns first come together.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::logical_expr::{self, Expr};
 use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Slot, TableShape, ValueType};
-use thermocline_placement::fusion;
+use thermocline_placement::fusion::{self, GroupFacts, GroupWay};
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::Refusal;
 use super::calls::{Call, Function};
 use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph};
-use super::relation::Relation;
+use super::relation::{Relation, Rows};
 use super::tree::{Child, Sieve, Tree};
 use crate::lineage::over_columns;
 
@@ -31,12 +32,12 @@ pub(super) struct FusedPlan {
     pub(super) outputs: Vec<Output>,
     /// How many rows the answer has at most, and whether it has just as many.
     pub(super) most_rows: (u64, bool),
-    /// At how many groups pipelines give up, if at all.
-    pub(super) group_limit: Option<u64>,
+    /// How the answer's groups are kept.
+    pub(super) group_way: GroupWay,
 }
 
 /// One pipeline, over one relation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Stage {
     pub(super) pipeline: Pipeline,
     pub(super) relation: Relation,
@@ -46,6 +47,19 @@ pub(super) struct Stage {
     pub(super) columns: Vec<usize>,
     /// For each table that it probes, the stage that builds it.
     pub(super) inputs: Vec<usize>,
+    /// Where its relation are groups, the stage that makes them.
+    pub(super) groups_of: Option<usize>,
+    /// What becomes of its groups, if these are the rows of another stage.
+    pub(super) grouped: Option<Grouped>,
+    /// How its groups are kept, if it makes some.
+    pub(super) group_way: GroupWay,
+}
+
+/// Groups as rows of a stage behind.
+#[derive(Debug, Clone)]
+pub(super) struct Grouped {
+    pub(super) outputs: Vec<Output>,
+    pub(super) schema: SchemaRef,
 }
 
 /// A column of the answer.
@@ -90,10 +104,8 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let taken = columns_of(answer, &graph);
     expect_few_texts(&graph, taken.iter())?;
     let most_rows = most_rows(&groups, &graph, &tree);
-    if fusion::has_many_groups(graph.relations.len(), most_known_groups(&groups, &graph)) {
-        return Err(Refusal::new("there may be too many groups"));
-    }
-    let group_limit = fusion::group_limit(graph.relations.len(), most_rows.0);
+    let facts = group_facts(&groups, &calls, most_rows.0, &graph);
+    let group_way = fusion::group_way(facts).ok_or_else(|| Refusal::new("there may be too many groups"))?;
     let uses = vec![(tree.root, taken)];
     let predicates = graph.relations.iter().map(|_| Conjunction::all()).collect();
     let conditions = graph.relations.iter().map(|_| Vec::new()).collect();
@@ -101,7 +113,11 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new(), tables };
     planner.place_conditions()?;
     let outputs = planner.answer(&groups, &calls)?;
-    let plan = FusedPlan { stages: planner.stages, outputs, most_rows, group_limit };
+    let mut stages = planner.stages;
+    if let Some(last) = stages.last_mut() {
+        last.group_way = group_way;
+    }
+    let plan = FusedPlan { stages, outputs, most_rows, group_way };
     plan.check_types(&aggregate.schema)?;
     Ok(plan)
 }
@@ -136,14 +152,26 @@ fn most_rows(groups: &[Expr], graph: &JoinGraph, tree: &Tree) -> (u64, bool) {
     (most.min(row_count.max(1)), groups.is_empty())
 }
 
-/// How many groups there are at most by the columns of which that is known, each value of the others making one.
-fn most_known_groups(groups: &[Expr], graph: &JoinGraph) -> u64 {
-    let known = groups.iter().filter_map(|group| {
+/// What is known of an aggregate's groups, of which there are at most so many.
+fn group_facts(groups: &[Expr], calls: &[Call], most_groups: u64, graph: &JoinGraph) -> GroupFacts {
+    let known = |group: &Expr| {
         let base = graph.base_column(group)?;
         let relation = &graph.relations[base.relation];
         relation.knows_values(base.column).then(|| relation.most_values(base.column))
-    });
-    known.fold(1, u64::saturating_mul)
+    };
+    let most_values: Vec<Option<u64>> = groups.iter().map(known).collect();
+    let is_number = |call: &Call| {
+        let base = call.argument.as_ref().and_then(|argument| graph.base_column(argument));
+        let data_type = base.map(|base| graph.relations[base.relation].schema.field(base.column).data_type().clone());
+        data_type.as_ref().and_then(value_type) != Some(ValueType::Text)
+    };
+    GroupFacts {
+        table_count: graph.relations.len(),
+        most_groups,
+        most_known_groups: most_values.iter().flatten().fold(1, |most, values| u64::saturating_mul(most, *values)),
+        are_known: most_values.iter().all(Option::is_some),
+        are_numbers: calls.iter().all(is_number),
+    }
 }
 
 fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {
@@ -354,8 +382,26 @@ impl Planner<'_> {
             .collect();
         columns.sort_unstable();
         let (relation, predicate) = (self.graph.relations[relation].clone(), self.predicates[relation].clone());
-        self.stages.push(Stage { pipeline, relation, predicate, columns, inputs });
+        let groups_of = match &relation.rows {
+            Rows::Groups { plan, .. } => self.push_plan(plan, &relation.schema),
+            _ => None,
+        };
+        let (grouped, group_way) = (None, GroupWay::Together);
+        self.stages.push(Stage { pipeline, relation, predicate, columns, inputs, groups_of, grouped, group_way });
         self.stages.len() - 1
+    }
+
+    /// The stages of a plan whose groups are rows here; the number of the one that makes them.
+    fn push_plan(&mut self, plan: &FusedPlan, schema: &SchemaRef) -> Option<usize> {
+        let first = self.stages.len();
+        for stage in &plan.stages {
+            let mut stage = stage.clone();
+            stage.inputs.iter_mut().chain(&mut stage.groups_of).for_each(|number| *number += first);
+            self.stages.push(stage);
+        }
+        let last = self.stages.last_mut()?;
+        last.grouped = Some(Grouped { outputs: plan.outputs.clone(), schema: Arc::clone(schema) });
+        Some(self.stages.len() - 1)
     }
 }
 

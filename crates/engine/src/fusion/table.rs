@@ -89,6 +89,7 @@ impl TableProvider for FusedTable {
                     Err(_) => return self.by_operators(session, projection).await,
                 },
                 Rows::Arrays { batches, .. } => StageInput::Arrays(Arc::clone(batches)),
+                Rows::Groups { .. } => StageInput::Groups,
             });
         }
         let exec = PipelineExec::new(

@@ -61,7 +61,7 @@ use crate::threads::Threads;
 use crate::{BatchSource, BuiltTable, MemoryPages, PageSource, PipelineError, Result, Rowset};
 pub use batches::BatchConsumer;
 use batches::Batches;
-use groups::Groups;
+use groups::{Groups, added_up};
 use keyed::Interners;
 use memory::Memory;
 use queue::RowGroupQueue;
@@ -83,8 +83,21 @@ pub struct RunOptions<'a> {
     pub account: &'a Account,
     /// Ends the run soon after it was set.
     pub cancelled: &'a AtomicBool,
-    /// Ends the run where a thread has more groups, if there is a limit.
-    pub most_groups: Option<u64>,
+    /// How groups are kept.
+    pub groups: GroupWay,
+}
+
+/// How a run keeps groups. The answer is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupWay {
+    /// Each thread adds rows up in all groups as they come.
+    #[default]
+    Together,
+    /// The same, but the run ends where a thread has more groups.
+    AtMost(u64),
+    /// Rows are parted by their groups first and added up part by part when all are there: for groups that caches do not
+    /// hold. Takes memory for all rows' values. Where aggregates keep texts or different values, as together.
+    Parted,
 }
 
 /// What a pipeline ends in.
@@ -226,26 +239,48 @@ fn collect(
         Shared { context, options, input, interners: &interners, dimensions: &dimensions, failed: &failed, batches };
     let parts = work_on_threads(&shared, thread_count)?;
     let mut report = RunReport::default();
-    let mut groups: Option<Box<Groups<'_>>> = None;
+    let mut groups: Vec<Box<Groups<'_>>> = Vec::new();
     let mut rows: Vec<Rows<'_>> = Vec::new();
     for (part, part_report) in parts {
         report.add(part_report);
-        match (part, &mut groups) {
-            (Collected::Groups(more), Some(groups)) => groups.merge(&more)?,
-            (Collected::Groups(first), None) => groups = Some(first),
-            (Collected::Rows(more), _) => rows.push(more),
+        match part {
+            Collected::Groups(more) => groups.push(more),
+            Collected::Rows(more) => rows.push(more),
         }
     }
     let texts = interners.texts();
     let (rowset, memory) = match (groups, rows.pop()) {
-        (Some(groups), _) => groups.finish(context, &texts)?,
-        (None, Some(mut last)) => {
+        (groups, _) if !groups.is_empty() => merged(groups, context, &interners, &texts, options)?,
+        (_, Some(mut last)) => {
             last.merge(rows, Threads(thread_count));
             last.finish(context, &texts, options.account)?
         }
-        (None, None) => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
+        (_, None) => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
     };
     Ok((rowset, memory.into_reservation(), report))
+}
+
+/// The groups of all threads together, and their memory.
+fn merged(
+    groups: Vec<Box<Groups<'_>>>,
+    context: RunContext<'_>,
+    interners: &Interners,
+    texts: &[(Slot, Arc<[Arc<str>]>)],
+    options: &RunOptions<'_>,
+) -> Result<(Rowset, Memory)> {
+    if let (Sink::Aggregate { groups: slots, aggregates }, true) =
+        (context.pipeline.sink(), groups.iter().all(|groups| groups.are_parted()))
+    {
+        return added_up(groups, context, (slots, aggregates), interners, texts, options);
+    }
+    let mut threads = groups.into_iter();
+    let Some(mut all) = threads.next() else {
+        return Ok((Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?));
+    };
+    for more in threads {
+        all.merge(&more)?;
+    }
+    all.finish(context, texts)
 }
 
 /// What each thread has collected; of errors the first that is not the others' stopping.

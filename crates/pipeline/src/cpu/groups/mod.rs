@@ -7,20 +7,24 @@
 //! **Concurrency**: a thread has groups of its own, merged when all are done.
 
 mod accumulator;
+mod added_up;
 mod cells;
 mod few_cells;
+mod parted;
 mod text_extremes;
 
+pub(super) use added_up::added_up;
 pub(super) use cells::Dimension;
 
 use std::sync::Arc;
 
-use super::RunOptions;
 use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
+use super::numbers::Numbers;
 use super::selection::Selection;
 use super::stage::whole_range;
 use super::view::{RunContext, View};
+use super::{GroupWay, RunOptions};
 use crate::ir::{Aggregate, Expression, Origin, Slot, Step, ValueType};
 use crate::kernels::InstructionSet;
 use crate::ordinal::NEGATIVE_ZERO;
@@ -29,6 +33,7 @@ use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues};
 use accumulator::{Accumulator, CELL_BYTES};
 use cells::{Cells, narrow};
 use few_cells::GroupedRows;
+use parted::{Chunk, MOST_COLUMNS, Parts, Values};
 
 /// One thread's groups.
 #[derive(Debug)]
@@ -41,9 +46,14 @@ pub(super) struct Groups<'r> {
     accumulators: Vec<Accumulator>,
     /// Whether a row has the cell.
     seen: Vec<bool>,
+    /// Of cells, or of rows that wait.
     memory: Memory,
     found: GroupedRows,
     most_groups: Option<u64>,
+    /// Rows that are added up when all are there, if they are.
+    parts: Option<Parts>,
+    /// What they have behind what they are grouped by: what aggregates take, each once.
+    value_slots: Vec<Slot>,
     /// Whether there is one group, of whose aggregates each counts or folds a scanned column of numbers.
     folds: bool,
 }
@@ -104,6 +114,21 @@ pub(super) fn value_of(context: RunContext<'_>, aggregate: Aggregate) -> Option<
     aggregate.slot().filter(|slot| !counts_all(slot))
 }
 
+/// Whether a slot's numbers may need more than 64 bits.
+fn may_be_wide(context: RunContext<'_>, slot: Slot) -> bool {
+    !context.pipeline.slot(slot).value_type.fits_group_key()
+}
+
+/// Whether rows can be parted by their groups: numbers are what parts keep of them.
+fn can_be_parted(context: RunContext<'_>, (groups, aggregates): (&[Slot], &[Aggregate])) -> bool {
+    let is_of_numbers = |aggregate: &Aggregate| {
+        let is_text = |slot| context.pipeline.slot(slot).value_type == ValueType::Text;
+        let keeps_text = matches!(aggregate, Aggregate::Minimum(slot) | Aggregate::Maximum(slot) if is_text(*slot));
+        !keeps_text && !matches!(aggregate, Aggregate::CountDistinct(_))
+    };
+    !groups.is_empty() && groups.len() + 2 * aggregates.len() <= MOST_COLUMNS && aggregates.iter().all(is_of_numbers)
+}
+
 /// Whether an aggregate counts, or folds a scanned column of numbers.
 fn is_fold(context: RunContext<'_>, aggregate: Aggregate) -> bool {
     let is_of_numbers = |slot: Slot| {
@@ -116,6 +141,25 @@ fn is_fold(context: RunContext<'_>, aggregate: Aggregate) -> bool {
 impl<'r> Groups<'r> {
     /// `dimensions` must be the same for all threads of a run.
     pub(super) fn new(
+        context: RunContext<'r>,
+        sink: (&[Slot], &[Aggregate]),
+        dimensions: &[Option<Dimension>],
+        interners: &'r Interners,
+        options: &RunOptions<'_>,
+    ) -> Result<Self> {
+        if options.groups != GroupWay::Parted || !can_be_parted(context, sink) {
+            return Self::together(context, sink, dimensions, interners, options);
+        }
+        let unknown = vec![None; dimensions.len()];
+        let mut parted = Self::together(context, sink, &unknown, interners, options)?;
+        let word_count = |slot: &Slot| 1 + usize::from(may_be_wide(context, *slot));
+        let column_count = dimensions.len() + parted.value_slots.iter().map(word_count).sum::<usize>();
+        parted.parts = Some(Parts::new(dimensions, column_count));
+        Ok(parted)
+    }
+
+    /// Groups that rows are added up in as they come.
+    fn together(
         context: RunContext<'r>,
         (groups, aggregates): (&[Slot], &[Aggregate]),
         dimensions: &[Option<Dimension>],
@@ -135,6 +179,12 @@ impl<'r> Groups<'r> {
             _ => None,
         });
         let distinct = distinct.collect();
+        let mut value_slots: Vec<Slot> = Vec::new();
+        for slot in aggregates.iter().filter_map(|aggregate| value_of(context, *aggregate)) {
+            if !value_slots.contains(&slot) {
+                value_slots.push(slot);
+            }
+        }
         let source = context.source;
         let row_count = (0..source.row_group_count()).map(|row_group| source.row_count(row_group) as u64).sum();
         let mut collected = Self {
@@ -146,7 +196,12 @@ impl<'r> Groups<'r> {
             seen: Vec::new(),
             memory: Memory::new(options.account, 0)?,
             found: GroupedRows::default(),
-            most_groups: options.most_groups,
+            most_groups: match options.groups {
+                GroupWay::AtMost(limit) => Some(limit),
+                GroupWay::Together | GroupWay::Parted => None,
+            },
+            parts: None,
+            value_slots,
             folds: groups.is_empty() && aggregates.iter().all(|aggregate| is_fold(context, *aggregate)),
         };
         collected.resize(0)?;
@@ -183,22 +238,16 @@ impl<'r> Groups<'r> {
             }
             columns.push((values, valid));
         }
-        if let Cells::Hashed(_) = self.cells {
-            self.resize(rows.len())?;
-        }
-        let mut found = std::mem::take(&mut self.found);
-        self.cells.find(&columns, rows.len(), &mut found.cells);
-        if let Cells::Hashed(_) = self.cells {
-            if let Some(limit) = self.most_groups.filter(|limit| self.cells.count() as u64 > *limit) {
-                return Err(PipelineError::TooManyGroups { limit });
+        if let Some(parts) = &mut self.parts {
+            for slot in &self.value_slots {
+                let numbers = view.numbers(*slot, block, rows)?;
+                let pushed = parted::push_words(numbers, may_be_wide(context, *slot), &mut columns);
+                let name = || context.pipeline.slot(*slot).name.clone();
+                pushed.map_err(|value| PipelineError::Digits { name: name(), value })?;
             }
-            self.resize(0)?;
+            return parts.push(&columns, rows.len(), &self.memory);
         }
-        found.count(self.cells.count());
-        match found.counts() {
-            Some(counts) => self.seen.iter_mut().zip(counts).for_each(|(seen, count)| *seen |= *count > 0),
-            None => found.cells.iter().for_each(|cell| self.seen[*cell as usize] = true),
-        }
+        let found = self.find(&columns, rows.len())?;
         for at in 0..self.aggregates.len() {
             if let Some(keyed) = &mut self.distinct[at] {
                 let (numbers, valid) = narrow_of(keyed, view, context, block, rows)?;
@@ -228,6 +277,57 @@ impl<'r> Groups<'r> {
             self.resize(0)?;
         }
         Ok(())
+    }
+
+    /// The cells of some rows, which are there then.
+    fn find(&mut self, keys: &[Values], row_count: usize) -> Result<GroupedRows> {
+        if let Cells::Hashed(_) = self.cells {
+            self.resize(row_count)?;
+        }
+        let mut found = std::mem::take(&mut self.found);
+        self.cells.find(keys, row_count, &mut found.cells);
+        if let Cells::Hashed(_) = self.cells {
+            if let Some(limit) = self.most_groups.filter(|limit| self.cells.count() as u64 > *limit) {
+                return Err(PipelineError::TooManyGroups { limit });
+            }
+            self.resize(0)?;
+        }
+        found.count(self.cells.count());
+        match found.counts() {
+            Some(counts) => self.seen.iter_mut().zip(counts).for_each(|(seen, count)| *seen |= *count > 0),
+            None => found.cells.iter().for_each(|cell| self.seen[*cell as usize] = true),
+        }
+        Ok(found)
+    }
+
+    /// Takes in rows that were parted.
+    fn add_chunk(&mut self, context: RunContext<'_>, chunk: Chunk) -> Result<()> {
+        let row_count = chunk.row_count();
+        let columns = chunk.into_values();
+        let mut columns = columns.into_iter();
+        let keys: Vec<Values> = columns.by_ref().take(self.keys.len()).collect();
+        let found = self.find(&keys, row_count)?;
+        let mut values: Vec<(Slot, Numbers)> = Vec::with_capacity(self.value_slots.len());
+        for slot in &self.value_slots {
+            values.push((*slot, parted::from_words(&mut columns, may_be_wide(context, *slot))));
+        }
+        for (aggregate, accumulator) in self.aggregates.iter().zip(&mut self.accumulators) {
+            let of = value_of(context, *aggregate).and_then(|slot| values.iter().find(|(of, _)| *of == slot));
+            match of {
+                Some((slot, numbers)) if context.pipeline.slot(*slot).value_type == ValueType::UInt64 => {
+                    accumulator.add(&found, Some(&accumulator.prepared(numbers.clone(), ValueType::UInt64)));
+                }
+                Some((_, numbers)) => accumulator.add(&found, Some(numbers)),
+                None => accumulator.add(&found, None),
+            }
+        }
+        self.found = found;
+        Ok(())
+    }
+
+    /// Whether rows wait to be added up.
+    pub(super) fn are_parted(&self) -> bool {
+        self.parts.is_some()
     }
 
     /// Takes in the selected rows of a mini-block by their values as they lie there, if it can; whether it has.

@@ -14,7 +14,7 @@ use thermocline_predicate::{Domain, Scalar};
 use super::{account, equals, longs, pages, rows_of, run_by, run_with, scan_longs, table_of};
 use crate::ir::{Aggregate, DatePart, Expression, PipelineBuilder, ProbeKind, ValueType};
 use crate::{
-    BuiltTable, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline, PipelineError, Rowset,
+    BuiltTable, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline, PipelineError, Rowset,
     RunOptions, SourceColumn, Value, run, run_in_batches,
 };
 
@@ -252,7 +252,7 @@ fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
             clock: &clock,
             account: &account,
             cancelled: &cancelled,
-            most_groups: None,
+            groups: GroupWay::Together,
         };
         match run(&pipeline, &source, &[], &options) {
             Ok((Outcome::Rows { rowset, reservation }, _)) if fits => {
@@ -275,7 +275,7 @@ fn a_run_with_more_groups_than_it_may_make_ends() {
     let pipeline = builder.aggregate(vec![number], vec![Aggregate::CountRows]).unwrap();
     for (limit, fits) in [(4_999, false), (5_000, true)] {
         let outcome = run_by(2, InstructionSet::detect(), |options| {
-            run(&pipeline, &source, &[], &RunOptions { most_groups: Some(limit), ..*options })
+            run(&pipeline, &source, &[], &RunOptions { groups: GroupWay::AtMost(limit), ..*options })
         });
         match outcome {
             Ok((Outcome::Rows { rowset, .. }, _)) if fits => assert_eq!(rowset.row_count, 5_000),
@@ -305,7 +305,7 @@ fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
         clock: &clock,
         account: &account,
         cancelled: &cancelled,
-        most_groups: None,
+        groups: GroupWay::Together,
     };
     let seen = Mutex::new(BTreeSet::new());
     let consumer = |rowset: Rowset, reservation: Reservation| {
@@ -352,7 +352,7 @@ fn a_table_holds_its_memory_until_it_is_dropped() {
         clock: &clock,
         account: &account,
         cancelled: &cancelled,
-        most_groups: None,
+        groups: GroupWay::Together,
     };
     let table = table_of(run(&pipeline, &source, &[], &options).unwrap().0);
     assert_eq!(account.reserved_bytes(), table.size_bytes());
@@ -382,7 +382,7 @@ fn a_cancelled_run_ends_before_it_has_seen_all_row_groups() {
         clock: &clock,
         account: &account,
         cancelled: &cancelled,
-        most_groups: None,
+        groups: GroupWay::Together,
     };
     assert!(matches!(run(&pipeline, &watched, &[], &options), Err(PipelineError::Cancelled)));
     assert!(asked.load(Ordering::Relaxed) < 10);

@@ -14,8 +14,8 @@ use thermocline_predicate::{Domain, Scalar};
 
 use crate::ir::{PipelineBuilder, Slot, ValueType};
 use crate::{
-    BuiltTable, InstructionSet, MemoryPages, Outcome, PageSource, Pipeline, PipelineError, RunOptions, RunReport,
-    Value, run,
+    BuiltTable, GroupWay, InstructionSet, MemoryPages, Outcome, PageSource, Pipeline, PipelineError, RunOptions,
+    RunReport, Value, run,
 };
 
 /// A clock that goes by leaps, so that measurements order stages in every way.
@@ -83,7 +83,8 @@ fn run_by<R>(thread_count: usize, instructions: InstructionSet, run: impl FnOnce
         clock: &clock,
         account: &account,
         cancelled: &cancelled,
-        most_groups: None,
+        // Tests of both ways run on all numbers of threads.
+        groups: if thread_count == 2 { GroupWay::Parted } else { GroupWay::Together },
     })
 }
 
