@@ -146,6 +146,14 @@ pub enum PipelineError {
         /// What was done.
         operator: &'static str,
     },
+    /// A number that has no place in the type that it is cast to.
+    #[error("{value} does not fit {to}")]
+    Cast {
+        /// The number.
+        value: f64,
+        /// The type.
+        to: ValueType,
+    },
     /// A date whose parts have no numbers that other engines agree on.
     #[error("the {part} of a date {days} days from 1970-01-01, beyond the calendar")]
     DateOutOfRange {

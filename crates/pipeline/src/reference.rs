@@ -207,11 +207,26 @@ fn computed(
         Expression::Slot(slot) => values[slot.index()].clone(),
         Expression::Literal { value, .. } if value_type.is_float() => Value::of_ordinal(value_type, *value as i64),
         Expression::Literal { value, .. } => Value::Integer(*value),
-        Expression::Widen { operand, .. } => match (computed(pipeline, operand, values)?.1, value_type) {
-            (Value::Integer(value), ValueType::Float64) => Value::Float(value as f64),
-            (Value::Integer(value), ValueType::Float32) => Value::Float((value as f32).into()),
-            (value, _) => value,
-        },
+        Expression::Cast { operand, to } => {
+            let (from, value) = computed(pipeline, operand, values)?;
+            let scale = |of| if let ValueType::Decimal { scale, .. } = of { u32::from(scale) } else { 0 };
+            match (value, value_type) {
+                (Value::Integer(value), ValueType::Float64) => {
+                    Value::Float(value as f64 / 10f64.powi(scale(from) as i32))
+                }
+                (Value::Integer(value), ValueType::Float32) => Value::Float((value as f32).into()),
+                (Value::Integer(value), _) => Value::Integer(value * 10i128.pow(scale(*to) - scale(from))),
+                (Value::Float(value), ValueType::Decimal { scale, .. }) => {
+                    let rounded = (value * 10f64.powi(scale.into())).round();
+                    let (least, most) = to.range().unwrap();
+                    if !(least as f64..=most as f64).contains(&rounded) {
+                        return Err(PipelineError::Cast { value, to: *to });
+                    }
+                    Value::Integer(rounded as i128)
+                }
+                (value, _) => value,
+            }
+        }
         Expression::DatePart { part, operand } => match computed(pipeline, operand, values)?.1 {
             Value::Integer(days) => {
                 let of_range = || PipelineError::DateOutOfRange { part: part.name(), days: days as i64 };

@@ -17,6 +17,8 @@ const MOST_GROUPS: u64 = 1 << 20;
 const CACHED_GROUPS: u64 = 1 << 15;
 /// Most of them where nobody knew how many there would be: to have come so far in vain takes some milliseconds.
 const MOST_UNFORESEEN_GROUPS: u64 = 1 << 16;
+/// Rows that are aggregated for each that is read once more.
+const ROWS_PER_SIEVED_ROW: u64 = 8;
 /// How far a join may multiply rows, for certain and on average.
 const MOST_ROWS_PER_KEY: f64 = 4.0;
 
@@ -79,6 +81,12 @@ pub fn group_way(facts: GroupFacts) -> Option<GroupWay> {
     Some(if most_groups > MOST_GROUPS { GroupWay::AtMost(MOST_UNFORESEEN_GROUPS) } else { GroupWay::Together })
 }
 
+/// Whether it is worth it to read a filtered table twice, first for its keys, so that an aggregate over another table is
+/// made for these keys alone.
+pub fn sieves_groups(filtered_rows: u64, aggregated_rows: u64) -> bool {
+    filtered_rows.saturating_mul(ROWS_PER_SIEVED_ROW) <= aggregated_rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +115,11 @@ mod tests {
         assert_eq!(group_way(GroupFacts { most_known_groups: 6_000_000, ..partly }), None);
         // Joins drop rows.
         assert_eq!(group_way(GroupFacts { table_count: 3, ..known }), Some(GroupWay::Together));
+    }
+
+    #[test]
+    fn groups_are_sieved_by_smaller_tables_alone() {
+        assert!(sieves_groups(200_000, 6_000_000) && !sieves_groups(1_500_000, 6_000_000));
     }
 
     #[test]

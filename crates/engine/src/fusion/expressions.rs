@@ -69,7 +69,7 @@ pub(super) fn expression(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>) ->
         }
         Expr::Cast(Cast { expr: operand, field }) => {
             let to = value_type(field.data_type()).ok_or_else(|| refused(expr, graph))?;
-            Ok(expression(operand, graph, slot_of)?.widen(to))
+            Ok(expression(operand, graph, slot_of)?.cast(to))
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if *func == date_part() => match args.as_slice() {
             [Expr::Literal(part, _), date] => {

@@ -19,6 +19,7 @@ use thermocline_placement::fusion::GroupWay;
 use super::Refusal;
 use super::relation::{Relation, Rows};
 use super::star;
+use super::table::FusedTable;
 use crate::column_table::ColumnTable;
 use crate::lineage::over_columns;
 use crate::raw_table::RawTable;
@@ -127,6 +128,9 @@ impl JoinGraph {
 
     fn add_scan(&mut self, scan: &TableScan) -> Result<Vec<Expr>, Refusal> {
         let provider = source_as_provider(&scan.source)?;
+        if let Some(fused) = provider.downcast_ref::<FusedTable>() {
+            return self.add_fused(scan, fused);
+        }
         let relation = if let Some(table) = provider.downcast_ref::<ColumnTable>() {
             Relation::of_column_table(table)
         } else if let Some(table) = provider.downcast_ref::<RawTable>() {
@@ -160,15 +164,32 @@ impl JoinGraph {
 
     /// An aggregate below another one: its groups are a relation's rows.
     fn add_groups(&mut self, aggregate: &Aggregate) -> Result<Vec<Expr>, Refusal> {
-        let plan = star::plan(aggregate)?;
+        let plan = star::plan(aggregate, None)?;
         if let GroupWay::AtMost(_) = plan.group_way {
             return Err(Refusal::new("there may be too many groups below the aggregate"));
         }
         let schema = unique_names(&aggregate.schema);
         let qualifier = TableReference::bare(self.relations.len().to_string());
-        self.relations.push(Relation::of_groups(plan, Arc::clone(&schema))?);
         let column = |field: &Arc<Field>| Expr::Column(Column::new(Some(qualifier.clone()), field.name()));
-        Ok(schema.fields().iter().map(column).collect())
+        let columns = schema.fields().iter().map(column).collect();
+        self.relations.push(Relation::of_groups(Arc::new(plan), Arc::new(aggregate.clone()), schema)?);
+        Ok(columns)
+    }
+
+    /// An aggregate that was fused when what stands above it was not yet as it is now: optimizers pass over plans several
+    /// times.
+    fn add_fused(&mut self, scan: &TableScan, fused: &FusedTable) -> Result<Vec<Expr>, Refusal> {
+        let LogicalPlan::Aggregate(aggregate) = fused.replaced() else {
+            return Err(Refusal::new(format!("{} stands for no aggregate", scan.table_name)));
+        };
+        if scan.fetch.is_some() || !scan.filters.is_empty() {
+            return Err(Refusal::new("a limit on groups"));
+        }
+        let columns = self.add_groups(aggregate)?;
+        Ok(match &scan.projection {
+            Some(projection) => projection.iter().map(|column| columns[*column].clone()).collect(),
+            None => columns,
+        })
     }
 
     fn add_join(&mut self, join: &Join) -> Result<Vec<Expr>, Refusal> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::logical_expr::{Expr, TableScan};
+use datafusion::logical_expr::{Aggregate, Expr, TableScan};
 
 use thermocline_pipeline::ValueType;
 
@@ -39,7 +39,7 @@ pub(super) enum Rows {
     /// Arrays in memory, as they were when the query was planned.
     Arrays { database: Arc<Database>, batches: Arc<[RecordBatch]> },
     /// Groups of an aggregate, which pipelines before make.
-    Groups { database: Arc<Database>, plan: Arc<FusedPlan> },
+    Groups { database: Arc<Database>, plan: Arc<FusedPlan>, aggregate: Arc<Aggregate> },
 }
 
 impl Relation {
@@ -72,10 +72,14 @@ impl Relation {
     }
 
     /// Of an aggregate, whose columns have the names of `schema`.
-    pub(super) fn of_groups(plan: FusedPlan, schema: SchemaRef) -> Result<Self, Refusal> {
+    pub(super) fn of_groups(
+        plan: Arc<FusedPlan>,
+        aggregate: Arc<Aggregate>,
+        schema: SchemaRef,
+    ) -> Result<Self, Refusal> {
         let Some(last) = plan.stages.last() else { return Err(Refusal::new("an aggregate of nothing")) };
         let (name, database) = (format!("groups of {}", last.relation.name), Arc::clone(last.relation.database()));
-        Ok(Self { name, schema, rows: Rows::Groups { database, plan: Arc::new(plan) } })
+        Ok(Self { name, schema, rows: Rows::Groups { database, plan, aggregate } })
     }
 
     pub(super) fn database(&self) -> &Arc<Database> {

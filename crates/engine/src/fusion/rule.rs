@@ -55,7 +55,7 @@ impl OptimizerRule for FuseAggregates {
         if !is_on || !reads_what_pipelines_do(&plan)? {
             return Ok(Transformed::no(plan));
         }
-        match star::plan(aggregate) {
+        match star::plan(aggregate, None) {
             Ok(fused) => match fused_scan(fused, aggregate)? {
                 Some(scan) => Ok(Transformed::yes(scan)),
                 None => Ok(Transformed::no(plan)),
@@ -93,13 +93,16 @@ fn with_column_table<R>(scan: &TableScan, take: impl FnOnce(&ColumnTable) -> R) 
     provider.downcast_ref::<ColumnTable>().map(take)
 }
 
-/// Whether there is a scan of a column table, of files or of a table in memory.
+/// Whether there is a scan of a column table, of files or of a table in memory, or of what was fused before.
 fn reads_what_pipelines_do(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             let provider = source_as_provider(&scan.source)?;
-            found |= provider.is::<ColumnTable>() || provider.is::<RawTable>() || provider.is::<MemoryTable>();
+            found |= provider.is::<ColumnTable>()
+                || provider.is::<RawTable>()
+                || provider.is::<MemoryTable>()
+                || provider.is::<FusedTable>();
         }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

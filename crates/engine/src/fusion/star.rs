@@ -36,6 +36,9 @@ pub(super) struct FusedPlan {
     pub(super) group_way: GroupWay,
 }
 
+/// In place of a stage's number: a sieve of groups, which is another plan's.
+const SIEVE: usize = usize::MAX;
+
 /// One pipeline, over one relation.
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
@@ -71,8 +74,17 @@ pub(super) enum Output {
     Average { sum: usize, count: usize },
 }
 
-/// The pipelines for an aggregate.
-pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Refusal> {
+/// Keys of another relation, which some of an aggregate's groups are to be among: the others are not needed.
+#[derive(Debug)]
+pub(super) struct GroupSieve<'s> {
+    /// Which of the columns that groups are made by.
+    groups: Vec<usize>,
+    /// The table of the keys.
+    shape: &'s TableShape,
+}
+
+/// The pipelines for an aggregate. With a sieve, the last one has one input more than there are stages: the sieve's.
+pub(super) fn plan(aggregate: &logical_expr::Aggregate, sieve: Option<GroupSieve<'_>>) -> Result<FusedPlan, Refusal> {
     let (graph, columns) = JoinGraph::of(&aggregate.input)?;
     let schema = aggregate.input.schema();
     let over = |expr: &Expr| -> Result<Expr, Refusal> {
@@ -112,7 +124,7 @@ pub(super) fn plan(aggregate: &logical_expr::Aggregate) -> Result<FusedPlan, Ref
     let tables = graph.relations.iter().map(|_| None).collect();
     let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new(), tables };
     planner.place_conditions()?;
-    let outputs = planner.answer(&groups, &calls)?;
+    let outputs = planner.answer(&groups, &calls, sieve)?;
     let mut stages = planner.stages;
     if let Some(last) = stages.last_mut() {
         last.group_way = group_way;
@@ -259,9 +271,20 @@ impl Planner<'_> {
     }
 
     /// The last pipeline.
-    fn answer(&mut self, groups: &[Expr], calls: &[Call]) -> Result<Vec<Output>, Refusal> {
+    fn answer(
+        &mut self,
+        groups: &[Expr],
+        calls: &[Call],
+        sieve: Option<GroupSieve<'_>>,
+    ) -> Result<Vec<Output>, Refusal> {
         let root = self.tree.root;
         let mut opened = self.open(root)?;
+        if let Some(GroupSieve { groups: sieved, shape }) = sieve {
+            let keys = sieved.iter().map(|group| opened.value(self.graph, &groups[*group]));
+            let keys = keys.collect::<Result<Vec<_>, _>>()?;
+            opened.builder.probe(shape, keys, ProbeKind::Semi, &[])?;
+            opened.inputs.push(SIEVE);
+        }
         let group_slots = groups.iter().map(|group| opened.value(self.graph, group)).collect::<Result<Vec<_>, _>>()?;
         let mut aggregates = Vec::with_capacity(calls.len());
         let mut outputs: Vec<Output> = (0..groups.len()).map(Output::Column).collect();
@@ -288,20 +311,21 @@ impl Planner<'_> {
             outputs.push(output);
         }
         let Opened { builder, inputs, .. } = opened;
-        self.push(root, builder.aggregate(group_slots, aggregates)?, inputs);
+        self.push(root, builder.aggregate(group_slots, aggregates)?, inputs, None);
         Ok(outputs)
     }
 
-    /// The pipeline that makes a table of a relation.
-    fn build(&mut self, child: &Child) -> Result<Built, Refusal> {
+    /// The pipeline that makes a table of a relation, for rows of `parent` to be looked up in.
+    fn build(&mut self, child: &Child, parent: usize) -> Result<Built, Refusal> {
         let payload = self.carried(child);
+        let sieved = self.sieved_groups(child, parent);
         let mut opened = self.open(child.relation)?;
         let keys = child.keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
         let slots = payload.iter().map(|base| opened.slot(self.graph, *base)).collect::<Result<Vec<_>, _>>()?;
         let Opened { builder, inputs, .. } = opened;
         let pipeline = builder.build(self.graph.table_name(child.relation), keys, slots)?;
         let shape = pipeline.table_shape().ok_or_else(|| Refusal::new("a pipeline that builds no table"))?;
-        let stage = self.push(child.relation, pipeline, inputs);
+        let stage = self.push(child.relation, pipeline, inputs, sieved);
         self.tables[child.relation] = Some((stage, shape.clone()));
         Ok(Built { stage, shape, payload })
     }
@@ -318,8 +342,8 @@ impl Planner<'_> {
         carried.into_iter().collect()
     }
 
-    /// Scan, filters and probes of a relation's pipeline, behind the pipelines of what it probes.
-    fn open(&mut self, relation: usize) -> Result<Opened, Refusal> {
+    /// Scan and filters of a relation's pipeline.
+    fn filtered(&self, relation: usize) -> Result<Opened, Refusal> {
         let mut opened =
             Opened { relation, builder: PipelineBuilder::new(), slots: HashMap::new(), inputs: Vec::new() };
         let schema = &self.graph.relations[relation].schema;
@@ -330,6 +354,12 @@ impl Planner<'_> {
             let slot = opened.slot(self.graph, BaseColumn { relation, column })?;
             opened.builder.filter(slot, Domain::clone(domain))?;
         }
+        Ok(opened)
+    }
+
+    /// The same and probes, behind the pipelines of what it probes.
+    fn open(&mut self, relation: usize) -> Result<Opened, Refusal> {
+        let mut opened = self.filtered(relation)?;
         let tree = self.tree;
         let children = &tree.children[relation];
         // The smallest is built first, for it may sieve the others' rows.
@@ -337,7 +367,7 @@ impl Planner<'_> {
         order.sort_by_key(|&at| self.graph.relations[children[at].relation].row_count());
         let mut built: Vec<Option<Built>> = children.iter().map(|_| None).collect();
         for at in order {
-            built[at] = Some(self.build(&children[at])?);
+            built[at] = Some(self.build(&children[at], relation)?);
         }
         for (child, built) in children.iter().zip(built.into_iter().flatten()) {
             let keys = child.own_keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
@@ -371,7 +401,46 @@ impl Planner<'_> {
             || !self.tree.children[relation].is_empty()
     }
 
-    fn push(&mut self, relation: usize, pipeline: Pipeline, inputs: Vec<usize>) -> usize {
+    /// The plan of a relation that are groups, if only those are needed that few rows of `parent` ask for; and the number
+    /// of the stage that finds out which.
+    fn sieved_groups(&mut self, child: &Child, parent: usize) -> Option<(usize, FusedPlan)> {
+        let relation = &self.graph.relations[parent];
+        let Rows::Groups { plan: whole, aggregate, .. } = &self.graph.relations[child.relation].rows else {
+            return None;
+        };
+        let rows = whole.stages.last().map_or(0, |last| last.relation.row_count());
+        // Of a table that is empty, or has a NULL, `NOT IN` knows more than of one that lacks some keys.
+        let is_sound = child.kind != ProbeKind::NullAwareAnti;
+        let groups: Vec<usize> = child.keys.iter().map(|key| key.column).collect();
+        let are_groups = groups.iter().all(|group| *group < aggregate.group_expr.len());
+        let can_be_read_twice = matches!(relation.rows, Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. });
+        let is_filtered = self.predicates[parent].fields().next().is_some();
+        if !(is_sound && are_groups && can_be_read_twice && is_filtered)
+            || !fusion::sieves_groups(relation.row_count(), rows)
+        {
+            return None;
+        }
+        let keys = self.filtered_keys(parent, &child.own_keys).ok()?;
+        let shape = keys.table_shape()?;
+        let sieved = plan(aggregate, Some(GroupSieve { groups, shape: &shape })).ok()?;
+        Some((self.push(parent, keys, Vec::new(), None), sieved))
+    }
+
+    /// A table of the keys of a relation's rows that pass its own filters.
+    fn filtered_keys(&self, relation: usize, keys: &[BaseColumn]) -> Result<Pipeline, Refusal> {
+        let mut opened = self.filtered(relation)?;
+        let keys = keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
+        let name = format!("keys of {}", self.graph.table_name(relation));
+        Ok(opened.builder.build(name, keys, Vec::new())?)
+    }
+
+    fn push(
+        &mut self,
+        relation: usize,
+        pipeline: Pipeline,
+        inputs: Vec<usize>,
+        sieved: Option<(usize, FusedPlan)>,
+    ) -> usize {
         let mut columns: Vec<usize> = pipeline
             .slots()
             .iter()
@@ -383,7 +452,10 @@ impl Planner<'_> {
         columns.sort_unstable();
         let (relation, predicate) = (self.graph.relations[relation].clone(), self.predicates[relation].clone());
         let groups_of = match &relation.rows {
-            Rows::Groups { plan, .. } => self.push_plan(plan, &relation.schema),
+            Rows::Groups { plan, .. } => {
+                let (sieve, plan) = sieved.as_ref().map_or((SIEVE, plan.as_ref()), |(sieve, plan)| (*sieve, plan));
+                self.push_plan(plan, sieve, &relation.schema)
+            }
             _ => None,
         };
         let (grouped, group_way) = (None, GroupWay::Together);
@@ -391,12 +463,15 @@ impl Planner<'_> {
         self.stages.len() - 1
     }
 
-    /// The stages of a plan whose groups are rows here; the number of the one that makes them.
-    fn push_plan(&mut self, plan: &FusedPlan, schema: &SchemaRef) -> Option<usize> {
+    /// The stages of a plan whose groups are rows here; the number of the one that makes them. `sieve` is that of the
+    /// stage which builds the plan's sieve, if it has one.
+    fn push_plan(&mut self, plan: &FusedPlan, sieve: usize, schema: &SchemaRef) -> Option<usize> {
         let first = self.stages.len();
         for stage in &plan.stages {
             let mut stage = stage.clone();
-            stage.inputs.iter_mut().chain(&mut stage.groups_of).for_each(|number| *number += first);
+            for number in stage.inputs.iter_mut().chain(&mut stage.groups_of) {
+                *number = if *number == SIEVE { sieve } else { *number + first };
+            }
             self.stages.push(stage);
         }
         let last = self.stages.last_mut()?;

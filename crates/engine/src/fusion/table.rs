@@ -35,6 +35,11 @@ impl FusedTable {
         Self { plan: Arc::new(plan), replaced: Arc::new(replaced), schema }
     }
 
+    /// The plan that it stands for.
+    pub(super) fn replaced(&self) -> &LogicalPlan {
+        &self.replaced
+    }
+
     /// The plan without pipelines.
     async fn by_operators(
         &self,

@@ -10,6 +10,7 @@ mod differential;
 mod explain;
 mod fused_arrays;
 mod fused_files;
+mod fused_groups;
 mod fused_pipelines;
 mod growth;
 mod harness;

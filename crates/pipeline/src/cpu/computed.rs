@@ -35,9 +35,9 @@ impl View<'_> {
                 let bias = if *value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
                 (*value_type, Numbers::repeated(*value - bias, rows.len()))
             }
-            Expression::Widen { operand, to } => {
+            Expression::Cast { operand, to } => {
                 let (from, numbers) = self.computed(operand, block, rows)?;
-                (*to, numbers.widened(from, *to))
+                (*to, numbers.cast(from, *to)?)
             }
             Expression::Binary { operator, operands } => {
                 let (left_type, left) = self.computed(&operands.0, block, rows)?;

@@ -193,34 +193,50 @@ impl Numbers {
         Self { lane: Lane::Narrow(left), valid }
     }
 
-    /// The same numbers, which are integers or floats, in another type.
-    pub(super) fn widened(self, from: ValueType, to: ValueType) -> Self {
+    /// The same numbers in another type, which those of theirs can be cast to.
+    pub(super) fn cast(self, from: ValueType, to: ValueType) -> Result<Self, PipelineError> {
         let Self { lane, valid } = self;
-        let lane = match lane {
-            Lane::Narrow(values) if from == ValueType::UInt64 && to != from => {
-                let values = values.into_iter().map(ordinal::to_unsigned);
-                match to {
-                    ValueType::Float32 => Lane::Narrow(values.map(|value| single(value as f32)).collect()),
-                    ValueType::Float64 => Lane::Narrow(values.map(|value| ordinal::of_float(value as f64)).collect()),
-                    _ => Lane::Wide(values.map(i128::from).collect()),
-                }
+        let scale = |of: ValueType| if let ValueType::Decimal { scale, .. } = of { u32::from(scale) } else { 0 };
+        let lane = match (from, to) {
+            (ValueType::Decimal { .. }, ValueType::Float64) => {
+                let power = 10f64.powi(scale(from) as i32);
+                let values = lane.into_wide().into_iter().map(|value| ordinal::of_float(value as f64 / power));
+                Lane::Narrow(values.collect())
             }
-            Lane::Narrow(mut values) if from != to && !from.is_float() => {
-                match to {
-                    ValueType::Float32 => values.iter_mut().for_each(|value| *value = single(*value as f32)),
-                    ValueType::Float64 => {
-                        values.iter_mut().for_each(|value| *value = ordinal::of_float(*value as f64));
-                    }
-                    ValueType::UInt64 => {
-                        values.iter_mut().for_each(|value| *value = ordinal::of_unsigned(*value as u64));
-                    }
-                    _ => {}
+            (ValueType::Float64, ValueType::Decimal { .. }) => {
+                let (power, range) = (10f64.powi(scale(to) as i32), to.range());
+                let mut values = lane.into_wide();
+                for (at, value) in values.iter_mut().enumerate() {
+                    let float = ordinal::to_float(*value as i64);
+                    let rounded = (power * float).round();
+                    // No number becomes 0, and what is too much the most, which no decimal is.
+                    let number = (!rounded.is_nan()).then_some(rounded as i128);
+                    let number =
+                        number.filter(|number| range.is_some_and(|(least, most)| (least..=most).contains(number)));
+                    *value = match number {
+                        Some(number) => number,
+                        None if valid.as_ref().is_some_and(|valid| !valid[at]) => 0,
+                        None => return Err(PipelineError::Cast { value: float, to }),
+                    };
                 }
-                Lane::Narrow(values)
+                narrowed(values)
             }
-            lane => lane,
+            (_, ValueType::Decimal { .. }) => {
+                let factor = 10i128.pow(scale(to) - scale(from));
+                let values = match lane {
+                    Lane::Narrow(values) if from == ValueType::UInt64 => {
+                        values.into_iter().map(|value| ordinal::to_unsigned(value).into()).collect()
+                    }
+                    // Most often nothing is to be done.
+                    lane if factor == 1 => return Ok(Self { lane, valid }),
+                    lane => lane.into_wide(),
+                };
+                // Values where there is a NULL may be anything.
+                narrowed(values.into_iter().map(|value: i128| value.wrapping_mul(factor)).collect())
+            }
+            _ => widened(lane, from, to),
         };
-        Self { lane, valid }
+        Ok(Self { lane, valid })
     }
 
     /// Decimals; each operand is multiplied by its factor first.
@@ -261,6 +277,33 @@ impl Numbers {
         }
         Ok(Self { lane: Lane::Wide(left), valid })
     }
+}
+
+/// Numbers in 64 bits if all fit.
+fn narrowed(values: Vec<i128>) -> Lane {
+    match values.iter().map(|value| i64::try_from(*value)).collect() {
+        Ok(narrow) => Lane::Narrow(narrow),
+        Err(_) => Lane::Wide(values),
+    }
+}
+
+/// Integers in wider types or floats, floats in wider ones.
+fn widened(lane: Lane, from: ValueType, to: ValueType) -> Lane {
+    let Lane::Narrow(mut values) = lane else { return lane };
+    match (from, to) {
+        _ if from == to || from.is_float() => {}
+        (ValueType::UInt64, ValueType::Float32) => {
+            values.iter_mut().for_each(|value| *value = single(ordinal::to_unsigned(*value) as f32));
+        }
+        (ValueType::UInt64, _) => {
+            values.iter_mut().for_each(|value| *value = ordinal::of_float(ordinal::to_unsigned(*value) as f64));
+        }
+        (_, ValueType::Float32) => values.iter_mut().for_each(|value| *value = single(*value as f32)),
+        (_, ValueType::Float64) => values.iter_mut().for_each(|value| *value = ordinal::of_float(*value as f64)),
+        (_, ValueType::UInt64) => values.iter_mut().for_each(|value| *value = ordinal::of_unsigned(*value as u64)),
+        _ => {}
+    }
+    Lane::Narrow(values)
 }
 
 /// Applies an operator of 64 bits to integers of a type, and brings the results into it. Apart for each width, so that

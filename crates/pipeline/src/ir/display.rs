@@ -81,7 +81,7 @@ impl fmt::Display for Shown<'_> {
             Expression::Binary { operator, operands } => {
                 write!(f, "({} {} {})", shown(&operands.0), operator.symbol(), shown(&operands.1))
             }
-            Expression::Widen { operand, to } => write!(f, "{to}({})", shown(operand)),
+            Expression::Cast { operand, to } => write!(f, "{to}({})", shown(operand)),
             Expression::DatePart { part, operand } => write!(f, "{}({})", part.name(), shown(operand)),
             Expression::Case { branches, otherwise } => {
                 f.write_str("CASE")?;

@@ -57,10 +57,11 @@ pub enum Expression {
         /// The left and the right operand.
         operands: Box<(Expression, Expression)>,
     },
-    /// The same number in another type: an integer in a wider one, in a decimal with digits enough or in a float, which
-    /// rounds it; a 32-bit float in one of 64 bits.
-    Widen {
-        /// What is widened.
+    /// The same number in another type: an integer or a decimal in one with digits enough before the point and behind it,
+    /// or in a float, which rounds it; a 32-bit float in one of 64 bits; a 64-bit float in a decimal, rounded to its
+    /// digits, which is an error if it has too many.
+    Cast {
+        /// What is cast.
         operand: Box<Expression>,
         /// The type it gets.
         to: ValueType,
@@ -93,9 +94,9 @@ impl Expression {
         Self::Literal { value: ordinal::of_float(value).into(), value_type }
     }
 
-    /// The same number in a wider type.
-    pub fn widen(self, to: ValueType) -> Self {
-        Self::Widen { operand: Box::new(self), to }
+    /// The same number in another type.
+    pub fn cast(self, to: ValueType) -> Self {
+        Self::Cast { operand: Box::new(self), to }
     }
 
     /// A part of a date.
@@ -109,7 +110,7 @@ impl Expression {
             Self::Slot(slot) => vec![*slot],
             Self::Literal { .. } => Vec::new(),
             Self::Binary { operands, .. } => [operands.0.slots(), operands.1.slots()].concat(),
-            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.slots(),
+            Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.slots(),
             Self::Case { branches, otherwise } => {
                 let of_branch = |(condition, value): &(Condition, Self)| [condition.slots(), value.slots()].concat();
                 let of_last = otherwise.iter().flat_map(|value| value.slots());
@@ -123,7 +124,7 @@ impl Expression {
         match self {
             Self::Slot(_) | Self::Literal { .. } => Vec::new(),
             Self::Binary { operands, .. } => [operands.0.text_tests(), operands.1.text_tests()].concat(),
-            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.text_tests(),
+            Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.text_tests(),
             Self::Case { branches, otherwise } => {
                 let mut tests = Vec::new();
                 for (condition, value) in branches {
@@ -142,7 +143,7 @@ impl Expression {
             Self::Slot(slot) => slots[slot.index()].nullable,
             Self::Literal { .. } => false,
             Self::Binary { operands, .. } => operands.0.is_nullable(slots) || operands.1.is_nullable(slots),
-            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.is_nullable(slots),
+            Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.is_nullable(slots),
             Self::Case { branches, otherwise } => {
                 let of_last = otherwise.as_ref().is_none_or(|value| value.is_nullable(slots));
                 of_last || branches.iter().any(|(_, value)| value.is_nullable(slots))
@@ -160,7 +161,7 @@ impl Expression {
                     || operands.0.divides(slots)
                     || operands.1.divides(slots)
             }
-            Self::Widen { operand, .. } | Self::DatePart { operand, .. } => operand.divides(slots),
+            Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.divides(slots),
             // It was checked when it was made part of this one.
             Self::Case { .. } => false,
         }
@@ -187,19 +188,12 @@ impl Expression {
             Self::Binary { operator, operands } => {
                 Self::binary_type(*operator, operands.0.value_type(slots)?, operands.1.value_type(slots)?)
             }
-            Self::Widen { operand, to } => {
+            Self::Cast { operand, to } => {
                 let from = operand.value_type(slots)?;
-                let fits = match (from.range(), to.range()) {
-                    (Some(inner), Some(outer)) => outer.0 <= inner.0 && inner.1 <= outer.1,
-                    _ => false,
-                };
-                let is_number = to.is_integer() || matches!(to, ValueType::Decimal { scale: 0, .. });
-                let is_float =
-                    to.is_float() && from.is_integer() || from == ValueType::Float32 && *to == ValueType::Float64;
-                if is_float || from.is_integer() && is_number && fits {
+                if from.casts_to(*to) {
                     return Ok(*to);
                 }
-                Err(refused(format!("{from} cannot be widened to {to}")))
+                Err(refused(format!("{from} is not cast to {to}")))
             }
             Self::DatePart { part, operand } => match operand.value_type(slots)? {
                 ValueType::Date => Ok(ValueType::Int32),

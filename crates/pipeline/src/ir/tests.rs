@@ -96,7 +96,7 @@ fn what_cannot_be_expressed_is_refused_with_the_reason() {
     assert!(refused(binary(Operator::Add, int32, int64)).contains("int32 + int64 is not computed"));
     assert!(refused(binary(Operator::Add, date, date)).contains("or two integers or floats of one type"));
     assert!(refused(Expression::Slot(text)).contains("c3 is a text"));
-    assert!(refused(Expression::Slot(int64).widen(ValueType::Int32)).contains("int64 cannot be widened to int32"));
+    assert!(refused(Expression::Slot(int64).cast(ValueType::Int32)).contains("int64 is not cast to int32"));
     assert!(refused(Expression::Literal { value: 300, value_type: ValueType::UInt8 }).contains("300 is no uint8"));
     let power = |times: usize| {
         (0..times)

@@ -129,6 +129,30 @@ impl ValueType {
         }
     }
 
+    /// Whether [`Expression::Cast`](super::Expression::Cast) makes values of the other type of this one's.
+    pub(crate) fn casts_to(self, to: Self) -> bool {
+        let is_exact = match (self, to) {
+            (Self::Decimal { precision: p1, scale: s1 }, Self::Decimal { precision: p2, scale: s2 }) => {
+                s1 <= s2 && p1 - s1 <= p2 - s2
+            }
+            // The whole numbers behind decimals.
+            (from, Self::Decimal { precision, scale }) if from.is_integer() => {
+                let whole = Self::Decimal { precision: precision - scale, scale: 0 }.range();
+                from.range().zip(whole).is_some_and(|(inner, outer)| outer.0 <= inner.0 && inner.1 <= outer.1)
+            }
+            (from, to) if from.is_integer() && to.is_integer() => {
+                from.range().zip(to.range()).is_some_and(|(inner, outer)| outer.0 <= inner.0 && inner.1 <= outer.1)
+            }
+            _ => false,
+        };
+        let is_decimal = |of: Self| matches!(of, Self::Decimal { .. });
+        is_exact
+            || to.is_float() && self.is_integer()
+            || matches!((self, to), (Self::Float32, Self::Float64))
+            || to == Self::Float64 && is_decimal(self)
+            || self == Self::Float64 && is_decimal(to)
+    }
+
     /// A whole number brought into the type's bits, as integer arithmetic wraps around.
     #[inline(always)]
     pub(crate) fn wrap(self, value: i64) -> i64 {

@@ -245,8 +245,15 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
             }
             _ => expression,
         };
-        let widened = matches!(left.1, ValueType::Int32) && random.one_in(2);
-        let expression = if widened { Expression::Slot(left.0).widen(ValueType::Int64) } else { expression };
+        let to = *random.pick(&[
+            ValueType::Int64,
+            ValueType::Float64,
+            ValueType::Decimal { precision: 24, scale: 3 },
+            ValueType::Decimal { precision: 38, scale: 4 },
+        ]);
+        // Some floats are no numbers, which no decimal is.
+        let can_be_cast = left.1.casts_to(to) && left.1 != ValueType::Float64;
+        let expression = if can_be_cast && random.one_in(2) { Expression::Slot(left.0).cast(to) } else { expression };
         let expression = if random.one_in(4) { case(random, columns, &slots) } else { expression };
         let Ok(slot) = builder.compute(format!("x{number}"), expression) else { continue };
         slots.push((slot, builder.clone().materialise(vec![slot]).unwrap().output()[0].value_type));

@@ -105,13 +105,37 @@ fn floats_are_computed_in_their_own_width_and_divided_without_errors() {
     });
     assert_eq!(single.unwrap(), Value::Float((0.1f32 + 0.2f32).into()));
     let widened =
-        computed(ValueType::Int64, vec![longs([i64::MAX]), longs([0])], |left, _| left.widen(ValueType::Float64));
+        computed(ValueType::Int64, vec![longs([i64::MAX]), longs([0])], |left, _| left.cast(ValueType::Float64));
     assert_eq!(widened.unwrap(), Value::Float(i64::MAX as f64));
     let unsigned: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
     let widened = computed(ValueType::UInt64, vec![Arc::clone(&unsigned), unsigned], |left, _| {
-        left.widen(ValueType::Decimal { precision: 20, scale: 0 })
+        left.cast(ValueType::Decimal { precision: 20, scale: 0 })
     });
     assert_eq!(widened.unwrap(), Value::Integer(u64::MAX.into()));
+}
+
+#[test]
+fn floats_become_decimals_as_they_are_rounded_and_what_is_none_is_an_error() {
+    let of = ValueType::Decimal { precision: 5, scale: 2 };
+    let cast = |value: Option<f64>| {
+        let column = || -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
+        computed(ValueType::Float64, vec![column(), column()], |left, _| left.cast(of))
+    };
+    for (value, expected) in [(1.005, 100), (-1.995, -200), (0.004, 0), (999.99, 99_999), (-999.994, -99_999)] {
+        assert_eq!(cast(Some(value)).unwrap(), Value::Integer(expected), "{value}");
+    }
+    assert_eq!(cast(None).unwrap(), Value::Null);
+    for value in [999.995, -1e300, f64::INFINITY, f64::NAN] {
+        let error = cast(Some(value)).unwrap_err().to_string();
+        assert_eq!(error, format!("{value} does not fit decimal(5, 2)"));
+    }
+    let decimal =
+        || -> ArrayRef { Arc::new(Decimal128Array::from(vec![-12_345]).with_precision_and_scale(5, 2).unwrap()) };
+    let float = computed(of, vec![decimal(), decimal()], |left, _| left.cast(ValueType::Float64));
+    assert_eq!(float.unwrap(), Value::Float(-123.45));
+    let longer = ValueType::Decimal { precision: 30, scale: 10 };
+    let longer = computed(of, vec![decimal(), decimal()], |left, _| left.cast(longer));
+    assert_eq!(longer.unwrap(), Value::Integer(-12_345 * 10i128.pow(8)));
 }
 
 #[test]

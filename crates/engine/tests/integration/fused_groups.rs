@@ -1,0 +1,123 @@
+//! Aggregates of many groups, and aggregates of aggregates, as pipelines: they answer what operators answer.
+
+use thermocline_hardware::{Clock, SystemClock};
+
+use crate::fused_pipelines::{both, database, is_fused, make_star};
+use crate::harness::{Folder, MIB, Random, long_mode, rows};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_caches_do_not_hold_are_those_of_the_operators() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 512 * MIB).session();
+    rows(
+        &session,
+        "CREATE TABLE t AS SELECT CASE WHEN value % 1000 = 7 THEN NULL ELSE value * 7919 % 90000 END AS near,
+            value * 7919 % 90000 * 1000003 AS far, CAST(value % 300 AS SMALLINT) AS small,
+            CASE WHEN value % 11 = 3 THEN NULL ELSE CAST(value % 977 - 400 AS INT) END AS v,
+            CAST(value * 31 % 100000 AS DECIMAL(12, 2)) / 100 AS price, CAST(value % 4000 AS DOUBLE) / 8 AS share,
+            CAST(value AS BIGINT UNSIGNED) * 1000003 AS count64, CAST('99999999999999999999' AS DECIMAL(30, 4)) * (value % 3) AS wide,
+            DATE '1990-01-01' + CAST(value % 60000 AS INT) AS day, 'k' || (value % 5) AS kind
+         FROM generate_series(1, 250000)",
+    )
+    .await;
+    let columns = "count(*), count(v), sum(v), avg(v), min(v), max(price), sum(price), avg(price), sum(share), sum(count64), sum(wide), max(day)";
+    for groups in ["near", "far", "near, small", "day, small", "small, far, v"] {
+        for condition in ["v IS NULL OR v > -300", "kind LIKE '%3' AND v < 0", "v > 1000"] {
+            let sql = format!("SELECT {groups}, {columns} FROM t WHERE {condition} GROUP BY {groups}");
+            let analyzed = rows(&session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+            assert!(analyzed.contains("PipelineExec") && analyzed.contains("fallbacks=0"), "{sql}: {analyzed}");
+            let (fused, stock) = both(&session, &sql).await;
+            assert_eq!(fused, stock, "{sql}");
+        }
+    }
+    // All rows' values, for which there is no room here.
+    rows(&session, "SET thermocline.memory = '12MiB'").await;
+    let sql = "SELECT count(*), sum(n) FROM (SELECT near, count(*) AS n, sum(price) FROM t GROUP BY near)";
+    assert_eq!(rows(&session, sql).await, ["89911|250000"]);
+}
+
+/// A random query with an aggregate below another.
+fn nested_query(random: &mut Random) -> String {
+    let value = *random.pick(&["f.v", "f.price", "f.share", "f.id", "f.tiny"]);
+    let call = *random.pick(&["sum", "avg", "min", "max", "count"]);
+    let group = *random.pick(&["f.a", "f.b", "f.m", "f.tiny", "f.day", "f.id", "f.kind", "f.town"]);
+    let condition = *random.pick(&["f.v > 0", "f.tiny < 7", "f.kind LIKE '%3'", "f.flag", "f.v = 12345", "true"]);
+    let having = *random.pick(&["count(*) > 1", "sum(f.v) > 500", "min(f.price) < 100", "true"]);
+    let of_a = *random.pick(&["a.grp = 2", "a.grp < 4", "a.name LIKE '%3'", "a.name = 'a2' AND a.grp <> 1", "true"]);
+    let compared = *random.pick(&["<", ">=", "="]);
+    let groups =
+        format!("SELECT {group} AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY {group}");
+    match random.below(9) {
+        0 => format!("SELECT n, count(*), sum(x) FROM ({groups}) GROUP BY n"),
+        1 => format!("SELECT count(*), max(x), min(g) FROM ({groups} HAVING {having})"),
+        2 => format!(
+            "SELECT a.name, count(*), sum(o.n), min(o.x) FROM a JOIN
+                (SELECT f.a AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY f.a) o ON o.g = a.k
+             WHERE {of_a} GROUP BY a.name"
+        ),
+        3 => format!(
+            "SELECT sum(f.price), count(*) FROM f JOIN a ON f.a = a.k WHERE {of_a}
+                AND f.price {compared} (SELECT 0.5 * avg(i.price) FROM f i WHERE i.a = a.k)"
+        ),
+        4 => format!(
+            "SELECT f.kind, count(*) FROM f JOIN a ON f.a = a.k
+             WHERE {of_a} AND a.k IN (SELECT f.a FROM f WHERE {condition} GROUP BY f.a HAVING {having}) GROUP BY f.kind"
+        ),
+        5 => format!(
+            "SELECT count(*), sum(f.v) FROM f WHERE f.b {} (SELECT f.b FROM f WHERE {condition} GROUP BY f.b HAVING {having})",
+            random.pick(&["IN", "NOT IN"])
+        ),
+        6 => format!(
+            "SELECT f.tiny, count(*), max(o.x) FROM f JOIN
+                (SELECT f.a AS g, f.m AS h, {call}({value}) AS x FROM f WHERE {condition} GROUP BY f.a, f.m) o
+                ON f.a = o.g AND f.m = o.h GROUP BY f.tiny"
+        ),
+        7 => format!(
+            "SELECT max(m), sum(c) FROM (SELECT n, min(x) AS m, count(*) AS c FROM ({groups}) GROUP BY n HAVING count(*) > 1)"
+        ),
+        _ => format!(
+            "SELECT b.name, sum(f.v) FROM f, b WHERE f.b = b.k AND b.weight < 60
+                AND f.tiny {compared} (SELECT max(i.tiny) - 3 FROM f i WHERE i.b = b.k AND i.v > 0) GROUP BY b.name"
+        ),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_aggregates_of_aggregates_answer_the_same_with_and_without_pipelines() {
+    let clock = SystemClock::new();
+    let end_ns = long_mode().as_nanos() as u64;
+    let (mut nested_count, mut query_count, mut seed) = (0, 0, 0);
+    while query_count < 240 || clock.monotonic_ns() < end_ns {
+        seed += 1;
+        let folder = Folder::new();
+        let session = database(folder.path(), 256 * MIB).session();
+        let mut random = Random::new(seed);
+        make_star(&session, seed, [1, 900, 5000, 60_000][seed as usize % 4]).await;
+        for _ in 0..40 {
+            let sql = nested_query(&mut random);
+            let (fused, stock) = both(&session, &sql).await;
+            assert_eq!(fused, stock, "seed {seed}: {sql}");
+            let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+            nested_count += usize::from(plan.contains("groups of "));
+            query_count += 1;
+        }
+    }
+    assert!(nested_count * 3 > query_count, "{nested_count} of {query_count} had groups for rows");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_few_rows_ask_for_are_made_for_these_alone() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    make_star(&session, 2, 40_000).await;
+    let sql = "SELECT sum(f.v), count(*) FROM f JOIN a ON f.a = a.k
+               WHERE a.name = 'a2' AND f.v < (SELECT 0.5 * avg(i.v) FROM f i WHERE i.a = a.k)";
+    assert!(is_fused(&session, sql).await);
+    let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+    assert!(
+        plan.contains("build keys of a by k; ") && plan.contains("semi-probe keys of a with a, aggregate"),
+        "{plan}"
+    );
+    let (fused, stock) = both(&session, sql).await;
+    assert_eq!(fused, stock);
+}
