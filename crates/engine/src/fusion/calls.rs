@@ -60,7 +60,7 @@ impl Call {
         };
         let (function, argument) = match function {
             Function::Sum => (function, summed(argument, schema)?),
-            Function::Average => match averaged(argument) {
+            Function::Average => match averaged(argument, schema)? {
                 exact if !is_float(exact)? => (function, exact),
                 _ => (Function::AverageOfFloats, argument),
             },
@@ -112,10 +112,15 @@ fn summed<'e>(expr: &'e Expr, schema: &DFSchema) -> Result<&'e Expr, Refusal> {
     Ok(if is_widened { operand } else { expr })
 }
 
-/// What an average of integers takes, which DataFusion turns into floats first.
-fn averaged(expr: &Expr) -> &Expr {
+/// What an average of integers takes, which DataFusion turns into floats first. Decimals are those of another number
+/// then.
+fn averaged<'e>(expr: &'e Expr, schema: &DFSchema) -> Result<&'e Expr, Refusal> {
     match expr {
-        Expr::Cast(Cast { expr: operand, field }) if *field.data_type() == DataType::Float64 => operand,
-        other => other,
+        Expr::Cast(Cast { expr: operand, field })
+            if *field.data_type() == DataType::Float64 && operand.get_type(schema)?.is_integer() =>
+        {
+            Ok(operand)
+        }
+        other => Ok(other),
     }
 }

@@ -43,25 +43,25 @@ fn nested_query(random: &mut Random) -> String {
     let group = *random.pick(&["f.a", "f.b", "f.m", "f.tiny", "f.day", "f.id", "f.kind", "f.town"]);
     let condition = *random.pick(&["f.v > 0", "f.tiny < 7", "f.kind LIKE '%3'", "f.flag", "f.v = 12345", "true"]);
     let having = *random.pick(&["count(*) > 1", "sum(f.v) > 500", "min(f.price) < 100", "true"]);
-    let of_a = *random.pick(&["a.grp = 2", "a.grp < 4", "a.name LIKE '%3'", "a.name = 'a2' AND a.grp <> 1", "true"]);
+    let of_a = *random.pick(&["d.grp = 2", "d.grp < 4", "d.name LIKE '%3'", "d.name = 'a2' AND d.grp <> 1", "true"]);
     let compared = *random.pick(&["<", ">=", "="]);
     let groups =
         format!("SELECT {group} AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY {group}");
     match random.below(9) {
-        0 => format!("SELECT n, count(*), sum(x) FROM ({groups}) GROUP BY n"),
+        0 => format!("SELECT n, count(*), max(x) FROM ({groups}) GROUP BY n"),
         1 => format!("SELECT count(*), max(x), min(g) FROM ({groups} HAVING {having})"),
         2 => format!(
-            "SELECT a.name, count(*), sum(o.n), min(o.x) FROM a JOIN
-                (SELECT f.a AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY f.a) o ON o.g = a.k
-             WHERE {of_a} GROUP BY a.name"
+            "SELECT d.name, count(*), sum(o.n), min(o.x) FROM a AS d JOIN
+                (SELECT f.a AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY f.a) o ON o.g = d.k
+             WHERE {of_a} GROUP BY d.name"
         ),
         3 => format!(
-            "SELECT sum(f.price), count(*) FROM f JOIN a ON f.a = a.k WHERE {of_a}
-                AND f.price {compared} (SELECT 0.5 * avg(i.price) FROM f i WHERE i.a = a.k)"
+            "SELECT sum(f.price), count(*) FROM f JOIN a AS d ON f.a = d.k WHERE {of_a}
+                AND f.price {compared} (SELECT 0.5 * avg(i.price) FROM f i WHERE i.a = d.k)"
         ),
         4 => format!(
-            "SELECT f.kind, count(*) FROM f JOIN a ON f.a = a.k
-             WHERE {of_a} AND a.k IN (SELECT f.a FROM f WHERE {condition} GROUP BY f.a HAVING {having}) GROUP BY f.kind"
+            "SELECT f.kind, count(*) FROM f JOIN a AS d ON f.a = d.k
+             WHERE {of_a} AND d.k IN (SELECT f.a FROM f WHERE {condition} GROUP BY f.a HAVING {having}) GROUP BY f.kind"
         ),
         5 => format!(
             "SELECT count(*), sum(f.v) FROM f WHERE f.b {} (SELECT f.b FROM f WHERE {condition} GROUP BY f.b HAVING {having})",
@@ -76,8 +76,8 @@ fn nested_query(random: &mut Random) -> String {
             "SELECT max(m), sum(c) FROM (SELECT n, min(x) AS m, count(*) AS c FROM ({groups}) GROUP BY n HAVING count(*) > 1)"
         ),
         _ => format!(
-            "SELECT b.name, sum(f.v) FROM f, b WHERE f.b = b.k AND b.weight < 60
-                AND f.tiny {compared} (SELECT max(i.tiny) - 3 FROM f i WHERE i.b = b.k AND i.v > 0) GROUP BY b.name"
+            "SELECT e.name, sum(f.v) FROM f, b AS e WHERE f.b = e.k AND e.weight < 60
+                AND f.tiny {compared} (SELECT max(i.tiny) - 3 FROM f i WHERE i.b = e.k AND i.v > 0) GROUP BY e.name"
         ),
     }
 }
@@ -110,8 +110,8 @@ async fn groups_that_few_rows_ask_for_are_made_for_these_alone() {
     let folder = Folder::new();
     let session = database(folder.path(), 256 * MIB).session();
     make_star(&session, 2, 40_000).await;
-    let sql = "SELECT sum(f.v), count(*) FROM f JOIN a ON f.a = a.k
-               WHERE a.name = 'a2' AND f.v < (SELECT 0.5 * avg(i.v) FROM f i WHERE i.a = a.k)";
+    let sql = "SELECT sum(f.v), count(*) FROM f JOIN a AS d ON f.a = d.k
+               WHERE d.name = 'a2' AND f.v < (SELECT 0.5 * avg(i.v) FROM f i WHERE i.a = d.k)";
     assert!(is_fused(&session, sql).await);
     let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
     assert!(

@@ -213,7 +213,10 @@ fn star_query(random: &mut Random) -> String {
         };
         let filter =
             if random.below(5) == 0 { format!(" FILTER (WHERE {})", random.pick(&filters)) } else { String::new() };
-        columns.push(format!("{call}{filter}"));
+        let column = format!("{call}{filter}");
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
     }
     if columns.len() == groups.len() {
         columns.push("count(*)".to_string());
