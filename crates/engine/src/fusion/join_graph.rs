@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, TableScan};
@@ -52,12 +53,14 @@ pub(super) struct JoinGraph {
     pub(super) edges: Vec<Edge>,
     /// All of which a row has to pass.
     pub(super) conditions: Vec<Expr>,
+    /// The session's, which functions go by.
+    pub(super) options: Arc<ConfigOptions>,
 }
 
 impl JoinGraph {
     /// The graph of a plan and, for each of the plan's columns, what it is.
-    pub(super) fn of(plan: &LogicalPlan) -> Result<(Self, Vec<Expr>), Refusal> {
-        let mut graph = Self::default();
+    pub(super) fn of(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<(Self, Vec<Expr>), Refusal> {
+        let mut graph = Self { options: Arc::clone(options), ..Self::default() };
         let columns = graph.add(plan)?;
         Ok((graph, columns))
     }
@@ -164,7 +167,7 @@ impl JoinGraph {
 
     /// An aggregate below another one: its groups are a relation's rows.
     fn add_groups(&mut self, aggregate: &Aggregate) -> Result<Vec<Expr>, Refusal> {
-        let plan = star::plan(aggregate, None)?;
+        let plan = star::plan(aggregate, &self.options, None)?;
         if let GroupWay::AtMost(_) = plan.group_way {
             return Err(Refusal::new("there may be too many groups below the aggregate"));
         }

@@ -55,7 +55,7 @@ impl OptimizerRule for FuseAggregates {
         if !is_on || !reads_what_pipelines_do(&plan)? {
             return Ok(Transformed::no(plan));
         }
-        match star::plan(aggregate, None) {
+        match star::plan(aggregate, &options, None) {
             Ok(fused) => match fused_scan(fused, aggregate)? {
                 Some(scan) => Ok(Transformed::yes(scan)),
                 None => Ok(Transformed::no(plan)),

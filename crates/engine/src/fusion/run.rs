@@ -144,9 +144,12 @@ impl Run {
             match outcome {
                 Outcome::Rows { rowset, reservation } => match &stage.grouped {
                     Some(Grouped { outputs, schema }) => {
-                        // What the operators then say in their words.
+                        reservation.resize(2 * rowset.size_bytes())?;
                         let batch = output::batch(&rowset, outputs, schema);
+                        drop(rowset);
+                        // What the operators then say in their words.
                         let batch = batch.map_err(|error| PipelineError::Consumer(error.into()))?;
+                        reservation.resize(batch.get_array_memory_size() as u64)?;
                         groups.insert(number, (batch, reservation));
                     }
                     None => return Ok((rowset, reservation)),

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::logical_expr::{self, Expr};
@@ -84,8 +85,12 @@ pub(super) struct GroupSieve<'s> {
 }
 
 /// The pipelines for an aggregate. With a sieve, the last one has one input more than there are stages: the sieve's.
-pub(super) fn plan(aggregate: &logical_expr::Aggregate, sieve: Option<GroupSieve<'_>>) -> Result<FusedPlan, Refusal> {
-    let (graph, columns) = JoinGraph::of(&aggregate.input)?;
+pub(super) fn plan(
+    aggregate: &logical_expr::Aggregate,
+    options: &Arc<ConfigOptions>,
+    sieve: Option<GroupSieve<'_>>,
+) -> Result<FusedPlan, Refusal> {
+    let (graph, columns) = JoinGraph::of(&aggregate.input, options)?;
     let schema = aggregate.input.schema();
     let over = |expr: &Expr| -> Result<Expr, Refusal> {
         over_columns(expr, schema, &columns)?.ok_or_else(|| Refusal::new(format!("{expr} holds a subquery")))
@@ -422,7 +427,7 @@ impl Planner<'_> {
         }
         let keys = self.filtered_keys(parent, &child.own_keys).ok()?;
         let shape = keys.table_shape()?;
-        let sieved = plan(aggregate, Some(GroupSieve { groups, shape: &shape })).ok()?;
+        let sieved = plan(aggregate, &self.graph.options, Some(GroupSieve { groups, shape: &shape })).ok()?;
         Some((self.push(parent, keys, Vec::new(), None), sieved))
     }
 

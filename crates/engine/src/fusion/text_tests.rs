@@ -26,7 +26,7 @@ pub(super) fn text_test(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, T
     if columns.next().is_some() || value_type(field.data_type()) != Some(ValueType::Text) {
         return None;
     }
-    let evaluated = Evaluated::new(expr, base, field).ok()?;
+    let evaluated = Evaluated::new(expr, base, field, graph).ok()?;
     let nothing = new_null_array(&evaluated.data_type, 1);
     let of_null = evaluated.answers(&nothing).ok()?;
     let of_null = of_null.is_valid(0).then(|| of_null.value(0));
@@ -42,11 +42,12 @@ struct Evaluated {
 }
 
 impl Evaluated {
-    fn new(expr: &Expr, base: BaseColumn, field: &Field) -> Result<Self> {
+    fn new(expr: &Expr, base: BaseColumn, field: &Field, graph: &JoinGraph) -> Result<Self> {
         let schema = Arc::new(Schema::new(vec![field.clone().with_nullable(true)]));
         let qualifier = TableReference::bare(base.relation.to_string());
         let qualified = DFSchema::try_from_qualified_schema(qualifier, &schema)?;
-        let (props, planning) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        let props = ExecutionProps { config_options: Some(Arc::clone(&graph.options)), ..ExecutionProps::new() };
+        let planning = PhysicalPlanningContext::default();
         let condition = create_physical_expr(expr, &qualified, &props, &planning)?;
         Ok(Self { condition, schema, data_type: field.data_type().clone() })
     }

@@ -354,6 +354,25 @@ async fn groups_by_texts_are_made_until_they_are_too_many() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn functions_of_texts_go_by_the_sessions_settings() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    let stamps = "CREATE TABLE t AS SELECT value AS v, '2024-05-0' || (1 + value % 9) || 'T0' || (value % 10) || ':30:00' AS stamp
+                  FROM generate_series(1, 2000)";
+    rows(&session, stamps).await;
+    let sql = "SELECT count(*), sum(v) FROM t WHERE to_timestamp(stamp) < TIMESTAMP '2024-05-04T03:00:00Z' AND v > 0";
+    assert!(is_fused(&session, sql).await);
+    let mut answers = Vec::new();
+    for zone in ["+00:00", "+09:00", "-07:00"] {
+        rows(&session, &format!("SET datafusion.execution.time_zone = '{zone}'")).await;
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{zone}");
+        answers.push(fused);
+    }
+    assert_ne!(answers[1], answers[2], "the zone makes no difference to this query");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn overflows_are_those_of_the_operators() {
     let folder = Folder::new();
     let session = database(folder.path(), 256 * MIB).session();
