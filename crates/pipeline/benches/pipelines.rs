@@ -17,8 +17,8 @@ use thermocline_budget::{Budget, Purpose};
 use thermocline_column_store::encode;
 use thermocline_hardware::SystemClock;
 use thermocline_pipeline::{
-    Aggregate, BuiltTable, Expression, InstructionSet, MemoryPages, Operator, Outcome, Pipeline, PipelineBuilder,
-    ProbeKind, RunOptions, Slot, ValueType, run,
+    Aggregate, BuiltTable, Expression, GroupWay, InstructionSet, MemoryPages, Operator, Outcome, Pipeline,
+    PipelineBuilder, ProbeKind, RunOptions, Slot, ValueType, run,
 };
 use thermocline_predicate::{Domain, Scalar};
 
@@ -238,7 +238,7 @@ fn main() {
     builder.probe(years_1993.shape(), date, ProbeKind::Semi, &[]).unwrap();
     builder.filter(discount, between(1, 3)).unwrap();
     builder.filter(quantity, between(0, 24)).unwrap();
-    let wide = |slot| Expression::Slot(slot).widen(ValueType::Int64);
+    let wide = |slot| Expression::Slot(slot).cast(ValueType::Int64);
     let product =
         builder.compute("product", Expression::binary(Operator::Multiply, wide(price), wide(discount))).unwrap();
     let pipeline = builder.aggregate(vec![], vec![Aggregate::Sum(product)]).unwrap();

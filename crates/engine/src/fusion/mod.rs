@@ -27,6 +27,7 @@ mod batches;
 mod calls;
 mod chunks;
 mod equalities;
+mod estimates;
 mod exec;
 mod expressions;
 mod fallback;

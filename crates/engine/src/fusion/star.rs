@@ -12,12 +12,13 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::logical_expr::{self, Expr};
-use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Slot, TableShape, ValueType};
-use thermocline_placement::fusion::{self, GroupFacts, GroupWay};
+use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Slot, TableShape};
+use thermocline_placement::fusion::{self, GroupWay};
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::Refusal;
 use super::calls::{Call, Function};
+use super::estimates::{expect_few_texts, group_facts, most_rows};
 use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::relation::{Relation, Rows};
@@ -137,58 +138,6 @@ pub(super) fn plan(
     let plan = FusedPlan { stages, outputs, most_rows, group_way };
     plan.check_types(&aggregate.schema)?;
     Ok(plan)
-}
-
-/// That columns whose values are carried along or grouped by are not of too many different texts.
-fn expect_few_texts<'b>(graph: &JoinGraph, mut columns: impl Iterator<Item = &'b BaseColumn>) -> Result<(), Refusal> {
-    match columns.find(|base| has_many_texts(graph, base)) {
-        Some(base) => {
-            let name = graph.relations[base.relation].schema.field(base.column).name();
-            Err(Refusal::new(format!("too many different texts in {}.{name}", graph.table_name(base.relation))))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Whether a column has texts of which too many are different.
-fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
-    let table = &graph.relations[base.relation];
-    let is_text = value_type(table.schema.field(base.column).data_type()) == Some(ValueType::Text);
-    // Of text files none are taken at all.
-    let bytes = table.column_bytes(base.column).filter(|_| is_text);
-    bytes.is_some_and(|bytes| fusion::has_many_texts(table.row_count(), bytes))
-}
-
-/// How many groups there are at most, without rows that joins multiply; just one if there is nothing to group by.
-fn most_rows(groups: &[Expr], graph: &JoinGraph, tree: &Tree) -> (u64, bool) {
-    let row_count = graph.relations[tree.root].row_count();
-    let most_values = |group: &Expr| {
-        graph.base_column(group).map_or(row_count, |base| graph.relations[base.relation].most_values(base.column))
-    };
-    let most = groups.iter().fold(1u64, |most, group| most.saturating_mul(most_values(group)));
-    (most.min(row_count.max(1)), groups.is_empty())
-}
-
-/// What is known of an aggregate's groups, of which there are at most so many.
-fn group_facts(groups: &[Expr], calls: &[Call], most_groups: u64, graph: &JoinGraph) -> GroupFacts {
-    let known = |group: &Expr| {
-        let base = graph.base_column(group)?;
-        let relation = &graph.relations[base.relation];
-        relation.knows_values(base.column).then(|| relation.most_values(base.column))
-    };
-    let most_values: Vec<Option<u64>> = groups.iter().map(known).collect();
-    let is_number = |call: &Call| {
-        let base = call.argument.as_ref().and_then(|argument| graph.base_column(argument));
-        let data_type = base.map(|base| graph.relations[base.relation].schema.field(base.column).data_type().clone());
-        data_type.as_ref().and_then(value_type) != Some(ValueType::Text)
-    };
-    GroupFacts {
-        table_count: graph.relations.len(),
-        most_groups,
-        most_known_groups: most_values.iter().flatten().fold(1, |most, values| u64::saturating_mul(most, *values)),
-        are_known: most_values.iter().all(Option::is_some),
-        are_numbers: calls.iter().all(is_number),
-    }
 }
 
 fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {
@@ -420,9 +369,8 @@ impl Planner<'_> {
         let are_groups = groups.iter().all(|group| *group < aggregate.group_expr.len());
         let can_be_read_twice = matches!(relation.rows, Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. });
         let is_filtered = self.predicates[parent].fields().next().is_some();
-        if !(is_sound && are_groups && can_be_read_twice && is_filtered)
-            || !fusion::sieves_groups(relation.row_count(), rows)
-        {
+        let is_worth_it = is_filtered && fusion::sieves_groups(relation.row_count(), rows);
+        if !(is_sound && are_groups && can_be_read_twice && is_worth_it) {
             return None;
         }
         let keys = self.filtered_keys(parent, &child.own_keys).ok()?;

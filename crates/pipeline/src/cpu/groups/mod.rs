@@ -9,12 +9,14 @@
 mod accumulator;
 mod added_up;
 mod cells;
+mod dimension;
 mod few_cells;
 mod parted;
 mod text_extremes;
 
 pub(super) use added_up::added_up;
 pub(super) use cells::Dimension;
+pub(super) use dimension::dimension;
 
 use std::sync::Arc;
 
@@ -22,10 +24,9 @@ use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
 use super::numbers::Numbers;
 use super::selection::Selection;
-use super::stage::whole_range;
 use super::view::{RunContext, View};
 use super::{GroupWay, RunOptions};
-use crate::ir::{Aggregate, Expression, Origin, Slot, Step, ValueType};
+use crate::ir::{Aggregate, Origin, Slot, ValueType};
 use crate::kernels::InstructionSet;
 use crate::ordinal::NEGATIVE_ZERO;
 use crate::table::Distinct;
@@ -56,56 +57,6 @@ pub(super) struct Groups<'r> {
     value_slots: Vec<Slot>,
     /// Whether there is one group, of whose aggregates each counts or folds a scanned column of numbers.
     folds: bool,
-}
-
-/// The possible values of a grouping column, as far as tables and zone maps tell.
-pub(super) fn dimension(context: RunContext<'_>, slot: Slot) -> Option<Dimension> {
-    let info = context.pipeline.slot(slot);
-    match info.origin {
-        _ if info.value_type.is_float() => None,
-        Origin::Payload { step, payload } => {
-            let (table, column) = context.payload_of(step, payload)?;
-            let column = table.column(column);
-            match (column.distinct(), column.range()) {
-                (Some(distinct), _) => Some(Dimension { least: 0, value_count: distinct.count() as u64 }),
-                (None, Some((least, greatest))) => {
-                    Some(Dimension { least, value_count: greatest.abs_diff(least).checked_add(1)? })
-                }
-                (None, None) => None,
-            }
-        }
-        Origin::Column(_) => {
-            let (least, greatest) = ordinal_range(context, slot)?;
-            Some(Dimension { least, value_count: greatest.abs_diff(least).checked_add(1)? })
-        }
-        Origin::Computed { step } => match &context.pipeline.steps()[step] {
-            Step::Compute { expression: Expression::DatePart { part, operand }, .. } => {
-                let Expression::Slot(date) = **operand else { return None };
-                let (first_day, last_day) = ordinal_range(context, date)?;
-                let (least, greatest) = part.range(first_day, last_day);
-                Some(Dimension { least, value_count: greatest.abs_diff(least) + 1 })
-            }
-            _ => None,
-        },
-    }
-}
-
-/// Between which ordinals the numbers in a slot are, as far as tables and zone maps tell.
-fn ordinal_range(context: RunContext<'_>, slot: Slot) -> Option<(i64, i64)> {
-    let info = context.pipeline.slot(slot);
-    match info.origin {
-        Origin::Column(column) if info.value_type != ValueType::Text => whole_range(context, column, info.value_type),
-        Origin::Payload { step, payload } => {
-            let (table, column) = context.payload_of(step, payload)?;
-            let column = table.column(column);
-            match column.distinct() {
-                Some(Distinct::Numbers(numbers)) => Some((*numbers.first()?, *numbers.last()?)),
-                Some(Distinct::Texts(_)) => None,
-                None => column.range(),
-            }
-        }
-        Origin::Column(_) | Origin::Computed { .. } => None,
-    }
 }
 
 /// The slot whose values an aggregate takes: none if it counts rows, or values of which none is NULL.
