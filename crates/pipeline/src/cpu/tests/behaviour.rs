@@ -12,7 +12,7 @@ use thermocline_hardware::ManualClock;
 use thermocline_predicate::{Domain, Scalar};
 
 use super::{account, equals, longs, pages, rows_of, run_by, run_with, scan_longs, table_of};
-use crate::ir::{Aggregate, DatePart, Expression, PipelineBuilder, ProbeKind, ValueType};
+use crate::ir::{Aggregate, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, ValueType};
 use crate::{
     BuiltTable, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline, PipelineError, Rowset,
     RunOptions, SourceColumn, Value, run, run_in_batches,
@@ -230,6 +230,33 @@ fn the_years_of_a_tables_dates_make_groups_whether_the_dates_have_codes_or_not()
         let expected: Vec<_> =
             (0..year_count).map(|year| vec![Value::Integer((1970 + year).into()), Value::Integer(2)]).collect();
         assert_eq!(rows_of(outcome), expected);
+    }
+}
+
+#[test]
+fn keys_may_be_computed() {
+    // Keys that lie close together, far apart, and anywhere.
+    for factor in [1, 1000, 1 << 40] {
+        let keys = table(
+            &(0..300).map(|key| key * key % 97 * factor).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>(),
+        );
+        let keys = keys.unwrap();
+        let source = pages(vec![vec![longs(0..3000)], vec![longs(3000..5000)]]);
+        for kind in [ProbeKind::Semi, ProbeKind::Anti, ProbeKind::Inner] {
+            let mut builder = PipelineBuilder::new();
+            let row = scan_longs(&mut builder, 1)[0];
+            let number = |value: i64| Expression::Literal { value: value.into(), value_type: ValueType::Int64 };
+            let rest = Expression::binary(Operator::Remainder, Expression::Slot(row), number(100));
+            let key = Expression::binary(Operator::Multiply, rest, number(factor));
+            let key = builder.compute("key", key).unwrap();
+            builder.probe(keys.shape(), key, kind, &[]).unwrap();
+            let pipeline = builder.materialise(vec![row]).unwrap();
+            let (outcome, _) = run_with(&pipeline, &source, &[Arc::clone(&keys)], 2, InstructionSet::detect()).unwrap();
+            let is_key = |row: &i64| (0..300).any(|key| key * key % 97 == row % 100);
+            let expected = (0..5000).filter(|row| is_key(row) != (kind == ProbeKind::Anti));
+            let expected: Vec<_> = expected.map(|row| vec![Value::Integer(row.into())]).collect();
+            assert_eq!(rows_of(outcome), expected, "{factor}, {kind:?}");
+        }
     }
 }
 
