@@ -5,7 +5,7 @@ use std::error::Error;
 use thermocline_budget::BudgetError;
 use thermocline_column_store::PageError;
 
-use crate::{ProbeKind, ValueType};
+use crate::{FailedElsewhere, ProbeKind, ValueType};
 
 /// An error of a pipeline. The first group is found while a pipeline is made: what is not expressed here has to run
 /// elsewhere.
@@ -205,6 +205,17 @@ pub enum PipelineError {
     /// It was cancelled.
     #[error("the pipeline was cancelled")]
     Cancelled,
+}
+
+impl PipelineError {
+    /// Whether a thread ends with it because another one has failed.
+    pub(crate) fn follows_another(&self) -> bool {
+        match self {
+            Self::Cancelled => true,
+            Self::Source { source, .. } => source.is::<FailedElsewhere>(),
+            _ => false,
+        }
+    }
 }
 
 /// The result of every fallible call of this crate.

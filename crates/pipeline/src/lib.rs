@@ -131,5 +131,7 @@ pub use ir::{
 };
 pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};
-pub use source::{BatchSource, MemoryPages, PageFacts, PageSource, PinnedPage, SourceBatch, SourceColumn};
+pub use source::{
+    BatchSource, FailedElsewhere, MemoryPages, PageFacts, PageSource, PinnedPage, SourceBatch, SourceColumn,
+};
 pub use table::BuiltTable;

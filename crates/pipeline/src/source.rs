@@ -26,6 +26,12 @@ pub enum SourceColumn {
     Array(ArrayRef),
 }
 
+/// What a source tells a thread that asks for what it could not give to another one. The run ends with what that one was
+/// told.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("it could not be read for another thread")]
+pub struct FailedElsewhere;
+
 /// A record batch of which some rows count.
 #[derive(Debug, Clone)]
 pub struct SourceBatch {

@@ -23,7 +23,7 @@ use thermocline_buffer_pool::{RunningPipeline, Work};
 use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneMap};
 use thermocline_hardware::Clock;
 use thermocline_parquet_columns::{ChunkError, ColumnChunk, Cursor};
-use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
+use thermocline_pipeline::{FailedElsewhere, PageFacts, PageSource, SourceColumn};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -187,7 +187,7 @@ impl<'r> ScanChunks<'r> {
         let cursor = match (nearest, &locked.there) {
             (Some(nearest), _) => locked.cursors.swap_remove(nearest),
             (None, Some((read, _))) => read.cursor().map_err(|error| self.error(row_group, at, error))?,
-            (None, None) => return Err("the chunk could not be read before".into()),
+            (None, None) => return Err(FailedElsewhere.into()),
         };
         drop(locked);
         Ok((chunk, cursor))

@@ -360,16 +360,16 @@ async fn functions_of_texts_go_by_the_sessions_settings() {
     let stamps = "CREATE TABLE t AS SELECT value AS v, '2024-05-0' || (1 + value % 9) || 'T0' || (value % 10) || ':30:00' AS stamp
                   FROM generate_series(1, 2000)";
     rows(&session, stamps).await;
-    let sql = "SELECT count(*), sum(v) FROM t WHERE to_timestamp(stamp) < TIMESTAMP '2024-05-04T03:00:00Z' AND v > 0";
+    let sql = "SELECT count(*), sum(v) FROM t WHERE CAST(to_timestamp(stamp) AS VARCHAR) LIKE '%T03%' AND v > 0";
     assert!(is_fused(&session, sql).await);
     let mut answers = Vec::new();
-    for zone in ["+00:00", "+09:00", "-07:00"] {
+    for zone in ["+00:00", "+09:00"] {
         rows(&session, &format!("SET datafusion.execution.time_zone = '{zone}'")).await;
         let (fused, stock) = both(&session, sql).await;
         assert_eq!(fused, stock, "{zone}");
         answers.push(fused);
     }
-    assert_ne!(answers[1], answers[2], "the zone makes no difference to this query");
+    assert_ne!(answers[0], answers[1], "the zone makes no difference to this query");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -283,7 +283,7 @@ fn merged(
     all.finish(context, texts)
 }
 
-/// What each thread has collected; of errors the first that is not the others' stopping.
+/// What each thread has collected; of errors the first that does not follow another one.
 fn work_on_threads<'r>(shared: &Shared<'r>, thread_count: usize) -> Result<Vec<(Collected<'r>, RunReport)>> {
     let worked: Vec<Result<(Collected<'r>, RunReport)>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..thread_count).map(|thread| scope.spawn(move || work(shared, thread))).collect();
@@ -295,12 +295,11 @@ fn work_on_threads<'r>(shared: &Shared<'r>, thread_count: usize) -> Result<Vec<(
         std::iter::once(own).chain(joined).collect()
     });
     let mut parts = Vec::with_capacity(worked.len());
-    let mut first_error = None;
+    let mut first_error: Option<PipelineError> = None;
     for part in worked {
         match part {
             Ok(part) => parts.push(part),
-            Err(PipelineError::Cancelled) if first_error.is_some() => {}
-            Err(error) if matches!(first_error, None | Some(PipelineError::Cancelled)) => first_error = Some(error),
+            Err(error) if first_error.as_ref().is_none_or(PipelineError::follows_another) => first_error = Some(error),
             Err(_) => {}
         }
     }

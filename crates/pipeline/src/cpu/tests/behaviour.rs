@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 use arrow::array::{ArrayRef, Date32Array, Int64Array, StringArray};
 use thermocline_budget::Reservation;
@@ -14,8 +14,8 @@ use thermocline_predicate::{Domain, Scalar};
 use super::{account, equals, longs, pages, rows_of, run_by, run_with, scan_longs, table_of};
 use crate::ir::{Aggregate, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, ValueType};
 use crate::{
-    BuiltTable, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline, PipelineError, Rowset,
-    RunOptions, SourceColumn, Value, run, run_in_batches,
+    BuiltTable, FailedElsewhere, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline,
+    PipelineError, Rowset, RunOptions, SourceColumn, Value, run, run_in_batches,
 };
 
 /// A table of these keys, each with itself as payload.
@@ -422,6 +422,21 @@ fn the_error_of_one_thread_ends_all_and_is_the_one_that_is_told() {
     let watched = Watched { at: &fails, ..watched(&source) };
     let error = run_with(&materialise_all(1), &watched, &[], 3, InstructionSet::detect()).unwrap_err();
     assert_eq!(error.to_string(), "row group 3, column c0: no such block");
+}
+
+#[test]
+fn the_error_that_others_follow_is_told_whichever_thread_has_it() {
+    for _ in 0..20 {
+        let source = pages((0..2).map(|_| vec![longs(0..1000)]).collect());
+        let asked = Barrier::new(2);
+        // One of two threads that ask for the same at the same time is told why, the other that there is nothing.
+        let fails = |_: usize, _: usize| -> Result<(), Box<dyn Error + Send + Sync>> {
+            if asked.wait().is_leader() { Err("no such block".into()) } else { Err(FailedElsewhere.into()) }
+        };
+        let watched = Watched { at: &fails, ..watched(&source) };
+        let error = run_with(&materialise_all(1), &watched, &[], 2, InstructionSet::detect()).unwrap_err();
+        assert!(error.to_string().ends_with("column c0: no such block"), "{error}");
+    }
 }
 
 #[test]
