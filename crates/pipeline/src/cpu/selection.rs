@@ -95,12 +95,19 @@ impl Selection {
     /// ([`room_for`]).
     pub(super) fn rows<'a, const N: usize>(&self, rows: &'a mut [u16; N]) -> &'a [u16] {
         debug_assert!(room_for(self.count) <= N, "{} rows in room for {N}", self.count);
-        if self.mask == first(self.count) {
+        if self.are_first() {
             rows[..self.count].copy_from_slice(&PLACES[..self.count]);
             return &rows[..self.count];
         }
         places(&self.mask, rows);
         &rows[..self.count]
+    }
+
+    /// Whether no row that is not selected comes before one that is. One look at where the last one would be is mostly
+    /// enough.
+    fn are_first(&self) -> bool {
+        let Some(last) = self.count.checked_sub(1) else { return true };
+        self.mask[last / 64] >> (last % 64) & 1 != 0 && self.mask == first(self.count)
     }
 
     /// The rows that pass `test`, which is given their place and is called in order.

@@ -1,4 +1,5 @@
-//! The kernels with AVX-512: 64 bytes of words a comparison, which gives its bits directly; 16 words a look into a set.
+//! The kernels with AVX-512: 64 bytes of words a comparison, which gives its bits directly; 16 words a look into a set,
+//! if it is not a small one (`permutation`).
 //!
 //! Owns: the instruction set's version of each kernel; `scalar` is the safe reference that tests compare it with. What
 //! it gains shows in the bench `pipelines`, lines `range` and `set`.
@@ -15,20 +16,42 @@ use std::arch::x86_64::{
     _mm512_test_epi32_mask, _pdep_u64,
 };
 
+use std::mem::MaybeUninit;
+
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use super::{MASK_WORDS, Mask, reach};
+use super::permutation::Permutation;
+use super::{MASK_WORDS, Mask, Words, count, reach};
 
 /// Proof that the processor has AVX-512 with its comparisons of bytes, and what goes with it for single words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Avx512(());
+pub(super) struct Avx512 {
+    permutation: Option<Permutation>,
+}
 
 impl Avx512 {
     /// `None` when the processor lacks it.
     pub(super) fn detect() -> Option<Self> {
         let has_vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
         let has_bits = is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt");
-        (has_vectors && has_bits).then_some(Self(()))
+        (has_vectors && has_bits).then(|| Self { permutation: Permutation::detect() })
+    }
+
+    /// Which words, `shift` added, are the places of set bits, if that is best found out by permutes: of all, whichever
+    /// are selected.
+    pub(super) fn permuted(
+        self,
+        words: Words<'_>,
+        selected: Option<&Mask>,
+        shift: u64,
+        bits: &[u64],
+    ) -> Option<Mask> {
+        let proof = self.permutation.filter(|proof| proof.is_faster(bits, selected.map(count)))?;
+        match words {
+            Words::U8(words) => Some(proof.in_set_u8(words, shift, bits)),
+            Words::U16(words) => Some(proof.in_set_u16(words, shift, bits)),
+            Words::Zeros | Words::U32(_) | Words::U64(_) => None,
+        }
     }
 }
 
@@ -195,25 +218,33 @@ in_set!(in_set_u8, in_set_of_u8, u8);
 in_set!(in_set_u16, in_set_of_u16, u16);
 in_set!(in_set_u32, in_set_of_u32, u32);
 
-/// Selected words, one behind the other.
+/// Selected words, one behind the other, and behind the last one what is none of them, up to the end of its sixteen.
 struct Together {
-    words: [u32; MINI_BLOCK_VALUES + 16],
+    words: [MaybeUninit<u32>; MINI_BLOCK_VALUES + 16],
     count: usize,
 }
 
 impl Together {
     #[inline]
     fn new() -> Self {
-        Self { words: [0; MINI_BLOCK_VALUES + 16], count: 0 }
+        // To fill all with zeros takes as long as to look for fifty words.
+        Self { words: [MaybeUninit::uninit(); MINI_BLOCK_VALUES + 16], count: 0 }
+    }
+
+    /// Writes sixteen words behind the others.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn store(&mut self, words: __m512i) {
+        let to = &mut self.words[self.count..self.count + 16];
+        // SAFETY: these are 64 bytes; the store needs no alignment.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), words) };
     }
 
     /// Appends the selected ones of 16 words.
     #[inline]
     #[target_feature(enable = "avx512f,popcnt")]
     fn push(&mut self, selected: u16, words: __m512i) {
-        let to = &mut self.words[self.count..self.count + 16];
-        // SAFETY: these are 64 bytes; the store needs no alignment.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi32(selected, words)) };
+        self.store(_mm512_maskz_compress_epi32(selected, words));
         self.count += selected.count_ones() as usize;
     }
 
@@ -223,11 +254,13 @@ impl Together {
     /// That of [`Sought::are_in`].
     #[inline]
     #[target_feature(enable = "avx512f,bmi2,popcnt")]
-    unsafe fn in_set(&self, selected: &Mask, sought: Sought, bits: &[u64]) -> Mask {
+    unsafe fn in_set(mut self, selected: &Mask, sought: Sought, bits: &[u64]) -> Mask {
+        self.store(_mm512_setzero_si512());
         let mut found = [0u64; MASK_WORDS + 1];
         for group in 0..self.count.div_ceil(16) {
             let loaded = &self.words[group * 16..group * 16 + 16];
-            // SAFETY: these are 64 bytes; the load needs no alignment. For the rest, as the caller promises.
+            // SAFETY: these are 64 bytes, of which those behind the last word were written now; the load needs no
+            // alignment. For the rest, as the caller promises.
             let in_set = unsafe { sought.are_in(bits, _mm512_loadu_si512(loaded.as_ptr().cast())) };
             found[group / 4] |= u64::from(in_set) << (group % 4 * 16);
         }

@@ -17,6 +17,8 @@ mod avx2;
 mod avx512;
 mod folds;
 #[cfg(target_arch = "x86_64")]
+mod permutation;
+#[cfg(target_arch = "x86_64")]
 mod places;
 #[cfg(target_arch = "x86_64")]
 mod population;
@@ -39,7 +41,11 @@ pub(crate) const MASK_WORDS: usize = MINI_BLOCK_VALUES / 64;
 pub(crate) type Mask = [u64; MASK_WORDS];
 
 /// A mask with the lowest `count` bits.
+#[inline]
 pub(crate) fn first(count: usize) -> Mask {
+    if count >= MINI_BLOCK_VALUES {
+        return [u64::MAX; MASK_WORDS];
+    }
     std::array::from_fn(|word| match count.saturating_sub(word * 64) {
         0 => 0,
         left @ 1..=63 => (1 << left) - 1,
@@ -205,6 +211,9 @@ impl InstructionSet {
     pub(crate) fn in_set_of(self, words: Words<'_>, selected: &Mask, shift: u64, bits: &[u64]) -> Mask {
         #[cfg(target_arch = "x86_64")]
         if let (Choice::Avx512(proof), true) = (self.0, bits.len() <= MAX_GATHERED_WORDS) {
+            if let Some(found) = proof.permuted(words, Some(selected), shift, bits) {
+                return found;
+            }
             match words {
                 Words::U8(words) => return proof.in_set_of_u8(words, selected, shift, bits),
                 Words::U16(words) => return proof.in_set_of_u16(words, selected, shift, bits),
@@ -220,6 +229,12 @@ impl InstructionSet {
     /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set.
     pub(crate) fn in_set(self, words: Words<'_>, shift: u64, bits: &[u64]) -> Mask {
         let choice = if bits.len() <= MAX_GATHERED_WORDS { self.0 } else { Choice::Scalar };
+        #[cfg(target_arch = "x86_64")]
+        if let Choice::Avx512(proof) = choice
+            && let Some(found) = proof.permuted(words, None, shift, bits)
+        {
+            return found;
+        }
         macro_rules! dispatch {
             ($words:expr, $narrow_or_wide:ident, $name:ident) => {
                 match choice {

@@ -29,7 +29,9 @@ fn check(words: Words<'_>, random: &mut Random, seed: u64) {
         };
         let (low, span) = (within(random), within(random));
         let expected_range = mask_by(|at| word(words, at).wrapping_sub(low) & limit <= span);
-        let bits: Vec<u64> = (0..random.below(40)).map(|_| random.next_u64() & random.next_u64()).collect();
+        // Few and many tables of permutes, and more than these take.
+        let most_words = *random.pick(&[40, 400]);
+        let bits: Vec<u64> = (0..random.below(most_words)).map(|_| random.next_u64() & random.next_u64()).collect();
         let near = word(words, random.below(MINI_BLOCK_VALUES));
         let shift = match random.below(4) {
             0 => random.next_u64() % 5000,
