@@ -190,6 +190,12 @@ pub enum PipelineError {
         /// The most.
         limit: u64,
     },
+    /// More keys in a table than what follows is worth it with.
+    #[error("more than {limit} keys")]
+    TooManyKeys {
+        /// The most.
+        limit: u64,
+    },
     /// A pipeline that builds a table was to give batches of rows.
     #[error("table {table} is built as a whole and not given out in batches")]
     TableInBatches {

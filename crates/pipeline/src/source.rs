@@ -1,10 +1,11 @@
 //! Where a pipeline's values come from: pages of row groups, or record batches.
 
 use std::error::Error;
+use std::ops::Range;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::BooleanBuffer;
-use thermocline_column_store::{PageSummary, ZoneMap};
+use thermocline_column_store::{MINI_BLOCK_VALUES, PageSummary, ZoneMap};
 
 /// What is known of a page without reading it.
 #[derive(Debug, Clone, Copy)]
@@ -60,12 +61,25 @@ pub trait BatchSource: Sync {
 }
 
 /// Row groups and the pages of their columns. Called from all threads of a pipeline at once.
+///
+/// Where there are fewer row groups than threads, several here may be parts of a stored one: they have the same pages,
+/// but other mini-blocks of them.
 pub trait PageSource: Sync {
     /// How many row groups there are.
     fn row_group_count(&self) -> usize;
 
-    /// Rows of a row group, which is the number of values of each of its pages.
+    /// Rows of the stored row group, which is the number of values of each of its pages.
     fn row_count(&self, row_group: usize) -> usize;
+
+    /// The mini-blocks that are worked on: all, if the row group is no part of a stored one.
+    fn mini_blocks(&self, row_group: usize) -> Range<usize> {
+        0..self.row_count(row_group).div_ceil(MINI_BLOCK_VALUES)
+    }
+
+    /// The number of the stored row group, for messages.
+    fn stored_row_group(&self, row_group: usize) -> usize {
+        row_group
+    }
 
     /// What is known of a page, if anything is. Asked for pages that are then left unread, so it must not read them.
     fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>>;

@@ -1,19 +1,22 @@
-//! The pages of a column table's scan as pipelines ask for them.
+//! The pages of a column table's scan as pipelines ask for them. Where there are fewer row groups than threads need to
+//! share, each is cut into parts of some mini-blocks, which have its pages in common.
 //!
 //! **Owns**: pages that were asked for ahead, until the row group is done with; telling the tuner what each row group
-//! took, and of which columns how much was asked for.
+//! took, and of which columns how much was asked for; the parts.
 //! **Does not own**: which pages are wanted and when (`pipeline`), which of them stay in memory (`buffer-pool`).
 //!
-//! **Concurrency**: a row group belongs to one thread at a time. The map is locked to look one up, the row group itself
-//! while its thread waits for a page.
+//! **Concurrency**: a part belongs to one thread at a time. The map is locked to look a row group up, the row group itself
+//! while a thread waits for a page.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_buffer_pool::{PageReader, PinnedPage, ReadOptions, RunningPipeline, Work};
+use thermocline_column_store::MINI_BLOCK_VALUES;
 use thermocline_medium::AlignedBuffer;
 use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
 
@@ -24,17 +27,28 @@ use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
 /// always something to do while threads work on pages that are in memory. These do not count: as many row groups are
 /// looked at as it takes to find so much that is missing.
 const READ_AHEAD_BYTES: u64 = 8 << 20;
+/// Parts for each thread, so that none waits long for the last one.
+const PARTS_A_THREAD: usize = 4;
+/// Mini-blocks of a part at least: some tens of microseconds, which a thread takes to start.
+const LEAST_MINI_BLOCKS: usize = 32;
 
 /// See the module.
 pub(super) struct ScanPages<'r> {
     scan: &'r ColumnScan,
     columns: &'r [usize],
+    parts: Vec<Part>,
     counters: &'r Counters,
     /// What the tuner knows the scan as, if it goes through the pool and reads anything.
     pipeline: Option<RunningPipeline>,
     /// Bytes asked for of each column.
     asked_bytes: Vec<AtomicU64>,
     coming: Mutex<Coming>,
+}
+
+/// Some mini-blocks of a row group.
+struct Part {
+    row_group: usize,
+    mini_blocks: Range<usize>,
 }
 
 /// Row groups that were asked for or are worked on.
@@ -45,6 +59,8 @@ struct Coming {
     begun: HashSet<usize>,
     /// Bytes read ahead of each thread.
     ahead_bytes: Vec<u64>,
+    /// By row group, parts that are not done with, and what the others took.
+    parts: Vec<(usize, u64)>,
 }
 
 /// One of them.
@@ -59,6 +75,18 @@ struct Group {
     asked_bytes: u64,
     read_bytes: u64,
     waited_ns: u64,
+    /// Pages that a part has asked for, of a row group that is cut.
+    shared: Vec<(usize, SharedPage)>,
+}
+
+/// A page that parts have in common.
+#[derive(Clone)]
+struct SharedPage(Arc<thermocline_pipeline::PinnedPage>);
+
+impl AsRef<[u8]> for SharedPage {
+    fn as_ref(&self) -> &[u8] {
+        (**self.0).as_ref()
+    }
 }
 
 /// The bytes of a page that was read past the pool.
@@ -80,8 +108,19 @@ impl<'r> ScanPages<'r> {
         let pipeline = is_metered.then(|| scan.table.tuner.start(scan.pipeline(columns, thread_count)));
         let asked_bytes = columns.iter().map(|_| AtomicU64::new(0)).collect();
         let ahead_bytes = vec![0; thread_count.max(1)];
-        let coming = Mutex::new(Coming { groups: HashMap::new(), begun: HashSet::new(), ahead_bytes });
-        Self { scan, columns, counters, pipeline, asked_bytes, coming }
+        let mini_blocks_of = |place| scan.row_group(place).row_count().div_ceil(MINI_BLOCK_VALUES);
+        let cuts: Vec<Vec<Range<usize>>> =
+            scan.groups.iter().map(|place| cut(mini_blocks_of(*place), scan.groups.len(), thread_count)).collect();
+        let coming = Coming {
+            groups: HashMap::new(),
+            begun: HashSet::new(),
+            ahead_bytes,
+            parts: cuts.iter().map(|parts| (parts.len(), 0)).collect(),
+        };
+        let part = |row_group| move |mini_blocks| Part { row_group, mini_blocks };
+        let parts = cuts.into_iter().enumerate().flat_map(|(row_group, parts)| parts.into_iter().map(part(row_group)));
+        let (parts, coming) = (parts.collect(), Mutex::new(coming));
+        Self { scan, columns, parts, counters, pipeline, asked_bytes, coming }
     }
 
     /// The scan has ended well.
@@ -115,6 +154,21 @@ impl<'r> ScanPages<'r> {
         all_bytes
     }
 
+    /// A page that is read past the pool.
+    fn alone(
+        &self,
+        row_group: usize,
+        column: usize,
+    ) -> Result<thermocline_pipeline::PinnedPage, Box<dyn Error + Send + Sync>> {
+        let place = self.place(row_group);
+        let segment = &self.scan.open_segment(place).segment;
+        let mut buffers = read_alone(self.scan.table.medium.as_ref(), segment, place.row_group, &[column])?;
+        let buffer = buffers.pop().ok_or("the page was not read")?;
+        self.counters.pages_read.add(1);
+        let size_bytes = self.scan.row_group(place).pages()[column].size_bytes();
+        Ok(Box::new(Alone { buffer, size_bytes }))
+    }
+
     fn group(&self, row_group: usize) -> Arc<Mutex<Group>> {
         Arc::clone(self.coming.lock().groups.entry(row_group).or_default())
     }
@@ -130,9 +184,12 @@ impl<'r> ScanPages<'r> {
         group.readers.push((reader, columns.iter().copied().collect()));
     }
 
-    fn pooled(&self, row_group: usize, column: usize) -> thermocline_buffer_pool::Result<Option<PinnedPage>> {
-        let group = self.group(row_group);
-        let mut group = group.lock();
+    fn pooled(
+        &self,
+        group: &mut Group,
+        row_group: usize,
+        column: usize,
+    ) -> thermocline_buffer_pool::Result<Option<PinnedPage>> {
         let page = match group.take(column)? {
             Some(page) => page,
             None => {
@@ -149,6 +206,13 @@ impl<'r> ScanPages<'r> {
         counter.add(1);
         Ok(Some(page))
     }
+}
+
+/// The parts of a row group of so many mini-blocks, one of `row_group_count`.
+fn cut(mini_block_count: usize, row_group_count: usize, thread_count: usize) -> Vec<Range<usize>> {
+    let wanted = (thread_count * PARTS_A_THREAD).div_ceil(row_group_count.max(1));
+    let count = if thread_count < 2 { 1 } else { wanted.min(mini_block_count / LEAST_MINI_BLOCKS).max(1) };
+    (0..count).map(|part| part * mini_block_count / count..(part + 1) * mini_block_count / count).collect()
 }
 
 impl Group {
@@ -186,33 +250,53 @@ impl Group {
 
 impl PageSource for ScanPages<'_> {
     fn row_group_count(&self) -> usize {
-        self.scan.groups.len()
+        self.parts.len()
     }
 
-    fn row_count(&self, row_group: usize) -> usize {
-        self.scan.row_group(self.place(row_group)).row_count()
+    fn stored_row_group(&self, part: usize) -> usize {
+        self.parts[part].row_group
     }
 
-    fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>> {
-        let page = &self.scan.row_group(self.place(row_group)).pages()[column];
+    fn mini_blocks(&self, part: usize) -> Range<usize> {
+        self.parts[part].mini_blocks.clone()
+    }
+
+    fn row_count(&self, part: usize) -> usize {
+        self.scan.row_group(self.place(self.parts[part].row_group)).row_count()
+    }
+
+    fn facts(&self, part: usize, column: usize) -> Option<PageFacts<'_>> {
+        let page = &self.scan.row_group(self.place(self.parts[part].row_group)).pages()[column];
         Some(PageFacts { zone_map: page.zone_map(), null_count: page.null_count() })
     }
 
-    fn column(&self, row_group: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
-        if self.scan.uses_pool {
-            let page = self.pooled(row_group, column)?.ok_or("the reader of one page gave none")?;
-            return Ok(SourceColumn::Page(Box::new(page)));
+    fn column(&self, part: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
+        let Part { row_group, mini_blocks } = &self.parts[part];
+        let is_cut = mini_blocks.len() * MINI_BLOCK_VALUES < self.row_count(part);
+        if !is_cut && !self.scan.uses_pool {
+            return Ok(SourceColumn::Page(self.alone(*row_group, column)?));
         }
-        let place = self.place(row_group);
-        let segment = &self.scan.open_segment(place).segment;
-        let mut buffers = read_alone(self.scan.table.medium.as_ref(), segment, place.row_group, &[column])?;
-        let buffer = buffers.pop().ok_or("the page was not read")?;
-        self.counters.pages_read.add(1);
-        let size_bytes = self.scan.row_group(place).pages()[column].size_bytes();
-        Ok(SourceColumn::Page(Box::new(Alone { buffer, size_bytes })))
+        let group = self.group(*row_group);
+        let mut group = group.lock();
+        if let Some((_, page)) = group.shared.iter().find(|(of, _)| *of == column) {
+            return Ok(SourceColumn::Page(Box::new(page.clone())));
+        }
+        let page: thermocline_pipeline::PinnedPage = match self.scan.uses_pool {
+            true => {
+                Box::new(self.pooled(&mut group, *row_group, column)?.ok_or("the reader of one page gave none")?)
+            }
+            false => self.alone(*row_group, column)?,
+        };
+        if !is_cut {
+            return Ok(SourceColumn::Page(page));
+        }
+        let page = SharedPage(Arc::new(page));
+        group.shared.push((column, page.clone()));
+        Ok(SourceColumn::Page(Box::new(page)))
     }
 
-    fn announce(&self, thread: usize, row_group: usize, columns: &[usize]) -> bool {
+    fn announce(&self, thread: usize, part: usize, columns: &[usize]) -> bool {
+        let row_group = self.parts[part].row_group;
         if !self.scan.uses_pool || columns.is_empty() {
             return false;
         }
@@ -242,13 +326,17 @@ impl PageSource for ScanPages<'_> {
         true
     }
 
-    fn begin(&self, row_group: usize, columns: &[usize]) {
+    fn begin(&self, part: usize, columns: &[usize]) {
         if !self.scan.uses_pool {
             return;
         }
+        let row_group = self.parts[part].row_group;
         let group = {
             let mut coming = self.coming.lock();
-            coming.begun.insert(row_group);
+            if !coming.begun.insert(row_group) {
+                // Another part has asked for them.
+                return;
+            }
             let group = Arc::clone(coming.groups.entry(row_group).or_default());
             if let Some((of_thread, bytes)) = group.lock().ahead.take() {
                 coming.ahead_bytes[of_thread] -= bytes;
@@ -262,17 +350,24 @@ impl PageSource for ScanPages<'_> {
         }
     }
 
-    fn done(&self, row_group: usize, took_ns: u64) {
-        let group = {
+    fn done(&self, part: usize, took_ns: u64) {
+        let row_group = self.parts[part].row_group;
+        let (group, took_ns) = {
             let mut coming = self.coming.lock();
             coming.begun.insert(row_group);
+            let (left, all_took_ns) = &mut coming.parts[row_group];
+            (*left, *all_took_ns) = (*left - 1, *all_took_ns + took_ns);
+            let (left, took_ns) = (*left, *all_took_ns);
+            if left > 0 {
+                return;
+            }
             let group = coming.groups.remove(&row_group);
             if let Some(group) = &group
                 && let Some((of_thread, bytes)) = group.lock().ahead.take()
             {
                 coming.ahead_bytes[of_thread] -= bytes;
             }
-            group
+            (group, took_ns)
         };
         let mut work = Work { busy_ns: took_ns, ..Work::default() };
         if let Some(group) = group {

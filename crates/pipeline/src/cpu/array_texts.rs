@@ -15,32 +15,43 @@ use arrow::datatypes::DataType;
 use super::coded::Coded;
 use super::form::Form;
 use super::page_texts::{PageTexts, TextCoding};
+use super::texts::TextUse;
 
 /// Texts up to this many bytes lie in their views.
 const INLINE_BYTES: u32 = 12;
 
-/// An array's texts as codes, and the texts; `None` if it has none.
-pub(super) fn coded(array: &dyn Array) -> Option<(Form<'_>, PageTexts<'static>)> {
+/// An array's texts as codes for some use, and the texts; `None` if it has none.
+pub(super) fn of(array: &ArrayRef, text_use: TextUse) -> Option<(Form<'_>, PageTexts<'static>)> {
+    match text_use {
+        TextUse::Tested => listed(array),
+        // Each is looked up once: of texts that are spelt out that is done here, as many may be the same.
+        TextUse::Taken if array.as_any_dictionary_opt().is_some() => listed(array),
+        TextUse::Taken | TextUse::Ordered => coded(array),
+    }
+}
+
+/// An array's texts as codes that are ordered as they are, and the texts; `None` if it has none.
+fn coded(array: &dyn Array) -> Option<(Form<'_>, PageTexts<'static>)> {
     let Some(dictionary) = array.as_any_dictionary_opt() else {
         let (codes, texts) = numbered(array)?;
-        return Some((Form::Codes(codes), texts));
+        return Some((Form::Codes { codes, first_block: 0 }, texts));
     };
     let values = dictionary.values();
     if values.len() > array.len() {
         // Most of its texts may be other rows': what is there is taken out, and coded alone.
         let used = arrow::compute::take(values, dictionary.keys(), None).ok()?;
         let (codes, texts) = numbered(&used)?;
-        return Some((Form::Codes(codes), texts));
+        return Some((Form::Codes { codes, first_block: 0 }, texts));
     }
     let (codes, texts) = numbered(values)?;
     let ordinals: Vec<i64> = codes.into_iter().map(i64::from).collect();
     Some((Form::Coded(Coded::new(dictionary, &ordinals)), texts))
 }
 
-/// An array's texts as codes in the order in which they come, for tests alone; `None` if it has none.
-pub(super) fn listed(array: &ArrayRef) -> Option<(Form<'_>, PageTexts<'static>)> {
+/// An array's texts as codes in the order in which they come, where a text may have several; `None` if it has none.
+fn listed(array: &ArrayRef) -> Option<(Form<'_>, PageTexts<'static>)> {
     if matches!(array.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
-        return Some((Form::row_numbers(array.len()), PageTexts::Listed(Arc::clone(array))));
+        return Some((Form::row_numbers(array.len(), 0), PageTexts::Listed(Arc::clone(array))));
     }
     let dictionary = array.as_any_dictionary_opt()?;
     let values = dictionary.values();

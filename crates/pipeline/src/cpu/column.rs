@@ -4,10 +4,12 @@
 //! they are compared with.
 //!
 //! **Invariants**: the ordinal of value `i` of a block is its base plus word `i`, modulo 2^64, whatever the page's
-//! encoding; of texts it is the code in a sorted dictionary. A mini-block is unpacked at most once while it is worked
+//! encoding; of texts it is a code, in a sorted dictionary if the order of codes counts. A mini-block is unpacked at most once while it is worked
 //! on.
 //!
 //! **Concurrency**: a reader belongs to one thread.
+
+use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
@@ -21,6 +23,7 @@ use super::native::Native;
 use super::numbers::{Lane, Numbers};
 use super::page_texts::PageTexts;
 use super::place::PagePlace;
+use super::texts::TextUse;
 use crate::PipelineError;
 use crate::ir::ValueType;
 use crate::kernels::{MASK_WORDS, Mask, Words};
@@ -130,11 +133,12 @@ pub(super) struct ColumnReader<'p> {
 }
 
 impl<'p> ColumnReader<'p> {
-    /// Opens a page whose checksum was found right; of texts that are `only_tested` the codes have no order.
+    /// Opens a page whose checksum was found right, of which some mini-blocks will be asked for. Codes of texts are only
+    /// ordered as these are if they must be.
     pub(super) fn of_page(
         bytes: &'p [u8],
-        (value_type, only_tested): (ValueType, bool),
-        row_count: usize,
+        (value_type, text_use): (ValueType, TextUse),
+        (row_count, mini_blocks): (usize, Range<usize>),
         place: PagePlace,
     ) -> Result<Self, PipelineError> {
         let page = Page::open_verified(bytes).map_err(|source| place.page_error(source))?;
@@ -146,11 +150,13 @@ impl<'p> ColumnReader<'p> {
             return Err(place.mismatch(format!("{} values", page.value_count()), row_count.to_string()));
         }
         let (form, texts) = match page.body() {
-            Body::Texts(_) | Body::Symbols(_) if only_tested => {
-                let texts = page.decode(&DataType::Utf8).map_err(|source| place.page_error(source))?;
-                (Some(Form::row_numbers(row_count)), Some(PageTexts::Listed(texts)))
+            Body::Texts(_) | Body::Symbols(_) if text_use != TextUse::Ordered => {
+                let first_block = mini_blocks.start;
+                let texts = page.decode_range(mini_blocks, &DataType::Utf8);
+                let texts = texts.map_err(|source| place.page_error(source))?;
+                (Some(Form::row_numbers(texts.len(), first_block)), Some(PageTexts::Listed(texts)))
             }
-            _ => Form::of(&page).map_err(|source| place.page_error(source))?,
+            _ => Form::of(&page, mini_blocks).map_err(|source| place.page_error(source))?,
         };
         let Some(form) = form else {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
@@ -162,7 +168,7 @@ impl<'p> ColumnReader<'p> {
     /// Opens an array, likewise.
     pub(super) fn of_array(
         array: &'p ArrayRef,
-        (value_type, only_tested): (ValueType, bool),
+        (value_type, text_use): (ValueType, TextUse),
         row_count: usize,
         place: PagePlace,
     ) -> Result<Self, PipelineError> {
@@ -173,8 +179,7 @@ impl<'p> ColumnReader<'p> {
         let (form, texts) = match Native::of(array, value_type) {
             Some(native) => (Form::Native(native), None),
             None if value_type == ValueType::Text => {
-                let coded = if only_tested { array_texts::listed(array) } else { array_texts::coded(array) };
-                coded.map(|(form, texts)| (form, Some(texts))).ok_or_else(mismatch)?
+                array_texts::of(array, text_use).map(|(form, texts)| (form, Some(texts))).ok_or_else(mismatch)?
             }
             None => (Form::Coded(Coded::of_numbers(array, value_type).ok_or_else(mismatch)?), None),
         };

@@ -15,7 +15,6 @@ use super::stage::{number_set, orderings};
 use super::view::View;
 use crate::PipelineError;
 use crate::ir::{Comparison, Condition, Expression, Operator, Slot, ValueType, text_slot};
-use crate::membership::Membership;
 use crate::ordinal::UNSIGNED_BIAS;
 
 impl View<'_> {
@@ -94,7 +93,7 @@ impl View<'_> {
                 let set = if value_type == ValueType::Text {
                     self.open(*slot)?;
                     let texts = self.texts(*slot);
-                    Membership::of_codes(domain, texts.count(), |text| texts.code_of(text))
+                    texts.set_of(domain)
                 } else {
                     number_set(value_type, domain)
                 };

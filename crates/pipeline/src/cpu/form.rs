@@ -7,6 +7,8 @@
 //!
 //! **Concurrency**: plain values and views.
 
+use std::ops::Range;
+
 use thermocline_column_store::{
     Body, DecimalFloats, Frame, FramesOfReference, Integers, MINI_BLOCK_VALUES, Page, PageError, PhysicalType,
 };
@@ -40,8 +42,11 @@ pub(super) enum Form<'p> {
     },
     /// Decimals that 64 bits do not hold.
     Wide(&'p [[u8; 16]]),
-    /// Codes of texts.
-    Codes(Vec<u32>),
+    /// Codes of texts, of the rows from some mini-block on.
+    Codes {
+        codes: Vec<u32>,
+        first_block: usize,
+    },
     /// Booleans, lowest bits first.
     Bits(&'p [u8]),
     Floats {
@@ -109,13 +114,17 @@ pub(super) enum Unpacked {
 }
 
 impl<'p> Form<'p> {
-    /// Each row's number as the code of its text.
-    pub(super) fn row_numbers(row_count: usize) -> Self {
-        Self::Codes((0..row_count as u32).collect())
+    /// Each row's number as the code of its text, of so many rows from a mini-block on.
+    pub(super) fn row_numbers(row_count: usize, first_block: usize) -> Self {
+        Self::Codes { codes: (0..row_count as u32).collect(), first_block }
     }
 
-    /// The form of a page's values, `None` if it is none of these, and its texts.
-    pub(super) fn of(page: &Page<'p>) -> Result<(Option<Self>, Option<PageTexts<'p>>), PageError> {
+    /// The form of a page's values, `None` if it is none of these, and its texts, as far as some mini-blocks need them.
+    pub(super) fn of(
+        page: &Page<'p>,
+        mini_blocks: Range<usize>,
+    ) -> Result<(Option<Self>, Option<PageTexts<'p>>), PageError> {
+        let first_block = mini_blocks.start;
         let physical_type = page.physical_type();
         let float = FloatWidth::of(physical_type);
         let bias = if physical_type == PhysicalType::UInt64 { i64::MIN } else { 0 };
@@ -125,7 +134,7 @@ impl<'p> Form<'p> {
         };
         let coded = |coding: TextCoding| {
             let (codes, texts) = coding.finish();
-            (Some(Self::Codes(codes)), Some(texts))
+            (Some(Self::Codes { codes, first_block }), Some(texts))
         };
         let form = match (page.body(), float) {
             (Body::AllNull, _) => Self::AllNull,
@@ -151,7 +160,7 @@ impl<'p> Form<'p> {
             }
             (Body::Texts(texts), _) => {
                 let mut coding = TextCoding::default();
-                for index in 0..page.mini_block_count() {
+                for index in mini_blocks {
                     texts.for_each(index, |text| {
                         coding.push(text);
                         Ok(())
@@ -162,7 +171,7 @@ impl<'p> Form<'p> {
             (Body::Symbols(symbols), _) => {
                 let mut coding = TextCoding::default();
                 let mut decoded = Vec::new();
-                for index in 0..page.mini_block_count() {
+                for index in mini_blocks {
                     symbols.encoded().for_each(index, |encoded| {
                         decoded.clear();
                         symbols.decode_text(encoded, &mut decoded)?;
@@ -252,8 +261,8 @@ impl Scratch {
             Form::Coded(coded) => coded.fill(index, self),
             // Wide values are gathered alone; who asks for their words sees zeros.
             Form::Wide(_) => (0, Unpacked::Zeros),
-            Form::Codes(codes) => {
-                let block = codes.get(start..).unwrap_or_default();
+            Form::Codes { codes, first_block } => {
+                let block = codes.get(start.wrapping_sub(first_block * MINI_BLOCK_VALUES)..).unwrap_or_default();
                 let count = block.len().min(MINI_BLOCK_VALUES);
                 self.words[..count].copy_from_slice(&block[..count]);
                 (0, Unpacked::U32)

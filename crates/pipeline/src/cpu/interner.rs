@@ -1,11 +1,12 @@
 //! Texts of scanned columns, numbered for the whole run, so that pages with dictionaries of their own agree.
 //!
-//! **Invariants**: a text has one number, and a number one text. **Concurrency**: one lock, taken once for each page
-//! that is used.
+//! **Invariants**: a text has one number, and a number one text. **Concurrency**: one lock, taken for the texts of a
+//! mini-block that a thread has not met in its page.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ahash::RandomState;
 use thermocline_budget::Account;
 
 use super::memory::Memory;
@@ -23,7 +24,7 @@ pub(super) struct Interner {
 
 #[derive(Debug)]
 struct State {
-    numbers: HashMap<Arc<str>, u32>,
+    numbers: HashMap<Arc<str>, u32, RandomState>,
     texts: Vec<Arc<str>>,
     /// `texts` as they were given out last.
     given: Arc<[Arc<str>]>,
@@ -34,23 +35,28 @@ struct State {
 impl Interner {
     pub(super) fn new(account: &Account) -> Result<Self, PipelineError> {
         let memory = Memory::new(account, 0)?;
-        let state = State { numbers: HashMap::new(), texts: Vec::new(), given: Arc::new([]), memory, size_bytes: 0 };
+        let state = State { numbers: HashMap::default(), texts: Vec::new(), given: Arc::new([]), memory, size_bytes: 0 };
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// The number of each of a page's texts, by its code there.
-    pub(super) fn numbers(&self, texts: &PageTexts<'_>, place: &PagePlace) -> Result<Vec<u32>, PipelineError> {
+    /// Notes the numbers of some of a page's texts by their codes there.
+    pub(super) fn number(
+        &self,
+        codes: &[usize],
+        texts: &PageTexts<'_>,
+        place: &PagePlace,
+        numbers: &mut [u32],
+    ) -> Result<(), PipelineError> {
         // A panic elsewhere leaves at most a text without its number, which is then numbered again.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..texts.entry_count())
-            .map(|code| {
-                let bytes = texts.entry(code).unwrap_or_default();
-                let text = std::str::from_utf8(bytes).map_err(|error| {
-                    place.mismatch(format!("text {code} that is no UTF-8 ({error})"), "UTF-8".to_owned())
-                })?;
-                state.number(text)
-            })
-            .collect()
+        for code in codes {
+            let bytes = texts.entry(*code).unwrap_or_default();
+            let text = std::str::from_utf8(bytes).map_err(|error| {
+                place.mismatch(format!("text {code} that is no UTF-8 ({error})"), "UTF-8".to_owned())
+            })?;
+            numbers[*code] = state.number(text)?;
+        }
+        Ok(())
     }
 
     /// All texts by their numbers.

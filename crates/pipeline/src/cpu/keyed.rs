@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::interner::Interner;
 use super::numbers::{Lane, Numbers};
+use super::page_texts::PageTexts;
 use super::view::{RunContext, View};
 use crate::PipelineError;
 use crate::ir::{Origin, Slot, ValueType};
@@ -20,13 +21,16 @@ pub(super) struct Keyed<'r> {
     kind: Kind<'r>,
 }
 
+/// In place of a number that nobody asked for.
+const UNKNOWN: u32 = u32::MAX;
+
 #[derive(Debug)]
 enum Kind<'r> {
     /// The number itself.
     Number,
     /// Codes of a probed table's payload column.
     Payload { step: usize, payload: usize, distinct: &'r Distinct },
-    /// Texts of a scanned column: the run's numbers by the codes of a row group's page.
+    /// Texts of a scanned column: the run's numbers by the codes of a row group's page, as far as they were asked for.
     Interned { interner: &'r Interner, column: usize, page: Option<(usize, Vec<u32>)> },
 }
 
@@ -70,28 +74,29 @@ impl<'r> Keyed<'r> {
                 let mut numbers = view.numbers(self.slot, block, rows)?;
                 let row_group = view.row_group();
                 let reader = view.reader(self.slot, *column)?;
-                let codes = match page {
-                    Some((of, codes)) if *of == row_group => codes,
-                    _ => {
-                        let codes = match reader.texts() {
-                            Some(texts) => interner.numbers(texts, reader.place())?,
-                            None => Vec::new(),
-                        };
-                        &mut page.insert((row_group, codes)).1
-                    }
+                let entry_count = reader.texts().map_or(0, PageTexts::entry_count);
+                let known = match page {
+                    Some((of, known)) if *of == row_group => known,
+                    _ => &mut page.insert((row_group, vec![UNKNOWN; entry_count])).1,
                 };
-                if let Lane::Narrow(values) = &mut numbers.lane {
-                    for (at, value) in values.iter_mut().enumerate() {
-                        let is_null = numbers.valid.as_ref().is_some_and(|valid| !valid[at]);
-                        *value = match codes.get(*value as usize) {
-                            Some(number) => (*number).into(),
-                            None if is_null => 0,
-                            None => {
-                                let expected = format!("less than {}, the entries of the dictionary", codes.len());
-                                return Err(reader.place().mismatch(format!("the code {value}"), expected));
-                            }
-                        };
+                let is_valid = |valid: &Option<Vec<bool>>, at: usize| valid.as_ref().is_none_or(|valid| valid[at]);
+                let Lane::Narrow(values) = &mut numbers.lane else { return Ok(numbers) };
+                let mut new = Vec::new();
+                for (at, value) in values.iter().enumerate().filter(|(at, _)| is_valid(&numbers.valid, *at)) {
+                    match known.get(*value as usize) {
+                        Some(&UNKNOWN) => new.push(*value as usize),
+                        Some(_) => {}
+                        None => {
+                            let expected = format!("less than {entry_count}, the entries of the dictionary");
+                            return Err(reader.place().mismatch(format!("the code {value} in row {at}"), expected));
+                        }
                     }
+                }
+                if let (Some(texts), false) = (reader.texts(), new.is_empty()) {
+                    interner.number(&new, texts, reader.place(), known)?;
+                }
+                for (at, value) in values.iter_mut().enumerate() {
+                    *value = if is_valid(&numbers.valid, at) { known[*value as usize].into() } else { 0 };
                 }
                 Ok(numbers)
             }

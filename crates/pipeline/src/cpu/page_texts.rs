@@ -1,5 +1,5 @@
-//! The texts of a page, sorted, so that their codes are ordered as they are: its dictionary, or one that is made. Of
-//! texts that are tested alone, they may be listed as they come.
+//! The texts of a page, sorted, so that their codes are ordered as they are: its dictionary, or one that is made. Where
+//! nobody asks for their order, they may be listed as they come.
 //!
 //! **Concurrency**: plain values and views.
 
@@ -7,10 +7,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
-use arrow::array::{ArrayRef, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::buffer::{Buffer, OffsetBuffer};
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use thermocline_column_store::Dictionary;
+use thermocline_predicate::Domain;
+
+use crate::membership::Membership;
 
 /// The texts of a page, sorted but for listed ones.
 #[derive(Debug)]
@@ -18,7 +22,7 @@ pub(super) enum PageTexts<'p> {
     Dictionary(Dictionary<'p>),
     /// Of a page without a dictionary.
     Made(Vec<Vec<u8>>),
-    /// In any order, with NULLs among them: for tests alone.
+    /// In any order, some more than once, with NULLs among them.
     Listed(ArrayRef),
 }
 
@@ -31,21 +35,35 @@ impl PageTexts<'_> {
         }
     }
 
-    /// The text of a code. Of listed ones none is asked for.
+    /// The text of a code; of a NULL any.
     pub(super) fn entry(&self, code: usize) -> Option<&[u8]> {
         match self {
             Self::Dictionary(dictionary) => dictionary.entry(code),
             Self::Made(texts) => texts.get(code).map(Vec::as_slice),
-            Self::Listed(_) => None,
+            Self::Listed(texts) if code >= texts.len() => None,
+            Self::Listed(texts) => Some(match texts.data_type() {
+                DataType::Utf8 => texts.as_string::<i32>().value(code).as_bytes(),
+                DataType::LargeUtf8 => texts.as_string::<i64>().value(code).as_bytes(),
+                DataType::Utf8View => texts.as_string_view().value(code).as_bytes(),
+                // Only these are listed.
+                _ => return None,
+            }),
         }
     }
 
-    /// The code of a text, or else that of the first text behind it. Listed ones have no such order.
-    pub(super) fn code_of(&self, text: &[u8]) -> Result<usize, usize> {
+    /// The codes of the texts that are in a domain.
+    pub(super) fn set_of(&self, domain: &Domain) -> Membership {
         match self {
-            Self::Dictionary(dictionary) => dictionary.code_of(text),
-            Self::Made(texts) => texts.binary_search_by(|entry| entry.as_slice().cmp(text)),
-            Self::Listed(texts) => Err(texts.len()),
+            Self::Dictionary(dictionary) => {
+                Membership::of_codes(domain, dictionary.entry_count(), |text| dictionary.code_of(text))
+            }
+            Self::Made(texts) => Membership::of_codes(domain, texts.len(), |text| {
+                texts.binary_search_by(|entry| entry.as_slice().cmp(text))
+            }),
+            Self::Listed(texts) => {
+                let text = |code| self.entry(code).and_then(|text| std::str::from_utf8(text).ok());
+                Membership::of_places(texts.len(), |code| text(code).is_some_and(|text| domain.contains_str(text)))
+            }
         }
     }
 

@@ -133,7 +133,7 @@ impl<'r> Rows<'r> {
             let slot = column.keyed.slot();
             let interned = texts.iter().find(|(of, _)| *of == slot).map(|(_, texts)| texts);
             let dictionary = match column.keyed.distinct() {
-                Some(Distinct::Texts(texts)) => Some(texts),
+                Some(Distinct::Texts { texts, .. }) => Some(texts),
                 _ => interned,
             };
             let values = match dictionary {

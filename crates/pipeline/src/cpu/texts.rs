@@ -2,11 +2,13 @@
 //!
 //! **Concurrency**: plain functions and views.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::error::ArrowError;
+use thermocline_predicate::Domain;
 
 use super::page_texts::{PageTexts, array_of};
 use super::view::RunContext;
@@ -15,13 +17,13 @@ use crate::ir::{Origin, Pipeline, Slot, Step, TextTest, ValueType};
 use crate::membership::Membership;
 use crate::table::{Distinct, KeyColumn};
 
-/// What codes stand for: sorted texts.
+/// What codes stand for: texts, sorted where somebody asks for their order.
 #[derive(Debug)]
 pub(super) enum Texts<'a> {
     /// Of a page, `None` if all its values are NULL.
     Page(Option<&'a PageTexts<'a>>),
     /// Of a table's payload.
-    Payload(&'a [Arc<str>]),
+    Payload { texts: &'a [Arc<str>], are_sorted: bool },
 }
 
 impl<'a> Texts<'a> {
@@ -29,15 +31,15 @@ impl<'a> Texts<'a> {
     pub(super) fn of_payload(context: RunContext<'a>, step: usize, payload: usize) -> Self {
         let distinct = context.payload_of(step, payload).and_then(|(table, payload)| table.column(payload).distinct());
         match distinct {
-            Some(Distinct::Texts(texts)) => Self::Payload(texts),
-            _ => Self::Payload(&[]),
+            Some(Distinct::Texts { texts, are_sorted }) => Self::Payload { texts, are_sorted: *are_sorted },
+            _ => Self::Payload { texts: &[], are_sorted: true },
         }
     }
 
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Page(texts) => texts.map_or(0, PageTexts::entry_count),
-            Self::Payload(texts) => texts.len(),
+            Self::Payload { texts, .. } => texts.len(),
         }
     }
 
@@ -45,16 +47,38 @@ impl<'a> Texts<'a> {
     pub(super) fn get(&self, code: usize) -> &[u8] {
         match self {
             Self::Page(texts) => texts.and_then(|texts| texts.entry(code)).unwrap_or_default(),
-            Self::Payload(texts) => texts.get(code).map(|text| text.as_bytes()).unwrap_or_default(),
+            Self::Payload { texts, .. } => texts.get(code).map(|text| text.as_bytes()).unwrap_or_default(),
         }
     }
 
-    /// The code of a text, or else that of the first text behind it.
-    pub(super) fn code_of(&self, text: &[u8]) -> Result<usize, usize> {
+    /// The codes of those that are in a domain.
+    pub(super) fn set_of(&self, domain: &Domain) -> Membership {
         match self {
-            Self::Page(texts) => texts.map_or(Err(0), |texts| texts.code_of(text)),
-            Self::Payload(texts) => texts.binary_search_by(|entry| entry.as_bytes().cmp(text)),
+            Self::Page(texts) => texts.map_or(Membership::Never, |texts| texts.set_of(domain)),
+            Self::Payload { texts, are_sorted: true } => Membership::of_codes(domain, texts.len(), |text| {
+                texts.binary_search_by(|entry| entry.as_bytes().cmp(text))
+            }),
+            Self::Payload { texts, are_sorted: false } => {
+                Membership::of_places(texts.len(), |code| domain.contains_str(&texts[code]))
+            }
         }
+    }
+
+    /// How the texts of two codes are ordered.
+    pub(super) fn compare(&self, one: usize, other: usize) -> Ordering {
+        match self {
+            Self::Payload { are_sorted: false, .. } => self.get(one).cmp(self.get(other)),
+            _ => one.cmp(&other),
+        }
+    }
+
+    /// All codes in the order of their texts.
+    pub(super) fn in_order(&self) -> Vec<usize> {
+        let mut codes: Vec<usize> = (0..self.count()).collect();
+        if let Self::Payload { are_sorted: false, .. } = self {
+            codes.sort_unstable_by_key(|code| self.get(*code));
+        }
+        codes
     }
 
     /// All of them by their codes.
@@ -65,9 +89,21 @@ impl<'a> Texts<'a> {
         match self {
             Self::Page(Some(texts)) => texts.array(),
             Self::Page(None) => array_of(std::iter::empty()),
-            Self::Payload(texts) => array_of(texts.iter().map(|text| text.as_bytes())),
+            Self::Payload { texts, .. } => array_of(texts.iter().map(|text| text.as_bytes())),
         }
     }
+}
+
+/// What the codes of a scanned column's texts are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum TextUse {
+    /// To be compared: they are ordered as the texts are.
+    #[default]
+    Ordered,
+    /// To be looked up or kept by what they stand for.
+    Taken,
+    /// To be tested alone.
+    Tested,
 }
 
 /// The codes of the texts of slots that pass tests.
@@ -100,20 +136,16 @@ pub(super) struct RunTexts {
     pub(super) translations: Translations,
     /// Of texts that are payload.
     pub(super) sets: TextSets,
-    /// By slot, whether tests are all that looks at its texts.
-    only_tested: Vec<bool>,
+    /// By slot, what codes of texts are for.
+    uses: Vec<TextUse>,
 }
 
 impl RunTexts {
     /// # Errors
     /// What tests meet.
     pub(super) fn new(pipeline: &Pipeline, context: RunContext<'_>) -> Result<Self, PipelineError> {
-        let (mentions, tests) = (pipeline.mentions(), pipeline.text_tests());
-        let mut only_tested = vec![false; pipeline.slots().len()];
         let mut sets = TextSets::default();
-        for (slot, test) in &tests {
-            let of_slot = tests.iter().filter(|(of, _)| of == slot).count();
-            only_tested[slot.index()] = mentions.iter().filter(|of| *of == slot).count() == of_slot;
+        for (slot, test) in &pipeline.text_tests() {
             if let Origin::Payload { step, payload } = pipeline.slot(*slot).origin
                 && sets.get(*slot, test).is_none()
             {
@@ -123,12 +155,19 @@ impl RunTexts {
                 sets.add(*slot, test, &texts)?;
             }
         }
-        Ok(Self { translations: payload_translations(pipeline, context), sets, only_tested })
+        let (ordered, taken) = (pipeline.ordered_texts(), pipeline.taken());
+        let use_of = |slot: Slot| match (ordered.contains(&slot), taken.contains(&slot)) {
+            (true, _) => TextUse::Ordered,
+            (false, true) => TextUse::Taken,
+            (false, false) => TextUse::Tested,
+        };
+        let uses = (0..pipeline.slots().len()).map(|number| use_of(Slot::at(number))).collect();
+        Ok(Self { translations: payload_translations(pipeline, context), sets, uses })
     }
 
-    /// Whether tests are all that looks at the texts of a slot.
-    pub(super) fn are_only_tested(&self, slot: Slot) -> bool {
-        self.only_tested.get(slot.index()).copied().unwrap_or(false)
+    /// What the codes of a slot's texts are for.
+    pub(super) fn use_of(&self, slot: Slot) -> TextUse {
+        self.uses.get(slot.index()).copied().unwrap_or_default()
     }
 }
 

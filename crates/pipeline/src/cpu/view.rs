@@ -219,7 +219,8 @@ impl<'p> View<'p> {
 
     /// A slot in this row group, for messages.
     pub(super) fn place(&self, slot: Slot) -> PagePlace {
-        PagePlace { row_group: self.row_group, column: self.context.pipeline.slot(slot).name.clone() }
+        let row_group = self.context.source.stored_row_group(self.row_group);
+        PagePlace { row_group, column: self.context.pipeline.slot(slot).name.clone() }
     }
 
     /// The texts that the codes of a slot stand for, whose page is open.
@@ -249,18 +250,20 @@ impl<'p> View<'p> {
             Some(reader) => Ok(reader),
             none => {
                 let info = context.pipeline.slot(slot);
-                let place = PagePlace { row_group: *row_group, column: info.name.clone() };
+                let stored = context.source.stored_row_group(*row_group);
+                let place = PagePlace { row_group: stored, column: info.name.clone() };
                 let values = context.source.column(*row_group, column).map_err(|source| PipelineError::Source {
-                    row_group: *row_group,
+                    row_group: stored,
                     column: info.name.clone(),
                     source,
                 })?;
                 *pages_read += 1;
                 let row_count = context.source.row_count(*row_group);
-                let of_type = (info.value_type, context.texts.are_only_tested(slot));
+                let of_type = (info.value_type, context.texts.use_of(slot));
                 let reader = match pins[slot.index()].get_or_init(|| values) {
                     SourceColumn::Page(pinned) => {
-                        ColumnReader::of_page((**pinned).as_ref(), of_type, row_count, place)?
+                        let mini_blocks = context.source.mini_blocks(*row_group);
+                        ColumnReader::of_page((**pinned).as_ref(), of_type, (row_count, mini_blocks), place)?
                     }
                     SourceColumn::Array(array) => ColumnReader::of_array(array, of_type, row_count, place)?,
                 };

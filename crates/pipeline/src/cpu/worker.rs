@@ -201,7 +201,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         let pins: Pins = context.pipeline.slots().iter().map(|_| std::cell::OnceCell::new()).collect();
         let mut view = View::new(context, row_group, &pins);
         let row_count = context.source.row_count(row_group);
-        for block in 0..row_count.div_ceil(MINI_BLOCK_VALUES) {
+        for block in context.source.mini_blocks(row_group) {
             if block % BLOCKS_PER_CHECK == 0 {
                 self.check_flags()?;
             }

@@ -112,15 +112,15 @@ impl Condition {
         }
     }
 
-    /// The texts in slots that are tested, and by what.
-    pub(crate) fn text_tests(&self) -> Vec<(Slot, &TextTest)> {
-        match self {
-            Self::Text { slot, test } => vec![(*slot, test)],
-            Self::In { .. } | Self::IsNull(_) => Vec::new(),
-            Self::Compare { operands, .. } => [operands.0.text_tests(), operands.1.text_tests()].concat(),
-            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::text_tests).collect(),
-            Self::Not(part) => part.text_tests(),
-        }
+    /// The condition and all that are part of it.
+    pub(super) fn with_parts(&self) -> Vec<&Self> {
+        let parts: Vec<&Self> = match self {
+            Self::In { .. } | Self::Text { .. } | Self::IsNull(_) => Vec::new(),
+            Self::Compare { operands, .. } => [operands.0.conditions(), operands.1.conditions()].concat(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::with_parts).collect(),
+            Self::Not(part) => part.with_parts(),
+        };
+        [vec![self], parts].concat()
     }
 
     /// Whether it compares what can be compared.

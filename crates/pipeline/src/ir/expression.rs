@@ -6,7 +6,7 @@
 //! is an error. Decimals are not divided here. Of a NULL all is NULL, but for what a case makes of it.
 
 use super::value_type::MAX_PRECISION;
-use super::{Condition, DatePart, Slot, SlotInfo, TextTest, ValueType};
+use super::{Condition, DatePart, Slot, SlotInfo, ValueType};
 use crate::{PipelineError, ordinal};
 
 /// What is done with two operands.
@@ -119,20 +119,16 @@ impl Expression {
         }
     }
 
-    /// The texts in slots that its conditions test, and by what.
-    pub(crate) fn text_tests(&self) -> Vec<(Slot, &TextTest)> {
+    /// Its conditions, with all that are part of others.
+    pub(super) fn conditions(&self) -> Vec<&Condition> {
         match self {
             Self::Slot(_) | Self::Literal { .. } => Vec::new(),
-            Self::Binary { operands, .. } => [operands.0.text_tests(), operands.1.text_tests()].concat(),
-            Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.text_tests(),
+            Self::Binary { operands, .. } => [operands.0.conditions(), operands.1.conditions()].concat(),
+            Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.conditions(),
             Self::Case { branches, otherwise } => {
-                let mut tests = Vec::new();
-                for (condition, value) in branches {
-                    tests.extend(condition.text_tests());
-                    tests.extend(value.text_tests());
-                }
-                tests.extend(otherwise.iter().flat_map(|value| value.text_tests()));
-                tests
+                let of_branches =
+                    branches.iter().flat_map(|(condition, value)| [condition.with_parts(), value.conditions()].concat());
+                of_branches.chain(otherwise.iter().flat_map(|value| value.conditions())).collect()
             }
         }
     }

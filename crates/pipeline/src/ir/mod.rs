@@ -305,23 +305,53 @@ impl Pipeline {
 
     /// The texts in slots that conditions test, and by what.
     pub(crate) fn text_tests(&self) -> Vec<(Slot, &TextTest)> {
-        fn of_step(step: &Step) -> Vec<(Slot, &TextTest)> {
+        let test = |condition| match condition {
+            &Condition::Text { slot, ref test } => Some((slot, test)),
+            _ => None,
+        };
+        self.conditions().into_iter().filter_map(test).collect()
+    }
+
+    /// The slots whose texts must have codes that are ordered as they are: what is compared, of what the least or the
+    /// greatest is looked for, and what computed values look for in sets (whose codes they find for each mini-block anew).
+    pub(crate) fn ordered_texts(&self) -> Vec<Slot> {
+        let compared = self.conditions().into_iter().flat_map(|condition| match condition {
+            Condition::Compare { operands, .. } => [&operands.0, &operands.1].map(|side| text_slot(side, &self.slots)),
+            _ => [None, None],
+        });
+        let of_computed = self.steps.iter().flat_map(|step| match step {
+            Step::Compute { expression, .. } => expression.conditions(),
+            Step::Filter { .. } | Step::Condition { .. } | Step::Probe { .. } => Vec::new(),
+        });
+        let in_sets = of_computed.filter_map(|condition| match condition {
+            Condition::In { slot, .. } => Some(*slot),
+            _ => None,
+        });
+        let extreme = |aggregate: &Aggregate| match aggregate {
+            Aggregate::Minimum(slot) | Aggregate::Maximum(slot) => Some(*slot),
+            _ => None,
+        };
+        let aggregates = if let Sink::Aggregate { aggregates, .. } = &self.sink { aggregates.as_slice() } else { &[] };
+        compared.flatten().chain(in_sets).chain(aggregates.iter().filter_map(extreme)).collect()
+    }
+
+    /// All conditions, with those that are part of others.
+    fn conditions(&self) -> Vec<&Condition> {
+        let of_step = |step| -> Vec<&Condition> {
             match step {
-                Step::Condition { condition } => condition.text_tests(),
-                Step::Compute { expression, .. } => expression.text_tests(),
+                &Step::Condition { ref condition } => condition.with_parts(),
+                &Step::Compute { ref expression, .. } => expression.conditions(),
                 Step::Filter { .. } | Step::Probe { .. } => Vec::new(),
             }
-        }
+        };
         self.steps.iter().flat_map(of_step).collect()
     }
 
-    /// All mentions of slots: by its steps, not as what they make, and by its sink.
-    pub(crate) fn mentions(&self) -> Vec<Slot> {
+    /// The slots whose values its probes look up, and those that its sink takes.
+    pub(crate) fn taken(&self) -> Vec<Slot> {
         let of_step = |step: &Step| match step {
-            Step::Filter { slot, .. } => vec![*slot],
-            Step::Condition { condition } => condition.slots(),
             Step::Probe { keys, .. } => keys.clone(),
-            Step::Compute { expression, .. } => expression.slots(),
+            Step::Filter { .. } | Step::Condition { .. } | Step::Compute { .. } => Vec::new(),
         };
         let of_sink = match &self.sink {
             Sink::Aggregate { groups, aggregates } => {

@@ -14,6 +14,8 @@ use crate::{PipelineError, RowsetColumn, RowsetValues, Value, ValueType, ordinal
 /// Up to so many rows, numbers are coded whatever they are: to sort them takes no time, and groups by codes may be an
 /// array. (Fewer in tests, whose tables are small, so that they have columns of all kinds.)
 const FEW_ROWS: usize = if cfg!(test) { 64 } else { 4096 };
+/// Up to so many different texts are sorted.
+const FEW_TEXTS: usize = if cfg!(test) { 8 } else { 1024 };
 /// Numbers of more rows are coded if they lie so close together, which is found out without sorting them: their bitmap
 /// takes 128 KiB.
 const CODED_SPAN: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
@@ -41,9 +43,10 @@ pub(crate) enum Codes {
 /// What codes stand for.
 #[derive(Debug, Clone)]
 pub(crate) enum Distinct {
-    /// Ordinals.
+    /// Ordinals, sorted.
     Numbers(Vec<i64>),
-    Texts(Arc<[Arc<str>]>),
+    /// To sort many takes longer than whatever gains by it.
+    Texts { texts: Arc<[Arc<str>]>, are_sorted: bool },
 }
 
 impl Distinct {
@@ -51,7 +54,7 @@ impl Distinct {
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.len(),
-            Self::Texts(texts) => texts.len(),
+            Self::Texts { texts, .. } => texts.len(),
         }
     }
 }
@@ -178,7 +181,7 @@ impl PayloadColumn {
         let code = ordinals.first().copied().unwrap_or(0);
         match self.distinct() {
             _ if valid.is_some_and(|valid| valid == [false]) => Value::Null,
-            Some(Distinct::Texts(texts)) => {
+            Some(Distinct::Texts { texts, .. }) => {
                 texts.get(code as usize).map_or(Value::Null, |text| Value::Text(Arc::clone(text)))
             }
             _ => Value::of_ordinal(value_type, code),
@@ -191,7 +194,7 @@ impl PayloadColumn {
                 codes.size_bytes()
                     + match distinct {
                         Distinct::Numbers(numbers) => numbers.len() * 8,
-                        Distinct::Texts(texts) => texts.iter().map(|text| text.len() + 32).sum(),
+                        Distinct::Texts { texts, .. } => texts.iter().map(|text| text.len() + 32).sum(),
                     }
             }
             Self::Plain { ordinals, valid, .. } => ordinals.len() * 8 + valid.as_ref().map_or(0, Vec::len),
@@ -199,24 +202,30 @@ impl PayloadColumn {
     }
 }
 
+/// Of texts, of which a rowset's dictionary has each once.
 fn texts(codes: &[u32], dictionary: &[Arc<str>], valid: Option<&[bool]>, order: &[u32]) -> PayloadColumn {
     let is_valid = |row: u32| valid.is_none_or(|valid| valid[row as usize]);
-    let mut distinct: Vec<Arc<str>> = Vec::new();
-    let mut used = vec![false; dictionary.len()];
+    let unused = usize::MAX;
+    let mut places = vec![unused; dictionary.len()];
+    // The dictionary's codes of the texts that there are.
+    let mut used: Vec<u32> = Vec::new();
     for row in order.iter().copied().filter(|row| is_valid(*row)) {
-        let code = codes[row as usize] as usize;
-        if !std::mem::replace(&mut used[code], true) {
-            distinct.push(Arc::clone(&dictionary[code]));
+        let code = codes[row as usize];
+        if places[code as usize] == unused {
+            places[code as usize] = used.len();
+            used.push(code);
         }
     }
-    distinct.sort_unstable();
-    distinct.dedup();
-    // They are found by search in what is sorted; those that are not there are not used.
-    let place = |text: &Arc<str>| distinct.binary_search(text).unwrap_or_else(|next| next);
-    let places: Vec<usize> = dictionary.iter().map(place).collect();
-    let null = distinct.len();
+    let are_sorted = used.len() <= FEW_TEXTS;
+    if are_sorted {
+        used.sort_unstable_by_key(|code| &dictionary[*code as usize]);
+        used.iter().enumerate().for_each(|(place, code)| places[*code as usize] = place);
+    }
+    let null = used.len();
     let code = |row: &u32| if is_valid(*row) { places[codes[*row as usize] as usize] } else { null };
-    PayloadColumn::Coded { codes: Codes::of(order.iter().map(code), null), distinct: Distinct::Texts(distinct.into()) }
+    let codes = Codes::of(order.iter().map(code), null);
+    let texts = used.iter().map(|code| Arc::clone(&dictionary[*code as usize])).collect();
+    PayloadColumn::Coded { codes, distinct: Distinct::Texts { texts, are_sorted } }
 }
 
 /// Rows whose numbers are to be kept.

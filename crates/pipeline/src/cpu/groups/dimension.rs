@@ -50,7 +50,7 @@ fn ordinal_range(context: RunContext<'_>, slot: Slot) -> Option<(i64, i64)> {
             let column = table.column(column);
             match column.distinct() {
                 Some(Distinct::Numbers(numbers)) => Some((*numbers.first()?, *numbers.last()?)),
-                Some(Distinct::Texts(_)) => None,
+                Some(Distinct::Texts { .. }) => None,
                 None => column.range(),
             }
         }

@@ -20,6 +20,8 @@ pub(super) use dimension::dimension;
 
 use std::sync::Arc;
 
+use thermocline_column_store::MINI_BLOCK_VALUES;
+
 use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
 use super::numbers::Numbers;
@@ -137,7 +139,8 @@ impl<'r> Groups<'r> {
             }
         }
         let source = context.source;
-        let row_count = (0..source.row_group_count()).map(|row_group| source.row_count(row_group) as u64).sum();
+        let rows_of = |row_group| source.row_count(row_group).min(source.mini_blocks(row_group).len() * MINI_BLOCK_VALUES);
+        let row_count = (0..source.row_group_count()).map(|row_group| rows_of(row_group) as u64).sum();
         let mut collected = Self {
             keys,
             aggregates: aggregates.to_vec(),
@@ -374,7 +377,7 @@ impl<'r> Groups<'r> {
             };
             let interned = texts.iter().find(|(slot, _)| *slot == key.slot()).map(|(_, texts)| texts);
             let values = match (key.distinct(), interned) {
-                (Some(Distinct::Texts(dictionary)), _) | (_, Some(dictionary)) => RowsetValues::Texts {
+                (Some(Distinct::Texts { texts: dictionary, .. }), _) | (_, Some(dictionary)) => RowsetValues::Texts {
                     codes: codes().map(|code| code.unwrap_or(0) as u32).collect(),
                     dictionary: Arc::clone(dictionary),
                 },

@@ -1,10 +1,11 @@
 //! The least or greatest text of each cell.
 //!
-//! **Invariants**: of a mini-block's rows with one cell the codes alone are compared, which are ordered as their texts;
-//! a text is looked at once for each cell that a mini-block has.
+//! **Invariants**: of a mini-block's rows with one cell the codes alone are compared where they are ordered as their
+//! texts; a text is looked at once for each cell that a mini-block has.
 //!
 //! **Concurrency**: plain values.
 
+use std::cmp::Ordering::{Greater, Less};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,8 +55,8 @@ impl TextExtremes {
             if *best == NONE {
                 touched.push(*cell);
                 *best = code;
-            } else {
-                *best = if self.greatest { code.max(*best) } else { code.min(*best) };
+            } else if texts.compare(code as usize, *best as usize) == if self.greatest { Greater } else { Less } {
+                *best = code;
             }
         }
         for cell in touched {

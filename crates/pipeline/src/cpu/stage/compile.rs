@@ -9,6 +9,7 @@ use std::ops::Bound;
 use thermocline_column_store::{ZoneMap, ZoneValue};
 use thermocline_predicate::{Domain, Scalar};
 
+use super::super::texts::Texts;
 use super::super::view::RunContext;
 use super::condition::CompiledCondition;
 use super::{Stage, Test};
@@ -16,7 +17,7 @@ use crate::BuiltTable;
 use crate::ir::{Condition, Origin, ProbeKind, Slot, Step, TextTest, ValueType};
 use crate::membership::Membership;
 use crate::ordinal::UNSIGNED_BIAS;
-use crate::table::{Distinct, KeyCoding, KeyColumn, KeyIndex};
+use crate::table::{KeyCoding, KeyColumn, KeyIndex};
 
 /// The share of rows that a test keeps of which nothing is known.
 const UNKNOWN: f64 = 0.3;
@@ -235,15 +236,9 @@ pub(in crate::cpu) fn number_set(value_type: ValueType, domain: &Domain) -> Memb
 pub(super) fn filter_test<'r>(context: RunContext<'r>, slot: Slot, domain: &Domain) -> Test<'r> {
     let info = context.pipeline.slot(slot);
     let membership = match (info.value_type, info.origin) {
-        (ValueType::Text, Origin::Payload { step, payload }) => match context.payload_of(step, payload) {
-            Some((table, payload)) => match table.column(payload).distinct() {
-                Some(Distinct::Texts(texts)) => Membership::of_codes(domain, texts.len(), |text| {
-                    texts.binary_search_by(|entry| entry.as_bytes().cmp(text))
-                }),
-                _ => Membership::Never,
-            },
-            None => Membership::Never,
-        },
+        (ValueType::Text, Origin::Payload { step, payload }) => {
+            Texts::of_payload(context, step, payload).set_of(domain)
+        }
         (ValueType::Text, _) => return Test::Texts { domain: domain.clone(), compiled: None },
         (value_type, _) => number_set(value_type, domain),
     };

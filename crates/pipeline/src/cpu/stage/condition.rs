@@ -249,23 +249,23 @@ impl TextRanks {
         view.open(left)?;
         view.open(right)?;
         let (left, right) = (view.texts(left), view.texts(right));
-        let mut ranks = Self { left: Vec::new(), right: Vec::new() };
-        let mut rank = 0;
-        loop {
-            let (of_left, of_right) = (ranks.left.len(), ranks.right.len());
-            let ordering = match (of_left < left.count(), of_right < right.count()) {
-                (false, false) => return Ok(ranks),
-                (true, false) => Ordering::Less,
-                (false, true) => Ordering::Greater,
-                (true, true) => left.get(of_left).cmp(right.get(of_right)),
+        let (left_order, right_order) = (left.in_order(), right.in_order());
+        let mut ranks = Self { left: vec![0; left_order.len()], right: vec![0; right_order.len()] };
+        let (mut of_left, mut of_right) = (left_order.into_iter().peekable(), right_order.into_iter().peekable());
+        for rank in 0.. {
+            let ordering = match (of_left.peek(), of_right.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(one), Some(other)) => left.get(*one).cmp(right.get(*other)),
             };
-            if ordering.is_le() {
-                ranks.left.push(rank);
+            if let Some(code) = of_left.next_if(|_| ordering.is_le()) {
+                ranks.left[code] = rank;
             }
-            if ordering.is_ge() {
-                ranks.right.push(rank);
+            if let Some(code) = of_right.next_if(|_| ordering.is_ge()) {
+                ranks.right[code] = rank;
             }
-            rank += 1;
         }
+        Ok(ranks)
     }
 }

@@ -302,9 +302,7 @@ impl Test<'_> {
     fn compile(&mut self, reader: &ColumnReader<'_>, row_group: usize) {
         match self {
             Self::Texts { domain, compiled } if compiled.as_ref().is_none_or(|(of, _)| *of != row_group) => {
-                let membership = reader.texts().map_or(Membership::Never, |texts| {
-                    Membership::of_codes(domain, texts.entry_count(), |text| texts.code_of(text))
-                });
+                let membership = reader.texts().map_or(Membership::Never, |texts| texts.set_of(domain));
                 *compiled = Some((row_group, membership));
             }
             Self::TextKeys { table, compiled } if compiled.as_ref().is_none_or(|(of, _)| *of != row_group) => {
