@@ -5,6 +5,7 @@
 //! expression twice: the values for which it is *true* and those for which it is *false*; NULL belongs to neither
 //! unless the expression says so (`IS NULL`). `NOT` swaps the two.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -127,6 +128,10 @@ fn truth(fields: &Fields<'_>, expr: &Expr) -> Option<Truth> {
             let sets = Truth::of_values(path, data_type, at_least(low).intersect(&at_most(high)));
             Some(if between.negated { sets.negated() } else { sets })
         }
+        Expr::InList(list) if let Some(beginning) = Beginning::of(fields, &list.expr) => {
+            let sets = beginning.among(&list.list)?;
+            Some(if list.negated { sets.negated() } else { sets })
+        }
         Expr::InList(list) => {
             let (path, data_type) = scalar_field(fields, &list.expr)?;
             let points: Option<Vec<Scalar>> = list.list.iter().map(|item| literal(item, &data_type)).collect();
@@ -183,6 +188,12 @@ fn binary_truth(fields: &Fields<'_>, binary: &BinaryExpr) -> Option<Truth> {
         };
         return Some(Truth { when_true, when_false, ..left });
     }
+    if matches!(op, Operator::Eq | Operator::NotEq)
+        && let Some(beginning) = Beginning::of(fields, left)
+    {
+        let sets = beginning.among(std::slice::from_ref(right))?;
+        return Some(if *op == Operator::NotEq { sets.negated() } else { sets });
+    }
     let ((path, data_type), op, value) = match scalar_field(fields, left) {
         Some(field) => {
             let value = literal(right, &field.1)?;
@@ -204,6 +215,47 @@ fn binary_truth(fields: &Fields<'_>, binary: &BinaryExpr) -> Option<Truth> {
         _ => return None,
     };
     Some(Truth::of_values(path, data_type, domain))
+}
+
+/// The first letters of a text: `substr(text, 1, count)` or `left(text, count)`.
+struct Beginning {
+    path: FieldPath,
+    data_type: DataType,
+    letter_count: usize,
+}
+
+impl Beginning {
+    fn of(fields: &Fields<'_>, expr: &Expr) -> Option<Self> {
+        let (text, letter_count) = match expr {
+            Expr::Alias(alias) => return Self::of(fields, &alias.expr),
+            Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+                ("substr", [text, Expr::Literal(ScalarValue::Int64(Some(1)), _), count]) | ("left", [text, count]) => {
+                    (text, count)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let Expr::Literal(ScalarValue::Int64(Some(letter_count)), _) = letter_count else { return None };
+        let (path, data_type) = fields.path(text).filter(|(_, data_type)| is_string(data_type))?;
+        Some(Self { path, data_type, letter_count: usize::try_from(*letter_count).ok()? })
+    }
+
+    /// Where it is one of some texts: of so many letters what begins with them, of fewer just these.
+    fn among(self, texts: &[Expr]) -> Option<Truth> {
+        let Self { path, data_type, letter_count } = self;
+        let begun_by = |text: &Expr| match literal(text, &data_type)? {
+            Scalar::Utf8(text) => Some(match text.chars().count().cmp(&letter_count) {
+                Ordering::Equal => Domain::prefix(&text),
+                Ordering::Less => Domain::point(Scalar::Utf8(text)),
+                Ordering::Greater => Domain::none(),
+            }),
+            _ => None,
+        };
+        let begun: Vec<Domain> = texts.iter().map(begun_by).collect::<Option<_>>()?;
+        let when_true = begun.into_iter().reduce(|one, other| one.union(&other)).unwrap_or_else(Domain::none);
+        Some(Truth::of_values(path, data_type, when_true))
+    }
 }
 
 /// The strings that a LIKE pattern matches, if it has no wildcard but `%` at its end. `starts_with` arrives as such a

@@ -9,6 +9,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, col, lit};
+use datafusion::functions::unicode::expr_fn::{left, substring};
 use datafusion::prelude::SessionContext;
 
 use super::{Fields, condition, conjunction};
@@ -123,6 +124,32 @@ fn patterns_that_end_in_a_wildcard_pass_the_rows_that_datafusion_passes() {
         }
     }
     assert!(translated > pieces.len() * 8, "{translated} filters were translated");
+}
+
+#[test]
+fn beginnings_of_texts_pass_the_rows_that_datafusion_passes() {
+    let words = ["", "a", "ab", "abc", "b", "é", "éa", "éab", "A", "aé", "\u{10ffff}b"];
+    let values = words.iter().copied().map(Some).chain([None]).collect::<Vec<_>>();
+    let schema = Arc::new(Schema::new(vec![Field::new("s", DataType::Utf8, true)]));
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(values)) as ArrayRef]).unwrap();
+    for count in [0_i64, 1, 2, 3] {
+        for beginning in [substring(col("s"), lit(1_i64), lit(count)), left(col("s"), lit(count))] {
+            let same = words.iter().map(|text| beginning.clone().eq(lit(*text)));
+            let others = words.iter().map(|text| beginning.clone().not_eq(lit(*text)));
+            let among = (1..4).map(|many| words.iter().skip(many).step_by(many).map(|text| lit(*text)).collect::<Vec<_>>());
+            let among = among.flat_map(|texts| [true, false].map(|not| beginning.clone().in_list(texts.clone(), not)));
+            for filter in same.chain(others).chain(among) {
+                assert!(check(&batch, &filter), "{filter}");
+                assert!(check(&batch, &Expr::Not(Box::new(filter.clone()))), "{filter}");
+                assert!(check(&batch, &filter.is_true()));
+            }
+        }
+    }
+    let schema = batch.schema();
+    let fields = Fields { schema: schema.as_ref(), element: None };
+    for kept in [substring(col("s"), lit(2_i64), lit(1_i64)), left(col("s"), lit(-1_i64)), left(col("s"), col("s"))] {
+        assert!(condition(&fields, &kept.eq(lit("a"))).is_none());
+    }
 }
 
 #[test]
