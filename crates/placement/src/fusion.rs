@@ -19,6 +19,8 @@ const CACHED_GROUPS: u64 = 1 << 15;
 const MOST_UNFORESEEN_GROUPS: u64 = 1 << 16;
 /// Rows that are aggregated for each that is read once more.
 const ROWS_PER_SIEVED_ROW: u64 = 8;
+/// Rows whose texts are told apart in a fraction of what operators take for the joins around them.
+const MOST_TEXT_ROWS: u64 = 1 << 16;
 /// How far a join may multiply rows, for certain and on average.
 const MOST_ROWS_PER_KEY: f64 = 4.0;
 
@@ -81,10 +83,28 @@ pub fn group_way(facts: GroupFacts) -> Option<GroupWay> {
     Some(if most_groups > MOST_GROUPS { GroupWay::AtMost(MOST_UNFORESEEN_GROUPS) } else { GroupWay::Together })
 }
 
-/// Whether it is worth it to read a filtered table twice, first for its keys, so that an aggregate over another table is
-/// made for these keys alone.
-pub fn sieves_groups(filtered_rows: u64, aggregated_rows: u64) -> bool {
-    filtered_rows.saturating_mul(ROWS_PER_SIEVED_ROW) <= aggregated_rows
+/// Whether it is worth it to read a table twice, first for its keys, so that an aggregate over another table is made for
+/// these keys alone. With `is_joined` the rows must be found in tables that lack some, and are not filtered alone.
+pub fn sieves_groups(read_again_rows: u64, aggregated_rows: u64, is_joined: bool) -> bool {
+    let rows_per_read = if is_joined { 1 } else { ROWS_PER_SIEVED_ROW };
+    read_again_rows.saturating_mul(rows_per_read) <= aggregated_rows
+}
+
+/// Why a table is built for the keys alone that another one's rows have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SieveReason {
+    /// It has more rows than look anything up in it.
+    MoreRows,
+    /// Its rows carry texts of which many are different.
+    Texts,
+}
+
+/// With how many keys at most such a table of `row_count` rows is worth it.
+pub fn most_sieve_keys(reason: SieveReason, row_count: u64) -> u64 {
+    match reason {
+        SieveReason::MoreRows => row_count / ROWS_PER_SIEVED_ROW,
+        SieveReason::Texts => MOST_TEXT_ROWS,
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +139,9 @@ mod tests {
 
     #[test]
     fn groups_are_sieved_by_smaller_tables_alone() {
-        assert!(sieves_groups(200_000, 6_000_000) && !sieves_groups(1_500_000, 6_000_000));
+        assert!(sieves_groups(200_000, 6_000_000, false) && !sieves_groups(1_500_000, 6_000_000, false));
+        assert!(sieves_groups(6_000_000, 6_000_000, true) && !sieves_groups(6_000_001, 6_000_000, true));
+        assert_eq!(most_sieve_keys(SieveReason::MoreRows, 6_000_000), 750_000);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::expressions::value_type;
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::tree::Tree;
 
-/// That columns whose values are carried along or grouped by are not of too many different texts.
+/// That columns that rows are grouped by are not of too many different texts.
 pub(super) fn expect_few_texts<'b>(
     graph: &JoinGraph,
     mut columns: impl Iterator<Item = &'b BaseColumn>,
@@ -27,7 +27,7 @@ pub(super) fn expect_few_texts<'b>(
 }
 
 /// Whether a column has texts of which too many are different.
-fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
+pub(super) fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
     let table = &graph.relations[base.relation];
     let is_text = value_type(table.schema.field(base.column).data_type()) == Some(ValueType::Text);
     // Of text files none are taken at all.

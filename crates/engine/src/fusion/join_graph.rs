@@ -18,6 +18,7 @@ use thermocline_pipeline::ProbeKind;
 use thermocline_placement::fusion::GroupWay;
 
 use super::Refusal;
+use super::other_values::{Inequality, has_another};
 use super::relation::{Relation, Rows};
 use super::star;
 use super::table::FusedTable;
@@ -42,7 +43,7 @@ pub(super) struct Edge {
     pub(super) sides: Vec<(Expr, Expr)>,
     /// What rows of the second side are looked up for.
     pub(super) kind: ProbeKind,
-    /// Of semi- and anti-joins, the relations of the second side.
+    /// The relations of the second side, if rows of the first one alone are aggregated.
     pub(super) inner: Range<usize>,
 }
 
@@ -199,6 +200,9 @@ impl JoinGraph {
         if join.null_equality != NullEquality::NullEqualsNothing {
             return Err(Refusal::new("a join that holds NULLs to be equal"));
         }
+        if let (Some(filter), true) = (&join.filter, !matches!(join.join_type, JoinType::Inner)) {
+            return self.add_other_values(join, filter);
+        }
         let first = self.relations.len();
         let left = self.add(&join.left)?;
         let middle = self.relations.len();
@@ -219,8 +223,8 @@ impl JoinGraph {
                 Ok(columns)
             }
             join_type @ (JoinType::LeftSemi | JoinType::RightSemi | JoinType::LeftAnti | JoinType::RightAnti) => {
-                if join.filter.is_some() || on.is_empty() {
-                    return Err(Refusal::new(format!("a {join_type} join by more than equalities")));
+                if on.is_empty() {
+                    return Err(Refusal::new(format!("a {join_type} join without equalities")));
                 }
                 let is_left = matches!(join_type, JoinType::LeftSemi | JoinType::LeftAnti);
                 let kind = match join_type {
@@ -237,6 +241,46 @@ impl JoinGraph {
             }
             other => Err(Refusal::new(format!("a {other} join"))),
         }
+    }
+
+    /// A join for the rows for which there is another value, or for which there is none: see [`other_values`].
+    fn add_other_values(&mut self, join: &Join, filter: &Expr) -> Result<Vec<Expr>, Refusal> {
+        let (outer, inner, exists) = match join.join_type {
+            JoinType::LeftSemi => (&join.left, &join.right, true),
+            JoinType::LeftAnti => (&join.left, &join.right, false),
+            JoinType::RightSemi => (&join.right, &join.left, true),
+            JoinType::RightAnti => (&join.right, &join.left, false),
+            other => return Err(Refusal::new(format!("a {other} join by more than equalities"))),
+        };
+        let inequality = Inequality::of(filter, inner.schema(), outer.schema());
+        let Some(inequality) = inequality.filter(|_| !join.on.is_empty() && !join.null_aware) else {
+            return Err(Refusal::new(format!("a {} join by {filter}", join.join_type)));
+        };
+        let is_left = Arc::ptr_eq(outer, &join.left);
+        let (own_keys, keys): (Vec<&Expr>, Vec<&Expr>) =
+            join.on.iter().map(|(left, right)| if is_left { (left, right) } else { (right, left) }).unzip();
+        let columns = self.add(outer)?;
+        let own_keys = own_keys.into_iter().map(|key| over(key, outer.schema(), &columns));
+        let own_keys = own_keys.collect::<Result<Vec<_>, _>>()?;
+        let value = over(&inequality.outer, outer.schema(), &columns)?;
+        if self.base_column(&value).is_none() {
+            return Err(Refusal::new(format!("{} is no column", self.readable(&value))));
+        }
+        let first = self.relations.len();
+        let groups = self.add_groups(&inequality.groups(inner, keys.into_iter().cloned().collect())?)?;
+        let inner = first..self.relations.len();
+        let (keys, ends) = groups.split_at(own_keys.len());
+        let [least, greatest] = ends else { return Err(Refusal::new("groups without ends")) };
+        let mut sides = own_keys.into_iter().zip(keys.iter().cloned());
+        if exists {
+            // Each key has one group.
+            let edge = |sides| Edge { sides: vec![sides], kind: ProbeKind::Inner, inner: inner.clone() };
+            self.edges.extend(sides.by_ref().map(edge));
+        } else {
+            self.edges.push(Edge { sides: sides.collect(), kind: ProbeKind::Outer, inner });
+        }
+        self.conditions.push(has_another(least.clone(), greatest.clone(), value, exists));
+        Ok(columns)
     }
 }
 

@@ -155,6 +155,9 @@ impl Run {
                     None => return Ok((rowset, reservation)),
                 },
                 Outcome::Table(table) => {
+                    if let Some(limit) = stage.most_keys.filter(|limit| table.key_count() as u64 > *limit) {
+                        return Err(PipelineError::TooManyKeys { limit });
+                    }
                     tables.insert(number, table);
                 }
             }

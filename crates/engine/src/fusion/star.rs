@@ -22,6 +22,7 @@ use super::estimates::{expect_few_texts, group_facts, most_rows};
 use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::relation::{Relation, Rows};
+use super::sieves::{Keys, Sibling};
 use super::tree::{Child, Sieve, Tree};
 use crate::lineage::over_columns;
 
@@ -58,6 +59,8 @@ pub(super) struct Stage {
     pub(super) grouped: Option<Grouped>,
     /// How its groups are kept, if it makes some.
     pub(super) group_way: GroupWay,
+    /// With how many keys in its table the stages behind are worth it.
+    pub(super) most_keys: Option<u64>,
 }
 
 /// Groups as rows of a stage behind.
@@ -80,9 +83,9 @@ pub(super) enum Output {
 #[derive(Debug)]
 pub(super) struct GroupSieve<'s> {
     /// Which of the columns that groups are made by.
-    groups: Vec<usize>,
+    pub(super) groups: Vec<usize>,
     /// The table of the keys.
-    shape: &'s TableShape,
+    pub(super) shape: &'s TableShape,
 }
 
 /// The pipelines for an aggregate. With a sieve, the last one has one input more than there are stages: the sieve's.
@@ -120,7 +123,8 @@ pub(super) fn plan(
     let calls = calls.into_iter().map(nearest).collect::<Result<Vec<_>, _>>()?;
     let answer = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
     let taken = columns_of(answer, &graph);
-    expect_few_texts(&graph, taken.iter())?;
+    // Of others, when they are carried along.
+    expect_few_texts(&graph, taken.iter().filter(|base| base.relation == tree.root))?;
     let most_rows = most_rows(&groups, &graph, &tree);
     let facts = group_facts(&groups, &calls, most_rows.0, &graph);
     let group_way = fusion::group_way(facts).ok_or_else(|| Refusal::new("there may be too many groups"))?;
@@ -128,7 +132,8 @@ pub(super) fn plan(
     let predicates = graph.relations.iter().map(|_| Conjunction::all()).collect();
     let conditions = graph.relations.iter().map(|_| Vec::new()).collect();
     let tables = graph.relations.iter().map(|_| None).collect();
-    let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages: Vec::new(), tables };
+    let (stages, keys) = (Vec::new(), Vec::new());
+    let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages, tables, keys };
     planner.place_conditions()?;
     let outputs = planner.answer(&groups, &calls, sieve)?;
     let mut stages = planner.stages;
@@ -140,7 +145,7 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {
+pub(super) fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {
     exprs.flat_map(|expr| expr.column_refs()).filter_map(|column| graph.named(column)).collect()
 }
 
@@ -171,32 +176,36 @@ impl FusedPlan {
     }
 }
 
-struct Planner<'g> {
-    graph: &'g JoinGraph,
-    tree: &'g Tree,
+/// A plan on the way.
+pub(super) struct Planner<'g> {
+    pub(super) graph: &'g JoinGraph,
+    pub(super) tree: &'g Tree,
     /// By relation, what its rows have to pass, column by column.
-    predicates: Vec<Conjunction>,
+    pub(super) predicates: Vec<Conjunction>,
     /// By relation, what its rows have to pass with what was found for them.
-    conditions: Vec<Vec<Expr>>,
+    pub(super) conditions: Vec<Vec<Expr>>,
     /// Which columns are needed in the pipelines over which relations.
     uses: Vec<(usize, BTreeSet<BaseColumn>)>,
-    stages: Vec<Stage>,
+    pub(super) stages: Vec<Stage>,
     /// By relation, the stage that builds its table, once there is one, and the table's shape.
     tables: Vec<Option<(usize, TableShape)>>,
+    /// Tables of keys that sieve others.
+    pub(super) keys: Vec<Keys>,
 }
 
 /// A pipeline without its end.
-struct Opened {
+pub(super) struct Opened {
     relation: usize,
-    builder: PipelineBuilder,
+    pub(super) builder: PipelineBuilder,
     slots: HashMap<BaseColumn, Slot>,
-    inputs: Vec<usize>,
+    pub(super) inputs: Vec<usize>,
 }
 
 /// A table that is built: its stage and, in order, what its rows carry.
-struct Built {
-    stage: usize,
-    shape: TableShape,
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) stage: usize,
+    pub(super) shape: TableShape,
     payload: Vec<BaseColumn>,
 }
 
@@ -215,7 +224,6 @@ impl Planner<'_> {
                     let home = self.tree.home(&columns.iter().map(|base| base.relation).collect());
                     let condition = nearest(condition, home, self.graph, self.tree)?;
                     let columns = columns_of(std::iter::once(&condition), self.graph);
-                    expect_few_texts(self.graph, columns.iter().filter(|base| base.relation != home))?;
                     self.conditions[home].push(condition);
                     self.uses.push((home, columns));
                 }
@@ -270,11 +278,16 @@ impl Planner<'_> {
     }
 
     /// The pipeline that makes a table of a relation, for rows of `parent` to be looked up in.
-    fn build(&mut self, child: &Child, parent: usize) -> Result<Built, Refusal> {
+    fn build(&mut self, child: &Child, parent: usize, siblings: &[Sibling<'_>]) -> Result<Built, Refusal> {
         let payload = self.carried(child);
-        let sieved = self.sieved_groups(child, parent);
+        let sieve = self.sieve(child, parent, &payload, siblings)?;
+        let sieved = self.sieved_groups(child, parent, siblings)?;
         let mut opened = self.open(child.relation)?;
         let keys = child.keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(sieve) = sieve {
+            opened.builder.probe(&sieve.shape, keys.clone(), ProbeKind::Semi, &[])?;
+            opened.inputs.push(sieve.stage);
+        }
         let slots = payload.iter().map(|base| opened.slot(self.graph, *base)).collect::<Result<Vec<_>, _>>()?;
         let Opened { builder, inputs, .. } = opened;
         let pipeline = builder.build(self.graph.table_name(child.relation), keys, slots)?;
@@ -297,7 +310,7 @@ impl Planner<'_> {
     }
 
     /// Scan and filters of a relation's pipeline.
-    fn filtered(&self, relation: usize) -> Result<Opened, Refusal> {
+    pub(super) fn filtered(&self, relation: usize) -> Result<Opened, Refusal> {
         let mut opened =
             Opened { relation, builder: PipelineBuilder::new(), slots: HashMap::new(), inputs: Vec::new() };
         let schema = &self.graph.relations[relation].schema;
@@ -316,12 +329,18 @@ impl Planner<'_> {
         let mut opened = self.filtered(relation)?;
         let tree = self.tree;
         let children = &tree.children[relation];
-        // The smallest is built first, for it may sieve the others' rows.
+        // The smallest is built first, for it may sieve the others' rows; what they all sieve comes last.
         let mut order: Vec<usize> = (0..children.len()).collect();
-        order.sort_by_key(|&at| self.graph.relations[children[at].relation].row_count());
+        order.sort_by_key(|&at| {
+            let child = &children[at];
+            (self.sieving(child, &self.carried(child)), self.graph.relations[child.relation].row_count())
+        });
         let mut built: Vec<Option<Built>> = children.iter().map(|_| None).collect();
         for at in order {
-            built[at] = Some(self.build(&children[at], relation)?);
+            let siblings: Vec<Sibling<'_>> =
+                children.iter().zip(&built).filter_map(|(child, built)| Some((child, built.as_ref()?))).collect();
+            let next = self.build(&children[at], relation, &siblings)?;
+            built[at] = Some(next);
         }
         for (child, built) in children.iter().zip(built.into_iter().flatten()) {
             let keys = child.own_keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
@@ -355,39 +374,7 @@ impl Planner<'_> {
             || !self.tree.children[relation].is_empty()
     }
 
-    /// The plan of a relation that are groups, if only those are needed that few rows of `parent` ask for; and the number
-    /// of the stage that finds out which.
-    fn sieved_groups(&mut self, child: &Child, parent: usize) -> Option<(usize, FusedPlan)> {
-        let relation = &self.graph.relations[parent];
-        let Rows::Groups { plan: whole, aggregate, .. } = &self.graph.relations[child.relation].rows else {
-            return None;
-        };
-        let rows = whole.stages.last().map_or(0, |last| last.relation.row_count());
-        // Of a table that is empty, or has a NULL, `NOT IN` knows more than of one that lacks some keys.
-        let is_sound = child.kind != ProbeKind::NullAwareAnti;
-        let groups: Vec<usize> = child.keys.iter().map(|key| key.column).collect();
-        let are_groups = groups.iter().all(|group| *group < aggregate.group_expr.len());
-        let can_be_read_twice = matches!(relation.rows, Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. });
-        let is_filtered = self.predicates[parent].fields().next().is_some();
-        let is_worth_it = is_filtered && fusion::sieves_groups(relation.row_count(), rows);
-        if !(is_sound && are_groups && can_be_read_twice && is_worth_it) {
-            return None;
-        }
-        let keys = self.filtered_keys(parent, &child.own_keys).ok()?;
-        let shape = keys.table_shape()?;
-        let sieved = plan(aggregate, &self.graph.options, Some(GroupSieve { groups, shape: &shape })).ok()?;
-        Some((self.push(parent, keys, Vec::new(), None), sieved))
-    }
-
-    /// A table of the keys of a relation's rows that pass its own filters.
-    fn filtered_keys(&self, relation: usize, keys: &[BaseColumn]) -> Result<Pipeline, Refusal> {
-        let mut opened = self.filtered(relation)?;
-        let keys = keys.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
-        let name = format!("keys of {}", self.graph.table_name(relation));
-        Ok(opened.builder.build(name, keys, Vec::new())?)
-    }
-
-    fn push(
+    pub(super) fn push(
         &mut self,
         relation: usize,
         pipeline: Pipeline,
@@ -412,7 +399,18 @@ impl Planner<'_> {
             _ => None,
         };
         let (grouped, group_way) = (None, GroupWay::Together);
-        self.stages.push(Stage { pipeline, relation, predicate, columns, inputs, groups_of, grouped, group_way });
+        let most_keys = None;
+        self.stages.push(Stage {
+            pipeline,
+            relation,
+            predicate,
+            columns,
+            inputs,
+            groups_of,
+            grouped,
+            group_way,
+            most_keys,
+        });
         self.stages.len() - 1
     }
 
@@ -435,7 +433,7 @@ impl Planner<'_> {
 
 impl Opened {
     /// Where a column's values are.
-    fn slot(&mut self, graph: &JoinGraph, base: BaseColumn) -> Result<Slot, Refusal> {
+    pub(super) fn slot(&mut self, graph: &JoinGraph, base: BaseColumn) -> Result<Slot, Refusal> {
         if let Some(slot) = self.slots.get(&base) {
             return Ok(*slot);
         }

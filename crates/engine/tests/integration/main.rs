@@ -12,6 +12,7 @@ mod fused_arrays;
 mod fused_files;
 mod fused_groups;
 mod fused_pipelines;
+mod fused_sieves;
 mod growth;
 mod harness;
 mod interrupts;

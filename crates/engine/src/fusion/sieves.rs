@@ -1,0 +1,180 @@
+//! Tables of the keys that a relation's rows ask for, so that what they are looked up in is made for these keys alone.
+//!
+//! A relation that is filtered, or joined to ones that are, is scanned for its keys first. That is worth it where what
+//! is looked up is dear for each row: groups, whose rows need not be aggregated; texts, which need not be told apart;
+//! and rows of `EXISTS` and `NOT EXISTS`, of which there may be more than look them up.
+//!
+//! **Owns**: where there is such a table, and the pipeline that builds it. **Does not own**: how many keys are too many
+//! (`placement`).
+//!
+//! **Invariants**: rows that the others' keys leave out are looked up by none that is left: what is asked of the rows
+//! for their keys is asked of them afterwards too, and left are those that pass everything.
+
+use thermocline_pipeline::{ProbeKind, TableShape};
+use thermocline_placement::fusion;
+
+use super::Refusal;
+use super::estimates::has_many_texts;
+use super::expressions::condition;
+use super::join_graph::BaseColumn;
+use super::relation::Rows;
+use super::star::{self, Built, FusedPlan, GroupSieve, Planner, columns_of};
+use super::tree::Child;
+
+/// A table of keys, and the stage that builds it.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    relation: usize,
+    columns: Vec<BaseColumn>,
+    pub(super) stage: usize,
+    pub(super) shape: TableShape,
+}
+
+/// A relation that hangs from the same one, and its table.
+pub(super) type Sibling<'b> = (&'b Child, &'b Built);
+
+/// Whether a relation's rows are sieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sieving {
+    /// There is nothing to gain.
+    Useless,
+    /// Groups, which may be all made.
+    Groups,
+    /// Without, pipelines are not worth it.
+    Needed(fusion::SieveReason),
+}
+
+impl Planner<'_> {
+    /// What a sieve is for in a relation whose rows are looked up, and carry `payload`.
+    pub(super) fn sieving(&self, child: &Child, payload: &[BaseColumn]) -> Sieving {
+        let relations = &self.graph.relations;
+        let mut own_texts = payload.iter().filter(|base| base.relation == child.relation);
+        let has_more_rows = relations[child.relation].row_count() > relations[self.tree.root].row_count();
+        if has_more_rows && !child.kind.gives_payload() {
+            return Sieving::Needed(fusion::SieveReason::MoreRows);
+        }
+        if own_texts.any(|base| has_many_texts(self.graph, base)) {
+            return Sieving::Needed(fusion::SieveReason::Texts);
+        }
+        match &relations[child.relation].rows {
+            Rows::Groups { .. } => Sieving::Groups,
+            _ => Sieving::Useless,
+        }
+    }
+
+    /// The keys that a relation's rows need, if they need them.
+    pub(super) fn sieve(
+        &mut self,
+        child: &Child,
+        parent: usize,
+        payload: &[BaseColumn],
+        siblings: &[Sibling<'_>],
+    ) -> Result<Option<Keys>, Refusal> {
+        let Sieving::Needed(reason) = self.sieving(child, payload) else { return Ok(None) };
+        let keys = if is_sound(child) { self.keys(parent, &child.own_keys, siblings)? } else { None };
+        let Some(keys) = keys else {
+            let name = self.graph.table_name(child.relation);
+            return Err(Refusal::new(match reason {
+                fusion::SieveReason::Texts => format!("too many different texts in {name}"),
+                fusion::SieveReason::MoreRows => {
+                    format!("{name} has more rows than {}", self.graph.table_name(self.tree.root))
+                }
+            }));
+        };
+        let limit = fusion::most_sieve_keys(reason, self.graph.relations[child.relation].row_count());
+        let most_keys = &mut self.stages[keys.stage].most_keys;
+        *most_keys = Some(most_keys.map_or(limit, |before| before.min(limit)));
+        Ok(Some(keys))
+    }
+
+    /// The plan of a relation that are groups, if only those are needed that rows of `parent` ask for; and the number of
+    /// the stage that finds out which.
+    pub(super) fn sieved_groups(
+        &mut self,
+        child: &Child,
+        parent: usize,
+        siblings: &[Sibling<'_>],
+    ) -> Result<Option<(usize, FusedPlan)>, Refusal> {
+        let Rows::Groups { plan: whole, aggregate, .. } = &self.graph.relations[child.relation].rows else {
+            return Ok(None);
+        };
+        let aggregated_rows = whole.stages.last().map_or(0, |last| last.relation.row_count());
+        let read_again_rows = self.graph.relations[parent].row_count();
+        let groups: Vec<usize> = child.keys.iter().map(|key| key.column).collect();
+        let are_groups = groups.iter().all(|group| *group < aggregate.group_expr.len());
+        let is_joined = siblings.iter().any(|(sibling, _)| self.leaves_out(sibling));
+        if !(is_sound(child) && are_groups && fusion::sieves_groups(read_again_rows, aggregated_rows, is_joined)) {
+            return Ok(None);
+        }
+        let Some(keys) = self.keys(parent, &child.own_keys, siblings)? else { return Ok(None) };
+        let sieve = GroupSieve { groups, shape: &keys.shape };
+        Ok(star::plan(aggregate, &self.graph.options, Some(sieve)).ok().map(|plan| (keys.stage, plan)))
+    }
+
+    /// A table of the keys that rows of `parent` have which pass its filters and are found in its other tables; `None` if
+    /// these may be all rows, or can't be read twice.
+    fn keys(
+        &mut self,
+        parent: usize,
+        columns: &[BaseColumn],
+        siblings: &[Sibling<'_>],
+    ) -> Result<Option<Keys>, Refusal> {
+        if let Some(known) = self.keys.iter().find(|keys| keys.relation == parent && keys.columns == columns) {
+            return Ok(Some(known.clone()));
+        }
+        let rows = &self.graph.relations[parent].rows;
+        let can_be_read_twice = matches!(rows, Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. });
+        let leaves_out = self.is_filtered(parent) || siblings.iter().any(|(sibling, _)| self.leaves_out(sibling));
+        if !can_be_read_twice || !leaves_out {
+            return Ok(None);
+        }
+        let mut opened = self.filtered(parent)?;
+        for (sibling, built) in siblings {
+            let kind = match sibling.kind {
+                ProbeKind::Inner | ProbeKind::Semi => ProbeKind::Semi,
+                kind @ (ProbeKind::Anti | ProbeKind::NullAwareAnti) => kind,
+                ProbeKind::Outer => continue,
+            };
+            let keys = sibling.own_keys.iter().map(|key| opened.slot(self.graph, *key));
+            let keys = keys.collect::<Result<Vec<_>, _>>()?;
+            opened.builder.probe(&built.shape, keys, kind, &[])?;
+            opened.inputs.push(built.stage);
+        }
+        for expr in &self.conditions[parent] {
+            let is_own = columns_of(std::iter::once(expr), self.graph).iter().all(|base| base.relation == parent);
+            if is_own {
+                let condition = condition(expr, self.graph, &mut |base| opened.slot(self.graph, base), false)?;
+                opened.builder.condition(condition)?;
+            }
+        }
+        let slots = columns.iter().map(|key| opened.slot(self.graph, *key)).collect::<Result<Vec<_>, _>>()?;
+        let name = format!("keys of {}", self.graph.table_name(parent));
+        let pipeline = opened.builder.build(name, slots, Vec::new())?;
+        let shape = pipeline.table_shape().ok_or_else(|| Refusal::new("a pipeline that builds no table"))?;
+        let stage = self.push(parent, pipeline, opened.inputs, None);
+        let keys = Keys { relation: parent, columns: columns.to_vec(), stage, shape };
+        self.keys.push(keys.clone());
+        Ok(Some(keys))
+    }
+
+    /// Whether rows are left out for not being found in a table, as far as can be told.
+    fn leaves_out(&self, child: &Child) -> bool {
+        matches!(child.kind, ProbeKind::Inner | ProbeKind::Semi) && self.is_narrowed(child.relation)
+    }
+
+    /// Whether a relation's table lacks rows.
+    fn is_narrowed(&self, relation: usize) -> bool {
+        self.is_filtered(relation) || self.tree.children[relation].iter().any(|child| self.leaves_out(child))
+    }
+
+    /// Whether anything is asked of a relation's rows themselves.
+    fn is_filtered(&self, relation: usize) -> bool {
+        let is_own = |expr| columns_of(std::iter::once(expr), self.graph).iter().all(|base| base.relation == relation);
+        self.predicates[relation].fields().next().is_some() || self.conditions[relation].iter().any(is_own)
+    }
+}
+
+/// Of a table that is empty, or has a NULL, `NOT IN` knows more than of one that lacks some keys.
+fn is_sound(child: &Child) -> bool {
+    child.kind != ProbeKind::NullAwareAnti
+}
