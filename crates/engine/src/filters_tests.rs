@@ -8,8 +8,8 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::DFSchema;
-use datafusion::logical_expr::{Expr, col, lit};
 use datafusion::functions::unicode::expr_fn::{left, substring};
+use datafusion::logical_expr::{Expr, col, lit};
 use datafusion::prelude::SessionContext;
 
 use super::{Fields, condition, conjunction};
@@ -136,7 +136,8 @@ fn beginnings_of_texts_pass_the_rows_that_datafusion_passes() {
         for beginning in [substring(col("s"), lit(1_i64), lit(count)), left(col("s"), lit(count))] {
             let same = words.iter().map(|text| beginning.clone().eq(lit(*text)));
             let others = words.iter().map(|text| beginning.clone().not_eq(lit(*text)));
-            let among = (1..4).map(|many| words.iter().skip(many).step_by(many).map(|text| lit(*text)).collect::<Vec<_>>());
+            let among =
+                (1..4).map(|many| words.iter().skip(many).step_by(many).map(|text| lit(*text)).collect::<Vec<_>>());
             let among = among.flat_map(|texts| [true, false].map(|not| beginning.clone().in_list(texts.clone(), not)));
             for filter in same.chain(others).chain(among) {
                 assert!(check(&batch, &filter), "{filter}");

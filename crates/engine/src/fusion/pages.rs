@@ -282,9 +282,7 @@ impl PageSource for ScanPages<'_> {
             return Ok(SourceColumn::Page(Box::new(page.clone())));
         }
         let page: thermocline_pipeline::PinnedPage = match self.scan.uses_pool {
-            true => {
-                Box::new(self.pooled(&mut group, *row_group, column)?.ok_or("the reader of one page gave none")?)
-            }
+            true => Box::new(self.pooled(&mut group, *row_group, column)?.ok_or("the reader of one page gave none")?),
             false => self.alone(*row_group, column)?,
         };
         if !is_cut {

@@ -102,7 +102,9 @@ async fn where_many_keys_are_asked_for_operators_take_over() {
     make_star(&session, 2, 40_000).await;
     rows(&session, "CREATE TABLE o AS SELECT id AS k, tiny, v FROM f").await;
     let asked = |tiny: u64| {
-        format!("SELECT count(*) FROM o WHERE o.tiny < {tiny} AND EXISTS (SELECT 1 FROM f WHERE f.id / 2 + f.id / 2 < 9 AND f.id = o.k)")
+        format!(
+            "SELECT count(*) FROM o WHERE o.tiny < {tiny} AND EXISTS (SELECT 1 FROM f WHERE f.id / 2 + f.id / 2 < 9 AND f.id = o.k)"
+        )
     };
     for (tiny, sql) in [(1, asked(1)), (12, asked(12))] {
         rows(&session, "INSERT INTO f SELECT * FROM f WHERE id < 3").await;

@@ -35,7 +35,8 @@ struct State {
 impl Interner {
     pub(super) fn new(account: &Account) -> Result<Self, PipelineError> {
         let memory = Memory::new(account, 0)?;
-        let state = State { numbers: HashMap::default(), texts: Vec::new(), given: Arc::new([]), memory, size_bytes: 0 };
+        let state =
+            State { numbers: HashMap::default(), texts: Vec::new(), given: Arc::new([]), memory, size_bytes: 0 };
         Ok(Self { state: Mutex::new(state) })
     }
 

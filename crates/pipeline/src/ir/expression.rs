@@ -126,8 +126,9 @@ impl Expression {
             Self::Binary { operands, .. } => [operands.0.conditions(), operands.1.conditions()].concat(),
             Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.conditions(),
             Self::Case { branches, otherwise } => {
-                let of_branches =
-                    branches.iter().flat_map(|(condition, value)| [condition.with_parts(), value.conditions()].concat());
+                let of_branches = branches
+                    .iter()
+                    .flat_map(|(condition, value)| [condition.with_parts(), value.conditions()].concat());
                 of_branches.chain(otherwise.iter().flat_map(|value| value.conditions())).collect()
             }
         }

@@ -39,13 +39,7 @@ impl Avx512 {
 
     /// Which words, `shift` added, are the places of set bits, if that is best found out by permutes: of all, whichever
     /// are selected.
-    pub(super) fn permuted(
-        self,
-        words: Words<'_>,
-        selected: Option<&Mask>,
-        shift: u64,
-        bits: &[u64],
-    ) -> Option<Mask> {
+    pub(super) fn permuted(self, words: Words<'_>, selected: Option<&Mask>, shift: u64, bits: &[u64]) -> Option<Mask> {
         let proof = self.permutation.filter(|proof| proof.is_faster(bits, selected.map(count)))?;
         match words {
             Words::U8(words) => Some(proof.in_set_u8(words, shift, bits)),

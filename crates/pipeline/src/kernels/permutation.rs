@@ -10,8 +10,8 @@
 use std::arch::x86_64::{
     __m512i, _mm256_loadu_si256, _mm512_add_epi16, _mm512_cmpeq_epi8_mask, _mm512_cmple_epu16_mask,
     _mm512_cvtepu8_epi16, _mm512_loadu_si512, _mm512_mask_mov_epi8, _mm512_mask_test_epi8_mask,
-    _mm512_maskz_loadu_epi8, _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_sub_epi16,
+    _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_srli_epi16, _mm512_sub_epi16,
 };
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
@@ -20,8 +20,8 @@ use super::{MASK_WORDS, Mask, reach};
 
 /// Most words of a set: of twice as many, permutes take as long as gathers.
 const MOST_WORDS: usize = 320;
-/// Bytes of a set that one permute looks into.
-const TABLE_BYTES: usize = 128;
+/// Words of a set that one permute looks into: 128 bytes.
+const TABLE_WORDS: usize = 16;
 /// Vectors of 64 words that are looked up in a table while it is loaded.
 const AT_ONCE: usize = 4;
 /// To lay the selected words together takes as long as to look all up in so many tables more.
@@ -97,15 +97,20 @@ impl Places {
     }
 }
 
-/// The 64 bytes of a set from byte `at` on, 0 behind its end.
+/// Takes the bytes that are in a set's table number `number` out of it.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn part(bits: &[u64], at: usize) -> __m512i {
-    let words = bits.get(at / 8..).unwrap_or_default();
-    let count = words.len().min(8) * 8;
-    let loaded = if count == 64 { u64::MAX } else { (1 << count) - 1 };
-    // SAFETY: these are bytes of `words`, which are little-endian on x86, so that bit `p` is bit `p % 8` of byte `p / 8`.
-    unsafe { _mm512_maskz_loadu_epi8(loaded, words.as_ptr().cast()) }
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn look_up(table: &[u64; TABLE_WORDS], number: usize, places: &[Places; AT_ONCE], found: &mut [__m512i; AT_ONCE]) {
+    let bytes = table.as_ptr().cast::<u8>();
+    // SAFETY: these are the first and the second 64 bytes of the table, whose words are little-endian on x86, so that bit
+    // `p` is bit `p % 8` of byte `p / 8`; the loads need no alignment.
+    let halves = unsafe { [_mm512_loadu_si512(bytes.cast()), _mm512_loadu_si512(bytes.add(64).cast())] };
+    let number = _mm512_set1_epi8(number as i8);
+    for (found, places) in found.iter_mut().zip(places) {
+        let are_here = _mm512_cmpeq_epi8_mask(places.table, number);
+        let bytes = _mm512_permutex2var_epi8(halves[0], places.byte, halves[1]);
+        *found = _mm512_mask_mov_epi8(*found, are_here, bytes);
+    }
 }
 
 macro_rules! in_set {
@@ -114,21 +119,20 @@ macro_rules! in_set {
         pub(super) fn $name(self, words: &[$word; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
             #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
             fn kernel(words: &[$word; MINI_BLOCK_VALUES], reach: (u16, u16), shift: u16, bits: &[u64]) -> Mask {
+                let (tables, rest) = bits.as_chunks::<TABLE_WORDS>();
+                let mut last = [0; TABLE_WORDS];
+                last[..rest.len()].copy_from_slice(rest);
                 let mut mask = [0; MASK_WORDS];
                 for (group, mask) in mask.chunks_mut(AT_ONCE).enumerate() {
                     let first = group * AT_ONCE * 64;
-                    let places: [Places; AT_ONCE] = std::array::from_fn(|at| {
-                        Places::of(sixty_four!($word, words, first + at * 64), reach, shift)
-                    });
+                    let places: [Places; AT_ONCE] =
+                        std::array::from_fn(|at| Places::of(sixty_four!($word, words, first + at * 64), reach, shift));
                     let mut found = [_mm512_setzero_si512(); AT_ONCE];
-                    for table in 0..(bits.len() * 8).div_ceil(TABLE_BYTES) {
-                        let parts = [part(bits, table * TABLE_BYTES), part(bits, table * TABLE_BYTES + 64)];
-                        let number = _mm512_set1_epi8(table as i8);
-                        for (found, places) in found.iter_mut().zip(&places) {
-                            let are_here = _mm512_cmpeq_epi8_mask(places.table, number);
-                            let bytes = _mm512_permutex2var_epi8(parts[0], places.byte, parts[1]);
-                            *found = _mm512_mask_mov_epi8(*found, are_here, bytes);
-                        }
+                    for (number, table) in tables.iter().enumerate() {
+                        look_up(table, number, &places, &mut found);
+                    }
+                    if !rest.is_empty() {
+                        look_up(&last, tables.len(), &places, &mut found);
                     }
                     let single_bits = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
                     for ((mask, found), places) in mask.iter_mut().zip(found).zip(&places) {
@@ -161,7 +165,7 @@ impl Permutation {
     /// Whether it is faster than gathers of so many words, if these are selected ones that are laid together first.
     pub(super) fn is_faster(self, bits: &[u64], selected: Option<usize>) -> bool {
         let paid = selected.map_or(usize::MAX, |selected| TABLES_FOR_NOTHING + selected / GATHERED_WORDS_A_TABLE);
-        bits.len() <= MOST_WORDS && (bits.len() * 8).div_ceil(TABLE_BYTES) <= paid
+        bits.len() <= MOST_WORDS && bits.len().div_ceil(TABLE_WORDS) <= paid
     }
 
     in_set!(in_set_u8, u8);

@@ -139,7 +139,8 @@ impl<'r> Groups<'r> {
             }
         }
         let source = context.source;
-        let rows_of = |row_group| source.row_count(row_group).min(source.mini_blocks(row_group).len() * MINI_BLOCK_VALUES);
+        let rows_of =
+            |row_group| source.row_count(row_group).min(source.mini_blocks(row_group).len() * MINI_BLOCK_VALUES);
         let row_count = (0..source.row_group_count()).map(|row_group| rows_of(row_group) as u64).sum();
         let mut collected = Self {
             keys,
