@@ -379,3 +379,22 @@ impl PageSource for ScanPages<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_groups_are_cut_where_threads_need_more_to_share_and_no_mini_block_is_left_out() {
+        for (mini_blocks, row_groups, threads) in
+            [(256, 1, 2), (147, 1, 3), (31, 1, 8), (0, 1, 2), (256, 3, 2), (65, 2, 5)]
+        {
+            let parts = cut(mini_blocks, row_groups, threads);
+            let all: Vec<usize> = parts.iter().cloned().flatten().collect();
+            assert_eq!(all, (0..mini_blocks).collect::<Vec<_>>());
+            assert!(parts.len() == 1 || parts.iter().all(|part| part.len() >= LEAST_MINI_BLOCKS), "{parts:?}");
+        }
+        assert_eq!(cut(256, 1, 2).len(), 8);
+        assert_eq!([cut(256, 8, 2).len(), cut(256, 1, 1).len(), cut(63, 1, 2).len()], [1; 3]);
+    }
+}

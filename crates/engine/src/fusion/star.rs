@@ -2,7 +2,7 @@
 //!
 //! The root of the tree is scanned last. Each relation below it becomes a table, built by a pipeline that probes the
 //! tables below it in turn, and carries what is needed of it and of those further up. Conditions are evaluated where
-//! all of their columns first come together.
+//! all of their columns first come together. What is dear is built for the keys alone that are asked for (`sieves`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

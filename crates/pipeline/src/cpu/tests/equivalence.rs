@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::ops::Bound::{Included, Unbounded};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, UInt16Array, UInt32Array};
@@ -17,7 +18,7 @@ use super::{rows_of, run_by, run_with, table_of};
 use crate::ir::{Aggregate, PipelineBuilder, ValueType};
 use crate::reference::interpret;
 use crate::{
-    BatchSource, BuiltTable, InstructionSet, MemoryPages, PageSource, SourceBatch, SourceColumn, Value,
+    BatchSource, BuiltTable, InstructionSet, MemoryPages, PageFacts, PageSource, SourceBatch, SourceColumn, Value,
     run_over_batches,
 };
 
@@ -137,9 +138,11 @@ fn check(seed: u64) -> usize {
     let tables: Vec<_> = probed.iter().map(|number| Arc::clone(&tables[*number])).collect();
     let mut expected = interpret(&pipeline, &source, &rows).unwrap();
     expected.sort_unstable();
+    let parts = Parts::random(&mut random, &source);
     for instructions in InstructionSet::available() {
         let thread_count = 1 + random.below(3);
-        let (outcome, _) = run_with(&pipeline, &source, &tables, thread_count, instructions)
+        let source: &dyn PageSource = if random.one_in(2) { &parts } else { &source };
+        let (outcome, _) = run_with(&pipeline, source, &tables, thread_count, instructions)
             .unwrap_or_else(|error| panic!("seed {seed}, {instructions:?}: {error}\n{pipeline}"));
         let found = rows_of(outcome);
         assert!(
@@ -159,6 +162,54 @@ fn check(seed: u64) -> usize {
     let found = rows_of(outcome);
     assert!(found == expected, "seed {seed}, batches, {instructions:?}, {thread_count} threads\n{pipeline}");
     expected.len()
+}
+
+/// Pages of which each row group is cut into parts.
+struct Parts<'s> {
+    source: &'s MemoryPages,
+    parts: Vec<(usize, Range<usize>)>,
+}
+
+impl<'s> Parts<'s> {
+    fn random(random: &mut Random, source: &'s MemoryPages) -> Self {
+        let mut parts = Vec::new();
+        for row_group in 0..source.row_group_count() {
+            let blocks = source.mini_blocks(row_group);
+            let mut start = blocks.start;
+            while start < blocks.end {
+                let end = start + 1 + random.below(blocks.end - start);
+                parts.push((row_group, start..end));
+                start = end;
+            }
+        }
+        Self { source, parts }
+    }
+}
+
+impl PageSource for Parts<'_> {
+    fn row_group_count(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn row_count(&self, part: usize) -> usize {
+        self.source.row_count(self.parts[part].0)
+    }
+
+    fn mini_blocks(&self, part: usize) -> Range<usize> {
+        self.parts[part].1.clone()
+    }
+
+    fn stored_row_group(&self, part: usize) -> usize {
+        self.parts[part].0
+    }
+
+    fn facts(&self, part: usize, column: usize) -> Option<PageFacts<'_>> {
+        self.source.facts(self.parts[part].0, column)
+    }
+
+    fn column(&self, part: usize, column: usize) -> Result<SourceColumn, Box<dyn Error + Send + Sync>> {
+        self.source.column(self.parts[part].0, column)
+    }
 }
 
 /// Batches that threads take one after the other.
