@@ -20,7 +20,7 @@ const MOST_UNFORESEEN_GROUPS: u64 = 1 << 16;
 /// Rows that are aggregated for each that is read once more.
 const ROWS_PER_SIEVED_ROW: u64 = 8;
 /// Rows whose texts are told apart in a fraction of what operators take for the joins around them.
-const MOST_TEXT_ROWS: u64 = 1 << 16;
+const MOST_TEXT_ROWS: u64 = 1 << 14;
 /// How far a join may multiply rows, for certain and on average.
 const MOST_ROWS_PER_KEY: f64 = 4.0;
 

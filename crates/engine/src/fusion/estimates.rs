@@ -1,15 +1,17 @@
-//! How many groups and texts there may be, by what is known of relations at planning.
+//! How many groups, texts and rows there may be, by what is known of relations at planning.
 //!
 //! **Does not own**: how many are too many (`placement`).
 
 use datafusion::logical_expr::Expr;
 use thermocline_pipeline::ValueType;
 use thermocline_placement::fusion::{self, GroupFacts};
+use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::Refusal;
 use super::calls::Call;
 use super::expressions::value_type;
 use super::join_graph::{BaseColumn, JoinGraph};
+use super::relation::Relation;
 use super::tree::Tree;
 
 /// That columns that rows are grouped by are not of too many different texts.
@@ -33,6 +35,20 @@ pub(super) fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
     // Of text files none are taken at all.
     let bytes = table.column_bytes(base.column).filter(|_| is_text);
     bytes.is_some_and(|bytes| fusion::has_many_texts(table.row_count(), bytes))
+}
+
+/// About how many rows of a relation pass its own filters, if values are spread evenly: as many as where nothing is
+/// known of the filtered columns.
+pub(super) fn expected_rows(relation: &Relation, predicate: &Conjunction) -> u64 {
+    let share = |(path, domain): (&FieldPath, &Domain)| {
+        let column =
+            relation.schema.index_of(path.parts().first()?).ok().filter(|column| relation.knows_values(*column))?;
+        let width = |(low, high): (i128, i128)| high as f64 - low as f64 + 1.0;
+        let intervals = domain.intervals().iter().map(|interval| interval.numeric_key().map(width));
+        Some((intervals.sum::<Option<f64>>()? / relation.most_values(column) as f64).min(1.0))
+    };
+    let passing: f64 = predicate.fields().map(|field| share(field).unwrap_or(1.0)).product();
+    (relation.row_count() as f64 * passing) as u64
 }
 
 /// How many groups there are at most, without rows that joins multiply; just one if there is nothing to group by.

@@ -14,7 +14,7 @@ use thermocline_pipeline::{ProbeKind, TableShape};
 use thermocline_placement::fusion;
 
 use super::Refusal;
-use super::estimates::has_many_texts;
+use super::estimates::{expected_rows, has_many_texts};
 use super::expressions::condition;
 use super::join_graph::BaseColumn;
 use super::relation::Rows;
@@ -71,7 +71,14 @@ impl Planner<'_> {
         siblings: &[Sibling<'_>],
     ) -> Result<Option<Keys>, Refusal> {
         let Sieving::Needed(reason) = self.sieving(child, payload) else { return Ok(None) };
-        let keys = if is_sound(child) { self.keys(parent, &child.own_keys, siblings)? } else { None };
+        let limit = fusion::most_sieve_keys(reason, self.graph.relations[child.relation].row_count());
+        // What joins leave is known when they were done.
+        let is_joined = siblings.iter().any(|(sibling, _)| self.leaves_out(sibling));
+        let may_be_few = is_joined || expected_rows(&self.graph.relations[parent], &self.predicates[parent]) <= limit;
+        let keys = match may_be_few && is_sound(child) {
+            true => self.keys(parent, &child.own_keys, siblings)?,
+            false => None,
+        };
         let Some(keys) = keys else {
             let name = self.graph.table_name(child.relation);
             return Err(Refusal::new(match reason {
@@ -81,7 +88,6 @@ impl Planner<'_> {
                 }
             }));
         };
-        let limit = fusion::most_sieve_keys(reason, self.graph.relations[child.relation].row_count());
         let most_keys = &mut self.stages[keys.stage].most_keys;
         *most_keys = Some(most_keys.map_or(limit, |before| before.min(limit)));
         Ok(Some(keys))

@@ -4,6 +4,7 @@
 //! **Concurrency**: plain values and views.
 
 use std::collections::HashMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use ahash::RandomState;
@@ -12,7 +13,7 @@ use arrow::buffer::{Buffer, OffsetBuffer};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use thermocline_column_store::Dictionary;
-use thermocline_predicate::Domain;
+use thermocline_predicate::{Domain, Interval, Scalar};
 
 use crate::membership::Membership;
 
@@ -61,8 +62,12 @@ impl PageTexts<'_> {
                 texts.binary_search_by(|entry| entry.as_slice().cmp(text))
             }),
             Self::Listed(texts) => {
-                let text = |code| self.entry(code).and_then(|text| std::str::from_utf8(text).ok());
-                Membership::of_places(texts.len(), |code| text(code).is_some_and(|text| domain.contains_str(text)))
+                let beginnings = Beginnings::of(domain);
+                let is_in = |text: &[u8]| match beginnings.decide(text) {
+                    Some(is_in) => is_in,
+                    None => std::str::from_utf8(text).is_ok_and(|text| domain.contains_str(text)),
+                };
+                Membership::of_places(texts.len(), |code| self.entry(code).is_some_and(is_in))
             }
         }
     }
@@ -75,6 +80,39 @@ impl PageTexts<'_> {
         match self {
             Self::Listed(texts) => Ok(Arc::clone(texts)),
             _ => array_of((0..self.entry_count()).map(|code| self.entry(code).unwrap_or_default())),
+        }
+    }
+}
+
+/// The first eight bytes of a domain's bounds, which mostly tell where a text is.
+struct Beginnings(Vec<(u64, u64)>);
+
+/// The first eight bytes of a text as a number that is ordered as they are; there are zeros behind its end.
+fn beginning(text: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let count = text.len().min(8);
+    bytes[..count].copy_from_slice(&text[..count]);
+    u64::from_be_bytes(bytes)
+}
+
+impl Beginnings {
+    fn of(domain: &Domain) -> Self {
+        let key = |bound: &Bound<Scalar>, unbounded: u64| match bound {
+            Bound::Included(Scalar::Utf8(text)) | Bound::Excluded(Scalar::Utf8(text)) => beginning(text.as_bytes()),
+            _ => unbounded,
+        };
+        let ends = |interval: &Interval| (key(&interval.low, 0), key(&interval.high, u64::MAX));
+        Self(domain.intervals().iter().map(ends).collect())
+    }
+
+    /// Whether a text is in the domain, where that is certain by its first bytes.
+    fn decide(&self, text: &[u8]) -> Option<bool> {
+        let key = beginning(text);
+        let next = self.0.partition_point(|(_, high)| *high < key);
+        match self.0.get(next) {
+            Some((low, high)) if *low < key && key < *high => Some(true),
+            Some((low, high)) if key == *low || key == *high => None,
+            _ => Some(false),
         }
     }
 }
@@ -130,5 +168,44 @@ impl TextCoding {
             *code = sorted[*code as usize];
         }
         (self.codes, PageTexts::Made(texts.into_iter().map(|(text, _)| text).collect()))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::array::StringViewArray;
+    use thermocline_seeded::Random;
+
+    use super::*;
+
+    #[test]
+    fn listed_texts_are_in_a_domain_as_each_of_them_is() {
+        let letters = ["", "\0", "a", "b", "é", "sixteen letters.", "\u{10ffff}"];
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let text = |random: &mut Random| (0..random.below(4)).map(|_| *random.pick(&letters)).collect::<String>();
+            let texts: Vec<String> = (0..200).map(|_| text(&mut random)).collect();
+            let mut domain = Domain::none();
+            for _ in 0..random.below(5) {
+                let (one, other) = (text(&mut random), text(&mut random));
+                let (low, high) = if one < other { (one, other) } else { (other, one) };
+                domain = domain.union(&match random.below(5) {
+                    0 => Domain::prefix(&low),
+                    1 => Domain::point(Scalar::from(low.as_str())),
+                    2 => Domain::interval(Bound::Unbounded, Bound::Excluded(Scalar::from(low.as_str()))),
+                    3 => Domain::interval(Bound::Excluded(Scalar::from(high.as_str())), Bound::Unbounded),
+                    _ => Domain::interval(
+                        Bound::Excluded(Scalar::from(low.as_str())),
+                        Bound::Included(Scalar::from(high.as_str())),
+                    ),
+                });
+            }
+            let listed = PageTexts::Listed(Arc::new(StringViewArray::from_iter_values(&texts)));
+            let set = listed.set_of(&domain);
+            for (code, text) in texts.iter().enumerate() {
+                assert_eq!(set.contains(code as i64), domain.contains_str(text), "seed {seed}: {text:?} in {domain:?}");
+            }
+        }
     }
 }
