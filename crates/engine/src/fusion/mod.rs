@@ -1,9 +1,10 @@
 //! Star queries over column tables and raw files as fused pipelines.
 //!
 //! **Owns**: which parts of a plan run so, and which do not and why ([`rule`]); reading them as relations that are
-//! joined by equalities (`join_graph`, `other_values`), which relation is scanned and which are looked up in (`tree`), the
-//! pipelines of that (`star`), and which of them are for few keys alone (`sieves`); running the pipelines over pages of the buffer pool (`exec`, `run`, `pages`) and over batches that scans
-//! of raw files make (`batches`), and the arrays that come out of them (`output`).
+//! joined by equalities (`join_graph`, `other_values`), which relation is scanned and which are looked up in (`tree`),
+//! the pipelines of that (`star`), and which of them are for few keys alone (`sieves`); running the pipelines over pages
+//! of the buffer pool (`exec`, `run`, `pages`) and over batches that scans of raw files make (`batches`), and the arrays
+//! that come out of them (`output`).
 //!
 //! **Does not own**: the loop itself, what a pipeline can compute (`pipeline`), what pipelines are bad at
 //! (`placement`), pages (`buffer-pool`), the operators that take over where a pipeline cannot go on (DataFusion's).

@@ -336,11 +336,11 @@ impl Pipeline {
     }
 
     /// All conditions, with those that are part of others.
-    fn conditions(&self) -> Vec<&Condition> {
-        let of_step = |step| -> Vec<&Condition> {
+    fn conditions<'p>(&'p self) -> Vec<&'p Condition> {
+        let of_step = |step: &'p Step| -> Vec<&'p Condition> {
             match step {
-                &Step::Condition { ref condition } => condition.with_parts(),
-                &Step::Compute { ref expression, .. } => expression.conditions(),
+                Step::Condition { condition } => condition.with_parts(),
+                Step::Compute { expression, .. } => expression.conditions(),
                 Step::Filter { .. } | Step::Probe { .. } => Vec::new(),
             }
         };
