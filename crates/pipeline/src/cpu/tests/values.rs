@@ -1,12 +1,14 @@
 //! What pipelines compute of a few values that random ones seldom are: overflow, division, NULLs that leave conditions
-//! open.
+//! open; texts that tables carry in no order.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, Int64Array, UInt64Array};
+use arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, Int64Array, StringArray, UInt64Array};
+use thermocline_predicate::{Domain, Scalar};
 
-use super::{equals, longs, pages, rows_of, run_with, scan_longs};
-use crate::ir::{Aggregate, Comparison, Condition, Expression, Operator, PipelineBuilder, Slot, ValueType};
+use super::{equals, longs, pages, rows_of, run_with, scan_longs, table_of};
+use crate::ir::{Aggregate, Comparison, Condition, Expression, Operator, PipelineBuilder, ProbeKind, Slot, ValueType};
+use crate::reference::interpret;
 use crate::{InstructionSet, PipelineError, Value};
 
 /// The sum of products of two decimal columns.
@@ -150,4 +152,41 @@ fn integers_and_their_sums_wrap_around_as_the_engine_does() {
     let (outcome, _) = run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).unwrap();
     let wide = i128::from(i64::MAX) * 2;
     assert_eq!(rows_of(outcome), [[-2, wide, -2].map(Value::Integer)]);
+}
+
+#[test]
+fn texts_that_a_table_has_too_many_of_to_sort_are_compared_as_texts() {
+    // In an order that is neither that of the texts nor of the keys.
+    let text = |key: i64, factor: i64| format!("text {}", key * factor % 101);
+    let texts =
+        |factor: i64| -> ArrayRef { Arc::new(StringArray::from_iter_values((0..100).map(|key| text(key, factor)))) };
+    let source = pages(vec![vec![longs(0..100), texts(37), texts(59)]]);
+    let mut builder = PipelineBuilder::new();
+    let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+    let carried = [1, 2].map(|column| builder.scan(format!("t{column}"), column, ValueType::Text, false).unwrap());
+    let built = builder.build("texts", key, carried.to_vec()).unwrap();
+    let (outcome, _) = run_with(&built, &source, &[], 2, InstructionSet::detect()).unwrap();
+    let table = table_of(outcome);
+    let table_rows = interpret(&built, &source, &[]).unwrap();
+
+    let probing = pages(vec![vec![longs((0..3000).map(|row| row * 7 % 120)), longs((0..3000).map(|row| row % 5))]]);
+    let filters = [Domain::prefix("text 4"), Domain::prefix("text"), Domain::point(Scalar::from("text 77"))];
+    for (domain, comparison) in filters.into_iter().flat_map(|domain| {
+        [Comparison::Less, Comparison::GreaterOrEqual, Comparison::NotEqual].map(|how| (domain.clone(), how))
+    }) {
+        let mut builder = PipelineBuilder::new();
+        let slots = scan_longs(&mut builder, 2);
+        let found = builder.probe(table.shape(), slots[0], ProbeKind::Inner, &[0, 1]).unwrap();
+        builder.filter(found[0], domain).unwrap();
+        builder
+            .condition(Condition::compare(comparison, Expression::Slot(found[0]), Expression::Slot(found[1])))
+            .unwrap();
+        let aggregates = vec![Aggregate::CountRows, Aggregate::Minimum(found[1]), Aggregate::Maximum(found[0])];
+        let pipeline = builder.aggregate(vec![slots[1]], aggregates).unwrap();
+        let mut expected = interpret(&pipeline, &probing, std::slice::from_ref(&table_rows)).unwrap();
+        expected.sort_unstable();
+        let tables = [Arc::clone(&table)];
+        let (outcome, _) = run_with(&pipeline, &probing, &tables, 1, InstructionSet::detect()).unwrap();
+        assert_eq!(rows_of(outcome), expected, "{pipeline}");
+    }
 }
