@@ -21,6 +21,10 @@ const MOST_UNFORESEEN_GROUPS: u64 = 1 << 16;
 const ROWS_PER_SIEVED_ROW: u64 = 8;
 /// Rows whose texts are told apart in a fraction of what operators take for the joins around them.
 const MOST_TEXT_ROWS: u64 = 1 << 14;
+/// Parts of row groups for each thread, so that none waits long for the last one.
+const PARTS_A_THREAD: usize = 4;
+/// Mini-blocks of a part at least: some tens of microseconds, which a thread takes to start.
+const LEAST_MINI_BLOCKS: usize = 32;
 /// How far a join may multiply rows, for certain and on average.
 const MOST_ROWS_PER_KEY: f64 = 4.0;
 
@@ -107,9 +111,25 @@ pub fn most_sieve_keys(reason: SieveReason, row_count: u64) -> u64 {
     }
 }
 
+/// In how many parts threads share a row group of so many mini-blocks, one of `row_group_count`.
+pub fn part_count(mini_block_count: usize, row_group_count: usize, thread_count: usize) -> usize {
+    let wanted = (thread_count * PARTS_A_THREAD).div_ceil(row_group_count.max(1));
+    if thread_count < 2 { 1 } else { wanted.min(mini_block_count / LEAST_MINI_BLOCKS).max(1) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn row_groups_are_cut_where_threads_need_more_to_share() {
+        // One row group, one that is small, enough of them, and nobody to share with.
+        assert_eq!([part_count(256, 1, 2), part_count(147, 1, 2), part_count(63, 1, 2)], [8, 4, 1]);
+        assert_eq!(
+            [part_count(256, 3, 2), part_count(256, 8, 2), part_count(256, 1, 1), part_count(0, 0, 4)],
+            [3, 1, 1, 1]
+        );
+    }
 
     #[test]
     fn many_groups_of_one_table_are_parted_if_they_are_numbers_and_else_left_or_limited() {

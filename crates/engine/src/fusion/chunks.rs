@@ -214,6 +214,10 @@ impl PageSource for ScanChunks<'_> {
         self.slices.len()
     }
 
+    fn stored_row_group(&self, slice: usize) -> usize {
+        self.slices[slice].row_group
+    }
+
     fn row_count(&self, row_group: usize) -> usize {
         self.slices[row_group].row_count
     }

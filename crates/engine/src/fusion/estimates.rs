@@ -14,7 +14,7 @@ use super::join_graph::{BaseColumn, JoinGraph};
 use super::relation::Relation;
 use super::tree::Tree;
 
-/// That columns that rows are grouped by are not of too many different texts.
+/// That columns whose values are carried along or grouped by are not of too many different texts.
 pub(super) fn expect_few_texts<'b>(
     graph: &JoinGraph,
     mut columns: impl Iterator<Item = &'b BaseColumn>,

@@ -2,14 +2,16 @@
 //! value of the key is another one. So the rows are grouped by their keys, and joined as any other groups.
 //!
 //! ```text
+//! g: Aggregate: groupBy=[l2.k], aggr=[min(l2.s) AS least, max(l2.s) AS greatest]
+//!
 //! LeftSemi Join: l1.k = l2.k Filter: l2.s != l1.s
-//!   ─▶ Inner Join: l1.k = g.k, on: g.least != l1.s OR g.greatest != l1.s, g: Aggregate: groupBy=[l2.k] min(l2.s), max(l2.s)
-//! LeftAnti Join
-//!   ─▶ Left Join,              on: g.least IS NULL OR l1.s IS NULL OR g.least = l1.s AND g.greatest = l1.s
+//!   ─▶ Inner Join: l1.k = g.k, and g.least != l1.s OR g.greatest != l1.s
+//! LeftAnti Join, likewise
+//!   ─▶ Left Join:  l1.k = g.k, and g.least IS NULL OR l1.s IS NULL OR g.least = l1.s AND g.greatest = l1.s
 //! ```
 //!
-//! **Invariants**: NULLs are other than nothing, and nothing is other than they are: aggregates pass over them, and
-//! without a value there is no least one.
+//! **Invariants**: of a NULL nothing is known to be different: aggregates pass over NULLs, a group of these alone has no
+//! least value, and neither has a key without a group.
 
 use std::sync::Arc;
 

@@ -19,6 +19,7 @@ use thermocline_buffer_pool::{PageReader, PinnedPage, ReadOptions, RunningPipeli
 use thermocline_column_store::MINI_BLOCK_VALUES;
 use thermocline_medium::AlignedBuffer;
 use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
+use thermocline_placement::fusion;
 
 use super::run::Counters;
 use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
@@ -27,10 +28,6 @@ use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
 /// always something to do while threads work on pages that are in memory. These do not count: as many row groups are
 /// looked at as it takes to find so much that is missing.
 const READ_AHEAD_BYTES: u64 = 8 << 20;
-/// Parts for each thread, so that none waits long for the last one.
-const PARTS_A_THREAD: usize = 4;
-/// Mini-blocks of a part at least: some tens of microseconds, which a thread takes to start.
-const LEAST_MINI_BLOCKS: usize = 32;
 
 /// See the module.
 pub(super) struct ScanPages<'r> {
@@ -210,8 +207,7 @@ impl<'r> ScanPages<'r> {
 
 /// The parts of a row group of so many mini-blocks, one of `row_group_count`.
 fn cut(mini_block_count: usize, row_group_count: usize, thread_count: usize) -> Vec<Range<usize>> {
-    let wanted = (thread_count * PARTS_A_THREAD).div_ceil(row_group_count.max(1));
-    let count = if thread_count < 2 { 1 } else { wanted.min(mini_block_count / LEAST_MINI_BLOCKS).max(1) };
+    let count = fusion::part_count(mini_block_count, row_group_count, thread_count);
     (0..count).map(|part| part * mini_block_count / count..(part + 1) * mini_block_count / count).collect()
 }
 
@@ -385,16 +381,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_groups_are_cut_where_threads_need_more_to_share_and_no_mini_block_is_left_out() {
-        for (mini_blocks, row_groups, threads) in
-            [(256, 1, 2), (147, 1, 3), (31, 1, 8), (0, 1, 2), (256, 3, 2), (65, 2, 5)]
-        {
-            let parts = cut(mini_blocks, row_groups, threads);
-            let all: Vec<usize> = parts.iter().cloned().flatten().collect();
+    fn no_mini_block_of_a_row_group_that_is_cut_is_left_out_or_worked_on_twice() {
+        for (mini_blocks, row_groups, threads) in [(256, 1, 2), (147, 1, 3), (31, 1, 8), (0, 1, 2), (256, 3, 2)] {
+            let all: Vec<usize> = cut(mini_blocks, row_groups, threads).into_iter().flatten().collect();
             assert_eq!(all, (0..mini_blocks).collect::<Vec<_>>());
-            assert!(parts.len() == 1 || parts.iter().all(|part| part.len() >= LEAST_MINI_BLOCKS), "{parts:?}");
         }
-        assert_eq!(cut(256, 1, 2).len(), 8);
-        assert_eq!([cut(256, 8, 2).len(), cut(256, 1, 1).len(), cut(63, 1, 2).len()], [1; 3]);
     }
 }

@@ -14,7 +14,7 @@ use thermocline_pipeline::{ProbeKind, TableShape};
 use thermocline_placement::fusion;
 
 use super::Refusal;
-use super::estimates::{expected_rows, has_many_texts};
+use super::estimates::{expect_few_texts, expected_rows, has_many_texts};
 use super::expressions::condition;
 use super::join_graph::BaseColumn;
 use super::relation::Rows;
@@ -73,20 +73,16 @@ impl Planner<'_> {
         let Sieving::Needed(reason) = self.sieving(child, payload) else { return Ok(None) };
         let limit = fusion::most_sieve_keys(reason, self.graph.relations[child.relation].row_count());
         // What joins leave is known when they were done.
-        let is_joined = siblings.iter().any(|(sibling, _)| self.leaves_out(sibling));
-        let may_be_few = is_joined || expected_rows(&self.graph.relations[parent], &self.predicates[parent]) <= limit;
+        let may_be_few =
+            self.leave_out(siblings) || expected_rows(&self.graph.relations[parent], &self.predicates[parent]) <= limit;
         let keys = match may_be_few && is_sound(child) {
             true => self.keys(parent, &child.own_keys, siblings)?,
             false => None,
         };
         let Some(keys) = keys else {
-            let name = self.graph.table_name(child.relation);
-            return Err(Refusal::new(match reason {
-                fusion::SieveReason::Texts => format!("too many different texts in {name}"),
-                fusion::SieveReason::MoreRows => {
-                    format!("{name} has more rows than {}", self.graph.table_name(self.tree.root))
-                }
-            }));
+            expect_few_texts(self.graph, payload.iter().filter(|base| base.relation == child.relation))?;
+            let names = [child.relation, self.tree.root].map(|relation| self.graph.table_name(relation));
+            return Err(Refusal::new(format!("{} has more rows than {}", names[0], names[1])));
         };
         let most_keys = &mut self.stages[keys.stage].most_keys;
         *most_keys = Some(most_keys.map_or(limit, |before| before.min(limit)));
@@ -108,7 +104,7 @@ impl Planner<'_> {
         let read_again_rows = self.graph.relations[parent].row_count();
         let groups: Vec<usize> = child.keys.iter().map(|key| key.column).collect();
         let are_groups = groups.iter().all(|group| *group < aggregate.group_expr.len());
-        let is_joined = siblings.iter().any(|(sibling, _)| self.leaves_out(sibling));
+        let is_joined = self.leave_out(siblings);
         if !(is_sound(child) && are_groups && fusion::sieves_groups(read_again_rows, aggregated_rows, is_joined)) {
             return Ok(None);
         }
@@ -130,8 +126,7 @@ impl Planner<'_> {
         }
         let rows = &self.graph.relations[parent].rows;
         let can_be_read_twice = matches!(rows, Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. });
-        let leaves_out = self.is_filtered(parent) || siblings.iter().any(|(sibling, _)| self.leaves_out(sibling));
-        if !can_be_read_twice || !leaves_out {
+        if !can_be_read_twice || !(self.is_filtered(parent) || self.leave_out(siblings)) {
             return Ok(None);
         }
         let mut opened = self.filtered(parent)?;
@@ -161,6 +156,11 @@ impl Planner<'_> {
         let keys = Keys { relation: parent, columns: columns.to_vec(), stage, shape };
         self.keys.push(keys.clone());
         Ok(Some(keys))
+    }
+
+    /// Whether rows are left out for not being found in one of these.
+    fn leave_out(&self, siblings: &[Sibling<'_>]) -> bool {
+        siblings.iter().any(|(sibling, _)| self.leaves_out(sibling))
     }
 
     /// Whether rows are left out for not being found in a table, as far as can be told.

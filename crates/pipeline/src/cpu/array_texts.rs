@@ -56,8 +56,13 @@ fn listed(array: &ArrayRef) -> Option<(Form<'_>, PageTexts<'static>)> {
     let dictionary = array.as_any_dictionary_opt()?;
     let values = dictionary.values();
     let are_texts = matches!(values.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    if !are_texts || values.len() > array.len() {
-        return coded(array);
+    if !are_texts {
+        return None;
+    }
+    if values.len() > array.len() {
+        // Most of its texts may be other rows': what is there is spelt out.
+        let used = arrow::compute::take(values, dictionary.keys(), None).ok()?;
+        return Some((Form::row_numbers(used.len(), 0), PageTexts::Listed(used)));
     }
     let ordinals: Vec<i64> = (0..values.len() as i64).collect();
     Some((Form::Coded(Coded::new(dictionary, &ordinals)), PageTexts::Listed(Arc::clone(values))))

@@ -4,8 +4,8 @@
 //! they are compared with.
 //!
 //! **Invariants**: the ordinal of value `i` of a block is its base plus word `i`, modulo 2^64, whatever the page's
-//! encoding; of texts it is a code, in a sorted dictionary if the order of codes counts. A mini-block is unpacked at most once while it is worked
-//! on.
+//! encoding; of texts it is a code, in a sorted dictionary if the order of codes counts. A mini-block is unpacked at
+//! most once while it is worked on.
 //!
 //! **Concurrency**: a reader belongs to one thread.
 
