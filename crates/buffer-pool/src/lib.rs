@@ -80,6 +80,7 @@ mod pool;
 mod read_run;
 mod reader;
 mod residents;
+mod rest;
 mod running_pipeline;
 mod snapshot;
 mod source;

@@ -5,9 +5,10 @@
 //! policies), the sums of one pipeline (`running_pipeline`).
 //!
 //! **Rules**: a pipeline reports each piece of its work; a report costs a short lock. Deciding happens behind the
-//! queries, as soon as something new is known, and rests for [`REST_FACTOR`] times as long as it worked, so that it
-//! costs at most one part in a hundred of one processor. There is a thread while pipelines report, and none after
-//! [`QUIET`].
+//! queries, as soon as something new is known, and rests between decisions (`rest`); a pipeline that begins does not
+//! wait for that, since the first pages that it reads are kept or not by the quotas that there are. What the pool bids
+//! with when the budget is divided takes several programmes and rests by itself. There is a thread while pipelines
+//! report, and none after [`QUIET`].
 //!
 //! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one
 //! after the other.
@@ -17,22 +18,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use thermocline_hardware::Clock;
 use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::ListKey;
-use thermocline_placement::page_cache::model::{Combination, Rates, Shares};
+use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares};
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
 
+use crate::rest::Rest;
 use crate::running_pipeline::Progress;
 use crate::{BufferPool, PipelineReport, PipelineStart, RunningPipeline, Work};
 
-/// How much longer than deciding worked nothing is decided.
-const REST_FACTOR: u32 = 100;
 /// After so long without reports the thread ends: it keeps the pool, so it should not outlive the last query for long.
 const QUIET: Duration = Duration::from_millis(50);
 /// Of the last so many pipelines it is known what was predicted.
@@ -53,7 +53,7 @@ pub struct Tuner {
     state: Mutex<State>,
     changed: Condvar,
     /// Held while a decision is made, so that none is followed by an older one.
-    deciding: Mutex<()>,
+    turn: Mutex<()>,
 }
 
 struct State {
@@ -63,8 +63,13 @@ struct State {
     running: BTreeMap<RunId, Progress>,
     /// The last ones, the oldest first.
     ended: VecDeque<PipelineReport>,
+    /// Whether something is known that the last decision did not know,
     is_new: bool,
+    /// and that a pipeline has begun.
+    is_urgent: bool,
     has_thread: bool,
+    deciding: Rest,
+    bidding: Rest,
     decision: Decision,
 }
 
@@ -89,10 +94,13 @@ impl Tuner {
             running: BTreeMap::new(),
             ended: VecDeque::new(),
             is_new: false,
+            is_urgent: false,
             has_thread: false,
+            deciding: Rest::default(),
+            bidding: Rest::default(),
             decision: Decision::default(),
         };
-        Arc::new(Self { pool, clock, state: Mutex::new(state), changed: Condvar::new(), deciding: Mutex::default() })
+        Arc::new(Self { pool, clock, state: Mutex::new(state), changed: Condvar::new(), turn: Mutex::default() })
     }
 
     /// A pipeline begins.
@@ -107,7 +115,7 @@ impl Tuner {
             state.running.insert(run, progress);
             run
         };
-        self.note_news();
+        self.note_news(true);
         RunningPipeline { tuner: Arc::clone(self), run }
     }
 
@@ -120,7 +128,7 @@ impl Tuner {
         if let Some(throughput_bytes_per_s) = progress.pace().throughput_bytes_per_s(reading_s_per_byte) {
             state.window.estimate(run, throughput_bytes_per_s);
             drop(state);
-            self.note_news();
+            self.note_news(false);
         }
     }
 
@@ -138,7 +146,7 @@ impl Tuner {
             }
             state.ended.push_back(report);
         }
-        self.note_news();
+        self.note_news(false);
     }
 
     /// A pipeline is not heard of any more.
@@ -176,65 +184,69 @@ impl Tuner {
     }
 
     /// Has the division decided anew, on the tuner's thread.
-    fn note_news(self: &Arc<Self>) {
+    fn note_news(self: &Arc<Self>, is_urgent: bool) {
         let needs_thread = {
             let mut state = self.state.lock();
+            // One that waits for its rest to end knows of news, and is not woken by each report.
+            if !state.is_new || is_urgent {
+                self.changed.notify_one();
+            }
             state.is_new = true;
+            state.is_urgent |= is_urgent;
             !std::mem::replace(&mut state.has_thread, true)
         };
-        self.changed.notify_one();
         if needs_thread {
             let tuner = Arc::downgrade(self);
             let thread = std::thread::Builder::new().name("thermocline-tuner".to_string());
-            if thread.spawn(move || Self::run(&tuner)).is_err() {
+            if thread.spawn(move || while tuner.upgrade().is_some_and(|tuner| tuner.decide_in_time()) {}).is_err() {
                 // Nothing is decided then; the next report tries again.
                 self.state.lock().has_thread = false;
             }
         }
     }
 
-    fn run(tuner: &Weak<Self>) {
-        while let Some(tuner) = tuner.upgrade() {
-            {
-                let mut state = tuner.state.lock();
-                if !state.is_new {
-                    let timed_out = tuner.changed.wait_for(&mut state, QUIET).timed_out();
-                    if timed_out && !state.is_new {
-                        state.has_thread = false;
-                        return;
-                    }
-                }
+    /// Waits for news and for the end of its rest, for a while, and decides. Whether the thread should go on.
+    fn decide_in_time(&self) -> bool {
+        {
+            let mut state = self.state.lock();
+            let left = state.deciding.left(self.clock.monotonic_ns(), state.is_urgent);
+            let waits = if state.is_new { left } else { Some(QUIET) };
+            if let Some(waits) = waits {
+                let timed_out = self.changed.wait_for(&mut state, waits).timed_out();
+                state.has_thread = state.is_new || !timed_out;
+                return state.has_thread;
             }
-            let began_ns = tuner.clock.thread_cpu_ns();
-            tuner.decide();
-            let took_ns = tuner.clock.thread_cpu_ns().saturating_sub(began_ns);
-            drop(tuner);
-            std::thread::sleep(Duration::from_nanos(took_ns) * REST_FACTOR);
         }
+        self.work_and_rest(Self::decide, |state| &mut state.deciding);
+        let must_bid = self.state.lock().bidding.left(self.clock.monotonic_ns(), false).is_none();
+        if must_bid {
+            self.work_and_rest(Self::bid, |state| &mut state.bidding);
+        }
+        true
+    }
+
+    fn work_and_rest(&self, work: impl FnOnce(&Self), rest: impl FnOnce(&mut State) -> &mut Rest) {
+        let began_ns = self.clock.thread_cpu_ns();
+        work(self);
+        let took = Duration::from_nanos(self.clock.thread_cpu_ns().saturating_sub(began_ns));
+        rest(&mut self.state.lock()).follow(self.clock.monotonic_ns(), took);
     }
 
     /// Decides from what is known now, and has the pool follow.
     pub fn decide(&self) {
-        let _turn = self.deciding.lock();
+        let _turn = self.turn.lock();
         self.pool.make_room();
-        let (pipelines, rates, earlier) = {
+        let known = {
             let mut state = self.state.lock();
-            state.is_new = false;
+            (state.is_new, state.is_urgent) = (false, false);
             state.learn_of_device(&self.pool);
-            let rates = state.rates();
-            (state.window.merged(rates), rates, state.shares.clone())
+            state.known()
         };
-        let memory_bytes = self.pool.keepable_bytes();
-        let workload =
-            Workload { pipelines: &pipelines, rates, combination: Combination::default(), earlier: &earlier };
         // Where the solver fails the earlier quotas stay good.
-        let Ok(placement) = next_placement(workload, memory_bytes) else { return };
+        let Ok(placement) = next_placement(known.workload(), self.pool.keepable_bytes()) else { return };
         self.pool.set_quotas(&placement.quotas);
-        if let Ok(curve) = benefit_curve(workload, memory_bytes, CURVE_POINTS) {
-            self.pool.set_marginal_benefit(Box::new(move |bytes| lost_s_per_byte(&curve, memory_bytes, bytes)));
-        }
         let mut read: Vec<ListKey> =
-            pipelines.iter().flat_map(|pipeline| pipeline.columns.iter().map(|(list, _)| *list)).collect();
+            known.pipelines.iter().flat_map(|pipeline| pipeline.columns.iter().map(|(list, _)| *list)).collect();
         read.sort_unstable();
         read.dedup();
         let mut state = self.state.lock();
@@ -244,6 +256,29 @@ impl Tuner {
             read,
             marginal_benefit_s_per_byte: placement.marginal_benefit_s_per_byte,
         };
+    }
+
+    /// Has the pool bid with what its memory is worth by what is known now.
+    pub fn bid(&self) {
+        let known = self.state.lock().known();
+        let memory_bytes = self.pool.keepable_bytes();
+        if let Ok(curve) = benefit_curve(known.workload(), memory_bytes, CURVE_POINTS) {
+            self.pool.set_marginal_benefit(Box::new(move |bytes| lost_s_per_byte(&curve, memory_bytes, bytes)));
+        }
+    }
+}
+
+/// What a decision is made from.
+struct Known {
+    pipelines: Vec<Pipeline>,
+    rates: Rates,
+    earlier: Shares,
+}
+
+impl Known {
+    fn workload(&self) -> Workload<'_> {
+        let Self { pipelines, rates, earlier } = self;
+        Workload { pipelines, rates: *rates, combination: Combination::default(), earlier }
     }
 }
 
@@ -261,6 +296,11 @@ impl State {
             memory_bytes_per_s: MEMORY_BYTES_PER_S,
             reading_s_per_byte: self.window.reading_s_per_byte(storage_bytes_per_s),
         }
+    }
+
+    fn known(&self) -> Known {
+        let rates = self.rates();
+        Known { pipelines: self.window.merged(rates), rates, earlier: self.shares.clone() }
     }
 
     fn learn_of_device(&mut self, pool: &BufferPool) {
