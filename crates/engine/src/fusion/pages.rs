@@ -20,14 +20,10 @@ use thermocline_column_store::MINI_BLOCK_VALUES;
 use thermocline_medium::AlignedBuffer;
 use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
 use thermocline_placement::fusion;
+use thermocline_placement::page_cache::read_ahead_bytes;
 
 use super::run::Counters;
 use crate::column_table::{ColumnScan, GroupPlace, page_number, read_alone};
-
-/// Bytes that are read ahead of all threads together: a few of the device's longest requests for each, so that it has
-/// always something to do while threads work on pages that are in memory. These do not count: as many row groups are
-/// looked at as it takes to find so much that is missing.
-const READ_AHEAD_BYTES: u64 = 8 << 20;
 
 /// See the module.
 pub(super) struct ScanPages<'r> {
@@ -54,8 +50,11 @@ struct Coming {
     /// Row groups that were begun or are done with: nobody reads ahead for them any more. A thread may announce one that
     /// another has taken from it meanwhile.
     begun: HashSet<usize>,
-    /// Bytes read ahead of each thread.
+    /// Bytes read ahead of each thread. What is in memory does not count: as many row groups are looked at as it takes
+    /// to find so much that is missing.
     ahead_bytes: Vec<u64>,
+    /// Most that is read ahead of one.
+    most_ahead_bytes: u64,
     /// By row group, parts that are not done with, and what the others took.
     parts: Vec<(usize, u64)>,
 }
@@ -108,10 +107,12 @@ impl<'r> ScanPages<'r> {
         let mini_blocks_of = |place| scan.row_group(place).row_count().div_ceil(MINI_BLOCK_VALUES);
         let cuts: Vec<Vec<Range<usize>>> =
             scan.groups.iter().map(|place| cut(mini_blocks_of(*place), scan.groups.len(), thread_count)).collect();
+        let most_ahead_bytes = read_ahead_bytes(scan.table.pool.capacity_bytes()) / ahead_bytes.len() as u64;
         let coming = Coming {
             groups: HashMap::new(),
             begun: HashSet::new(),
             ahead_bytes,
+            most_ahead_bytes,
             parts: cuts.iter().map(|parts| (parts.len(), 0)).collect(),
         };
         let part = |row_group| move |mini_blocks| Part { row_group, mini_blocks };
@@ -295,7 +296,7 @@ impl PageSource for ScanPages<'_> {
             return false;
         }
         let mut coming = self.coming.lock();
-        if coming.ahead_bytes[thread] >= READ_AHEAD_BYTES / coming.ahead_bytes.len() as u64 {
+        if coming.ahead_bytes[thread] >= coming.most_ahead_bytes {
             return false;
         }
         if coming.groups.contains_key(&row_group) || coming.begun.contains(&row_group) {

@@ -22,6 +22,7 @@ mod policy;
 mod policy_name;
 pub mod programmes;
 pub mod proportional;
+mod read_ahead;
 #[cfg(test)]
 mod replay;
 pub mod two_queue;
@@ -29,3 +30,4 @@ pub mod window;
 
 pub use policy::{HeldBytes, ListKey, PageKey, PagePolicy};
 pub use policy_name::{PagePolicyName, UnknownPagePolicy};
+pub use read_ahead::read_ahead_bytes;
