@@ -314,6 +314,11 @@ impl Arena {
         self.state.lock().free.around(part)
     }
 
+    /// Of what is free, so many ranges, the largest first.
+    pub(crate) fn largest_holes(&self, count: usize) -> Vec<Range<u64>> {
+        self.state.lock().free.largest().take(count).collect()
+    }
+
     /// The smallest range of whole chunks around a range.
     pub(crate) fn around(&self, part: &Range<u64>) -> Range<u64> {
         part.start - part.start % self.chunk_bytes..part.end.next_multiple_of(self.chunk_bytes)

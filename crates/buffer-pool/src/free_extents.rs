@@ -58,6 +58,11 @@ impl FreeExtents {
         self.by_size.last().map_or(0, |&(size_bytes, _)| size_bytes)
     }
 
+    /// The largest, the largest first.
+    pub(crate) fn largest(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.by_size.iter().rev().map(|&(size_bytes, offset)| offset..offset + size_bytes)
+    }
+
     /// The range that would be free around `part`, which is not free, if it were.
     pub(crate) fn around(&self, part: Range<u64>) -> Range<u64> {
         let before =

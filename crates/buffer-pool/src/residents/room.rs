@@ -6,7 +6,9 @@
 //!
 //! What has to go is what the policy names, and about as much as comes; but where that leaves no hole of the size that
 //! is wanted, it is chosen among what the policy would name next ([`holes`]), and in the end what lies beside it goes
-//! too.
+//! too, or the little that lies beside a hole which is almost large enough.
+
+use std::ops::Range;
 
 use thermocline_placement::page_cache::{ListKey, PageKey};
 
@@ -22,6 +24,9 @@ const CANDIDATES_MAX: u64 = 64;
 
 /// Of the pages one in so many is looked at for a hole, so that what a policy would keep in a small pool stays.
 const CANDIDATES_PART: u64 = 16;
+
+/// Holes that are looked at for one that little makes large enough.
+const HOLES_MAX: usize = 16;
 
 impl Residents {
     /// Memory for pages of these sizes that are read together: extents, each for one or several of them in their order,
@@ -84,7 +89,7 @@ impl Residents {
         if gone_bytes < wanted_bytes {
             return Some(self.give_up(next));
         }
-        Some(match self.with_neighbours(next, wanted_bytes) {
+        Some(match self.cheapest_hole(next, wanted_bytes) {
             Some(keys) => keys.into_iter().map(|key| self.remove(key)).sum(),
             // Pinned ones lie between: whole chunks can be put together from anywhere.
             None => self.empty_around(next),
@@ -96,7 +101,7 @@ impl Residents {
         let most = (self.table.page_count() / CANDIDATES_PART).clamp(1, CANDIDATES_MAX) as usize;
         let Self { policy, table, arena, .. } = self;
         let mut candidates = Vec::with_capacity(most);
-        policy.victim(None, &mut |key| {
+        policy.show_next(&mut |key| {
             let Some(frame) = table.part_of(key).filter(|_| table.is_unused(key)) else { return false };
             let candidate = Candidate { key, hole: arena.hole_around(frame.clone()), frame };
             let is_last = candidate.is_close(wanted_bytes) || candidates.len() + 1 >= most;
@@ -117,11 +122,22 @@ impl Residents {
         self.remove(key)
     }
 
-    /// The page and those beside it in memory that leave a hole of `wanted_bytes` with it, the fewest bytes of them;
-    /// None if one of them can't go.
-    fn with_neighbours(&self, key: PageKey, wanted_bytes: u64) -> Option<Vec<PageKey>> {
-        let mut keys = vec![key];
-        let mut hole = self.candidate(key)?.hole;
+    /// The pages of the fewest bytes that leave a hole of `wanted_bytes` with `next` or with one of the largest holes
+    /// that there are; None if one of those can't go, wherever it is tried.
+    fn cheapest_hole(&self, next: PageKey, wanted_bytes: u64) -> Option<Vec<PageKey>> {
+        let next = self.candidate(next)?;
+        let around_next = self.grown(next.hole, wanted_bytes).map(|(keys, bytes)| {
+            let keys = std::iter::once(next.key).chain(keys).collect();
+            (keys, bytes + size_bytes(&next.frame))
+        });
+        let holes = self.arena.largest_holes(HOLES_MAX).into_iter();
+        let around_holes = holes.filter_map(|hole| self.grown(hole, wanted_bytes));
+        around_next.into_iter().chain(around_holes).min_by_key(|(_, bytes)| *bytes).map(|(keys, _)| keys)
+    }
+
+    /// The pages beside a hole that make one of `wanted_bytes` of it, and their bytes; None if one of them can't go.
+    fn grown(&self, mut hole: Range<u64>, wanted_bytes: u64) -> Option<(Vec<PageKey>, u64)> {
+        let (mut keys, mut bytes) = (Vec::new(), 0);
         while size_bytes(&hole) < wanted_bytes {
             let missing_bytes = wanted_bytes - size_bytes(&hole);
             let beside = self.table.beside(&hole).into_iter().flatten().filter(|&key| self.table.is_unused(key));
@@ -131,8 +147,9 @@ impl Residents {
                 if frame_bytes >= missing_bytes { (false, frame_bytes) } else { (true, u64::MAX - frame_bytes) }
             })?;
             hole = hole.start.min(nearest.hole.start)..hole.end.max(nearest.hole.end);
+            bytes += size_bytes(&nearest.frame);
             keys.push(nearest.key);
         }
-        Some(keys)
+        Some((keys, bytes))
     }
 }

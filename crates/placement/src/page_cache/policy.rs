@@ -46,6 +46,13 @@ pub trait PagePolicy: Send + Debug {
     /// no page can go. Cost: that of one call, and `can_go` once for each pinned page that is passed over.
     fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey>;
 
+    /// Shows the pages that could go next for others in their place, in about that order, until `look` says that it has
+    /// seen enough: for who chooses among them those that leave memory of the size that is wanted. None that the policy
+    /// would not give up for newcomers without need.
+    fn show_next(&mut self, look: &mut dyn FnMut(PageKey) -> bool) {
+        self.victim(None, look);
+    }
+
     /// Bytes that each list may keep, instead of all earlier ones; lists that are not named get none. Policies without
     /// quotas ignore it.
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]);

@@ -42,12 +42,15 @@ use room::{Room, mixed};
 /// Of the memory, one byte in so many at least is for newcomers: without room to pass through they would push kept pages
 /// out. Too little to miss; how much more scans need that read ahead is seen when they do.
 const LEAVING_PART: u64 = 256;
+/// Of how much can't go there is half as much again for pages that pass: a newcomer needs memory of its size in one
+/// piece, so that there must be some to choose among.
+const PASSING_SLACK: u64 = 2;
 /// At most one byte in so many is for pages that pass.
 const PASSING_PART: u64 = 2;
-/// With each decision about quotas, of which there are some for each query, the room for pages that pass shrinks by one
+/// With each decision about quotas, of which there are several for each query, the room for pages that pass shrinks by one
 /// byte in so many: it is for as many readers as there were of late. Queries that read nothing lie between those that do,
 /// and whenever there is too little room kept pages go.
-const PASSING_DECAY: u64 = 64;
+const PASSING_DECAY: u64 = 256;
 /// A time is clearly shorter than another if it is less than one part in so many of it. Of 16 threads that go through
 /// their parts of a scan independently some pages come early or late by a third of the time between two scans, so two
 /// thirds are too much; pages that three queries ask for while one asks for others pass.
@@ -411,13 +414,19 @@ impl PagePolicy for Proportional {
                 // its own reasons.
                 if incoming.is_some() {
                     let needed_bytes = self.leaving.size_bytes() + self.pages.page_bytes(slot);
-                    self.passing_bytes = self.passing_bytes.max(needed_bytes);
+                    self.passing_bytes = self.passing_bytes.max(needed_bytes + needed_bytes / PASSING_SLACK);
                 }
                 slot
             }
         };
         self.named = Some(self.pages.key(slot));
         self.named
+    }
+
+    fn show_next(&mut self, look: &mut dyn FnMut(PageKey) -> bool) {
+        if self.leaving_victim(look).is_none() {
+            self.spare_victim(look);
+        }
     }
 
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {

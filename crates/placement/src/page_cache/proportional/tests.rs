@@ -141,6 +141,10 @@ fn weakest_first<'a>(pages: impl IntoIterator<Item = &'a Page>) -> Vec<Page> {
     pages
 }
 
+fn with_slack(needed_bytes: u64) -> u64 {
+    needed_bytes + needed_bytes / 2
+}
+
 impl PagePolicy for Slow {
     fn admit(&mut self, key: PageKey, list: ListKey, size_bytes: u64, rows: u32) {
         self.now += 1;
@@ -220,7 +224,7 @@ impl PagePolicy for Slow {
                 self.kept.push(page);
             } else if can_go(page.key) {
                 if at >= leaving_count && incoming.is_some() {
-                    self.passing_bytes = self.passing_bytes.max(bytes(&self.leaving) + page.size_bytes);
+                    self.passing_bytes = self.passing_bytes.max(with_slack(bytes(&self.leaving) + page.size_bytes));
                 }
                 self.named = Some(page.key);
                 return self.named;
@@ -242,14 +246,14 @@ impl PagePolicy for Slow {
             pages.into_iter().find(|page| can_go(page.key))
         })?;
         if incoming.is_some() {
-            self.passing_bytes = self.passing_bytes.max(bytes(&self.leaving) + victim.size_bytes);
+            self.passing_bytes = self.passing_bytes.max(with_slack(bytes(&self.leaving) + victim.size_bytes));
         }
         self.named = Some(victim.key);
         self.named
     }
 
     fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
-        self.passing_bytes -= self.passing_bytes.div_ceil(64);
+        self.passing_bytes -= self.passing_bytes.div_ceil(256);
         self.quotas = quotas.iter().copied().filter(|quota| quota.1 > 0).collect();
         let lists: std::collections::BTreeSet<ListKey> = self.kept.iter().map(|page| page.list).collect();
         for list in lists {
@@ -310,6 +314,22 @@ fn pages_that_pass_get_room_when_newcomers_need_it_and_not_when_memory_shrinks()
     assert_eq!(policy.passing_bytes, 0);
     assert!(policy.victim(Some(ListKey(0)), &mut |page| kept.contains(&page)).is_some());
     assert!(policy.passing_bytes > 0);
+}
+
+#[test]
+fn pages_that_are_kept_are_not_shown_as_next() {
+    let mut policy = Proportional::default();
+    policy.set_quotas(&[(ListKey(0), 30)]);
+    (0..50).for_each(|page| policy.admit(PageKey { source: 0, page }, ListKey(0), 1, page));
+    policy.victim(Some(ListKey(0)), &mut |_| true);
+    let mut shown = Vec::new();
+    policy.show_next(&mut |page| {
+        shown.push(page);
+        false
+    });
+    let place = |page: PageKey| policy.pages.find(page).map(|slot| policy.pages.value(slot).place);
+    assert_eq!(shown.len(), 20);
+    assert!(shown.iter().all(|page| matches!(place(*page), Some(Place::Leaving | Place::Spare))));
 }
 
 #[test]

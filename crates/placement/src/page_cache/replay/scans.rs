@@ -65,7 +65,7 @@ fn what_a_scan_has_not_come_to_yet_stays_while_it_reads_ahead() {
                 lost.push(there.len() - pool.scan(list, 0..page_count));
             }
         }
-        assert!(lost.iter().all(|lost| *lost <= 40), "{pin_count} ahead: {lost:?} read again");
+        assert!(lost.iter().all(|lost| *lost <= 45), "{pin_count} ahead: {lost:?} read again");
     }
 }
 
