@@ -6,7 +6,7 @@ compare all policies at all budgets, so that they also make the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from media import DISK, DRIVES, FASTER_DISKS, MULTIPLES, Medium
@@ -82,6 +82,15 @@ def quick(experiment: Experiment) -> Experiment:
         media=(experiment.media[0], DISK),
         shares=tuple(sorted({shares[0], shares[len(shares) // 2], shares[-1]})),
         policies=experiment.policies[:3],
+    )
+
+
+def restricted(experiment: Experiment, media: Collection[str], policies: Collection[str]) -> Experiment:
+    """The same on these media, by name, and with these policies; on all of them and with all where none is named."""
+    return replace(
+        experiment,
+        media=tuple(medium for medium in experiment.media if not media or medium.name in media),
+        policies=tuple(policy for policy in experiment.policies if not policies or policy in policies),
     )
 
 

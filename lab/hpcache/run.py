@@ -9,8 +9,8 @@ compared.
 Makes DATA (the Star Schema Benchmark's files) and the two databases if they are not there. `--db` should be a folder
 whose medium is memory: reads of it are slowed down to simulated bandwidths. `--disk` is read as it is, where that is
 given. Each figure has a file, `OUT/FIGURE.jsonl`, to which every finished run is added; a later process goes on where
-an earlier one stopped. `--quick` measures fewer configurations, to try things out. Figure 4 comes with 5, the
-comparison of all policies with 8 and 9.
+an earlier one stopped. `--quick` measures fewer configurations, to try things out, `--media` and `--policies` those
+alone that are named. Figure 4 comes with 5, the comparison of all policies with 8 and 9.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -28,8 +29,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from experiment.conditions import commit, machine, now
-from experiments import EXPERIMENTS, SOURCE, Configuration, Experiment, configurations, quick
-from media import DISK
+from experiments import EXPERIMENTS, POLICIES, SOURCE, Configuration, Experiment, configurations, quick, restricted
+from media import BY_NAME, DISK
 from results_file import Record, ResultsFile
 from ssb_workloads import TABLES, Question, questions
 
@@ -198,7 +199,10 @@ def measure_figure(figure: str, lab: Lab, database: dict[str, Any]) -> None:
     """Runs what is missing of one figure."""
     arguments = lab.arguments
     experiment = quick(EXPERIMENTS[figure]) if arguments.quick else EXPERIMENTS[figure]
+    experiment = restricted(experiment, arguments.media, arguments.policies)
     options = f"--scale {arguments.scale:g} --repetitions {arguments.repetitions} --memory {arguments.memory}"
+    for name, chosen in (("media", arguments.media), ("policies", arguments.policies)):
+        options += f" --{name} {shlex.join(chosen)}" if chosen else ""
     header = {
         "kind": "header",
         "figure": figure,
@@ -241,6 +245,8 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3, help="of each configuration; medians count")
     parser.add_argument("--memory", default="8GB", help="of the database; caches are capped by each configuration")
     parser.add_argument("--lab", type=Path, default=Path("target/release/lab"), help="the lab command, for the data")
+    parser.add_argument("--media", nargs="*", default=[], choices=BY_NAME, metavar="MEDIUM", help=", ".join(BY_NAME))
+    parser.add_argument("--policies", nargs="*", default=[], choices=POLICIES, help="these alone")
     parser.add_argument("--quick", action="store_true", help="few configurations")
     arguments = parser.parse_args()
     lab = Lab(arguments)

@@ -9,7 +9,7 @@ import pytest
 import results_file
 import run
 import ssb_workloads
-from experiments import EXPERIMENTS, configurations, quick
+from experiments import EXPERIMENTS, configurations, quick, restricted
 from media import DISK, DRIVES, FASTER_DISKS, MULTIPLES
 
 
@@ -56,6 +56,13 @@ def test_a_quick_trial_has_the_ends_and_a_middle_on_both_kinds_of_media():
     assert quick(EXPERIMENTS["5"]).shares == (0, 0.5, experiments.AMPLE)
 
 
+def test_some_media_and_policies_can_be_measured_alone():
+    some = restricted(EXPERIMENTS["8"], ["the disk", "7.2 GB/s"], ["mru", "proportional"])
+    assert [medium.name for medium in some.media] == ["7.2 GB/s", "the disk"]
+    assert some.policies == ("proportional", "mru") and some.shares == EXPERIMENTS["8"].shares
+    assert restricted(EXPERIMENTS["8"], [], []) == EXPERIMENTS["8"]
+
+
 def test_workloads_have_rounds_of_different_constants_and_two_queries_in_turn():
     ssb = ssb_workloads.questions("ssb")
     assert [name for name, _ in ssb] == ssb_workloads.NAMES * 3 and len({text for _, text in ssb}) == 39
@@ -98,7 +105,8 @@ def lab(tmp_path, monkeypatch):
     """A lab that measures with `Sessions`."""
     monkeypatch.setattr(run, "commit", lambda: "abc1234")
     named = {"data": tmp_path, "scale": 0.1, "db": tmp_path / "db", "disk": None, "out": tmp_path, "repetitions": 2}
-    made = run.Lab(argparse.Namespace(**named, memory="8GB", lab=tmp_path, quick=False))
+    chosen = {"quick": False, "media": [], "policies": []}
+    made = run.Lab(argparse.Namespace(**named, memory="8GB", lab=tmp_path, **chosen))
 
     def with_lives(lives):
         sessions = Sessions(lives)
