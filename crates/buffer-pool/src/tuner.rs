@@ -205,14 +205,15 @@ impl Tuner {
         }
     }
 
-    /// Waits for news and for the end of its rest, for a while, and decides. Whether the thread should go on.
+    /// Waits for news and for the end of its rest, but not for long: a tuner that waits keeps the pool. Decides if both
+    /// are there. Whether the thread should go on.
     fn decide_in_time(&self) -> bool {
         {
             let mut state = self.state.lock();
             let left = state.deciding.left(self.clock.monotonic_ns(), state.is_urgent);
             let waits = if state.is_new { left } else { Some(QUIET) };
             if let Some(waits) = waits {
-                let timed_out = self.changed.wait_for(&mut state, waits).timed_out();
+                let timed_out = self.changed.wait_for(&mut state, waits.min(QUIET)).timed_out();
                 state.has_thread = state.is_new || !timed_out;
                 return state.has_thread;
             }
@@ -259,7 +260,7 @@ impl Tuner {
     }
 
     /// Has the pool bid with what its memory is worth by what is known now.
-    pub fn bid(&self) {
+    fn bid(&self) {
         let known = self.state.lock().known();
         let memory_bytes = self.pool.keepable_bytes();
         if let Ok(curve) = benefit_curve(known.workload(), memory_bytes, CURVE_POINTS) {

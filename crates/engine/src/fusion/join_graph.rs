@@ -63,7 +63,29 @@ impl JoinGraph {
     pub(super) fn of(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<(Self, Vec<Expr>), Refusal> {
         let mut graph = Self { options: Arc::clone(options), ..Self::default() };
         let columns = graph.add(plan)?;
+        graph.check_outer()?;
         Ok((graph, columns))
+    }
+
+    /// What is found for rows of an outer join may be NULL although its column is not: nothing that is asked of it alone
+    /// is asked before it was looked up, as long as nothing is.
+    fn check_outer(&self) -> Result<(), Refusal> {
+        for outer in self.edges.iter().filter(|edge| edge.kind == ProbeKind::Outer) {
+            let is_found =
+                |column: &&Column| self.named(column).is_some_and(|base| outer.inner.contains(&base.relation));
+            for condition in &self.conditions {
+                let columns = condition.column_refs();
+                if !columns.is_empty() && columns.iter().all(|column| is_found(column)) {
+                    return Err(Refusal::new(format!("{} of an outer join", self.readable(condition))));
+                }
+            }
+            let others = self.edges.iter().filter(|edge| !std::ptr::eq(*edge, outer));
+            let sides = others.flat_map(|edge| &edge.sides).flat_map(|(one, other)| [one, other]);
+            if let Some(side) = sides.into_iter().find(|side| side.column_refs().iter().any(is_found)) {
+                return Err(Refusal::new(format!("a join by {} of an outer join", self.readable(side))));
+            }
+        }
+        Ok(())
     }
 
     /// The relation's column that an expression is, if it is nothing else.
@@ -203,11 +225,11 @@ impl JoinGraph {
         if let (Some(filter), true) = (&join.filter, !matches!(join.join_type, JoinType::Inner)) {
             return self.add_other_values(join, filter);
         }
-        let first = self.relations.len();
+        let (first, conditions) = (self.relations.len(), self.conditions.len());
         let left = self.add(&join.left)?;
-        let middle = self.relations.len();
+        let (middle, left_conditions) = (self.relations.len(), conditions..self.conditions.len());
         let right = self.add(&join.right)?;
-        let past = self.relations.len();
+        let (past, right_conditions) = (self.relations.len(), left_conditions.end..self.conditions.len());
         let sides = |(left_side, right_side): &(Expr, Expr)| -> Result<(Expr, Expr), Refusal> {
             Ok((over(left_side, join.left.schema(), &left)?, over(right_side, join.right.schema(), &right)?))
         };
@@ -238,6 +260,23 @@ impl JoinGraph {
                 let inner = if is_left { middle..past } else { first..middle };
                 self.edges.push(Edge { sides, kind, inner });
                 Ok(if is_left { left } else { right })
+            }
+            join_type @ (JoinType::Left | JoinType::Right) => {
+                let is_left = join_type == JoinType::Left;
+                let (inner, conditions) =
+                    if is_left { (middle..past, right_conditions) } else { (first..middle, left_conditions) };
+                // Each row has one match at most, all of which is there when it is looked up.
+                let [Relation { rows: Rows::Groups { .. }, .. }] = &self.relations[inner.clone()] else {
+                    return Err(Refusal::new(format!("a {join_type} join to other rows than groups")));
+                };
+                if on.is_empty() || !conditions.is_empty() {
+                    return Err(Refusal::new(format!("a {join_type} join by other conditions than equalities")));
+                }
+                let turned =
+                    |(left_side, right_side)| if is_left { (left_side, right_side) } else { (right_side, left_side) };
+                let sides = on.into_iter().map(turned).collect();
+                self.edges.push(Edge { sides, kind: ProbeKind::Outer, inner });
+                Ok([left, right].concat())
             }
             other => Err(Refusal::new(format!("a {other} join"))),
         }

@@ -33,6 +33,7 @@ mod exec;
 mod expressions;
 mod fallback;
 mod join_graph;
+mod matches;
 mod other_values;
 mod output;
 mod pages;

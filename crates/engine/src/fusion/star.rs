@@ -21,6 +21,7 @@ use super::calls::{Call, Function};
 use super::estimates::{expect_few_texts, group_facts, most_rows};
 use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph};
+use super::matches;
 use super::relation::{Relation, Rows};
 use super::sieves::{Keys, Sibling};
 use super::tree::{Child, Sieve, Tree};
@@ -94,6 +95,9 @@ pub(super) fn plan(
     options: &Arc<ConfigOptions>,
     sieve: Option<GroupSieve<'_>>,
 ) -> Result<FusedPlan, Refusal> {
+    let asked = &aggregate.schema;
+    let grouped = matches::grouped(aggregate)?;
+    let aggregate = grouped.as_ref().unwrap_or(aggregate);
     let (graph, columns) = JoinGraph::of(&aggregate.input, options)?;
     let schema = aggregate.input.schema();
     let over = |expr: &Expr| -> Result<Expr, Refusal> {
@@ -141,7 +145,7 @@ pub(super) fn plan(
         last.group_way = group_way;
     }
     let plan = FusedPlan { stages, outputs, most_rows, group_way };
-    plan.check_types(&aggregate.schema)?;
+    plan.check_types(asked)?;
     Ok(plan)
 }
 

@@ -47,7 +47,7 @@ fn nested_query(random: &mut Random) -> String {
     let compared = *random.pick(&["<", ">=", "="]);
     let groups =
         format!("SELECT {group} AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY {group}");
-    match random.below(9) {
+    match random.below(13) {
         0 => format!("SELECT n, count(*), max(x) FROM ({groups}) GROUP BY n"),
         1 => format!("SELECT count(*), max(x), min(g) FROM ({groups} HAVING {having})"),
         2 => format!(
@@ -74,6 +74,25 @@ fn nested_query(random: &mut Random) -> String {
         ),
         7 => format!(
             "SELECT max(m), sum(c) FROM (SELECT n, min(x) AS m, count(*) AS c FROM ({groups}) GROUP BY n HAVING count(*) > 1)"
+        ),
+        8 => format!(
+            "SELECT n, count(*), sum(x) FROM
+                (SELECT e.k, count({value}) AS n, max({value}) AS x FROM b AS e LEFT JOIN f ON f.b = e.k AND {condition} GROUP BY e.k)
+             GROUP BY n"
+        ),
+        9 => format!(
+            "SELECT d.grp, count(*), count({value}), min({value}), sum(f.v), max(f.kind) FROM a AS d LEFT JOIN f ON d.k = f.a AND {condition}
+             WHERE {of_a} GROUP BY d.grp"
+        ),
+        10 => format!(
+            "SELECT g.kind, count(f.id), count(*), sum({value}) FROM f RIGHT JOIN f AS g ON g.id = f.b AND g.tiny = f.tiny AND {condition}
+             GROUP BY g.kind"
+        ),
+        11 => format!(
+            "SELECT g.tiny, count(*), count(o.n), sum(o.n), max(o.x) FROM f AS g LEFT JOIN
+                (SELECT f.a AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY f.a HAVING {having}) o ON o.g = g.b
+             WHERE {} GROUP BY g.tiny",
+            random.pick(&["o.n IS NULL", "(o.n IS NULL OR o.n > g.tiny)", "(o.g IS NULL OR g.tiny = 1)", "o.n > 2", "true"])
         ),
         _ => format!(
             "SELECT e.name, sum(f.v) FROM f, b AS e WHERE f.b = e.k AND e.weight < 60
@@ -103,6 +122,32 @@ async fn random_aggregates_of_aggregates_answer_the_same_with_and_without_pipeli
         }
     }
     assert!(nested_count * 3 > query_count, "{nested_count} of {query_count} had groups for rows");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_counted_of_an_outer_join_s_matches_is_counted_by_key_first() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    make_star(&session, 3, 40_000).await;
+    for (sql, is_grouped) in [
+        ("SELECT g.tiny, count(f.v), count(*) FROM f AS g LEFT JOIN f ON f.b = g.id GROUP BY g.tiny", true),
+        ("SELECT g.id, count(f.v), max(f.v) FROM f RIGHT JOIN f AS g ON f.b = g.id AND f.v > 5 GROUP BY g.id", true),
+        // What would have to be told of rows without matches is not.
+        ("SELECT g.tiny, count(coalesce(f.v, 1)) FROM f AS g LEFT JOIN f ON f.b = g.id GROUP BY g.tiny", false),
+        (
+            "SELECT g.tiny, count(*) FILTER (WHERE f.v IS NULL) FROM f AS g LEFT JOIN f ON f.b = g.id GROUP BY g.tiny",
+            false,
+        ),
+        ("SELECT g.tiny, sum(g.v), count(f.v) FROM f AS g LEFT JOIN f ON f.b = g.id GROUP BY g.tiny", false),
+        ("SELECT f.tiny, count(*) FROM f AS g LEFT JOIN f ON f.b = g.id GROUP BY f.tiny", false),
+        // Groups of which there are more than rows that look for them.
+        ("SELECT e.k, count(f.v) FROM b AS e LEFT JOIN f ON f.id = e.k GROUP BY e.k", false),
+    ] {
+        let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+        assert_eq!(plan.contains("outer probe groups of f"), is_grouped, "{sql}: {plan}");
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
