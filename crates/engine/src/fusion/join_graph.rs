@@ -67,15 +67,15 @@ impl JoinGraph {
         Ok((graph, columns))
     }
 
-    /// What is found for rows of an outer join may be NULL although its column is not: nothing that is asked of it alone
-    /// is asked before it was looked up, as long as nothing is.
+    /// What is found for rows of an outer join may be NULL although its column is not. Conditions on it alone, and joins by
+    /// it, would be evaluated while its table is built, before a row turns out to have no match: there are none.
     fn check_outer(&self) -> Result<(), Refusal> {
         for outer in self.edges.iter().filter(|edge| edge.kind == ProbeKind::Outer) {
             let is_found =
                 |column: &&Column| self.named(column).is_some_and(|base| outer.inner.contains(&base.relation));
             for condition in &self.conditions {
                 let columns = condition.column_refs();
-                if !columns.is_empty() && columns.iter().all(|column| is_found(column)) {
+                if !columns.is_empty() && columns.iter().all(&is_found) {
                     return Err(Refusal::new(format!("{} of an outer join", self.readable(condition))));
                 }
             }
