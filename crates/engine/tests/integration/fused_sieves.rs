@@ -90,7 +90,7 @@ async fn random_queries_that_ask_for_few_keys_answer_the_same_with_and_without_p
         }
     }
     assert!(
-        fused_count * 2 > query_count && sieved_count * 5 > query_count,
+        fused_count * 2 > query_count && sieved_count * 6 > query_count,
         "{fused_count} of {query_count} as pipelines, {sieved_count} sieved"
     );
 }
