@@ -7,7 +7,8 @@ use std::time::Duration;
 
 /// How much longer than it worked it rests.
 const FACTOR: u32 = 200;
-/// How much of its rest what is urgent does without, to be made up for later: two decisions of some columns each.
+/// How much of its rest what is urgent does without, to be made up for later: what half a millisecond of work is
+/// followed by, two decisions for some columns or more.
 const AHEAD: Duration = Duration::from_millis(100);
 
 /// Since when it has rested enough.

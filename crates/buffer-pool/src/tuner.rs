@@ -445,6 +445,20 @@ mod tests {
     }
 
     #[test]
+    fn a_pipeline_that_begins_is_decided_for_while_the_tuner_rests() {
+        let stage = Stage::new(100 * MIB);
+        // The clock stands still, so that this rest does not end by itself.
+        stage.tuner.state.lock().deciding.follow(0, Duration::from_micros(400));
+        let running = stage.tuner.start(stage.start(1, 0..1, 60 * MIB));
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while stage.quota(0) == 0 && std::time::Instant::now() < end {
+            std::thread::yield_now();
+        }
+        assert!(stage.quota(0) > 50 * MIB, "{:?}", stage.tuner.decision());
+        drop(running);
+    }
+
+    #[test]
     fn a_plan_is_predicted_once_one_like_it_has_run() {
         let stage = Stage::new(100 * MIB);
         let start = || stage.start(1, 0..1, 60 * MIB);

@@ -21,7 +21,7 @@ use super::calls::{Call, Function};
 use super::estimates::{expect_few_texts, group_facts, most_rows};
 use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph};
-use super::matches;
+use super::outer_joins;
 use super::relation::{Relation, Rows};
 use super::sieves::{Keys, Sibling};
 use super::tree::{Child, Sieve, Tree};
@@ -96,7 +96,7 @@ pub(super) fn plan(
     sieve: Option<GroupSieve<'_>>,
 ) -> Result<FusedPlan, Refusal> {
     let asked = &aggregate.schema;
-    let grouped = matches::grouped(aggregate)?;
+    let grouped = outer_joins::grouped(aggregate)?;
     let aggregate = grouped.as_ref().unwrap_or(aggregate);
     let (graph, columns) = JoinGraph::of(&aggregate.input, options)?;
     let schema = aggregate.input.schema();

@@ -44,6 +44,7 @@ fn nested_query(random: &mut Random) -> String {
     let condition = *random.pick(&["f.v > 0", "f.tiny < 7", "f.kind LIKE '%3'", "f.flag", "f.v = 12345", "true"]);
     let having = *random.pick(&["count(*) > 1", "sum(f.v) > 500", "min(f.price) < 100", "true"]);
     let of_a = *random.pick(&["d.grp = 2", "d.grp < 4", "d.name LIKE '%3'", "d.name = 'a2' AND d.grp <> 1", "true"]);
+    let group_of_outer = *random.pick(&["g.tiny", "o.n", "o.g"]);
     let compared = *random.pick(&["<", ">=", "="]);
     let groups =
         format!("SELECT {group} AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY {group}");
@@ -89,9 +90,9 @@ fn nested_query(random: &mut Random) -> String {
              GROUP BY g.kind"
         ),
         11 => format!(
-            "SELECT g.tiny, count(*), count(o.n), sum(o.n), max(o.x) FROM f AS g LEFT JOIN
+            "SELECT {group_of_outer}, count(*), count(o.n), sum(o.n), max(o.x) FROM f AS g LEFT JOIN
                 (SELECT f.a AS g, {call}({value}) AS x, count(*) AS n FROM f WHERE {condition} GROUP BY f.a HAVING {having}) o ON o.g = g.b
-             WHERE {} GROUP BY g.tiny",
+             WHERE {} GROUP BY {group_of_outer}",
             random.pick(&["o.n IS NULL", "(o.n IS NULL OR o.n > g.tiny)", "(o.g IS NULL OR g.tiny = 1)", "o.n > 2", "true"])
         ),
         _ => format!(

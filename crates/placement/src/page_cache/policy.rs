@@ -47,8 +47,8 @@ pub trait PagePolicy: Send + Debug {
     fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey>;
 
     /// Shows the pages that could go next for others in their place, in about that order, until `look` says that it has
-    /// seen enough: for who chooses among them those that leave memory of the size that is wanted. None that the policy
-    /// would not give up for newcomers without need.
+    /// seen enough: for who chooses among them those that leave memory of the size that is wanted. Policies with quotas
+    /// leave out what these keep.
     fn show_next(&mut self, look: &mut dyn FnMut(PageKey) -> bool) {
         self.victim(None, look);
     }
