@@ -323,7 +323,7 @@ mod tests {
     use std::ops::Range;
 
     use thermocline_budget::Budget;
-    use thermocline_hardware::ManualClock;
+    use thermocline_hardware::{ManualClock, SystemClock};
     use thermocline_placement::page_cache::PagePolicyName;
 
     use super::*;
@@ -450,8 +450,8 @@ mod tests {
         // The clock stands still, so that this rest does not end by itself.
         stage.tuner.state.lock().deciding.follow(0, Duration::from_micros(400));
         let running = stage.tuner.start(stage.start(1, 0..1, 60 * MIB));
-        let end = std::time::Instant::now() + Duration::from_secs(20);
-        while stage.quota(0) == 0 && std::time::Instant::now() < end {
+        let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
+        while stage.quota(0) == 0 && time.monotonic_ns() < end_ns {
             std::thread::yield_now();
         }
         assert!(stage.quota(0) > 50 * MIB, "{:?}", stage.tuner.decision());
