@@ -222,7 +222,7 @@ impl Together {
     #[inline]
     fn new() -> Self {
         // To fill all with zeros takes as long as to look for fifty words.
-        Self { words: [MaybeUninit::uninit(); MINI_BLOCK_VALUES + 16], count: 0 }
+        Self { words: [const { MaybeUninit::uninit() }; MINI_BLOCK_VALUES + 16], count: 0 }
     }
 
     /// Writes sixteen words behind the others.
@@ -248,7 +248,7 @@ impl Together {
     /// That of [`Sought::are_in`].
     #[inline]
     #[target_feature(enable = "avx512f,bmi2,popcnt")]
-    unsafe fn in_set(mut self, selected: &Mask, sought: Sought, bits: &[u64]) -> Mask {
+    unsafe fn in_set(&mut self, selected: &Mask, sought: Sought, bits: &[u64]) -> Mask {
         self.store(_mm512_setzero_si512());
         let mut found = [0u64; MASK_WORDS + 1];
         for group in 0..self.count.div_ceil(16) {
