@@ -165,27 +165,33 @@ macro_rules! kernels {
                 }
             }
 
+            /// Where value `index` (below 1,024) lies: the groups that its first and its last bit are in, which are the
+            /// same or neighbours, the lane, and the bit of the first group's word.
+            #[inline(always)]
+            fn place(width: u32, index: usize) -> (usize, usize, usize, usize) {
+                let (row, lane) = (index / LANES, index % LANES);
+                let bit = row * width as usize;
+                (bit / BITS, (bit + width as usize - 1) / BITS, lane, bit % BITS)
+            }
+
             /// Has the cache lines that value `index` (below 1,024) of `packed` lies in brought near.
             #[inline]
             pub(in super::super) fn prefetch(packed: &[[u8; GROUP_BYTES]], width: u32, index: usize) {
-                let (row, lane) = (index / LANES, index % LANES);
-                let (first, last) = (row * width as usize / BITS, ((row + 1) * width as usize - 1) / BITS);
+                let (first, last, lane, _) = place(width, index);
+                // To ask twice for the same takes less time than a branch that is not foreseen.
                 super::prefetch_line(&packed[first][lane * BYTES..]);
-                if last != first {
-                    super::prefetch_line(&packed[last][lane * BYTES..]);
-                }
+                super::prefetch_line(&packed[last][lane * BYTES..]);
             }
 
-            /// Value `index` (below 1,024) of `packed`.
+            /// Value `index` (below 1,024) of `packed`; 0 < `width` <= `BITS`.
             #[inline]
             pub(in super::super) fn get(packed: &[[u8; GROUP_BYTES]], width: u32, index: usize) -> u64 {
-                let width = width as usize;
-                let (row, lane) = (index / LANES, index % LANES);
-                let bit = row * width;
-                let (at, shift) = (bit / BITS, bit % BITS);
-                let low = word(&packed[at], lane) >> shift;
-                let bits = if shift + width > BITS { low | word(&packed[at + 1], lane) << (BITS - shift) } else { low };
-                u64::from(bits & (<$word>::MAX >> (BITS - width)))
+                let (first, last, lane, shift) = place(width, index);
+                // No branch on whether the value goes on in the next word: that is not foreseen. If it does not, what
+                // comes of the same word once more is above its bits.
+                let low = word(&packed[first], lane) >> shift;
+                let high = word(&packed[last], lane) << 1 << (BITS - 1 - shift);
+                u64::from((low | high) & (<$word>::MAX >> (BITS - width as usize)))
             }
         }
     };

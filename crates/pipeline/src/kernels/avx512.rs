@@ -37,6 +37,22 @@ impl Avx512 {
         (has_vectors && has_bits).then(|| Self { permutation: Permutation::detect() })
     }
 
+    /// The bits of `found`, lowest first, at the places of the selected ones, which are at most 64.
+    pub(super) fn spread(self, found: u64, selected: &Mask) -> Mask {
+        #[target_feature(enable = "bmi2,popcnt")]
+        fn kernel(found: u64, selected: &Mask) -> Mask {
+            let mut taken = 0;
+            selected.map(|selected| {
+                // Past the 64th there are none.
+                let spread = _pdep_u64(found.wrapping_shr(taken), selected);
+                taken += selected.count_ones();
+                spread
+            })
+        }
+        // SAFETY: `self` exists only when the processor has these instructions.
+        unsafe { kernel(found, selected) }
+    }
+
     /// Which words, `shift` added, are the places of set bits, if that is best found out by permutes: of all, whichever
     /// are selected.
     pub(super) fn permuted(self, words: Words<'_>, selected: Option<&Mask>, shift: u64, bits: &[u64]) -> Option<Mask> {

@@ -177,7 +177,16 @@ impl InstructionSet {
             #[cfg(target_arch = "x86_64")]
             Choice::Avx2(_) => 400,
             #[cfg(target_arch = "x86_64")]
-            Choice::Avx512(_) => 24,
+            Choice::Avx512(_) => 64,
+        }
+    }
+
+    /// The bits of `found`, lowest first, at the places of the selected ones, which are at most 64.
+    pub(crate) fn spread(self, found: u64, selected: &Mask) -> Mask {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Choice::Avx512(proof) => proof.spread(found, selected),
+            _ => scalar::spread(found, selected),
         }
     }
 

@@ -46,7 +46,9 @@ impl Compression {
                 let selected = _mm512_maskz_compress_epi8(*word, in_word);
                 let halves = [_mm512_castsi512_si256(selected), _mm512_extracti64x4_epi64::<1>(selected)];
                 // Of few selected rows, which is usual, the second half has none.
-                for (half, at) in halves.into_iter().zip([0, PLACES_AT_ONCE]).take(1 + usize::from(count > PLACES_AT_ONCE)) {
+                for (half, at) in
+                    halves.into_iter().zip([0, PLACES_AT_ONCE]).take(1 + usize::from(count > PLACES_AT_ONCE))
+                {
                     let to = &mut places[end + at..end + at + PLACES_AT_ONCE];
                     let placed = _mm512_add_epi16(_mm512_cvtepu8_epi16(half), first);
                     // SAFETY: these are 64 bytes; the store needs no alignment.

@@ -66,6 +66,19 @@ pub(super) fn places(mask: &Mask, places: &mut [u16]) -> usize {
     end
 }
 
+/// The bits of `found`, lowest first, at the places of the selected ones.
+pub(super) fn spread(mut found: u64, selected: &Mask) -> Mask {
+    selected.map(|mut left| {
+        let mut spread = 0;
+        while left != 0 {
+            spread |= (found & 1) << left.trailing_zeros();
+            found >>= 1;
+            left &= left - 1;
+        }
+        spread
+    })
+}
+
 /// For each place how many bits are set before it, if the bit at it is, else [`NO_RANK`]; `before` has for each word of
 /// `bits` how many are set in the words before it.
 #[inline(always)]

@@ -119,6 +119,30 @@ fn the_places_of_set_bits_are_told_in_order() {
 }
 
 #[test]
+fn bits_are_spread_to_the_places_of_selected_ones() {
+    for seed in seeds() {
+        let mut random = Random::new(seed);
+        let count = random.below(65);
+        let mut selected = [0; MASK_WORDS];
+        let mut left = count;
+        while left > 0 {
+            let at = random.below(MINI_BLOCK_VALUES);
+            left -= usize::from(selected[at / 64] >> (at % 64) & 1 == 0);
+            selected[at / 64] |= 1 << (at % 64);
+        }
+        let found = random.next_u64();
+        let mut places = vec![0; count + PLACES_AT_ONCE];
+        scalar::places(&selected, &mut places);
+        let expected = mask_by(|at| {
+            places[..count].iter().position(|place| usize::from(*place) == at).is_some_and(|nth| found >> nth & 1 != 0)
+        });
+        for instructions in InstructionSet::available() {
+            assert_eq!(instructions.spread(found, &selected), expected, "seed {seed}, {instructions:?}");
+        }
+    }
+}
+
+#[test]
 fn values_that_are_close_are_32_bits_from_a_base_and_others_are_told() {
     for seed in seeds() {
         let mut random = Random::new(seed);

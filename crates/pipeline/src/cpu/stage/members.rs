@@ -52,7 +52,7 @@ pub(super) fn members(
         || reader.packed(block, selection.count()).is_some()
         || reader.is_array() && selection.count() <= FEW_NATIVE_ROWS;
     if is_sparse || ranges.len() > FEW_RANGES {
-        return one_by_one(|value| membership.contains(value), reader, block, selection);
+        return one_by_one(|value| membership.contains(value), reader, block, selection, instructions);
     }
     let Block { base, words } = reader.block(block)?;
     let mut mask = [0; MASK_WORDS];
@@ -91,7 +91,7 @@ pub(super) fn in_set(
     instructions: InstructionSet,
 ) -> Result<(), PipelineError> {
     if selection.count() <= instructions.sparse_set_rows() {
-        return one_by_one(contains, reader, block, selection);
+        return one_by_one(contains, reader, block, selection, instructions);
     }
     let Block { base: block_base, words } = reader.block(block)?;
     let shift = block_base.wrapping_sub(base) as u64;
@@ -111,57 +111,56 @@ pub(super) fn one_by_one(
     reader: &mut ColumnReader<'_>,
     block: usize,
     selection: &mut Selection,
+    instructions: InstructionSet,
 ) -> Result<(), PipelineError> {
+    let (mut found, mut count) = (0, 0);
+    // In a register: a mask in memory would have each row wait until the one before it is written.
+    let mut take = |value: u64| {
+        found |= u64::from(contains(value as i64)) << count;
+        count += 1;
+    };
     if let Some(Frame { base, differences }) = reader.packed(block, selection.count()) {
         let mut rows = [0; room_for(SPARSE_ROWS)];
-        let mut kept = [0; MASK_WORDS];
-        differences.for_each_of(selection.rows(&mut rows), |row, difference| {
-            let is_kept = contains(base.wrapping_add(difference) as i64);
-            keep(&mut kept, row, is_kept);
-        });
-        *selection = Selection::of(kept);
+        differences.for_each_of(selection.rows(&mut rows), |_, difference| take(base.wrapping_add(difference)));
+        *selection = Selection::of(instructions.spread(found, selection.mask()));
         return Ok(());
     }
     if reader.is_array() && selection.count() <= FEW_NATIVE_ROWS {
         let mut rows = [0; room_for(FEW_NATIVE_ROWS)];
-        let rows = selection.rows(&mut rows);
-        let mut ordinals = Vec::with_capacity(rows.len());
-        reader.gather(block, rows, &mut ordinals)?;
-        let mut kept = [0; MASK_WORDS];
-        rows.iter().zip(ordinals).for_each(|(row, ordinal)| keep(&mut kept, *row, contains(ordinal)));
-        *selection = Selection::of(kept);
+        let mut ordinals = Vec::with_capacity(selection.count());
+        reader.gather(block, selection.rows(&mut rows), &mut ordinals)?;
+        let mut ordinals = ordinals.into_iter();
+        selection.retain(|_| ordinals.next().is_some_and(&contains));
         return Ok(());
     }
     let Block { base, words } = reader.block(block)?;
+    let base = base as u64;
     if selection.count() <= SPARSE_ROWS {
         let mut rows = [0; room_for(SPARSE_ROWS)];
         let rows = selection.rows(&mut rows);
-        let mut kept = [0; MASK_WORDS];
         macro_rules! test {
             ($words:expr) => {
-                for row in rows {
-                    let word = $words[usize::from(*row) % MINI_BLOCK_VALUES];
-                    keep(&mut kept, *row, contains(base.wrapping_add(word as i64)));
-                }
+                rows.iter()
+                    .for_each(|row| take(base.wrapping_add($words[usize::from(*row) % MINI_BLOCK_VALUES].into())))
             };
         }
         match words {
-            Words::Zeros => rows.iter().for_each(|row| keep(&mut kept, *row, contains(base))),
+            Words::Zeros => rows.iter().for_each(|_| take(base)),
             Words::U8(words) => test!(words),
             Words::U16(words) => test!(words),
             Words::U32(words) => test!(words),
             Words::U64(words) => test!(words),
         }
-        *selection = Selection::of(kept);
+        *selection = Selection::of(instructions.spread(found, selection.mask()));
         return Ok(());
     }
     macro_rules! retain {
         ($words:expr) => {
-            selection.retain(|row| contains(base.wrapping_add($words[row % MINI_BLOCK_VALUES] as i64)))
+            selection.retain(|row| contains(base.wrapping_add($words[row % MINI_BLOCK_VALUES].into()) as i64))
         };
     }
     match words {
-        Words::Zeros => selection.retain(|_| contains(base)),
+        Words::Zeros => selection.retain(|_| contains(base as i64)),
         Words::U8(words) => retain!(words),
         Words::U16(words) => retain!(words),
         Words::U32(words) => retain!(words),
@@ -184,10 +183,4 @@ pub(super) fn are_keys(
     let mut found = keys.rows(&numbers).into_iter();
     selection.retain(|_| found.next().is_some_and(|row| row != NO_RANK));
     Ok(())
-}
-
-/// Sets a row's bit if it is kept.
-#[inline(always)]
-fn keep(mask: &mut Mask, row: u16, is_kept: bool) {
-    mask[usize::from(row / 64) % MASK_WORDS] |= u64::from(is_kept) << (row % 64);
 }
