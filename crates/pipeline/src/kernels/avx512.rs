@@ -41,13 +41,13 @@ impl Avx512 {
     pub(super) fn spread(self, found: u64, selected: &Mask) -> Mask {
         #[target_feature(enable = "bmi2,popcnt")]
         fn kernel(found: u64, selected: &Mask) -> Mask {
-            let mut taken = 0;
-            selected.map(|selected| {
+            let (mut spread, mut taken) = ([0; MASK_WORDS], 0);
+            for (spread, selected) in spread.iter_mut().zip(selected) {
                 // Past the 64th there are none.
-                let spread = _pdep_u64(found.wrapping_shr(taken), selected);
+                *spread = _pdep_u64(found.wrapping_shr(taken), *selected);
                 taken += selected.count_ones();
-                spread
-            })
+            }
+            spread
         }
         // SAFETY: `self` exists only when the processor has these instructions.
         unsafe { kernel(found, selected) }

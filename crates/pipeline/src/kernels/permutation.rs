@@ -9,9 +9,9 @@
 
 use std::arch::x86_64::{
     __m512i, _mm256_loadu_si256, _mm512_add_epi16, _mm512_cmpeq_epi8_mask, _mm512_cmple_epu16_mask,
-    _mm512_cvtepu8_epi16, _mm512_loadu_si512, _mm512_mask_mov_epi8, _mm512_mask_test_epi8_mask,
+    _mm512_cvtepu8_epi16, _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_mask2_permutex2var_epi8,
     _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_srli_epi16, _mm512_sub_epi16,
+    _mm512_srli_epi16, _mm512_sub_epi16,
 };
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
@@ -72,7 +72,7 @@ macro_rules! sixty_four {
 struct Places {
     /// The words that are within the set.
     inside: u64,
-    /// Which table, which byte of it, which bit of that.
+    /// Which table, which byte of it, and then that byte itself; which bit of it.
     table: __m512i,
     byte: __m512i,
     bit: __m512i,
@@ -97,19 +97,19 @@ impl Places {
     }
 }
 
-/// Takes the bytes that are in a set's table number `number` out of it.
+/// Puts the bytes that are in a set's table number `number` in the place of where they are in it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn look_up(table: &[u64; TABLE_WORDS], number: usize, places: &[Places; AT_ONCE], found: &mut [__m512i; AT_ONCE]) {
+fn look_up(table: &[u64; TABLE_WORDS], number: usize, places: &mut [Places; AT_ONCE]) {
     let bytes = table.as_ptr().cast::<u8>();
     // SAFETY: these are the first and the second 64 bytes of the table, whose words are little-endian on x86, so that bit
     // `p` is bit `p % 8` of byte `p / 8`; the loads need no alignment.
-    let halves = unsafe { [_mm512_loadu_si512(bytes.cast()), _mm512_loadu_si512(bytes.add(64).cast())] };
+    let [first, second] = unsafe { [_mm512_loadu_si512(bytes.cast()), _mm512_loadu_si512(bytes.add(64).cast())] };
     let number = _mm512_set1_epi8(number as i8);
-    for (found, places) in found.iter_mut().zip(places) {
+    for places in places {
         let are_here = _mm512_cmpeq_epi8_mask(places.table, number);
-        let bytes = _mm512_permutex2var_epi8(halves[0], places.byte, halves[1]);
-        *found = _mm512_mask_mov_epi8(*found, are_here, bytes);
+        // No place is in two tables, so that what has been found is no place for any other.
+        places.byte = _mm512_mask2_permutex2var_epi8(first, places.byte, are_here, second);
     }
 }
 
@@ -125,19 +125,18 @@ macro_rules! in_set {
                 let mut mask = [0; MASK_WORDS];
                 for (group, mask) in mask.chunks_mut(AT_ONCE).enumerate() {
                     let first = group * AT_ONCE * 64;
-                    let places: [Places; AT_ONCE] =
+                    let mut places: [Places; AT_ONCE] =
                         std::array::from_fn(|at| Places::of(sixty_four!($word, words, first + at * 64), reach, shift));
-                    let mut found = [_mm512_setzero_si512(); AT_ONCE];
                     for (number, table) in tables.iter().enumerate() {
-                        look_up(table, number, &places, &mut found);
+                        look_up(table, number, &mut places);
                     }
                     if !rest.is_empty() {
-                        look_up(&last, tables.len(), &places, &mut found);
+                        look_up(&last, tables.len(), &mut places);
                     }
                     let single_bits = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
-                    for ((mask, found), places) in mask.iter_mut().zip(found).zip(&places) {
+                    for (mask, places) in mask.iter_mut().zip(&places) {
                         let wanted = _mm512_permutexvar_epi8(places.bit, single_bits);
-                        *mask = _mm512_mask_test_epi8_mask(places.inside, found, wanted);
+                        *mask = _mm512_mask_test_epi8_mask(places.inside, places.byte, wanted);
                     }
                 }
                 mask

@@ -140,8 +140,9 @@ pub(super) fn one_by_one(
         let rows = selection.rows(&mut rows);
         macro_rules! test {
             ($words:expr) => {
-                rows.iter()
-                    .for_each(|row| take(base.wrapping_add($words[usize::from(*row) % MINI_BLOCK_VALUES].into())))
+                for row in rows {
+                    take(base.wrapping_add($words[usize::from(*row) % MINI_BLOCK_VALUES].into()));
+                }
             };
         }
         match words {
