@@ -2,7 +2,8 @@
 //!
 //! **Owns**: guesses before the first measurement, sampled measurements, the order. **Does not own**: the clock.
 //!
-//! **Invariants**: each stage stands behind those it needs. An implied stage that drops next to nothing is left out.
+//! **Invariants**: each stage stands behind those it needs. An implied stage that drops next to nothing, or is
+//! no cheaper than the one that it is implied by, is left out.
 //!
 //! **Concurrency**: each thread has an order of its own, and with it adapts to the row groups it gets.
 //!
@@ -73,7 +74,7 @@ impl Order {
             }
             let measure = &self.measures[*stage];
             // What an implied stage drops, the one that implies it counts.
-            if measure.is_measured && !stages[*stage].implied {
+            if measure.is_measured && stages[*stage].implied_by.is_none() {
                 expected *= measure.selectivity;
             }
         }
@@ -108,11 +109,18 @@ impl Order {
         measure.is_measured = true;
     }
 
+    /// Whether an implied stage drops enough, and takes less time than the one that it is implied by.
+    fn spares(&self, implied: usize, by: usize) -> bool {
+        let [implied, by] = [implied, by].map(|stage| &self.measures[stage]);
+        let is_cheap = !(implied.is_measured && by.is_measured) || implied.ns_per_row < by.ns_per_row;
+        implied.selectivity < WORTHWHILE && is_cheap
+    }
+
     /// Puts the stages in order by what was measured.
     pub(super) fn arrange(&mut self, stages: &[Stage<'_>]) {
         self.sequence.clear();
         let mut left: Vec<usize> = (0..stages.len())
-            .filter(|stage| !stages[*stage].implied || self.measures[*stage].selectivity < WORTHWHILE)
+            .filter(|stage| stages[*stage].implied_by.is_none_or(|by| self.spares(*stage, by)))
             .collect();
         let rank = |stage: &usize| {
             let Measure { selectivity, ns_per_row, .. } = self.measures[*stage];

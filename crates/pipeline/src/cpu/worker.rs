@@ -360,7 +360,8 @@ impl<'s, 'r> Worker<'s, 'r> {
         if self.stages.len() < 2 {
             return Ok(());
         }
-        for (number, stage) in self.stages.iter_mut().enumerate() {
+        // The last first: so the implied stage, which comes behind the other, unpacks the column that both take.
+        for (number, stage) in self.stages.iter_mut().enumerate().rev() {
             if stage.needs.is_empty() && stage.is_open(view) {
                 let start_ns = clock.monotonic_ns();
                 let mut kept = all;

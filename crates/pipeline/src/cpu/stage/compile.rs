@@ -95,9 +95,10 @@ impl<'r> Stages<'r> {
                 stage.negated = true;
                 stage.guessed_selectivity = 1.0 - stage.guessed_selectivity;
             }
+            let probe = self.first.len();
             self.push(context, keys.to_vec(), stage);
             if !is_anti && !is_late {
-                self.push_ranges(context, table, keys);
+                self.push_ranges(context, table, keys, probe);
             }
         }
         if multiplies {
@@ -106,8 +107,9 @@ impl<'r> Stages<'r> {
         }
     }
 
-    /// The table's keys lie in ranges, which are tested on packed values; worth it if they are narrow.
-    fn push_ranges(&mut self, context: RunContext<'r>, table: &BuiltTable, keys: &[Slot]) {
+    /// The table's keys lie in ranges, which are tested on packed values; worth it if they are narrow. The stage `probe`
+    /// looks the keys up.
+    fn push_ranges(&mut self, context: RunContext<'r>, table: &BuiltTable, keys: &[Slot], probe: usize) {
         let ranges: Vec<Option<(i64, i64)>> = match table.coding() {
             KeyCoding::Number => vec![table.key_range()],
             coding => {
@@ -124,7 +126,7 @@ impl<'r> Stages<'r> {
             let domain = Domain::interval(bounds, Bound::Included(Scalar::Int(high.into())));
             let membership = if low <= high { Membership::Range(low, high) } else { Membership::Never };
             let mut stage = Stage::new(context, *key, Test::Numbers { membership, domain }, false);
-            stage.implied = true;
+            stage.implied_by = Some(probe);
             self.push(context, vec![*key], stage);
         }
     }
@@ -206,7 +208,7 @@ impl<'r> Stage<'r> {
             admits_null,
             negated: false,
             needs: Vec::new(),
-            implied: false,
+            implied_by: None,
             guessed_selectivity,
             takes_derived,
         }

@@ -66,8 +66,8 @@ pub(super) struct Stage<'r> {
     negated: bool,
     /// Stages that must come before.
     pub(super) needs: Vec<usize>,
-    /// Whether another stage drops all rows that this one drops.
-    pub(super) implied: bool,
+    /// The stage that drops all rows that this one drops, if there is one.
+    pub(super) implied_by: Option<usize>,
     /// The share of rows that it is guessed to keep, before anything is measured.
     pub(super) guessed_selectivity: f64,
     /// Whether it takes payload or computed values, which cost arithmetic or a look into a table.
