@@ -119,16 +119,15 @@ fn table(
         Arc::new(StringArray::from_iter_values(payload)),
     ];
     let mut pages = MemoryPages::new();
-    pages.push(
-        arrays
-            .iter()
-            .map(|array| {
-                let mut bytes = Vec::new();
-                let summary = encode(array, &mut bytes).unwrap();
-                (bytes, summary)
-            })
-            .collect(),
-    );
+    for start in (0..arrays[0].len()).step_by(ROW_GROUP_ROWS) {
+        let row_count = ROW_GROUP_ROWS.min(arrays[0].len() - start);
+        let page = |array: &ArrayRef| {
+            let mut bytes = Vec::new();
+            let summary = encode(&array.slice(start, row_count), &mut bytes).unwrap();
+            (bytes, summary)
+        };
+        pages.push(arrays.iter().map(page).collect());
+    }
     let mut builder = PipelineBuilder::new();
     let key = builder.scan("key", 0, ValueType::Int32, false).unwrap();
     let flag = builder.scan("flag", 1, ValueType::Int32, false).unwrap();

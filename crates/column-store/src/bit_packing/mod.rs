@@ -51,6 +51,7 @@ pub struct PackedBits<'a> {
 
 impl<'a> PackedBits<'a> {
     /// `packed` must hold a whole number of groups, at most 64: the width is what it holds.
+    #[inline]
     pub(crate) fn new(packed: &'a [u8]) -> Self {
         let (groups, rest) = packed.as_chunks::<GROUP_BYTES>();
         debug_assert!(rest.is_empty() && groups.len() <= 64, "{} bytes are no mini-block", packed.len());
@@ -58,6 +59,7 @@ impl<'a> PackedBits<'a> {
     }
 
     /// Bits of each value, 0 to 64. With 0 all values are 0 and there are no bytes.
+    #[inline]
     pub fn width(&self) -> u32 {
         self.width
     }
@@ -187,15 +189,21 @@ macro_rules! word {
         impl Word for $word {
             const BITS: u32 = <$word>::BITS;
             fn unpack(packed: PackedBits<'_>, values: &mut [Self; MINI_BLOCK_VALUES]) {
+                /// Apart, since it takes room on the stack.
+                #[inline(never)]
+                fn unpack_narrower(packed: PackedBits<'_>, values: &mut [$word; MINI_BLOCK_VALUES]) {
+                    $(if packed.width <= <$narrower>::BITS {
+                        let mut narrow = [0 as $narrower; MINI_BLOCK_VALUES];
+                        <$narrower as Word>::unpack(packed, &mut narrow);
+                        return widen(&narrow, values);
+                    })*
+                    let _ = packed;
+                    values.fill(0);
+                }
                 if packed.width >= $least {
                     return lanes::$kernels::unpack(packed.groups, packed.width, values);
                 }
-                $(if packed.width <= <$narrower>::BITS {
-                    let mut narrow = [0 as $narrower; MINI_BLOCK_VALUES];
-                    <$narrower as Word>::unpack(packed, &mut narrow);
-                    return widen(&narrow, values);
-                })*
-                values.fill(0);
+                unpack_narrower(packed, values);
             }
         }
     };

@@ -82,6 +82,8 @@ impl<'a> FramesOfReference<'a> {
     }
 
     /// Mini-block `index`; `None` if there is none.
+    // Through memory it would take longer to hand over than to make.
+    #[inline]
     pub fn frame(&self, index: usize) -> Option<Frame<'a>> {
         let base = u64::from_le_bytes(*self.bases.get(index)?);
         Some(Frame { base, differences: self.offsets.bits(self.packed, index) })

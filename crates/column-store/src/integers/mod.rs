@@ -149,6 +149,7 @@ impl<'a> PackedOffsets<'a> {
         Ok(offsets)
     }
 
+    #[inline]
     fn bits(&self, packed: &'a [u8], index: usize) -> crate::PackedBits<'a> {
         let at = |index: usize| u32::from_le_bytes(self.0[index]) as usize * crate::BYTES_PER_WIDTH;
         crate::PackedBits::new(&packed[at(index)..at(index + 1)])

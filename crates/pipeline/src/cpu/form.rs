@@ -187,6 +187,7 @@ impl<'p> Form<'p> {
     }
 
     /// A mini-block's packed values, if they are packed.
+    #[inline(always)]
     pub(super) fn frame(&self, index: usize) -> Option<Frame<'p>> {
         let Self::Frames { frames, bias } = self else { return None };
         let Frame { base, differences } = frames.frame(index)?;
@@ -271,6 +272,7 @@ impl Scratch {
     }
 
     /// Floats as ordinals.
+    #[inline(never)]
     fn fill_floats(&mut self, floats: &Floats<'_>, width: FloatWidth, index: usize) {
         match (floats, width) {
             (Floats::Plain(bytes), _) => {

@@ -55,6 +55,10 @@ pub(super) fn members(
         return one_by_one(|value| membership.contains(value), reader, block, selection, instructions);
     }
     let Block { base, words } = reader.block(block)?;
+    if let [(low, high)] = ranges {
+        selection.intersect(&in_range(base, words, *low, *high, instructions));
+        return Ok(());
+    }
     let mut mask = [0; MASK_WORDS];
     for (low, high) in ranges {
         let in_range = in_range(base, words, *low, *high, instructions);
