@@ -255,13 +255,10 @@ impl<'p> ColumnReader<'p> {
     }
 
     /// The values of a mini-block, which are not wide.
+    #[inline]
     pub(super) fn block(&mut self, index: usize) -> Result<Block<'_>, PipelineError> {
         if !self.is_unpacked(index) {
-            let scratch = self.scratch.get_or_insert_with(Scratch::new);
-            let (base, unpacked) = scratch.fill(&self.form, index).map_err(|source| self.place.page_error(source))?;
-            self.current = Some((index, base, unpacked));
-            // Now, that memory is idle.
-            self.bring_near(index);
+            self.unpack(index)?;
         }
         let (Some((_, base, unpacked)), Some(scratch)) = (self.current, &self.scratch) else {
             return Ok(Block { base: 0, words: Words::Zeros });
@@ -274,6 +271,15 @@ impl<'p> ColumnReader<'p> {
             Unpacked::U64 => Words::U64(&scratch.longs),
         };
         Ok(Block { base, words })
+    }
+
+    fn unpack(&mut self, index: usize) -> Result<(), PipelineError> {
+        let scratch = self.scratch.get_or_insert_with(Scratch::new);
+        let (base, unpacked) = scratch.fill(&self.form, index).map_err(|source| self.place.page_error(source))?;
+        self.current = Some((index, base, unpacked));
+        // Now, that memory is idle.
+        self.bring_near(index);
+        Ok(())
     }
 
     /// Asks for up to so many more cache lines of the mini-block behind the one that was looked at last; how many.
@@ -294,6 +300,7 @@ impl<'p> ColumnReader<'p> {
     }
 
     /// The packed bits of a mini-block, if they are worth looking into one by one for so many rows.
+    #[inline]
     pub(super) fn packed(&mut self, index: usize, row_count: usize) -> Option<Frame<'p>> {
         if self.is_unpacked(index) || row_count > SPARSE_ROWS {
             return None;
