@@ -2,6 +2,6 @@
 
 #![allow(unsafe_code)]
 
-pub(crate) use thermocline_allocator::{allocated_bytes, heed_scarcity};
+pub(crate) use thermocline_allocator::{IDLE_THREAD, allocated_bytes, heed_scarcity};
 
 thermocline_allocator::install!();

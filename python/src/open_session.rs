@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use thermocline::{Session, SqlStatement};
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::allocator::IDLE_THREAD;
 use crate::errors::{InputError, InternalError};
 use crate::of_process::OfProcess;
 use crate::running::RunningQuery;
@@ -23,6 +24,7 @@ impl Workers {
         }
         let runtime = builder
             .thread_name("thermocline")
+            .thread_keep_alive(IDLE_THREAD)
             .enable_all()
             .build()
             .map_err(|error| InternalError::new_err(format!("cannot start worker threads: {error}")))?;

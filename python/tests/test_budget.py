@@ -1,10 +1,11 @@
 """The memory budget, seen from outside: what the kernel says about the process while it asks many questions."""
 
-ASKING = """
+import thermocline
+
+WATCHING = """
     import pathlib, sys, threading
     import thermocline
 
-    path, budget_bytes = sys.argv[1], 64_000_000
     highest_bytes, stop = 0, threading.Event()
 
     def private_bytes():
@@ -17,9 +18,13 @@ ASKING = """
         while not stop.wait(0.005):
             highest_bytes = max(highest_bytes, private_bytes())
 
-    db = thermocline.connect(memory="64MB", threads=2)
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
+"""
+
+ASKING = """
+    path = sys.argv[1]
+    db = thermocline.connect(memory="64MB", threads=2)
     cold = db.cursor()
     cold.sql("SET thermocline.cache = 'off'")
     held_bytes, row_total = [], 0
@@ -49,7 +54,7 @@ def test_private_memory_stays_within_the_budget_while_items_come_and_go(in_proce
         for row in range(ROWS):
             file.write(f'{{"a": {row}, "b": {row * 37 % 1000 / 4}, "c": "text {row:060d}", "d": [{row}, "{row:020d}"]}}\n')
     assert 60e6 < path.stat().st_size < 120e6
-    printed = in_process(ASKING.format(rows=ROWS, selections=SELECTIONS), path, timeout_s=150)
+    printed = in_process(WATCHING + ASKING.format(rows=ROWS, selections=SELECTIONS), path, timeout_s=150)
     highest_bytes, held_bytes, items, row_total = map(int, printed.split())
     assert row_total == SELECTIONS * (ROWS // 5 + 1)
     # The items together would take several times the budget: 80 bytes a row and more.
@@ -57,3 +62,39 @@ def test_private_memory_stays_within_the_budget_while_items_come_and_go(in_proce
     assert highest_bytes <= 64_000_000 + 128_000_000, f"{highest_bytes / 1e6:.0f} MB of private memory"
     assert 0 < held_bytes <= 64_000_000
     assert items > 0, "nothing stayed cached"
+
+
+LOADING = """
+    import time
+
+    def thread_count():
+        return len(list(pathlib.Path("/proc/self/task").iterdir()))
+
+    path, folder = sys.argv[1:]
+    with thermocline.connect(folder, memory="150MB", threads=2) as db:
+        before = thread_count()
+        db.sql(f"CREATE TABLE t AS SELECT * FROM '{path}'")
+        # What a thread has allocated and others freed stays with it until it ends.
+        ends = time.monotonic() + 2
+        while thread_count() > before and time.monotonic() < ends:
+            time.sleep(0.01)
+        left_over = thread_count() - before
+        [(row_count,)] = db.sql("SELECT count(*) FROM t").fetchall()
+    stop.set()
+    watcher.join()
+    print(highest_bytes, left_over, row_count)
+"""
+
+LOADED_ROWS = 6_000_000
+
+
+def test_private_memory_stays_within_the_budget_while_a_table_is_loaded(in_process, tmp_path):
+    path = tmp_path / "wide.parquet"
+    primes = [7_919, 104_729, 1_299_709, 15_485_863, 32_452_843, 49_979_687, 67_867_967, 86_028_121]
+    columns = ", ".join(f"value * {prime} % 1000003 AS c{number}" for number, prime in enumerate(primes))
+    with thermocline.connect() as db:
+        db.sql(f"COPY (SELECT value AS id, {columns} FROM generate_series(1, {LOADED_ROWS})) TO '{path}'")
+    highest_bytes, left_over, row_count = map(int, in_process(WATCHING + LOADING, path, tmp_path / "db").split())
+    assert row_count == LOADED_ROWS
+    assert left_over <= 0, f"{left_over} threads that have nothing to do"
+    assert highest_bytes <= 150_000_000 + 128_000_000, f"{highest_bytes / 1e6:.0f} MB of private memory"

@@ -73,7 +73,7 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
     if let Some(threads) = database_arguments.threads {
         builder.worker_threads(threads.get());
     }
-    let workers = runtime(builder.enable_all())?;
+    let workers = runtime(builder.enable_all().thread_keep_alive(allocator::IDLE_THREAD))?;
     let waiting = runtime(tokio::runtime::Builder::new_current_thread().enable_time())?;
     let outcome = if let Some(Task::Demo(demo)) = &arguments.subcommand {
         open(&demo.database, &clock)
