@@ -197,6 +197,7 @@ macro_rules! word {
                         <$narrower as Word>::unpack(packed, &mut narrow);
                         return widen(&narrow, values);
                     })*
+                    // Of bytes, nothing is narrower.
                     let _ = packed;
                     values.fill(0);
                 }

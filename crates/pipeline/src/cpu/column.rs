@@ -49,7 +49,6 @@ fn sparse_rows(width: u32) -> usize {
     match width {
         0..=8 => SPARSE_ROWS / 8,
         9..=16 => SPARSE_ROWS / 4,
-        17..=32 => SPARSE_ROWS,
         _ => SPARSE_ROWS,
     }
 }

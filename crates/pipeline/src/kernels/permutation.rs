@@ -2,7 +2,7 @@
 //!
 //! Owns: the instruction set's version of looks into sets of up to [`MOST_WORDS`]; `scalar` is the reference. Each 128
 //! bytes of a set are a table of their own that all words are looked up in, so that it takes as long as the set is: a
-//! mini-block 41 ns and 8.5 ns a table where gathers take 410 (AMD EPYC of the fourth generation).
+//! mini-block 41 ns and at most 8.5 ns a table where gathers take 410 (AMD EPYC of the fourth generation).
 //!
 //! Concurrency: plain functions.
 #![allow(unsafe_code)]

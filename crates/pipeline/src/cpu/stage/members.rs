@@ -108,6 +108,9 @@ pub(super) fn in_set(
     Ok(())
 }
 
+// What is found of them is gathered in 64 bits.
+const _: () = assert!(SPARSE_ROWS <= 64);
+
 /// Drops the rows whose number does not pass a test.
 #[inline(always)]
 pub(super) fn one_by_one(
