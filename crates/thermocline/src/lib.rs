@@ -15,6 +15,10 @@
 //! # }
 //! ```
 //!
+//! Sessions work on the runtime that they are asked on. The budget is kept to best where its threads for blocking work
+//! end soon when there is nothing to do, since an allocator keeps by thread what others have freed:
+//! `Builder::thread_keep_alive(Duration::from_millis(5))`, as the command and the Python package have it.
+//!
 //! An existing DataFusion `SessionContext` gets the same caches with [`add_caches`]; see `examples/datafusion.rs`.
 
 mod builder;

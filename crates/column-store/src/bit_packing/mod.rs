@@ -197,8 +197,7 @@ macro_rules! word {
                         <$narrower as Word>::unpack(packed, &mut narrow);
                         return widen(&narrow, values);
                     })*
-                    // Of bytes, nothing is narrower.
-                    let _ = packed;
+                    debug_assert_eq!(packed.width, 0, "wider words have been unpacked");
                     values.fill(0);
                 }
                 if packed.width >= $least {

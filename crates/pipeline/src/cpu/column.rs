@@ -272,6 +272,7 @@ impl<'p> ColumnReader<'p> {
         Ok(Block { base, words })
     }
 
+    /// Takes a mini-block's values out of the page, and has the next one brought near.
     fn unpack(&mut self, index: usize) -> Result<(), PipelineError> {
         let scratch = self.scratch.get_or_insert_with(Scratch::new);
         let (base, unpacked) = scratch.fill(&self.form, index).map_err(|source| self.place.page_error(source))?;

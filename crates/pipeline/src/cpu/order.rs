@@ -137,3 +137,24 @@ impl Order {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An order of an implied stage, number 1, and the one that it is implied by.
+    fn order((implied_ns, selectivity): (f64, f64), by_ns: f64, is_measured: bool) -> Order {
+        let measure = |selectivity, ns_per_row| Measure { selectivity, ns_per_row, is_measured };
+        let measures = vec![measure(selectivity, by_ns), measure(selectivity, implied_ns)];
+        Order { measures, sequence: Vec::new(), block_count: 0 }
+    }
+
+    #[test]
+    fn an_implied_stage_is_worked_through_if_it_drops_enough_and_is_the_cheaper_one() {
+        assert!(order((0.1, 0.2), 0.4, true).spares(1, 0));
+        assert!(!order((0.4, 0.2), 0.4, true).spares(1, 0), "as dear as the look-up");
+        assert!(!order((0.1, 0.99), 0.4, true).spares(1, 0), "drops next to nothing");
+        assert!(order((1.0, 0.2), 1.0, false).spares(1, 0), "nothing is measured");
+        assert!(!order((1.0, 0.99), 1.0, false).spares(1, 0), "guessed to drop next to nothing");
+    }
+}
