@@ -3,7 +3,7 @@
 use arrow::buffer::BooleanBuffer;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use crate::kernels::{MASK_WORDS, Mask, PLACES_AT_ONCE, count, first, places};
+use crate::kernels::{MASK_WORDS, Mask, PLACES_AT_ONCE, count, first, intersect, places};
 
 /// The room that so many rows take as places.
 pub(super) const fn room_for(row_count: usize) -> usize {
@@ -57,8 +57,12 @@ impl Selection {
 
     /// Drops the rows that `mask` has not.
     pub(super) fn intersect(&mut self, mask: &Mask) {
-        self.mask.iter_mut().zip(mask).for_each(|(word, other)| *word &= other);
-        self.count = count(&self.mask);
+        self.count = intersect(&mut self.mask, mask);
+    }
+
+    /// Drops rows by what takes bits out of the mask, and tells how many are left.
+    pub(super) fn drop_by(&mut self, take_out: impl FnOnce(&mut Mask) -> usize) {
+        self.count = take_out(&mut self.mask);
     }
 
     /// Drops all rows.

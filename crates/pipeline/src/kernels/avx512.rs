@@ -37,17 +37,17 @@ impl Avx512 {
         (has_vectors && has_bits).then(|| Self { permutation: Permutation::detect() })
     }
 
-    /// The bits of `found`, lowest first, at the places of the selected ones, which are at most 64.
-    pub(super) fn spread(self, found: u64, selected: &Mask) -> Mask {
+    /// Puts the bits of `found`, lowest first, in the place of the selected ones, which are at most 64.
+    pub(super) fn spread(self, found: u64, selected: &mut Mask) {
         #[target_feature(enable = "bmi2,popcnt")]
-        fn kernel(found: u64, selected: &Mask) -> Mask {
-            let (mut spread, mut taken) = ([0; MASK_WORDS], 0);
-            for (spread, selected) in spread.iter_mut().zip(selected) {
+        fn kernel(found: u64, selected: &mut Mask) {
+            let mut taken = 0;
+            for word in selected {
+                let count = word.count_ones();
                 // Past the 64th there are none.
-                *spread = _pdep_u64(found.wrapping_shr(taken), *selected);
-                taken += selected.count_ones();
+                *word = _pdep_u64(found.wrapping_shr(taken), *word);
+                taken += count;
             }
-            spread
         }
         // SAFETY: `self` exists only when the processor has these instructions.
         unsafe { kernel(found, selected) }
@@ -74,33 +74,42 @@ pub(super) fn load<W: Copy + Into<u64>>(words: &[W; MINI_BLOCK_VALUES], at: usiz
     unsafe { _mm512_loadu_si512(loaded.as_ptr().cast::<__m512i>()) }
 }
 
-macro_rules! in_range {
+macro_rules! retain_in_range {
     ($name:ident, $word:ty, $signed:ty, $lanes:literal, $set1:ident, $sub:ident, $compare:ident) => {
         impl Avx512 {
-            pub(super) fn $name(self, words: &[$word; MINI_BLOCK_VALUES], low: $word, span: $word) -> Mask {
-                #[target_feature(enable = "avx512f,avx512bw")]
-                fn kernel(words: &[$word; MINI_BLOCK_VALUES], low: $word, span: $word) -> Mask {
+            pub(super) fn $name(
+                self,
+                words: &[$word; MINI_BLOCK_VALUES],
+                low: $word,
+                span: $word,
+                mask: &mut Mask,
+            ) -> usize {
+                #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+                fn kernel(words: &[$word; MINI_BLOCK_VALUES], (low, span): ($word, $word), mask: &mut Mask) -> usize {
                     let (low, span) = ($set1(low as $signed), $set1(span as $signed));
-                    let mut mask = [0; MASK_WORDS];
+                    let mut count = 0;
                     for (at, word) in mask.iter_mut().enumerate() {
+                        let mut inside = 0;
                         for group in 0..64 / $lanes {
                             let distance = $sub(load(words, at * 64 + group * $lanes), low);
-                            *word |= u64::from($compare(distance, span)) << (group * $lanes);
+                            inside |= u64::from($compare(distance, span)) << (group * $lanes);
                         }
+                        *word &= inside;
+                        count += word.count_ones() as usize;
                     }
-                    mask
+                    count
                 }
                 // SAFETY: `self` exists only when the processor has these instructions.
-                unsafe { kernel(words, low, span) }
+                unsafe { kernel(words, (low, span), mask) }
             }
         }
     };
 }
 
-in_range!(in_range_u8, u8, i8, 64, _mm512_set1_epi8, _mm512_sub_epi8, _mm512_cmple_epu8_mask);
-in_range!(in_range_u16, u16, i16, 32, _mm512_set1_epi16, _mm512_sub_epi16, _mm512_cmple_epu16_mask);
-in_range!(in_range_u32, u32, i32, 16, _mm512_set1_epi32, _mm512_sub_epi32, _mm512_cmple_epu32_mask);
-in_range!(in_range_u64, u64, i64, 8, _mm512_set1_epi64, _mm512_sub_epi64, _mm512_cmple_epu64_mask);
+retain_in_range!(retain_in_range_u8, u8, i8, 64, _mm512_set1_epi8, _mm512_sub_epi8, _mm512_cmple_epu8_mask);
+retain_in_range!(retain_in_range_u16, u16, i16, 32, _mm512_set1_epi16, _mm512_sub_epi16, _mm512_cmple_epu16_mask);
+retain_in_range!(retain_in_range_u32, u32, i32, 16, _mm512_set1_epi32, _mm512_sub_epi32, _mm512_cmple_epu32_mask);
+retain_in_range!(retain_in_range_u64, u64, i64, 8, _mm512_set1_epi64, _mm512_sub_epi64, _mm512_cmple_epu64_mask);
 
 /// 16 words of `words` from word `at` on, in 32 bits each.
 macro_rules! sixteen {

@@ -62,8 +62,17 @@ pub(crate) fn count(mask: &Mask) -> usize {
     scalar::count(mask)
 }
 
+/// Drops the bits that `other` has not; how many are left.
+pub(crate) fn intersect(mask: &mut Mask, other: &Mask) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(proof) = population::Population::detect() {
+        return proof.intersect(mask, other);
+    }
+    scalar::intersect(mask, other)
+}
+
 /// Places that are written at once, wanted or not.
-pub(crate) const PLACES_AT_ONCE: usize = 32;
+pub(crate) const PLACES_AT_ONCE: usize = 16;
 
 /// Writes the places of the set bits, in order; how many. There must be room for [`PLACES_AT_ONCE`] more.
 pub(crate) fn places(mask: &Mask, places: &mut [u16]) -> usize {
@@ -181,8 +190,8 @@ impl InstructionSet {
         }
     }
 
-    /// The bits of `found`, lowest first, at the places of the selected ones, which are at most 64.
-    pub(crate) fn spread(self, found: u64, selected: &Mask) -> Mask {
+    /// Puts the bits of `found`, lowest first, in the place of the selected ones, which are at most 64.
+    pub(crate) fn spread(self, found: u64, selected: &mut Mask) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Choice::Avx512(proof) => proof.spread(found, selected),
@@ -190,28 +199,32 @@ impl InstructionSet {
         }
     }
 
-    /// Which words are `low` to `low + span`. Both must be at most the words' limit; `low + span` may wrap around in 64
-    /// bits, and then the range goes over the end.
-    pub(crate) fn in_range(self, words: Words<'_>, low: u64, span: u64) -> Mask {
+    /// Drops the bits of `mask` whose words are not `low` to `low + span`; how many are left. Both ends must be at most the
+    /// words' limit; `low + span` may wrap around in 64 bits, and then the range goes over the end.
+    // Masks are changed where they lie: to read as vectors what was just written word by word takes as long as the rest.
+    pub(crate) fn retain_in_range(self, words: Words<'_>, low: u64, span: u64, mask: &mut Mask) -> usize {
         macro_rules! dispatch {
-            ($words:expr, $word:ty, $name:ident) => {{
+            ($words:expr, $word:ty, $name:ident, $retain:ident) => {{
                 let (low, span) = (low as $word, span as $word);
                 match self.0 {
-                    Choice::Scalar => scalar::in_range($words, low, span),
+                    Choice::Scalar => intersect(mask, &scalar::in_range($words, low, span)),
                     #[cfg(target_arch = "x86_64")]
-                    Choice::Avx2(proof) => proof.$name($words, low, span),
+                    Choice::Avx2(proof) => intersect(mask, &proof.$name($words, low, span)),
                     #[cfg(target_arch = "x86_64")]
-                    Choice::Avx512(proof) => proof.$name($words, low, span),
+                    Choice::Avx512(proof) => proof.$retain($words, low, span, mask),
                 }
             }};
         }
         match words {
-            Words::Zeros if 0u64.wrapping_sub(low) <= span => [u64::MAX; MASK_WORDS],
-            Words::Zeros => [0; MASK_WORDS],
-            Words::U8(words) => dispatch!(words, u8, in_range_u8),
-            Words::U16(words) => dispatch!(words, u16, in_range_u16),
-            Words::U32(words) => dispatch!(words, u32, in_range_u32),
-            Words::U64(words) => dispatch!(words, u64, in_range_u64),
+            Words::Zeros if 0u64.wrapping_sub(low) <= span => count(mask),
+            Words::Zeros => {
+                *mask = [0; MASK_WORDS];
+                0
+            }
+            Words::U8(words) => dispatch!(words, u8, in_range_u8, retain_in_range_u8),
+            Words::U16(words) => dispatch!(words, u16, in_range_u16, retain_in_range_u16),
+            Words::U32(words) => dispatch!(words, u32, in_range_u32, retain_in_range_u32),
+            Words::U64(words) => dispatch!(words, u64, in_range_u64, retain_in_range_u64),
         }
     }
 

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi16, _mm512_castsi512_si256, _mm512_cvtepu8_epi16, _mm512_extracti64x4_epi64,
-    _mm512_loadu_si512, _mm512_maskz_compress_epi8, _mm512_set1_epi16, _mm512_storeu_si512,
+    __m128i, __m256i, __m512i, _mm256_add_epi16, _mm256_cvtepu8_epi16, _mm256_set1_epi16, _mm256_storeu_si256,
+    _mm512_castsi512_si128, _mm512_extracti32x4_epi32, _mm512_loadu_si512, _mm512_maskz_compress_epi8,
 };
 
 use super::{Mask, PLACES_AT_ONCE};
@@ -42,17 +42,24 @@ impl Compression {
             let mut end = 0;
             for (number, word) in mask.iter().enumerate() {
                 let count = word.count_ones() as usize;
-                let first = _mm512_set1_epi16((number * 64) as i16);
+                let first = _mm256_set1_epi16((number * 64) as i16);
                 let selected = _mm512_maskz_compress_epi8(*word, in_word);
-                let halves = [_mm512_castsi512_si256(selected), _mm512_extracti64x4_epi64::<1>(selected)];
-                // Of few selected rows, which is usual, the second half has none.
-                for (half, at) in
-                    halves.into_iter().zip([0, PLACES_AT_ONCE]).take(1 + usize::from(count > PLACES_AT_ONCE))
-                {
+                let mut store = |at: usize, places_in_word: __m128i| {
                     let to = &mut places[end + at..end + at + PLACES_AT_ONCE];
-                    let placed = _mm512_add_epi16(_mm512_cvtepu8_epi16(half), first);
-                    // SAFETY: these are 64 bytes; the store needs no alignment.
-                    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast::<__m512i>(), placed) };
+                    let placed = _mm256_add_epi16(_mm256_cvtepu8_epi16(places_in_word), first);
+                    // SAFETY: these are 32 bytes; the store needs no alignment.
+                    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast::<__m256i>(), placed) };
+                };
+                store(0, _mm512_castsi512_si128(selected));
+                // Of few selected rows, which is usual, there are no more.
+                if count > PLACES_AT_ONCE {
+                    store(PLACES_AT_ONCE, _mm512_extracti32x4_epi32::<1>(selected));
+                    if count > 2 * PLACES_AT_ONCE {
+                        store(2 * PLACES_AT_ONCE, _mm512_extracti32x4_epi32::<2>(selected));
+                    }
+                    if count > 3 * PLACES_AT_ONCE {
+                        store(3 * PLACES_AT_ONCE, _mm512_extracti32x4_epi32::<3>(selected));
+                    }
                 }
                 end += count;
             }

@@ -28,6 +28,15 @@ impl Population {
         unsafe { kernel(mask) }
     }
 
+    pub(super) fn intersect(self, mask: &mut Mask, other: &Mask) -> usize {
+        #[target_feature(enable = "popcnt")]
+        fn kernel(mask: &mut Mask, other: &Mask) -> usize {
+            scalar::intersect(mask, other)
+        }
+        // SAFETY: as above.
+        unsafe { kernel(mask, other) }
+    }
+
     pub(super) fn ranks(self, places: &[u64], bits: &[u64], before: &[u32], ranks: &mut Vec<u32>) {
         #[target_feature(enable = "popcnt")]
         fn kernel(places: &[u64], bits: &[u64], before: &[u32], ranks: &mut Vec<u32>) {

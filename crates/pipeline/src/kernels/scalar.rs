@@ -66,17 +66,27 @@ pub(super) fn places(mask: &Mask, places: &mut [u16]) -> usize {
     end
 }
 
-/// The bits of `found`, lowest first, at the places of the selected ones.
-pub(super) fn spread(mut found: u64, selected: &Mask) -> Mask {
-    selected.map(|mut left| {
-        let mut spread = 0;
+/// Drops the bits that `other` has not; how many are left.
+#[inline(always)]
+pub(super) fn intersect(mask: &mut Mask, other: &Mask) -> usize {
+    let mut count = 0;
+    for (word, other) in mask.iter_mut().zip(other) {
+        *word &= other;
+        count += word.count_ones() as usize;
+    }
+    count
+}
+
+/// Puts the bits of `found`, lowest first, in the place of the selected ones.
+pub(super) fn spread(mut found: u64, selected: &mut Mask) {
+    for word in selected {
+        let mut left = std::mem::take(word);
         while left != 0 {
-            spread |= (found & 1) << left.trailing_zeros();
+            *word |= (found & 1) << left.trailing_zeros();
             found >>= 1;
             left &= left - 1;
         }
-        spread
-    })
+    }
 }
 
 /// For each place how many bits are set before it, if the bit at it is, else [`NO_RANK`]; `before` has for each word of

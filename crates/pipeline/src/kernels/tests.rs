@@ -51,7 +51,11 @@ fn check(words: Words<'_>, random: &mut Random, seed: u64) {
         let is_selected = |at: usize| selected[at / 64] >> (at % 64) & 1 != 0;
         let expected_set = mask_by(|at| is_set(shift.wrapping_add(word(words, at))));
         for set in InstructionSet::available() {
-            assert_eq!(set.in_range(words, low, span), expected_range, "{set:?}, seed {seed}, {low} and {span} on");
+            let mut in_range = selected;
+            let left = set.retain_in_range(words, low, span, &mut in_range);
+            let expected = and(&expected_range, &selected);
+            assert_eq!(in_range, expected, "{set:?}, seed {seed}, {low} and {span} on");
+            assert_eq!(left, scalar::count(&expected), "{set:?}, seed {seed}, {low} and {span} on");
             assert_eq!(set.in_set(words, shift, &bits), expected_set, "{set:?}, seed {seed}, shift {shift}");
             let found = set.in_set_of(words, &selected, shift, &bits);
             let expected = mask_by(|at| is_selected(at) && is_set(shift.wrapping_add(word(words, at))));
@@ -93,6 +97,9 @@ fn masks_count_and_name_their_bits() {
     for count_wanted in [0, 1, 63, 64, 65, 1000, 1024] {
         let mask = first(count_wanted);
         assert_eq!(count(&mask), count_wanted);
+        let mut left = mask_by(|at| at % 3 == 0);
+        assert_eq!(intersect(&mut left, &mask), count_wanted.div_ceil(3));
+        assert_eq!(left, mask_by(|at| at % 3 == 0 && at < count_wanted));
         assert_eq!(mask, mask_by(|at| at < count_wanted));
     }
 }
@@ -137,7 +144,9 @@ fn bits_are_spread_to_the_places_of_selected_ones() {
             places[..count].iter().position(|place| usize::from(*place) == at).is_some_and(|nth| found >> nth & 1 != 0)
         });
         for instructions in InstructionSet::available() {
-            assert_eq!(instructions.spread(found, &selected), expected, "seed {seed}, {instructions:?}");
+            let mut spread = selected;
+            instructions.spread(found, &mut spread);
+            assert_eq!(spread, expected, "seed {seed}, {instructions:?}");
         }
     }
 }

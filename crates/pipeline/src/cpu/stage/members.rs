@@ -55,33 +55,41 @@ pub(super) fn members(
         return one_by_one(|value| membership.contains(value), reader, block, selection, instructions);
     }
     let Block { base, words } = reader.block(block)?;
-    if let [(low, high)] = ranges {
-        selection.intersect(&in_range(base, words, *low, *high, instructions));
+    let retain = |range: (i64, i64), mask: &mut Mask| retain_in_range(base, words, range, mask, instructions);
+    if let [range] = ranges {
+        selection.drop_by(|mask| retain(*range, mask));
         return Ok(());
     }
-    let mut mask = [0; MASK_WORDS];
-    for (low, high) in ranges {
-        let in_range = in_range(base, words, *low, *high, instructions);
-        for (word, more) in mask.iter_mut().zip(in_range) {
-            *word |= more;
-        }
+    let mut any = [0; MASK_WORDS];
+    for range in ranges {
+        let mut mask = *selection.mask();
+        retain(*range, &mut mask);
+        any.iter_mut().zip(mask).for_each(|(word, more)| *word |= more);
     }
-    selection.intersect(&mask);
+    selection.intersect(&any);
     Ok(())
 }
 
-/// Which values from `low` to `high` are; values are `base` plus the word.
-fn in_range(base: i64, words: Words<'_>, low: i64, high: i64, instructions: InstructionSet) -> Mask {
+/// Drops the values that are not from `low` to `high`; how many are left. Values are `base` plus the word.
+fn retain_in_range(
+    base: i64,
+    words: Words<'_>,
+    (low, high): (i64, i64),
+    mask: &mut Mask,
+    instructions: InstructionSet,
+) -> usize {
     if let Words::U64(_) = words {
         // Modulo 2^64 all differences are exact.
-        return instructions.in_range(words, low.wrapping_sub(base) as u64, high.wrapping_sub(low) as u64);
+        let (low, span) = (low.wrapping_sub(base) as u64, high.wrapping_sub(low) as u64);
+        return instructions.retain_in_range(words, low, span, mask);
     }
     let low = (i128::from(low) - i128::from(base)).max(0);
     let high = (i128::from(high) - i128::from(base)).min(words.limit().into());
     if low > high {
-        return [0; MASK_WORDS];
+        *mask = [0; MASK_WORDS];
+        return 0;
     }
-    instructions.in_range(words, low as u64, (high - low) as u64)
+    instructions.retain_in_range(words, low as u64, (high - low) as u64, mask)
 }
 
 /// Drops the rows whose number is not `base` plus the place of a set bit, which `contains` says of one.
@@ -129,7 +137,7 @@ pub(super) fn one_by_one(
     if let Some(Frame { base, differences }) = reader.packed(block, selection.count()) {
         let mut rows = [0; room_for(SPARSE_ROWS)];
         differences.for_each_of(selection.rows(&mut rows), |_, difference| take(base.wrapping_add(difference)));
-        *selection = Selection::of(instructions.spread(found, selection.mask()));
+        drop_unfound(selection, found, instructions);
         return Ok(());
     }
     if reader.is_array() && selection.count() <= FEW_NATIVE_ROWS {
@@ -159,7 +167,7 @@ pub(super) fn one_by_one(
             Words::U32(words) => test!(words),
             Words::U64(words) => test!(words),
         }
-        *selection = Selection::of(instructions.spread(found, selection.mask()));
+        drop_unfound(selection, found, instructions);
         return Ok(());
     }
     macro_rules! retain {
@@ -175,6 +183,14 @@ pub(super) fn one_by_one(
         Words::U64(words) => retain!(words),
     }
     Ok(())
+}
+
+/// Drops the rows whose bit of `found`, which has one for each, is not set.
+fn drop_unfound(selection: &mut Selection, found: u64, instructions: InstructionSet) {
+    selection.drop_by(|mask| {
+        instructions.spread(found, mask);
+        found.count_ones() as usize
+    });
 }
 
 /// Drops the rows whose number is no key of a table: all are looked up together, so that none waits for another.
