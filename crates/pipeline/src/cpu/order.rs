@@ -2,14 +2,17 @@
 //!
 //! **Owns**: guesses before the first measurement, sampled measurements, the order. **Does not own**: the clock.
 //!
-//! **Invariants**: each stage stands behind those it needs. An implied stage that drops next to nothing, or is
-//! no cheaper than the one that it is implied by, is left out.
+//! **Invariants**: each stage stands behind those it needs. An implied stage stands before the one that it is implied by;
+//! if it drops next to nothing, or is no cheaper than that one, it is left out.
 //!
 //! **Concurrency**: each thread has an order of its own, and with it adapts to the row groups it gets.
 //!
 //! Independent tests that cost `c` a row and keep the share `s` take least time in the order of `c / (1 - s)`
 //! (Hellerstein and Stonebraker, "Predicate Migration", SIGMOD 1993). Costs and shares are those of whole mini-blocks,
-//! measured now and then on all rows, so that they do not depend on which stages came before.
+//! measured now and then on all rows, so that they do not depend on which stages came before. A stage is not independent
+//! of one that it implies: behind that one it keeps the quotient of their shares.
+
+use std::sync::Arc;
 
 use super::stage::Stage;
 
@@ -33,8 +36,17 @@ struct Measure {
     is_measured: bool,
 }
 
+/// What a stage is to the others.
+#[derive(Debug)]
+struct Relation {
+    /// Stages that must come before.
+    needs: Vec<usize>,
+    implied_by: Option<usize>,
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Order {
+    relations: Arc<[Relation]>,
     measures: Vec<Measure>,
     sequence: Vec<usize>,
     /// Mini-blocks so far.
@@ -48,8 +60,11 @@ impl Order {
             ns_per_row: if stage.takes_derived { GUESSED_DERIVED_NS } else { GUESSED_NS },
             is_measured: false,
         };
-        let mut order = Self { measures: stages.iter().map(measure).collect(), sequence: Vec::new(), block_count: 0 };
-        order.arrange(stages);
+        let relation = |stage: &Stage<'_>| Relation { needs: stage.needs.clone(), implied_by: stage.implied_by };
+        let relations = stages.iter().map(relation).collect();
+        let measures = stages.iter().map(measure).collect();
+        let mut order = Self { relations, measures, sequence: Vec::new(), block_count: 0 };
+        order.arrange();
         order
     }
 
@@ -61,21 +76,14 @@ impl Order {
     /// How many stages of the sequence come before each mini-block is down to so few rows, as far as was measured, that
     /// the next one is better done for rows of many together: at most `late_rows` of that stage, out of `row_count`. And
     /// how many rows that is.
-    pub(super) fn dense_count(
-        &self,
-        stages: &[Stage<'_>],
-        row_count: usize,
-        late_rows: impl Fn(usize) -> usize,
-    ) -> (usize, usize) {
+    pub(super) fn dense_count(&self, row_count: usize, late_rows: impl Fn(usize) -> usize) -> (usize, usize) {
         let mut expected = row_count as f64;
         for (number, stage) in self.sequence.iter().enumerate() {
             if expected <= late_rows(*stage) as f64 {
                 return (number, expected as usize);
             }
-            let measure = &self.measures[*stage];
-            // What an implied stage drops, the one that implies it counts.
-            if measure.is_measured && stages[*stage].implied_by.is_none() {
-                expected *= measure.selectivity;
+            if self.measures[*stage].is_measured {
+                expected *= self.share(*stage, &self.sequence[..number]);
             }
         }
         (self.sequence.len(), expected as usize)
@@ -116,25 +124,37 @@ impl Order {
         implied.selectivity < WORTHWHILE && is_cheap
     }
 
+    /// The share of rows that a stage keeps behind others.
+    fn share(&self, stage: usize, before: &[usize]) -> f64 {
+        let implied = before.iter().filter(|earlier| self.relations[**earlier].implied_by == Some(stage));
+        let implied: f64 = implied.map(|implied| self.measures[*implied].selectivity).product();
+        let selectivity = self.measures[stage].selectivity;
+        // The two were not measured at the same time.
+        if selectivity < implied { selectivity / implied } else { 1.0 }
+    }
+
     /// Puts the stages in order by what was measured.
-    pub(super) fn arrange(&mut self, stages: &[Stage<'_>]) {
-        self.sequence.clear();
-        let mut left: Vec<usize> = (0..stages.len())
-            .filter(|stage| stages[*stage].implied_by.is_none_or(|by| self.spares(*stage, by)))
+    pub(super) fn arrange(&mut self) {
+        let relations = Arc::clone(&self.relations);
+        let mut sequence = Vec::with_capacity(relations.len());
+        let mut left: Vec<usize> = (0..relations.len())
+            .filter(|stage| relations[*stage].implied_by.is_none_or(|by| self.spares(*stage, by)))
             .collect();
-        let rank = |stage: &usize| {
-            let Measure { selectivity, ns_per_row, .. } = self.measures[*stage];
-            // A thousandth keeps stages that drop nothing, or seem to take no time, comparable.
-            (ns_per_row + 1e-3) / (1.0 - selectivity + 1e-3)
+        // A thousandth keeps stages that drop nothing, or seem to take no time, comparable.
+        let rank = |stage: usize, before: &[usize]| {
+            (self.measures[stage].ns_per_row + 1e-3) / (1.0 - self.share(stage, before) + 1e-3)
         };
         while !left.is_empty() {
-            let is_ready = |stage: &usize| stages[*stage].needs.iter().all(|needed| !left.contains(needed));
-            let next = left.iter().copied().filter(is_ready).min_by(|a, b| rank(a).total_cmp(&rank(b)));
+            let is_ready = |stage: &usize| relations[*stage].needs.iter().all(|needed| !left.contains(needed));
+            let compared = |a: &usize, b: &usize| rank(*a, &sequence).total_cmp(&rank(*b, &sequence));
+            let next = left.iter().copied().filter(is_ready).min_by(compared);
             // Stages need earlier ones only, so that the first one left is always ready.
             let next = next.unwrap_or(left[0]);
-            left.retain(|stage| *stage != next);
-            self.sequence.push(next);
+            // What it implies has nothing left to drop.
+            left.retain(|stage| *stage != next && relations[*stage].implied_by != Some(next));
+            sequence.push(next);
         }
+        self.sequence = sequence;
     }
 }
 
@@ -146,7 +166,34 @@ mod tests {
     fn order((implied_ns, selectivity): (f64, f64), by_ns: f64, is_measured: bool) -> Order {
         let measure = |selectivity, ns_per_row| Measure { selectivity, ns_per_row, is_measured };
         let measures = vec![measure(selectivity, by_ns), measure(selectivity, implied_ns)];
-        Order { measures, sequence: Vec::new(), block_count: 0 }
+        with(measures, &[None, Some(0)])
+    }
+
+    fn with(measures: Vec<Measure>, implied_by: &[Option<usize>]) -> Order {
+        let relations = implied_by.iter().map(|implied_by| Relation { needs: Vec::new(), implied_by: *implied_by });
+        let mut order = Order { relations: relations.collect(), measures, sequence: Vec::new(), block_count: 0 };
+        order.arrange();
+        order
+    }
+
+    #[test]
+    fn a_stage_behind_the_one_that_it_implies_is_counted_by_what_it_still_drops() {
+        let measure = |selectivity, ns_per_row| Measure { selectivity, ns_per_row, is_measured: true };
+        // A look-up, its range, which drops nearly the same rows, and a filter.
+        let order = with(vec![measure(0.14, 0.3), measure(0.15, 0.1), measure(0.5, 0.2)], &[None, Some(0), None]);
+        assert_eq!(order.sequence(), [1, 2, 0]);
+        let (dense_count, rows) = order.dense_count(1000, |_| 80);
+        assert_eq!((dense_count, rows), (2, 75), "those that the range and the filter keep");
+        let (dense_count, rows) = order.dense_count(1000, |_| 0);
+        assert_eq!((dense_count, rows), (3, 70), "and the look-up nearly all of these");
+    }
+
+    #[test]
+    fn an_implied_stage_has_nothing_to_do_behind_the_one_that_implies_it() {
+        let measure = |selectivity, ns_per_row| Measure { selectivity, ns_per_row, is_measured: true };
+        // A look-up that drops much for its cost, and a range that drops little.
+        let order = with(vec![measure(0.02, 0.2), measure(0.9, 0.1)], &[None, Some(0)]);
+        assert_eq!(order.sequence(), [0]);
     }
 
     #[test]

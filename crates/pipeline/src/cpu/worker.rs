@@ -364,17 +364,17 @@ impl<'s, 'r> Worker<'s, 'r> {
         for (number, stage) in self.stages.iter_mut().enumerate().rev() {
             if stage.needs.is_empty() && stage.is_open(view) {
                 let start_ns = clock.monotonic_ns();
-                let mut kept = all;
+                let mut kept = *all;
                 stage.apply(view, context, block, &mut kept, self.shared.options.instructions)?;
                 let ns = clock.monotonic_ns().saturating_sub(start_ns);
                 self.order.measured(number, all.count(), kept.count(), ns);
             }
         }
         let mut order = self.order.clone();
-        order.arrange(&self.stages);
+        order.arrange();
         let late_rows = |stage: usize| self.stages[stage].late_rows(view);
         // Rows that multiply do not wait.
-        let (mut dense_count, usual_rows) = order.dense_count(&self.stages, MINI_BLOCK_VALUES, late_rows);
+        let (mut dense_count, usual_rows) = order.dense_count(MINI_BLOCK_VALUES, late_rows);
         if !self.expansions.is_empty() {
             dense_count = order.sequence().len();
         }
