@@ -22,6 +22,9 @@ pub(super) const GROUP_BYTES: usize = 128;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
+/// Cache lines of a group.
+pub(super) const LINES_A_GROUP: usize = GROUP_BYTES / LINE_BYTES;
+
 /// Has the cache line that `bytes` start in brought near while something else is done, where the processor can be told
 /// to.
 #[inline(always)]

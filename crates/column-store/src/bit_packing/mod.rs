@@ -105,6 +105,12 @@ impl<'a> PackedBits<'a> {
         }
     }
 
+    /// How many cache lines it takes.
+    #[inline]
+    pub fn line_count(&self) -> usize {
+        self.groups.len() * lanes::LINES_A_GROUP
+    }
+
     /// The same of its cache lines `lines`, as far as it has them; how many these are.
     #[inline]
     pub fn prefetch_lines(&self, lines: Range<usize>) -> usize {

@@ -14,8 +14,9 @@ use std::ops::Range;
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
-use thermocline_column_store::{Body, Frame, MINI_BLOCK_VALUES, PackedBits, Page, Validity};
+use thermocline_column_store::{Body, Frame, MINI_BLOCK_VALUES, Page, Validity};
 
+use super::ahead::{Ahead, Pace};
 use super::array_texts;
 use super::coded::Coded;
 use super::form::{Form, Scratch, Unpacked};
@@ -35,11 +36,6 @@ pub(super) const SPARSE_ROWS: usize = 64;
 /// many of its cache lines that to wait for each takes longer than to read all of them. (Where this was measured, a line
 /// takes 5 ns if many are read in a row, and 21 ns if it comes alone.)
 const PREFETCHED_ROWS: usize = 6;
-
-/// Cache lines that are asked for at once. Processors read on by themselves, but not into the next 4 KiB, and there they
-/// notice only after some lines that one follows the other. They wait for so many lines at the same time, and stand
-/// still if they are asked for more; so the rest is asked for later, and computing goes on in between.
-pub(super) const LINES_AT_ONCE: usize = 16;
 
 /// Values that are asked for before the first of them is taken, where they lie far apart.
 const ROWS_AHEAD: usize = 24;
@@ -127,8 +123,7 @@ pub(super) struct ColumnReader<'p> {
     scratch: Option<Box<Scratch>>,
     /// The mini-block that `scratch` holds, its base and where.
     current: Option<(usize, i64, Unpacked)>,
-    /// The next mini-block's bits, and how many of their cache lines were asked for.
-    ahead: Option<(PackedBits<'p>, usize)>,
+    ahead: Ahead<'p>,
 }
 
 impl<'p> ColumnReader<'p> {
@@ -139,6 +134,7 @@ impl<'p> ColumnReader<'p> {
         (value_type, text_use): (ValueType, TextUse),
         (row_count, mini_blocks): (usize, Range<usize>),
         place: PagePlace,
+        pace: Pace,
     ) -> Result<Self, PipelineError> {
         let page = Page::open_verified(bytes).map_err(|source| place.page_error(source))?;
         let expected = value_type.physical_type();
@@ -161,7 +157,7 @@ impl<'p> ColumnReader<'p> {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
         let valid = Valid::Page(page.validity());
-        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: None })
+        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: Ahead::new(pace) })
     }
 
     /// Opens an array, likewise.
@@ -170,6 +166,7 @@ impl<'p> ColumnReader<'p> {
         (value_type, text_use): (ValueType, TextUse),
         row_count: usize,
         place: PagePlace,
+        pace: Pace,
     ) -> Result<Self, PipelineError> {
         if array.len() != row_count {
             return Err(place.mismatch(format!("{} values", array.len()), row_count.to_string()));
@@ -183,7 +180,7 @@ impl<'p> ColumnReader<'p> {
             None => (Form::Coded(Coded::of_numbers(array, value_type).ok_or_else(mismatch)?), None),
         };
         let valid = Valid::Array(array.logical_nulls().filter(|nulls| nulls.null_count() > 0));
-        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: None })
+        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: Ahead::new(pace) })
     }
 
     /// The page's texts, if it has texts that are not all NULL.
@@ -210,8 +207,20 @@ impl<'p> ColumnReader<'p> {
         }
     }
 
+    /// Whether no value of the page is NULL.
+    #[inline]
+    fn none_null(&self) -> bool {
+        matches!(self.valid, Valid::Page(Validity::NoneNull) | Valid::Array(None))
+    }
+
     /// Which values of a mini-block are not NULL; `None` if all of the page.
+    #[inline]
     pub(super) fn valid(&self, index: usize) -> Option<Mask> {
+        if self.none_null() { None } else { self.bitmap(index) }
+    }
+
+    #[inline(never)]
+    fn bitmap(&self, index: usize) -> Option<Mask> {
         match &self.valid {
             Valid::Page(Validity::NoneNull) | Valid::Array(None) => None,
             Valid::Page(Validity::AllNull) => Some([0; MASK_WORDS]),
@@ -236,6 +245,7 @@ impl<'p> ColumnReader<'p> {
     }
 
     /// Between which numbers the values of a mini-block are, where that is known without unpacking it.
+    #[inline]
     pub(super) fn bounds(&self, index: usize) -> Option<(i64, i64)> {
         match &self.form {
             Form::Constant(value) => i64::try_from(*value).ok().map(|value| (value, value)),
@@ -282,21 +292,15 @@ impl<'p> ColumnReader<'p> {
         Ok(())
     }
 
-    /// Asks for up to so many more cache lines of the mini-block behind the one that was looked at last; how many.
-    pub(super) fn ask_ahead(&mut self, line_count: usize) -> usize {
-        let Some((bits, next)) = &mut self.ahead else { return 0 };
-        let asked = bits.prefetch_lines(*next..*next + line_count);
-        *next += asked;
-        if asked < line_count {
-            self.ahead = None;
-        }
-        asked
+    /// The cache lines of the mini-block behind the one that was looked at last.
+    #[inline]
+    pub(super) fn ahead(&mut self) -> &mut Ahead<'p> {
+        &mut self.ahead
     }
 
     /// Has the mini-block behind `index` brought near, by and by.
     fn bring_near(&mut self, index: usize) {
-        self.ahead = self.form.frame(index + 1).map(|next| (next.differences, 0));
-        self.ask_ahead(LINES_AT_ONCE);
+        self.ahead.turn_to(self.form.frame(index + 1).map(|next| next.differences));
     }
 
     /// The packed bits of a mini-block, if they are worth looking into one by one for so many rows.
@@ -326,9 +330,7 @@ impl<'p> ColumnReader<'p> {
     /// Appends some rows of the page, in order.
     pub(super) fn append_rows(&mut self, rows: &[u32], numbers: &mut Numbers) -> Result<(), PipelineError> {
         let block_of = |row: u32| row as usize / MINI_BLOCK_VALUES;
-        if let (Form::Frames { .. }, Valid::Page(Validity::NoneNull), Lane::Narrow(values)) =
-            (&self.form, &self.valid, &mut numbers.lane)
-        {
+        if let (Form::Frames { .. }, true, Lane::Narrow(values)) = (&self.form, self.none_null(), &mut numbers.lane) {
             // One goes ahead of the other.
             let (mut asking, mut taking) = (Frames::of(&self.form), Frames::of(&self.form));
             rows.iter().take(ROWS_AHEAD).for_each(|row| asking.prefetch(*row));

@@ -21,6 +21,7 @@
 //! **Paper**: pipelines are HetCache's (CIDR 2023), §6, on one device; the loop over vectors that stay in the
 //! first-level cache is MonetDB/X100's (CIDR 2005).
 
+mod ahead;
 mod array_texts;
 mod batches;
 mod coded;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
-use super::column::{ColumnReader, LINES_AT_ONCE};
+use super::ahead::Pace;
+use super::column::ColumnReader;
 use super::expansion::Multiplied;
 use super::numbers::{Lane, Numbers, both_valid};
 use super::place::PagePlace;
@@ -63,6 +64,7 @@ pub(super) struct View<'p> {
     /// By the numbers of slots.
     readers: Vec<Option<ColumnReader<'p>>>,
     pages_read: u64,
+    pace: Pace,
     /// The digits of a key's texts by their codes: by the probe's step and the key's column.
     translations: Translations,
     /// Of the texts of scanned columns.
@@ -77,7 +79,7 @@ pub(super) struct View<'p> {
 
 impl<'p> View<'p> {
     /// `pins` has a place for each slot, all empty.
-    pub(super) fn new(context: RunContext<'p>, row_group: usize, pins: &'p Pins) -> Self {
+    pub(super) fn new(context: RunContext<'p>, row_group: usize, pins: &'p Pins, pace: Pace) -> Self {
         let readers = pins.iter().map(|_| None).collect();
         let translations = Translations::default();
         Self {
@@ -86,6 +88,7 @@ impl<'p> View<'p> {
             pins,
             readers,
             pages_read: 0,
+            pace,
             translations,
             text_sets: TextSets::default(),
             multiplied: None,
@@ -136,13 +139,20 @@ impl<'p> View<'p> {
 
     /// Asks for some more of what the next mini-block will need, now that memory is idle.
     pub(super) fn ask_ahead(&mut self) {
-        let mut left = LINES_AT_ONCE;
+        let mut left = self.pace.lines_at_once();
         for reader in self.readers.iter_mut().flatten() {
-            left -= reader.ask_ahead(left);
+            left -= reader.ahead().ask(left);
             if left == 0 {
                 return;
             }
         }
+    }
+
+    /// The pace for the next row group.
+    pub(super) fn next_pace(&mut self) -> Pace {
+        let counts = self.readers.iter_mut().flatten().map(|reader| reader.ahead().counts());
+        let (asked, missed) = counts.fold((0, 0), |all, some| (all.0 + some.0, all.1 + some.1));
+        self.pace.after(asked, missed)
     }
 
     /// Lets some rows of a mini-block wait.
@@ -244,29 +254,14 @@ impl<'p> View<'p> {
     }
 
     /// The page of a scanned column.
+    #[inline]
     pub(super) fn reader(&mut self, slot: Slot, column: usize) -> Result<&mut ColumnReader<'p>, PipelineError> {
-        let Self { context, row_group, pins, readers, pages_read, .. } = self;
+        let Self { context, row_group, pins, readers, pages_read, pace, .. } = self;
         match &mut readers[slot.index()] {
             Some(reader) => Ok(reader),
             none => {
-                let info = context.pipeline.slot(slot);
-                let stored = context.source.stored_row_group(*row_group);
-                let place = PagePlace { row_group: stored, column: info.name.clone() };
-                let values = context.source.column(*row_group, column).map_err(|source| PipelineError::Source {
-                    row_group: stored,
-                    column: info.name.clone(),
-                    source,
-                })?;
+                let reader = open((*context, *row_group), (slot, column), &pins[slot.index()], *pace)?;
                 *pages_read += 1;
-                let row_count = context.source.row_count(*row_group);
-                let of_type = (info.value_type, context.texts.use_of(slot));
-                let reader = match pins[slot.index()].get_or_init(|| values) {
-                    SourceColumn::Page(pinned) => {
-                        let mini_blocks = context.source.mini_blocks(*row_group);
-                        ColumnReader::of_page((**pinned).as_ref(), of_type, (row_count, mini_blocks), place)?
-                    }
-                    SourceColumn::Array(array) => ColumnReader::of_array(array, of_type, row_count, place)?,
-                };
                 Ok(none.insert(reader))
             }
         }
@@ -393,5 +388,32 @@ impl<'p> View<'p> {
             known.push((step, found.clone()));
         }
         Ok(found)
+    }
+}
+
+/// Opens the page of a scanned column, which is held by `pin` from then on.
+#[inline(never)]
+fn open<'p>(
+    (context, row_group): (RunContext<'p>, usize),
+    (slot, column): (Slot, usize),
+    pin: &'p OnceCell<SourceColumn>,
+    pace: Pace,
+) -> Result<ColumnReader<'p>, PipelineError> {
+    let info = context.pipeline.slot(slot);
+    let stored = context.source.stored_row_group(row_group);
+    let place = PagePlace { row_group: stored, column: info.name.clone() };
+    let values = context.source.column(row_group, column).map_err(|source| PipelineError::Source {
+        row_group: stored,
+        column: info.name.clone(),
+        source,
+    })?;
+    let row_count = context.source.row_count(row_group);
+    let of_type = (info.value_type, context.texts.use_of(slot));
+    match pin.get_or_init(|| values) {
+        SourceColumn::Page(pinned) => {
+            let mini_blocks = context.source.mini_blocks(row_group);
+            ColumnReader::of_page((**pinned).as_ref(), of_type, (row_count, mini_blocks), place, pace)
+        }
+        SourceColumn::Array(array) => ColumnReader::of_array(array, of_type, row_count, place, pace),
     }
 }

@@ -13,6 +13,7 @@ use arrow::buffer::BooleanBuffer;
 use thermocline_budget::Account;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
+use super::ahead::Pace;
 use super::batches::Batches;
 use super::expansion::Multiplied;
 use super::groups::{self, Dimension, Groups};
@@ -96,6 +97,7 @@ struct Worker<'s, 'r> {
     /// wait.
     dense_count: usize,
     waiting: Waiting,
+    pace: Pace,
     /// Room for the places of a mini-block's rows.
     places: Option<Box<RowPlaces>>,
     collected: Collected<'r>,
@@ -138,6 +140,7 @@ impl<'s, 'r> Worker<'s, 'r> {
             order,
             dense_count,
             waiting: Waiting::new(scanned_sources(context, taken_slots(context))),
+            pace: Pace::new(),
             places: None,
             collected,
             report: RunReport::default(),
@@ -199,19 +202,20 @@ impl<'s, 'r> Worker<'s, 'r> {
             return Ok(());
         }
         let pins: Pins = context.pipeline.slots().iter().map(|_| std::cell::OnceCell::new()).collect();
-        let mut view = View::new(context, row_group, &pins);
+        let mut view = View::new(context, row_group, &pins, self.pace);
         let row_count = context.source.row_count(row_group);
         for block in context.source.mini_blocks(row_group) {
             if block % BLOCKS_PER_CHECK == 0 {
                 self.check_flags()?;
             }
             let start = block * MINI_BLOCK_VALUES;
-            let rows = Selection::of_block(start, (row_count - start).min(MINI_BLOCK_VALUES), selected);
+            let mut rows = Selection::of_block(start, (row_count - start).min(MINI_BLOCK_VALUES), selected);
             if rows.count() > 0 {
-                self.block(&mut view, block, rows)?;
+                self.block(&mut view, block, &mut rows)?;
             }
         }
         self.take_waiting(&mut view)?;
+        self.pace = view.next_pace();
         for (slot, _, needed) in &mut self.columns {
             *needed += u64::from(view.is_open(*slot));
         }
@@ -220,7 +224,8 @@ impl<'s, 'r> Worker<'s, 'r> {
         Ok(())
     }
 
-    fn block(&mut self, view: &mut View<'_>, block: usize, mut selection: Selection) -> Result<()> {
+    /// Takes the selected rows of a mini-block through the stages and to the sink, or lets them wait.
+    fn block(&mut self, view: &mut View<'_>, block: usize, selection: &mut Selection) -> Result<()> {
         let context = self.shared.context;
         let instructions = self.shared.options.instructions;
         if self.order.samples_next() {
@@ -230,14 +235,14 @@ impl<'s, 'r> Worker<'s, 'r> {
             if number == self.dense_count && selection.count() < MANY_ROWS {
                 break;
             }
-            self.stages[*stage].apply(view, context, block, &mut selection, instructions)?;
+            self.stages[*stage].apply(view, context, block, selection, instructions)?;
             view.ask_ahead();
             if selection.count() == 0 {
                 return Ok(());
             }
         }
         if self.expansions.is_empty() {
-            return self.keep(view, block, &selection);
+            return self.keep(view, block, selection);
         }
         view.expand(Some(Multiplied::of(selection.rows(&mut [0; room_for(MINI_BLOCK_VALUES)]))));
         let expanded = self.expand(view, block, 0);
@@ -354,7 +359,7 @@ impl<'s, 'r> Worker<'s, 'r> {
     /// decides anew in which order they come, and from which on rows wait. Seldom, so it stays out of the loop over
     /// mini-blocks.
     #[cold]
-    fn sample(&mut self, view: &mut View<'_>, block: usize, all: Selection) -> Result<()> {
+    fn sample(&mut self, view: &mut View<'_>, block: usize, all: &Selection) -> Result<()> {
         let context = self.shared.context;
         let clock = self.shared.options.clock;
         if self.stages.len() < 2 {
