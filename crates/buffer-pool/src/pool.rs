@@ -152,6 +152,11 @@ impl BufferPool {
         }
     }
 
+    /// The memory that the pool has of the system.
+    pub(crate) fn mapped_bytes(&self) -> u64 {
+        self.arena.backed_bytes()
+    }
+
     /// The memory that the pool has or could get.
     pub fn capacity_bytes(&self) -> u64 {
         self.arena.reserved_bytes().saturating_add(self.budget.cache_room_bytes())

@@ -101,6 +101,10 @@ impl fmt::Debug for RunningPipeline {
     }
 }
 
+/// Reads show what they cost if at most one part in so many came into memory that was never used before: to have that
+/// takes several times as long as the reads.
+const TELLING_PART: u64 = 16;
+
 /// The sums of a pipeline that runs.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -111,6 +115,8 @@ pub(crate) struct Progress {
     held: Shares,
     pace: Pace,
     begun_ns: u64,
+    /// What the pool had of the system's memory when it began.
+    mapped_bytes: u64,
     /// When it began.
     predicted_s: Option<f64>,
 }
@@ -121,14 +127,14 @@ impl Progress {
         start: PipelineStart,
         held: Shares,
         (window, rates): (&PipelineWindow, Rates),
-        begun_ns: u64,
+        (begun_ns, mapped_bytes): (u64, u64),
     ) -> Self {
         let columns = window.expected(start.signature, &start.columns);
         let known_bytes_per_s = window.known_throughput(start.signature, rates);
         let pace = Pace::new(start.thread_count, size_bytes(&columns), known_bytes_per_s);
         let predicted_s =
             known_bytes_per_s.map(|known| window.predicted_s(start.signature, &columns, &held, known, rates));
-        Self { start, columns, held, pace, begun_ns, predicted_s }
+        Self { start, columns, held, pace, begun_ns, mapped_bytes, predicted_s }
     }
 
     /// Some of it is done.
@@ -141,13 +147,15 @@ impl Progress {
         &self.pace
     }
 
-    /// It ends, having asked for these bytes if that was seen.
-    pub(crate) fn end(&mut self, asked: Option<&[(ListKey, u64)]>, now_ns: u64) -> Ran {
+    /// It ends, having asked for these bytes if that was seen, when the pool has so much memory.
+    pub(crate) fn end(&mut self, asked: Option<&[(ListKey, u64)]>, (now_ns, mapped_bytes): (u64, u64)) -> Ran {
         if let Some(asked) = asked {
             self.columns = asked.to_vec();
         }
         let held_bytes: f64 = self.columns.iter().map(|(list, bytes)| self.held.of(*list) * *bytes as f64).sum();
-        self.pace.ran(self.took_s(now_ns), held_bytes as u64, self.start.shows_storage)
+        let new_bytes = mapped_bytes.saturating_sub(self.mapped_bytes);
+        let is_of_used_memory = new_bytes * TELLING_PART <= self.pace.read_bytes();
+        self.pace.ran(self.took_s(now_ns), held_bytes as u64, self.start.shows_storage && is_of_used_memory)
     }
 
     fn took_s(&self, now_ns: u64) -> f64 {

@@ -106,11 +106,11 @@ impl Tuner {
     /// A pipeline begins.
     pub fn start(self: &Arc<Self>, start: PipelineStart) -> RunningPipeline {
         let held = self.pool.shares(&start.columns);
-        let begun_ns = self.clock.monotonic_ns();
+        let begun = (self.clock.monotonic_ns(), self.pool.mapped_bytes());
         let run = {
             let mut state = self.state.lock();
             let (signature, columns) = (start.signature, start.columns.clone());
-            let progress = Progress::new(start, held, (&state.window, state.rates()), begun_ns);
+            let progress = Progress::new(start, held, (&state.window, state.rates()), begun);
             let run = state.window.start(signature, columns);
             state.running.insert(run, progress);
             run
@@ -134,12 +134,12 @@ impl Tuner {
 
     /// All of a pipeline is done, and it asked for these bytes of its lists if that was seen.
     pub(crate) fn finish(self: &Arc<Self>, run: RunId, asked: Option<Vec<(ListKey, u64)>>) {
-        let now_ns = self.clock.monotonic_ns();
+        let (now_ns, mapped_bytes) = (self.clock.monotonic_ns(), self.pool.mapped_bytes());
         {
             let mut state = self.state.lock();
             let Some(mut progress) = state.running.remove(&run) else { return };
             state.learn_of_device(&self.pool);
-            state.window.finish(run, progress.end(asked.as_deref(), now_ns), asked.as_deref());
+            state.window.finish(run, progress.end(asked.as_deref(), (now_ns, mapped_bytes)), asked.as_deref());
             let report = progress.report(false, (&state.window, state.rates()), now_ns);
             if state.ended.len() == ENDED_COUNT {
                 state.ended.pop_front();

@@ -50,16 +50,24 @@ impl PlanHistory {
         (part * offered_bytes as f64).round() as u64
     }
 
-    /// Means over the runs: the part of their bytes that was read and competed with work, and the busy seconds for each.
+    /// The runs that show what reads cost, or all if none does: how long others took may have other reasons.
+    fn telling(&self) -> impl Iterator<Item = &Ran> {
+        let none_shows = !self.runs.iter().any(|ran| ran.shows_storage);
+        self.runs.iter().filter(move |ran| ran.shows_storage || none_shows)
+    }
+
+    /// Means over the runs that show what reads cost: the part of their bytes that was read and competed with work, and
+    /// the busy seconds for each.
     pub(super) fn mean_per_byte(&self) -> Option<(f64, f64)> {
-        let count = self.runs.len() as f64;
-        let sum = self.runs.iter().filter_map(Ran::per_byte).reduce(|(read, busy), run| (read + run.0, busy + run.1));
-        sum.map(|(read, busy)| (read / count, busy / count))
+        let runs = self.runs.iter().filter(|ran| ran.shows_storage).filter_map(Ran::per_byte);
+        let (count, sum) =
+            runs.fold((0.0, (0.0, 0.0)), |(count, sum), run| (count + 1.0, (sum.0 + run.0, sum.1 + run.1)));
+        (count > 0.0).then(|| (sum.0 / count, sum.1 / count))
     }
 
     /// 1/P.
     pub(super) fn work_s_per_byte(&self, reading_s_per_byte: f64) -> Option<f64> {
-        median(self.runs.iter().filter_map(|ran| ran.work_s_per_byte(reading_s_per_byte)))
+        median(self.telling().filter_map(|ran| ran.work_s_per_byte(reading_s_per_byte)))
     }
 
     /// Of what was in memory when runs began, the part that still was when they worked on it.
@@ -75,7 +83,7 @@ impl PlanHistory {
             let expected_s = expected_s(ran.bytes as f64, ran.read_bytes as f64, work_s_per_byte.recip(), rates);
             ran.took_s / expected_s
         };
-        let ratio = median(self.runs.iter().map(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0));
+        let ratio = median(self.telling().map(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0));
         ratio.unwrap_or(1.0).clamp(FARTHEST.recip(), FARTHEST)
     }
 }

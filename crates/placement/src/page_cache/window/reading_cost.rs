@@ -28,7 +28,8 @@ pub struct Ran {
     pub waited_s: f64,
     /// From its beginning to its end.
     pub took_s: f64,
-    /// Whether that shows what reads of the database's storage cost: not if they are of another device.
+    /// Whether that shows what reads of the database's storage cost: not if they are of another device, nor if they
+    /// filled memory that nobody had used before, which the system clears first.
     pub shows_storage: bool,
 }
 

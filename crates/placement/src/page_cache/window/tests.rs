@@ -216,6 +216,26 @@ fn reads_of_other_devices_say_nothing_and_none_costs_more_than_the_device_needs_
 }
 
 #[test]
+fn runs_that_filled_memory_that_nobody_had_used_say_nothing_as_long_as_others_do() {
+    let mut window = PipelineWindow::default();
+    let guess = window.reading_s_per_byte(STORAGE_BYTES_PER_S);
+    let run = |window: &mut PipelineWindow, read_bytes: u64, busy_s: f64, shows_storage: bool| {
+        let run = window.start(7, vec![(ListKey(0), 100_000_000)]);
+        let ran = Ran { read_bytes, busy_s, took_s: busy_s, shows_storage, ..in_memory(100_000_000, 1e9) };
+        window.finish(run, ran, None);
+    };
+    run(&mut window, 100_000_000, 0.1, false);
+    let known = |window: &PipelineWindow| window.known_throughput(7, rates(window)).unwrap_or(0.0);
+    assert!((known(&window) / 1e9 - 1.0).abs() < 0.1, "nothing better is known: {}", known(&window));
+    run(&mut window, 0, 0.01, true);
+    assert_eq!(known(&window), 1e10);
+    assert_eq!(window.reading_s_per_byte(STORAGE_BYTES_PER_S), guess);
+    run(&mut window, 50_000_000, 0.025, true);
+    let cost = window.reading_s_per_byte(STORAGE_BYTES_PER_S);
+    assert!((cost / 0.3e-9 - 1.0).abs() < 0.01, "{cost}");
+}
+
+#[test]
 fn a_plan_is_taken_to_ask_for_the_part_of_each_list_that_it_asked_for_before() {
     let mut window = PipelineWindow::default();
     let offered = [(ListKey(0), 1000), (ListKey(1), 400)];
