@@ -315,10 +315,12 @@ impl OperatorCache {
         evicted
     }
 
-    /// Makes an item of a scan that ended well: of the file's head, if no more was kept.
-    pub(crate) fn admit(&self, scan: &Arc<SharedScan>, end: &SourceEnd, is_head: bool) {
+    /// Makes an item of a scan that ended well: of the file's head, if no more was kept. False if there is no room for what
+    /// it needs beside the rows.
+    pub(crate) fn admit(&self, scan: &Arc<SharedScan>, end: &SourceEnd, is_head: bool) -> bool {
         if !self.is_enabled() {
-            return self.forget_scan(scan, "the cache was switched off");
+            self.forget_scan(scan, "the cache was switched off");
+            return true;
         }
         let harvest = scan.harvest();
         let base = scan.base.as_ref();
@@ -341,7 +343,8 @@ impl OperatorCache {
         let entry_count = chunks.iter().map(|chunk| chunk.content().entry_count()).sum();
         let mut positions = positions_of(scan, entry_count);
         let positions_bytes = positions.as_ref().map_or(0, |positions| positions.size_bytes() as u64);
-        let bare_bytes = structure_bytes(scan, chunks.len(), harvest.morsel_ends.len());
+        let morsel_count = if is_head { 0 } else { harvest.morsel_ends.len() };
+        let bare_bytes = structure_bytes(scan, chunks.len(), morsel_count);
         let mut structure = self.reserve_if_free(bare_bytes + positions_bytes).filter(|_| positions_bytes > 0);
         if structure.is_none() {
             positions = None;
@@ -350,9 +353,7 @@ impl OperatorCache {
                 false => self.reserve_for(scan, KeptBytes { own_bytes: bare_bytes, lent_bytes: 0 }, 0),
             };
         }
-        let Some(structure) = structure else {
-            return self.forget_scan(scan, "no room for the item's structure");
-        };
+        let Some(structure) = structure else { return false };
         let structure_bytes = structure.size_bytes();
         let sum_base = |field: fn(&Item) -> u64| base.map_or(0, |base| field(base));
         let participant_count = scan.meters.participant_count.load(Ordering::Relaxed);
@@ -410,6 +411,7 @@ impl OperatorCache {
         *item.meters.use_count.get_mut() = participant_count + base_measured.map_or(0, |measured| measured.use_count);
         let reason = if is_head { "the first part of a finished scan" } else { "a finished scan" };
         self.list_item(scan, item, base.map(|base| base.id), reason);
+        true
     }
 
     /// Makes a scan's item findable, its uses before added to those it has, unless it is stale or superfluous already.

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::state::{Phase, Sharing, Slot};
 use super::{SharedScan, wake};
-use crate::admission::KeptBytes;
+use crate::admission::{KeptBytes, structure_bytes};
 use crate::item::Chunk;
 use crate::recording::estimated_bytes;
 use crate::rows::Rows;
@@ -35,25 +35,30 @@ impl SharedScan {
 
     /// Frees the kept results but those of the first morsels, and keeps no more. False when there are none of these, or
     /// they are of no use alone.
-    fn keep_head(self: &Arc<Self>) -> bool {
+    pub(super) fn keep_head(self: &Arc<Self>) -> bool {
         self.may_keep_head && self.keep_less(Sharing::Headed)
     }
 
     fn keep_less(self: &Arc<Self>, sharing: Sharing) -> bool {
         let mut dropped = Vec::new();
+        let room_bytes = self.cache.budget().cache_room_bytes();
         let wakers = {
             let mut state = self.state.lock();
             let is_less = state.sharing == Sharing::Kept
                 || (matches!(state.sharing, Sharing::Noted | Sharing::Headed) && sharing == Sharing::Solo);
-            if !is_less || !matches!(state.phase, Phase::Running) {
+            // Rows that turn out to be too many when all were read are not to be given up with all others.
+            let can_end_as_head = sharing == Sharing::Headed && matches!(state.phase, Phase::Verified);
+            if !is_less || !can_end_as_head && !matches!(state.phase, Phase::Running) {
                 return false;
             }
             let (mut staying_count, mut staying_bytes) = (0, 0);
             if sharing == Sharing::Headed {
                 let mut head: Vec<_> = state.head().map(|(chunk, through)| (through + 1, chunk.own_bytes())).collect();
-                // Where room ran out unforeseen, the item needs some for itself.
-                if !self.has_quota() {
-                    head.pop();
+                // The item needs room for itself, and there may be none.
+                let mut room_bytes = room_bytes;
+                while room_bytes < structure_bytes(self, head.len(), 0) {
+                    let Some((_, own_bytes)) = head.pop() else { return false };
+                    room_bytes += own_bytes;
                 }
                 let Some((count, _)) = head.last() else { return false };
                 (staying_count, staying_bytes) = (*count, head.iter().map(|(_, own_bytes)| own_bytes).sum());

@@ -665,14 +665,22 @@ impl SharedScan {
         match sharing {
             Sharing::Solo => {}
             _ if !sound => self.cache.forget_scan(self, "an earlier scan of the same version read other content"),
-            Sharing::Kept => self.cache.admit(self, &end, false),
-            Sharing::Headed => self.cache.admit(self, &end, true),
+            Sharing::Kept | Sharing::Headed => self.admit(sharing == Sharing::Headed, &end),
             Sharing::Noted => self.cache.admit_lazy(self, &end),
         }
         self.forget_positions();
         if sound {
             self.cache.settle_map(self);
             self.cache.record_askers(self);
+        }
+    }
+
+    /// Makes an item of what is kept; of fewer rows if the item finds no room beside all of them.
+    fn admit(self: &Arc<Self>, is_head: bool, end: &SourceEnd) {
+        let is_admitted =
+            self.cache.admit(self, end, is_head) || !is_head && self.keep_head() && self.cache.admit(self, end, true);
+        if !is_admitted {
+            self.cache.forget_scan(self, "no room for the item's structure");
         }
     }
 

@@ -296,6 +296,10 @@ fn column(records: &[u64], path: &FieldPath) -> ArrayRef {
         "s.z" => Arc::new(
             z().iter().zip(rows.clone()).map(|(z, row)| z.filter(|_| a_of(row) % 11 != 0)).collect::<Int64Array>(),
         ),
+        // Wider and wider.
+        "v" => Arc::new(arrow::array::StringArray::from_iter_values(
+            rows.map(|row| format!("{row:0>width$}", width = 10 + row as usize / 1000)),
+        )),
         "w" => Arc::new(arrow::array::StringArray::from_iter_values(rows.map(|row| format!("{row:0>1000}")))),
         other => panic!("no column {other}"),
     }
@@ -316,7 +320,7 @@ pub(super) fn columns(names: &[&str]) -> Arc<[ColumnSpec]> {
             path: path(name),
             data_type: match *name {
                 "s" => DataType::Struct(s_fields()),
-                "w" => DataType::Utf8,
+                "v" | "w" => DataType::Utf8,
                 _ => DataType::Int64,
             },
         })
