@@ -48,6 +48,7 @@ mod tests;
 mod texts;
 mod view;
 mod waiting;
+mod whole_blocks;
 mod worker;
 
 use std::sync::Arc;

@@ -21,6 +21,7 @@ use super::place::PagePlace;
 use super::selection::Selection;
 use super::texts::{RunTexts, TextSets, Texts, Translations, translation};
 use super::waiting::{Waiting, WaitingColumn};
+use super::whole_blocks::Buffers;
 use crate::ir::{Origin, Pipeline, ProbeKind, Slot, Step, TextTest};
 use crate::kernels::NO_RANK;
 use crate::membership::Membership;
@@ -65,6 +66,7 @@ pub(super) struct View<'p> {
     readers: Vec<Option<ColumnReader<'p>>>,
     pages_read: u64,
     pace: Pace,
+    pub(super) buffers: Buffers,
     /// The digits of a key's texts by their codes: by the probe's step and the key's column.
     translations: Translations,
     /// Of the texts of scanned columns.
@@ -89,6 +91,7 @@ impl<'p> View<'p> {
             readers,
             pages_read: 0,
             pace,
+            buffers: Buffers::default(),
             translations,
             text_sets: TextSets::default(),
             multiplied: None,
@@ -293,10 +296,15 @@ impl<'p> View<'p> {
                 let (ordinals, valid) = table.column(payload).ordinals_of(&found);
                 Ok(Numbers { lane: Lane::Narrow(ordinals), valid })
             }
-            Origin::Computed { step } => match &context.pipeline.steps()[step] {
-                Step::Compute { expression, .. } => Ok(self.computed(expression, block, rows)?.1),
-                _ => Ok(Numbers::repeated(0, rows.len())),
-            },
+            Origin::Computed { step } => {
+                if let Some(numbers) = self.whole_numbers(slot, block, rows)? {
+                    return Ok(numbers);
+                }
+                match &context.pipeline.steps()[step] {
+                    Step::Compute { expression, .. } => Ok(self.computed(expression, block, rows)?.1),
+                    _ => Ok(Numbers::repeated(0, rows.len())),
+                }
+            }
         }
     }
 

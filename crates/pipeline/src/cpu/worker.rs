@@ -37,7 +37,8 @@ const LOOK_AHEAD_ROW_GROUPS: u32 = 64;
 
 /// Mini-blocks between two looks at the flags: some tens of microseconds.
 const BLOCKS_PER_CHECK: usize = 16;
-/// What a thread takes for a scanned column: the words of a mini-block in each size, values that wait, and which rows.
+/// What a thread takes for a slot: of a scanned column the words of a mini-block in each size, values that wait, and which
+/// rows; of what is computed, values of mini-blocks.
 const SCRATCH_BYTES: usize = MINI_BLOCK_VALUES * (16 + 17 + 4);
 /// Rows of a mini-block that do not wait for others.
 const ENOUGH_ROWS: usize = MINI_BLOCK_VALUES / 2;

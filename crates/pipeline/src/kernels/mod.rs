@@ -1,7 +1,7 @@
 //! Loops over the 1,024 values of a mini-block, as they are packed or unpacked, in several instruction sets.
 //!
-//! **Owns**: which values lie in a range or a set, as a [`Mask`]; sums and extremes (`folds`); the choice of the
-//! instruction set, made at run time.
+//! **Owns**: which values lie in a range or a set, as a [`Mask`]; sums and extremes (`folds`); arithmetic on whole
+//! mini-blocks ([`arithmetic`]); the choice of the instruction set, made at run time.
 //!
 //! **Does not own**: what ranges and sets mean, unpacking (`column-store`).
 //!
@@ -11,6 +11,7 @@
 //!
 //! **Concurrency**: plain functions.
 
+pub(crate) mod arithmetic;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -29,6 +30,7 @@ mod scalar;
 mod tests;
 mod windows;
 
+pub(crate) use arithmetic::Values;
 pub(crate) use folds::Extreme;
 pub(crate) use prefetch::prefetch_value;
 use thermocline_column_store::MINI_BLOCK_VALUES;

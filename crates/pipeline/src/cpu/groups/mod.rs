@@ -27,6 +27,7 @@ use super::memory::Memory;
 use super::numbers::Numbers;
 use super::selection::Selection;
 use super::view::{RunContext, View};
+use super::whole_blocks::{Fitting, can_be_whole};
 use super::{GroupWay, RunOptions};
 use crate::ir::{Aggregate, Origin, Slot, ValueType};
 use crate::kernels::InstructionSet;
@@ -57,7 +58,7 @@ pub(super) struct Groups<'r> {
     parts: Option<Parts>,
     /// What they have behind what they are grouped by: what aggregates take, each once.
     value_slots: Vec<Slot>,
-    /// Whether there is one group, of whose aggregates each counts or folds a scanned column of numbers.
+    /// Whether there is one group, of whose aggregates each counts or folds what lies in mini-blocks.
     folds: bool,
 }
 
@@ -82,11 +83,20 @@ fn can_be_parted(context: RunContext<'_>, (groups, aggregates): (&[Slot], &[Aggr
     !groups.is_empty() && groups.len() + 2 * aggregates.len() <= MOST_COLUMNS && aggregates.iter().all(is_of_numbers)
 }
 
-/// Whether an aggregate counts, or folds a scanned column of numbers.
+/// What an aggregate takes of a mini-block as it lies there.
+enum Folded {
+    /// How many rows there are.
+    Rows,
+    Column(Slot, usize),
+    Computed(Slot, Fitting),
+}
+
+/// Whether an aggregate counts, or folds a scanned column of numbers or what can be computed of some at once.
 fn is_fold(context: RunContext<'_>, aggregate: Aggregate) -> bool {
     let is_of_numbers = |slot: Slot| {
         let info = context.pipeline.slot(slot);
         matches!(info.origin, Origin::Column(_)) && info.value_type != ValueType::Text
+            || can_be_whole(context.pipeline, slot)
     };
     !matches!(aggregate, Aggregate::CountDistinct(_)) && value_of(context, aggregate).is_none_or(is_of_numbers)
 }
@@ -297,30 +307,38 @@ impl<'r> Groups<'r> {
         if !self.folds {
             return Ok(false);
         }
-        let column_of = |slot: Slot| match context.pipeline.slot(slot).origin {
-            Origin::Column(column) => Some((slot, column)),
-            _ => None,
-        };
-        let columns = self.aggregates.iter().map(|aggregate| value_of(context, *aggregate).and_then(column_of));
-        let columns: Vec<Option<(Slot, usize)>> = columns.collect();
-        for (slot, column) in columns.iter().flatten() {
-            if view.reader(*slot, *column)?.is_wide() {
-                return Ok(false);
-            }
+        // All must be able to be taken so, or none is.
+        let mut all = Vec::with_capacity(self.aggregates.len());
+        for aggregate in &self.aggregates {
+            let slot = value_of(context, *aggregate);
+            all.push(match slot.map(|slot| (slot, context.pipeline.slot(slot).origin)) {
+                None => Folded::Rows,
+                Some((slot, Origin::Column(column))) if !view.reader(slot, column)?.is_wide() => {
+                    Folded::Column(slot, column)
+                }
+                Some((_, Origin::Column(_) | Origin::Payload { .. })) => return Ok(false),
+                Some((slot, Origin::Computed { .. })) => match view.fitting(slot, block)? {
+                    Some(fitting) => Folded::Computed(slot, fitting),
+                    None => return Ok(false),
+                },
+            });
         }
-        for (column, accumulator) in columns.into_iter().zip(&mut self.accumulators) {
-            let Some((slot, column)) = column else {
-                accumulator.add_block(selection.mask(), None, instructions);
-                continue;
+        for (folded, accumulator) in all.into_iter().zip(&mut self.accumulators) {
+            let (slot, (values, valid)) = match folded {
+                Folded::Rows => {
+                    accumulator.add_block(selection.mask(), None, instructions);
+                    continue;
+                }
+                Folded::Column(slot, column) => {
+                    let reader = view.reader(slot, column)?;
+                    let valid = reader.valid(block);
+                    (slot, (reader.block(block)?, valid))
+                }
+                Folded::Computed(slot, fitting) => (slot, view.whole_block(fitting)?),
             };
+            let selected = valid.map_or(*selection, |valid| selection.and(&valid));
             let value_type = context.pipeline.slot(slot).value_type;
-            let reader = view.reader(slot, column)?;
-            let selected = match reader.valid(block) {
-                Some(valid) => selection.and(&valid),
-                None => *selection,
-            };
-            let values = Some((reader.block(block)?, value_type));
-            accumulator.add_block(selected.mask(), values, instructions);
+            accumulator.add_block(selected.mask(), Some((values, value_type)), instructions);
         }
         self.seen[0] = true;
         Ok(true)
