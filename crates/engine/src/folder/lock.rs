@@ -28,22 +28,23 @@ const ASKED_TIMES: u32 = 1000;
 
 /// Who keeps a folder from being locked.
 struct Holder {
-    is_own_process: bool,
+    /// Whether it is this process, or has just gone.
+    may_be_gone_soon: bool,
     /// Where it is open, and what to do about it.
     place: String,
 }
 
 impl Holder {
     fn own_process(place: &str) -> Self {
-        Self { is_own_process: true, place: place.to_string() }
+        Self { may_be_gone_soon: true, place: place.to_string() }
     }
 
     fn other_process(place: String) -> Self {
-        Self { is_own_process: false, place }
+        Self { may_be_gone_soon: false, place }
     }
 }
 
-/// Takes a lock, or tells who has it; asks again while that is this process.
+/// Takes a lock, or tells who has it; asks again while that may be gone soon.
 fn take(
     lock: &mut File,
     try_lock: impl Fn(&File) -> std::result::Result<(), TryLockError>,
@@ -58,7 +59,7 @@ fn take(
         }
         let holder = holder(lock);
         asked += 1;
-        if !holder.is_own_process || asked >= ASKED_TIMES {
+        if !holder.may_be_gone_soon || asked >= ASKED_TIMES {
             return Ok(Err(holder));
         }
         std::thread::sleep(ASKED_EVERY);
@@ -134,14 +135,19 @@ fn readers(lock: &File) -> Holder {
         _ => Vec::new(),
     };
     // This one has just shared the lock itself, by which it is listed once.
-    if let Some(own) = ids.iter().position(|&id| id == own_id) {
+    let own = ids.iter().position(|&id| id == own_id);
+    if let Some(own) = own {
         ids.remove(own);
     }
     ids.sort_unstable();
     ids.dedup();
     let listed: Vec<String> = ids.iter().map(ToString::to_string).collect();
     match ids.as_slice() {
-        [] => Holder::other_process("for reading in another process: close it there first".to_string()),
+        // Where locks are listed, whoever had it when it was asked for has gone since.
+        [] => Holder {
+            may_be_gone_soon: own.is_some(),
+            place: "for reading in another process: close it there first".to_string(),
+        },
         [id] if *id == own_id => Holder::own_process("for reading in this process already: close it first"),
         [id] => Holder::other_process(format!("for reading in process {id}: close it there first")),
         _ => Holder::other_process(format!("for reading in processes {}: close it there first", listed.join(", "))),
