@@ -101,10 +101,6 @@ impl fmt::Debug for RunningPipeline {
     }
 }
 
-/// Reads show what they cost if at most one part in so many came into memory that was never used before: to have that
-/// takes several times as long as the reads.
-const TELLING_PART: u64 = 16;
-
 /// The sums of a pipeline that runs.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -153,9 +149,13 @@ impl Progress {
             self.columns = asked.to_vec();
         }
         let held_bytes: f64 = self.columns.iter().map(|(list, bytes)| self.held.of(*list) * *bytes as f64).sum();
-        let new_bytes = mapped_bytes.saturating_sub(self.mapped_bytes);
-        let is_of_used_memory = new_bytes * TELLING_PART <= self.pace.read_bytes();
-        self.pace.ran(self.took_s(now_ns), held_bytes as u64, self.start.shows_storage && is_of_used_memory)
+        Ran {
+            held_bytes: held_bytes as u64,
+            took_s: self.took_s(now_ns),
+            new_memory_bytes: mapped_bytes.saturating_sub(self.mapped_bytes),
+            shows_storage: self.start.shows_storage,
+            ..self.pace.ran()
+        }
     }
 
     fn took_s(&self, now_ns: u64) -> f64 {

@@ -8,3 +8,4 @@ mod room;
 mod scattered;
 mod sharing;
 mod stage;
+mod tuning;

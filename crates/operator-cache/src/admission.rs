@@ -322,8 +322,13 @@ impl OperatorCache {
             self.forget_scan(scan, "the cache was switched off");
             return true;
         }
-        let harvest = scan.harvest();
         let base = scan.base.as_ref();
+        let ends_count = |morsel_count: usize| if is_head { 0 } else { morsel_count };
+        // Held while small results are merged, which takes what is free.
+        let (chunk_count, morsel_count) = scan.kept_counts();
+        let chunk_count = chunk_count + base.map_or(0, |base| base.chunks.len());
+        let held_free = self.reserve_if_free(structure_bytes(scan, chunk_count, ends_count(morsel_count)));
+        let harvest = scan.harvest();
         let has_list = scan.source.unnest.is_some();
         let is_element = match &scan.source.unnest {
             Some(list) => element_columns(&scan.spec.columns, list),
@@ -343,8 +348,8 @@ impl OperatorCache {
         let entry_count = chunks.iter().map(|chunk| chunk.content().entry_count()).sum();
         let mut positions = positions_of(scan, entry_count);
         let positions_bytes = positions.as_ref().map_or(0, |positions| positions.size_bytes() as u64);
-        let morsel_count = if is_head { 0 } else { harvest.morsel_ends.len() };
-        let bare_bytes = structure_bytes(scan, chunks.len(), morsel_count);
+        let bare_bytes = structure_bytes(scan, chunks.len(), ends_count(harvest.morsel_ends.len()));
+        drop(held_free);
         let mut structure = self.reserve_if_free(bare_bytes + positions_bytes).filter(|_| positions_bytes > 0);
         if structure.is_none() {
             positions = None;

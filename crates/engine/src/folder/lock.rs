@@ -201,6 +201,17 @@ mod tests {
     }
 
     #[test]
+    fn who_has_gone_since_is_asked_for_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = File::create(folder.path().join(LOCK_FILE)).unwrap();
+        // As it is when the holder goes between the try and the look at who it was.
+        lock.lock_shared().unwrap();
+        assert!(readers(&lock).may_be_gone_soon);
+        lock.unlock().unwrap();
+        assert!(!readers(&lock).may_be_gone_soon, "no locks of the file are listed");
+    }
+
+    #[test]
     fn holders_are_found_by_the_file_they_lock() {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join(LOCK_FILE)).unwrap();

@@ -46,9 +46,9 @@ impl SharedScan {
             let mut state = self.state.lock();
             let is_less = state.sharing == Sharing::Kept
                 || (matches!(state.sharing, Sharing::Noted | Sharing::Headed) && sharing == Sharing::Solo);
-            // Rows that turn out to be too many when all were read are not to be given up with all others.
-            let can_end_as_head = sharing == Sharing::Headed && matches!(state.phase, Phase::Verified);
-            if !is_less || !can_end_as_head && !matches!(state.phase, Phase::Running) {
+            // The room that the item needs beside its rows may turn out to be missing when all were read.
+            let may_end_so = sharing == Sharing::Headed && matches!(state.phase, Phase::Verified);
+            if !is_less || !may_end_so && !matches!(state.phase, Phase::Running) {
                 return false;
             }
             let (mut staying_count, mut staying_bytes) = (0, 0);

@@ -684,6 +684,12 @@ impl SharedScan {
         }
     }
 
+    /// How many chunks are kept, and how many morsels there are.
+    pub(crate) fn kept_counts(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.slots.iter().filter(|slot| matches!(slot, Slot::Kept { .. })).count(), state.slots.len())
+    }
+
     /// The kept results, with small neighbours merged.
     pub(crate) fn harvest(&self) -> Harvest {
         let began_ns = self.cache.clock().monotonic_ns();

@@ -163,8 +163,11 @@ fn all_rows_that_need_no_more_columns_give_their_last_ones_to_what_is_worth_more
 
 #[test]
 fn others_who_take_part_in_a_scan_that_keeps_a_head_read_the_rest_for_themselves() {
-    for stop_at in [1, 5, 17] {
-        let (cache, _budget) = timed_cache(WHOLE_BYTES / 2);
+    // With little room, and where it runs out by a few bytes when all rows are there.
+    let edges = (WHOLE_BYTES..WHOLE_BYTES * 5 / 4).step_by(753);
+    for (stop_at, limit_bytes) in [1, 5, 17].map(|at| (at, WHOLE_BYTES / 2)).into_iter().chain(edges.map(|at| (5, at)))
+    {
+        let (cache, _budget) = timed_cache(limit_bytes);
         let fake = fake();
         let starts: Vec<Start> = (0..3)
             .map(|low| begin(&cache, &fake, "f", &widened(&["a", "b"], &between(low * 100, low * 100 + 300))))
@@ -196,10 +199,15 @@ fn others_who_take_part_in_a_scan_that_keeps_a_head_read_the_rest_for_themselves
         }
         for (low, mut found) in (0..3).zip(found) {
             found.sort_unstable();
-            assert_eq!(found, expected(RECORDS, &between(low * 100, low * 100 + 300)), "{stop_at}, {low}");
+            let expected = expected(RECORDS, &between(low * 100, low * 100 + 300));
+            assert_eq!(found, expected, "{stop_at}, {low}, {limit_bytes} bytes");
         }
         let kept = share(&cache, "f");
-        assert!(kept > 0.2 && kept < 1.0, "{stop_at}: {kept}");
+        assert!(
+            kept > 0.2 && (kept < 1.0 || limit_bytes > WHOLE_BYTES),
+            "{stop_at}, {limit_bytes} bytes: {kept}: {:?}",
+            cache.decisions()
+        );
         ask(&cache, &fake, "f", &request(&["a", "b"], &between(7, 77)));
     }
 }

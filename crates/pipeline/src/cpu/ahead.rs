@@ -14,9 +14,11 @@
 
 use thermocline_column_store::PackedBits;
 
-/// Lines at once before anything is known, the fewest and the most: processors wait for 10 to 24 of them.
+/// Lines at once before anything is known.
 const FIRST: usize = 16;
+/// The fewest lines at once: fewer than that no processor stands still for.
 const FEWEST: usize = 8;
+/// The most: processors wait for 10 to 24 lines at the same time.
 const MOST: usize = 24;
 /// One line in so many may be missed.
 const ASKED_A_MISSED: usize = 128;

@@ -21,7 +21,7 @@ use crate::kernels::{MASK_WORDS, Mask, Values, Words, arithmetic};
 /// Operands that may wait for others: each has a buffer.
 const MOST_DEEP: usize = 4;
 /// From so many rows of a mini-block on, to compute all of them takes no longer than those alone.
-pub(super) const ENOUGH_ROWS: usize = MINI_BLOCK_VALUES / 8;
+const ENOUGH_ROWS: usize = MINI_BLOCK_VALUES / 8;
 
 /// Of some whole numbers, their type and between which all of them are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +190,6 @@ impl View<'_> {
                         }
                         known => known,
                     };
-                    // Of the type or not: they are what the page has.
                     bounds.map(|(least, greatest)| Bounds { value_type, least, greatest })
                 }
                 Origin::Computed { step } => match &pipeline.steps()[step] {

@@ -1,7 +1,7 @@
 //! Arithmetic on all 1,024 values of a mini-block, in 64 bits and modulo 2^64.
 //!
-//! **Owns**: the loops, compiled a second time for wider registers; the choice between the two, made at run time. **Does
-//! not own**: whether a result fits 64 bits.
+//! **Owns**: the loops, compiled for wider registers too; the choice, made at run time. **Does not own**: whether a
+//! result fits 64 bits.
 //!
 //! **Concurrency**: plain functions.
 #![allow(unsafe_code)]
@@ -54,28 +54,28 @@ mod plain {
 }
 
 /// The loop of the same name, for the registers that there are.
-macro_rules! compiled_twice {
+macro_rules! for_registers {
     ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*)) => {
         $(#[$doc])*
         pub(crate) fn $name($($argument: $type),*) {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
-                fn wide($($argument: $type),*) {
+                fn avx512($($argument: $type),*) {
                     plain::$name($($argument),*);
                 }
                 #[target_feature(enable = "avx2")]
-                fn wider($($argument: $type),*) {
+                fn avx2($($argument: $type),*) {
                     plain::$name($($argument),*);
                 }
-                let has_bytes = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-                if has_bytes && is_x86_feature_detected!("avx512dq") {
+                let has_vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+                if has_vectors && is_x86_feature_detected!("avx512dq") {
                     // SAFETY: the processor has these instructions.
-                    return unsafe { wide($($argument),*) };
+                    return unsafe { avx512($($argument),*) };
                 }
                 if is_x86_feature_detected!("avx2") {
                     // SAFETY: as above.
-                    return unsafe { wider($($argument),*) };
+                    return unsafe { avx2($($argument),*) };
                 }
             }
             plain::$name($($argument),*);
@@ -83,23 +83,23 @@ macro_rules! compiled_twice {
     };
 }
 
-compiled_twice! {
+for_registers! {
     /// What `base` plus each word is.
     widen(words: Words<'_>, base: u64, values: &mut Values)
 }
-compiled_twice! {
+for_registers! {
     /// Adds the values at the same places.
     add(left: &mut Values, right: &Values)
 }
-compiled_twice! {
+for_registers! {
     /// Subtracts the values at the same places.
     subtract(left: &mut Values, right: &Values)
 }
-compiled_twice! {
+for_registers! {
     /// Multiplies by the values at the same places.
     multiply(left: &mut Values, right: &Values)
 }
-compiled_twice! {
+for_registers! {
     /// Multiplies all by the same.
     scale(values: &mut Values, factor: u64)
 }

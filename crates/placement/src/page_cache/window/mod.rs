@@ -171,7 +171,7 @@ impl PipelineWindow {
         let run = &mut self.runs[at];
         let Some(known) = self.known.get_mut(&run.signature) else { return };
         if let Some((read_part, busy_s_per_byte)) = ran.per_byte() {
-            if ran.shows_storage
+            if ran.shows_cost()
                 && let Some((mean_read_part, mean_busy)) = known.history.mean_per_byte()
             {
                 self.reading.observe(ran.bytes, read_part - mean_read_part, busy_s_per_byte - mean_busy);

@@ -55,24 +55,23 @@ impl Pace {
         self.waited_thread_s / self.thread_count
     }
 
-    /// What all its threads have done in `took_s` on what was partly in memory when they began, and whether that shows
-    /// what reads of the database's storage cost.
-    pub fn ran(&self, took_s: f64, held_bytes: u64, shows_storage: bool) -> Ran {
+    /// What all its threads have done on bytes in memory and from the database's storage; how long that took, and what was
+    /// in memory when they began, is the caller's to say.
+    pub fn ran(&self) -> Ran {
         Ran {
             bytes: self.bytes,
             read_bytes: self.read_bytes,
-            held_bytes,
             busy_s: self.busy_thread_s / self.thread_count,
             waited_s: self.waited_s(),
-            took_s,
-            shows_storage,
+            shows_storage: true,
+            ..Ran::default()
         }
     }
 
     /// P as it looks by now, if what comes from storage costs so much: of all threads together. `None` if nothing is
     /// known or seen; infinite if no time was seen to pass.
     pub fn throughput_bytes_per_s(&self, reading_s_per_byte: f64) -> Option<f64> {
-        let seen_s_per_byte = self.ran(0.0, 0, false).work_s_per_byte(reading_s_per_byte).unwrap_or(0.0);
+        let seen_s_per_byte = self.ran().work_s_per_byte(reading_s_per_byte).unwrap_or(0.0);
         let bytes = self.bytes as f64 + self.known_bytes;
         let work_s = self.bytes as f64 * seen_s_per_byte + self.known_bytes * self.known_s_per_byte;
         (bytes > 0.0).then(|| bytes / work_s)

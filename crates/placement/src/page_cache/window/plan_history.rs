@@ -52,14 +52,14 @@ impl PlanHistory {
 
     /// The runs that show what reads cost, or all if none does: how long others took may have other reasons.
     fn telling(&self) -> impl Iterator<Item = &Ran> {
-        let none_shows = !self.runs.iter().any(|ran| ran.shows_storage);
-        self.runs.iter().filter(move |ran| ran.shows_storage || none_shows)
+        let none_shows = !self.runs.iter().any(Ran::shows_cost);
+        self.runs.iter().filter(move |ran| ran.shows_cost() || none_shows)
     }
 
     /// Means over the runs that show what reads cost: the part of their bytes that was read and competed with work, and
     /// the busy seconds for each.
     pub(super) fn mean_per_byte(&self) -> Option<(f64, f64)> {
-        let runs = self.runs.iter().filter(|ran| ran.shows_storage).filter_map(Ran::per_byte);
+        let runs = self.runs.iter().filter(|ran| ran.shows_cost()).filter_map(Ran::per_byte);
         let (count, sum) =
             runs.fold((0.0, (0.0, 0.0)), |(count, sum), run| (count + 1.0, (sum.0 + run.0, sum.1 + run.1)));
         (count > 0.0).then(|| (sum.0 / count, sum.1 / count))

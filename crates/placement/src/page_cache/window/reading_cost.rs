@@ -28,12 +28,19 @@ pub struct Ran {
     pub waited_s: f64,
     /// From its beginning to its end.
     pub took_s: f64,
-    /// Whether that shows what reads of the database's storage cost: not if they are of another device, nor if they
-    /// filled memory that nobody had used before, which the system clears first.
+    /// Memory that was taken from the system meanwhile.
+    pub new_memory_bytes: u64,
+    /// Whether what it read came from the database's storage, and not from another device.
     pub shows_storage: bool,
 }
 
 impl Ran {
+    /// Whether how long it was busy shows what reads of the database's storage cost. Memory that nobody has used before is
+    /// cleared by the system first, which takes several times as long as to read into it.
+    pub(super) fn shows_cost(&self) -> bool {
+        self.shows_storage && self.new_memory_bytes <= self.read_bytes / NEW_MEMORY_PART
+    }
+
     /// Of what was in memory when it began, the part that still was when it was worked on; `None` if there was too little
     /// to tell.
     pub(super) fn kept_part(&self) -> Option<f64> {
@@ -60,6 +67,9 @@ impl Ran {
 
 /// What is in memory tells how much of it stays if it is more than one part in so many.
 const TELLING_PART: u64 = 16;
+
+/// What was read tells what that costs if at most one part in so many came into new memory.
+const NEW_MEMORY_PART: u64 = 16;
 
 /// Of the busy seconds, the part that is work in any case.
 const LEAST_WORK_PART: f64 = 0.1;
