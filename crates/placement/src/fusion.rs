@@ -25,6 +25,10 @@ const MOST_TEXT_ROWS: u64 = 1 << 14;
 const PARTS_A_THREAD: usize = 4;
 /// Mini-blocks of a part at least: some tens of microseconds, which a thread takes to start.
 const LEAST_MINI_BLOCKS: usize = 32;
+/// Rows of a join that are held back at first: as long as nobody has seen one, operators can take over.
+pub const MOST_HELD_BYTES: u64 = 16 << 20;
+/// Rows that a thread gives out at a time, as it keeps them: some tens of thousands of few columns.
+pub const GIVEN_BYTES: usize = 1 << 20;
 /// How far a join may multiply rows, for certain and on average.
 const MOST_ROWS_PER_KEY: f64 = 4.0;
 

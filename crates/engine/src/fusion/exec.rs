@@ -1,5 +1,5 @@
-//! The part of a physical plan that runs pipelines, one after the other, and gives out the last one's groups. Scans of
-//! raw files are its children.
+//! The part of a physical plan that runs pipelines, one after the other, and gives out the last one's groups or rows.
+//! Scans of raw files are its children.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder,
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use thermocline_budget::BudgetError;
 use thermocline_pipeline::PipelineError;
 use tokio::runtime::Handle;
@@ -24,6 +25,7 @@ use tokio::task::spawn_blocking;
 
 use super::batches::Cancellation;
 use super::fallback::Fallback;
+use super::giving::{Given, Giving};
 use super::output;
 use super::run::{Counters, Run};
 use super::star::FusedPlan;
@@ -91,7 +93,7 @@ impl PipelineExec {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::new(made.project(&projection)?)),
             Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
+            if plan.gives_rows() { EmissionType::Incremental } else { EmissionType::Final },
             Boundedness::Bounded,
         );
         Ok(Self {
@@ -242,34 +244,18 @@ impl ExecutionPlan for PipelineExec {
             (Arc::clone(&self.fallback), Arc::clone(&self.made), self.projection.clone());
         let plan = Arc::clone(&self.plan);
         let batches = async move {
-            let cancelled = CancelOnDrop::default();
-            let (cancellation, runtime) = (Arc::clone(&cancelled.0), Handle::current());
-            let answered = spawn_blocking(move || run.answer(&runtime, &cancellation)).await.map_err(external)?;
-            let answered = match answered {
-                Ok((rowset, reservation)) => match output::batch(&rowset, &plan.outputs, &made) {
-                    Ok(batch) => Ok((batch, reservation)),
-                    // An average that does not fit: the operators say it in their words.
-                    Err(DataFusionError::Execution(_)) => Err(None),
-                    Err(error) => return Err(error),
-                },
-                Err(error) => Err(Some(error)),
+            let begun = match plan.gives_rows() {
+                true => rows(run, &plan, made).await?,
+                false => groups(run, &plan, made).await?,
             };
-            let batch_rows = context.session_config().batch_size();
-            match answered {
-                Ok((batch, reservation)) => {
-                    let batch = batch.project(&projection)?;
-                    let starts = (0..batch.num_rows()).step_by(batch_rows.max(1));
-                    let slices: Vec<RecordBatch> =
-                        starts.map(|start| batch.slice(start, batch_rows.min(batch.num_rows() - start))).collect();
-                    // The memory is counted until the last of it was given out.
-                    let given_out = stream::iter(slices).map(move |slice| {
-                        let _ = &reservation;
-                        Ok(slice)
-                    });
+            match begun {
+                Begun::Going(batches) => {
+                    let batch_rows = context.session_config().batch_size().max(1);
+                    let given_out = batches.map_ok(move |given| slices(given, batch_rows, &projection)).try_flatten();
                     Ok(given_out.boxed())
                 }
-                Err(Some(error)) if !goes_on(&error) => Err(failure(error)),
-                Err(_) => {
+                Begun::Refused(error) if !goes_on(&error) => Err(failure(error)),
+                Begun::Refused(_) => {
                     fallbacks.add(1);
                     let rows = fallback.stream(context).await?;
                     Ok(rows.map(move |batch| Ok(batch?.project(&projection)?)).boxed())
@@ -286,13 +272,82 @@ impl ExecutionPlan for PipelineExec {
 
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema());
-        let (most_rows, is_exact) = self.plan.most_rows;
+        let (row_count, is_exact) = self.plan.expected_rows;
         statistics.num_rows = match is_exact {
-            true => Precision::Exact(most_rows as usize),
-            false => Precision::Inexact(most_rows as usize),
+            true => Precision::Exact(row_count as usize),
+            false => Precision::Inexact(row_count as usize),
         };
         Ok(Arc::new(statistics))
     }
+}
+
+/// A run of which something is known.
+enum Begun {
+    /// Rows have come, or all of none.
+    Going(BoxStream<'static, Result<Given>>),
+    /// It has ended before.
+    Refused(PipelineError),
+}
+
+/// The groups of a run, once they are all there.
+async fn groups(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
+    let cancelled = CancelOnDrop::default();
+    let (cancellation, runtime) = (Arc::clone(&cancelled.0), Handle::current());
+    let answered = spawn_blocking(move || run.groups(&runtime, &cancellation)).await.map_err(external)?;
+    let (rowset, reservation) = match answered {
+        Ok(answered) => answered,
+        Err(error) => return Ok(Begun::Refused(error)),
+    };
+    match output::batch(&rowset, &plan.outputs, &made) {
+        Ok(batch) => Ok(Begun::Going(stream::iter([Ok((batch, reservation))]).boxed())),
+        // An average that does not fit: the operators say it in their words.
+        Err(error @ DataFusionError::Execution(_)) => Ok(Begun::Refused(PipelineError::Consumer(error.into()))),
+        Err(error) => Err(error),
+    }
+}
+
+/// The rows of a run, once the first have come.
+async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
+    let cancelled = CancelOnDrop::default();
+    let (cancellation, runtime) = (Arc::clone(&cancelled.0), Handle::current());
+    let computes = plan.stages.last().is_some_and(|last| last.pipeline.computes());
+    let (giving, mut given) = Giving::new(plan.outputs.clone(), made, computes);
+    let running = spawn_blocking(move || {
+        let ended = run.rows(&runtime, &cancellation, &|rowset, reservation| giving.take(rowset, reservation));
+        giving.end(ended);
+    });
+    let first = match given.recv().await {
+        Some(Ok(first)) => Some(first),
+        Some(Err(error)) => return Ok(Begun::Refused(error)),
+        None => None,
+    };
+    let rest = stream::unfold(Some((given, running, cancelled)), |going| async move {
+        let (mut given, running, cancelled) = going?;
+        match given.recv().await {
+            Some(next) => Some((next.map_err(failure), Some((given, running, cancelled)))),
+            // It has ended, if it has not panicked.
+            None => running.await.err().map(|panic| (Err(external(panic)), None)),
+        }
+    });
+    Ok(Begun::Going(stream::iter(first.map(Ok)).chain(rest).boxed()))
+}
+
+/// A batch piece by piece. Its memory is counted until the last of it was given out.
+fn slices(
+    (batch, reservation): Given,
+    batch_rows: usize,
+    projection: &[usize],
+) -> impl Stream<Item = Result<RecordBatch>> + use<> {
+    let projected = batch.project(projection);
+    let starts = (0..batch.num_rows()).step_by(batch_rows);
+    let slices: Vec<Result<RecordBatch>> = match projected {
+        Ok(batch) => starts.map(|start| Ok(batch.slice(start, batch_rows.min(batch.num_rows() - start)))).collect(),
+        Err(error) => vec![Err(error.into())],
+    };
+    stream::iter(slices).map(move |slice| {
+        let _ = &reservation;
+        slice
+    })
 }
 
 /// Ends a run whose answer nobody waits for any more.
@@ -325,6 +380,9 @@ fn goes_on(error: &PipelineError) -> bool {
 
 fn failure(error: PipelineError) -> DataFusionError {
     match error {
+        PipelineError::Consumer(source) => {
+            source.downcast::<DataFusionError>().map_or_else(DataFusionError::External, |error| *error)
+        }
         // Sources name file and page themselves.
         PipelineError::Source { source, .. } | PipelineError::Batches { source } => {
             source.downcast::<DataFusionError>().map_or_else(DataFusionError::External, |error| *error)

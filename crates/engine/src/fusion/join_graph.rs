@@ -5,6 +5,7 @@
 //!
 //! Expressions are DataFusion's, over columns whose qualifier is the number of a relation: [`BaseColumn`].
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -143,7 +144,7 @@ impl JoinGraph {
             other => {
                 let shown = other.display().to_string();
                 let node = shown.split([':', ' ']).next().unwrap_or_default();
-                Err(Refusal::new(format!("{node} below the aggregate")))
+                Err(Refusal::new(format!("{node} below the aggregate or join")))
             }
         }
     }
@@ -191,7 +192,7 @@ impl JoinGraph {
     /// An aggregate below another one: its groups are a relation's rows.
     fn add_groups(&mut self, aggregate: &Aggregate) -> Result<Vec<Expr>, Refusal> {
         let plan = star::plan(aggregate, &self.options, None)?;
-        if let GroupWay::AtMost(_) = plan.group_way {
+        if let GroupWay::AtMost(_) = plan.group_way() {
             return Err(Refusal::new("there may be too many groups below the aggregate"));
         }
         let schema = unique_names(&aggregate.schema);
@@ -202,16 +203,12 @@ impl JoinGraph {
         Ok(columns)
     }
 
-    /// An aggregate that was fused when what stands above it was not yet as it is now: optimizers pass over plans several
-    /// times.
+    /// What was fused when what stands above it was not yet as it is now: optimizers pass over plans several times.
     fn add_fused(&mut self, scan: &TableScan, fused: &FusedTable) -> Result<Vec<Expr>, Refusal> {
-        let LogicalPlan::Aggregate(aggregate) = fused.replaced() else {
-            return Err(Refusal::new(format!("{} stands for no aggregate", scan.table_name)));
-        };
         if scan.fetch.is_some() || !scan.filters.is_empty() {
-            return Err(Refusal::new("a limit on groups"));
+            return Err(Refusal::new("a limit on what is fused"));
         }
-        let columns = self.add_groups(aggregate)?;
+        let columns = self.add(fused.replaced())?;
         Ok(match &scan.projection {
             Some(projection) => projection.iter().map(|column| columns[*column].clone()).collect(),
             None => columns,
@@ -293,7 +290,7 @@ impl JoinGraph {
         };
         let inequality = Inequality::of(filter, inner.schema(), outer.schema());
         let Some(inequality) = inequality.filter(|_| !join.on.is_empty() && !join.null_aware) else {
-            return Err(Refusal::new(format!("a {} join by {filter}", join.join_type)));
+            return self.add_matching_groups(join, filter);
         };
         let is_left = Arc::ptr_eq(outer, &join.left);
         let (own_keys, keys): (Vec<&Expr>, Vec<&Expr>) =
@@ -320,6 +317,42 @@ impl JoinGraph {
         }
         self.conditions.push(has_another(least.clone(), greatest.clone(), value, exists));
         Ok(columns)
+    }
+
+    /// A join for the rows whose group passes a filter, if each has one group at most.
+    fn add_matching_groups(&mut self, join: &Join, filter: &Expr) -> Result<Vec<Expr>, Refusal> {
+        let refusal = || Refusal::new(format!("a {} join by {filter}", join.join_type));
+        if !matches!(join.join_type, JoinType::LeftSemi | JoinType::RightSemi) {
+            return Err(refusal());
+        }
+        let is_left = join.join_type == JoinType::LeftSemi;
+        let first = self.relations.len();
+        let left = self.add(&join.left)?;
+        let middle = self.relations.len();
+        let right = self.add(&join.right)?;
+        let (inner, kept) = if is_left { (middle..self.relations.len(), &left) } else { (first..middle, &right) };
+        let [Relation { rows: Rows::Groups { aggregate, .. }, .. }] = &self.relations[inner.clone()] else {
+            return Err(refusal());
+        };
+        let mut unmatched: BTreeSet<usize> = (0..aggregate.group_expr.len()).collect();
+        let mut edges = Vec::with_capacity(join.on.len());
+        for (left_side, right_side) in &join.on {
+            let sides = (over(left_side, join.left.schema(), &left)?, over(right_side, join.right.schema(), &right)?);
+            let (own, key) = if is_left { sides } else { (sides.1, sides.0) };
+            if let Some(base) = self.base_column(&key) {
+                unmatched.remove(&base.column);
+            }
+            edges.push(Edge { sides: vec![(own, key)], kind: ProbeKind::Inner, inner: inner.clone() });
+        }
+        if !unmatched.is_empty() {
+            return Err(refusal());
+        }
+        let schema = join.left.schema().join(join.right.schema())?;
+        let condition = over(filter, &schema, &[left.as_slice(), &right].concat())?;
+        let kept = kept.clone();
+        self.edges.extend(edges);
+        self.add_condition(condition);
+        Ok(kept)
     }
 }
 

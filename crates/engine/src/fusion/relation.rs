@@ -124,7 +124,7 @@ impl Relation {
             Rows::Batches { table, .. } => table.guessed_rows(),
             Rows::Chunks { facts, .. } => facts.row_count(),
             Rows::Arrays { batches, .. } => batches.iter().map(|batch| batch.num_rows() as u64).sum(),
-            Rows::Groups { plan, .. } => plan.most_rows.0,
+            Rows::Groups { plan, .. } => plan.expected_rows.0,
         }
     }
 

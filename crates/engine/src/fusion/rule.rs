@@ -1,4 +1,4 @@
-//! The optimizer's rule that has aggregates over column tables run as pipelines.
+//! The optimizer's rule that has aggregates over column tables, and joins of them, run as pipelines.
 //!
 //! ```text
 //! Aggregate: groupBy=[[date.d_year]], …           Projection: pipeline.d_year AS date.d_year, …
@@ -7,12 +7,15 @@
 //!     TableScan: date
 //! ```
 //!
-//! Where that cannot be, a scan below the aggregate learns why, which `EXPLAIN` shows.
+//! Where that cannot be, a scan below the aggregate or join learns why, which `EXPLAIN` shows. Of an aggregate that is
+//! left to operators the joins below may still be fused.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Column, Result, TableReference};
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, TableScan};
@@ -22,6 +25,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use super::join_graph::unique_names;
 use super::star::{self, FusedPlan};
 use super::table::FusedTable;
+use super::{Refusal, joined_rows};
 use crate::column_table::ColumnTable;
 use crate::lineage::is_same_schema;
 use crate::raw_table::RawTable;
@@ -30,61 +34,154 @@ use crate::settings::ThermoclineConfig;
 
 /// Adds the rule behind all others, which see the plan as it was written.
 pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
-    rules.push(Arc::new(FuseAggregates));
+    rules.push(Arc::new(FusePipelines));
 }
 
 /// The name that a fused part has in plans.
 const TABLE_NAME: &str = "pipeline";
 
 #[derive(Debug)]
-struct FuseAggregates;
+struct FusePipelines;
 
-impl OptimizerRule for FuseAggregates {
+impl OptimizerRule for FusePipelines {
     fn name(&self) -> &str {
-        "fuse_aggregates"
+        "fuse_pipelines"
     }
 
+    /// From the top, by itself: what is tried of a join depends on what was tried of the one above it.
     fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
+        None
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
         let options = config.options();
         let is_on = options.extensions.get::<ThermoclineConfig>().is_some_and(|config| config.fused_pipelines);
-        if !is_on || !reads_what_pipelines_do(&plan)? {
-            return Ok(Transformed::no(plan));
-        }
-        match star::plan(aggregate, &options, None) {
-            Ok(fused) => match fused_scan(fused, aggregate)? {
-                Some(scan) => Ok(Transformed::yes(scan)),
-                None => Ok(Transformed::no(plan)),
-            },
-            Err(refusal) => {
-                let mut aggregate = aggregate.clone();
-                let noted = noted(Arc::unwrap_or_clone(aggregate.input), &refusal.to_string())?;
-                let is_new = noted.transformed;
-                aggregate.input = Arc::new(noted.data);
-                Ok(Transformed::new_transformed(LogicalPlan::Aggregate(aggregate), is_new))
-            }
-        }
+        if is_on { fused(plan, &options, Joins::Tried) } else { Ok(Transformed::no(plan)) }
     }
 }
 
-/// The scan of a fused part, under the names that the aggregate's columns have.
-fn fused_scan(fused: FusedPlan, aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
-    let schema = unique_names(&aggregate.schema);
-    let replaced = LogicalPlan::Aggregate(aggregate.clone());
+/// Whether joins are tried by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joins {
+    Tried,
+    /// They are part of one that was tried. What they leave is what its other side has to reduce, and no pipeline
+    /// should make it all.
+    Left,
+}
+
+/// The plan with its uppermost aggregates and joins that can be fused in pipelines.
+fn fused(plan: LogicalPlan, options: &Arc<ConfigOptions>, joins: Joins) -> Result<Transformed<LogicalPlan>> {
+    let tried = match &plan {
+        LogicalPlan::Aggregate(aggregate) => Some(fused_aggregate(aggregate, options)?),
+        _ if joins == Joins::Tried && is_joined(&plan) => Some(fused_join(&plan, options)?),
+        _ => None,
+    };
+    let (plan, is_new, refused) = match tried {
+        Some(Tried::Fused(fused)) => return Ok(Transformed::yes(fused)),
+        Some(Tried::Refused(Some(refusal))) => {
+            let noted = plan.map_children(|child| noted(child, &refusal.to_string()))?;
+            (noted.data, noted.transformed, true)
+        }
+        Some(Tried::Refused(None)) => (plan, false, true),
+        None => (plan, false, false),
+    };
+    let below = match &plan {
+        LogicalPlan::Join(_) if refused => Joins::Left,
+        LogicalPlan::Join(_) | LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {
+            joins
+        }
+        _ => Joins::Tried,
+    };
+    let mut has_other_inputs = false;
+    let rewritten = plan.map_children(|child| {
+        let before = Arc::clone(child.schema());
+        let rewritten = fused(child, options, below)?;
+        has_other_inputs |= rewritten.data.schema().as_ref() != before.as_ref();
+        Ok(rewritten)
+    })?;
+    let (mut plan, is_new) = (rewritten.data, is_new || rewritten.transformed);
+    if has_other_inputs {
+        // What aggregates below say of their columns would be known on, and make other joins of these in the next pass.
+        plan = plan.recompute_schema()?;
+    }
+    let rewritten = plan.map_subqueries(|subquery| fused(subquery, options, Joins::Tried))?;
+    Ok(Transformed::new_transformed(rewritten.data, is_new || rewritten.transformed))
+}
+
+/// What became of a part of a plan.
+enum Tried {
+    Fused(LogicalPlan),
+    /// It stays as it is, if that is of interest for a reason.
+    Refused(Option<Refusal>),
+}
+
+fn fused_aggregate(aggregate: &Aggregate, options: &Arc<ConfigOptions>) -> Result<Tried> {
+    if !reads_what_pipelines_do(&aggregate.input)? {
+        return Ok(Tried::Refused(None));
+    }
+    match star::plan(aggregate, options, None) {
+        Ok(plan) => Ok(fused_scan(plan, LogicalPlan::Aggregate(aggregate.clone()))?.map_or(Tried::Refused(None), Tried::Fused)),
+        Err(refusal) => Ok(Tried::Refused(Some(refusal))),
+    }
+}
+
+/// Whether a plan is a join, or one whose rows are filtered or whose columns are chosen.
+fn is_joined(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Join(_) => true,
+        LogicalPlan::Projection(projection) => is_joined(&projection.input),
+        LogicalPlan::Filter(filter) => is_joined(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => is_joined(&alias.input),
+        _ => false,
+    }
+}
+
+/// A join's rows; of a projection the columns that it takes, from which it is computed by operators.
+fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried> {
+    if !reads_what_pipelines_do(plan)? {
+        return Ok(Tried::Refused(None));
+    }
+    let (joined, wanted): (&LogicalPlan, Vec<usize>) = match plan {
+        LogicalPlan::Projection(projection) => {
+            let schema = projection.input.schema();
+            let columns = projection.expr.iter().flat_map(Expr::column_refs);
+            let wanted = columns.map(|column| schema.index_of_column(column)).collect::<Result<BTreeSet<_>>>()?;
+            (projection.input.as_ref(), wanted.into_iter().collect())
+        }
+        other => (other, (0..other.schema().fields().len()).collect()),
+    };
+    let fused = match joined_rows::plan(joined, &wanted, options) {
+        Ok(fused) => fused,
+        Err(refusal) => return Ok(Tried::Refused(matches!(plan, LogicalPlan::Join(_)).then_some(refusal))),
+    };
+    let replaced = match plan {
+        LogicalPlan::Projection(_) => {
+            let columns = wanted.iter().map(|&column| Expr::Column(Column::from(joined.schema().qualified_field(column))));
+            LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(joined.clone()))?)
+        }
+        _ => joined.clone(),
+    };
+    let Some(scan) = fused_scan(fused, replaced)? else { return Ok(Tried::Refused(None)) };
+    let LogicalPlan::Projection(projection) = plan else { return Ok(Tried::Fused(scan)) };
+    let above = Projection::try_new(projection.expr.clone(), Arc::new(scan))?;
+    let is_same = is_same_schema(&above.schema, &projection.schema);
+    Ok(if is_same { Tried::Fused(LogicalPlan::Projection(above)) } else { Tried::Refused(None) })
+}
+
+/// The scan of a fused part, under the names that the columns of what it stands for have.
+fn fused_scan(fused: FusedPlan, replaced: LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let asked = Arc::clone(replaced.schema());
+    let schema = unique_names(&asked);
     let provider = Arc::new(FusedTable::new(fused, replaced, Arc::clone(&schema)));
     let table_name = TableReference::bare(TABLE_NAME);
     let scan = TableScanBuilder::new(table_name.clone(), provider_as_source(provider)).build()?;
-    let columns = aggregate.schema.iter().enumerate().map(|(number, (qualifier, field))| {
+    let columns = asked.iter().enumerate().map(|(number, (qualifier, field))| {
         let column = Expr::Column(Column::new(Some(table_name.clone()), schema.field(number).name()));
         column.alias_qualified(qualifier.cloned(), field.name())
     });
     let projection = Projection::try_new(columns.collect(), Arc::new(LogicalPlan::TableScan(scan)))?;
     // Nodes above keep schemas of their own, so theirs must go on being true to the letter.
-    Ok(is_same_schema(&projection.schema, &aggregate.schema).then_some(LogicalPlan::Projection(projection)))
+    Ok(is_same_schema(&projection.schema, &asked).then_some(LogicalPlan::Projection(projection)))
 }
 
 /// The scan's column table, if it is of one.

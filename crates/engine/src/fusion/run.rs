@@ -9,8 +9,8 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use thermocline_budget::{Purpose, Reservation};
 use thermocline_pipeline::{
-    BuiltTable, GroupWay, InstructionSet, Outcome, PipelineError, Rowset, RunOptions, RunReport, run as run_pipeline,
-    run_over_batches,
+    BatchConsumer, BuiltTable, GroupWay, InstructionSet, Outcome, PageSource, PipelineError, Rowset, RunOptions,
+    RunReport, run as run_pipeline, run_in_batches, run_over_batches,
 };
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
@@ -83,11 +83,35 @@ impl Run {
     ///
     /// # Errors
     /// What pipelines meet.
-    pub(super) fn answer(
+    pub(super) fn groups(
         &self,
         runtime: &Handle,
         cancellation: &Cancellation,
     ) -> Result<(Rowset, Reservation), PipelineError> {
+        // The last stage's sink is groups.
+        self.stages(runtime, cancellation, None)?.ok_or(PipelineError::Cancelled)
+    }
+
+    /// Gives the rows that the last pipeline finds to `consumer`, from all threads.
+    ///
+    /// # Errors
+    /// What pipelines meet.
+    pub(super) fn rows(
+        &self,
+        runtime: &Handle,
+        cancellation: &Cancellation,
+        consumer: &BatchConsumer<'_>,
+    ) -> Result<(), PipelineError> {
+        self.stages(runtime, cancellation, Some(consumer)).map(|_| ())
+    }
+
+    /// Runs one pipeline after the other. What the last one ends in, unless `consumer` takes it.
+    fn stages(
+        &self,
+        runtime: &Handle,
+        cancellation: &Cancellation,
+        consumer: Option<&BatchConsumer<'_>>,
+    ) -> Result<Option<(Rowset, Reservation)>, PipelineError> {
         let mut tables: HashMap<usize, Arc<BuiltTable>> = HashMap::new();
         // The groups of stages that are not the last, and their memory.
         let mut groups: HashMap<usize, (RecordBatch, Reservation)> = HashMap::new();
@@ -111,10 +135,19 @@ impl Run {
             let inputs: Vec<Arc<BuiltTable>> =
                 stage.inputs.iter().filter_map(|input| tables.get(input).cloned()).collect();
             let begun_ns = clock.monotonic_ns();
+            let consumer = consumer.filter(|_| number + 1 == self.plan.stages.len());
+            let run_over_pages = |pages: &dyn PageSource| match consumer {
+                Some(consumer) => {
+                    run_in_batches(&stage.pipeline, pages, &inputs, &options, fusion::GIVEN_BYTES, consumer)
+                        .map(|report| (None, report))
+                }
+                None => run_pipeline(&stage.pipeline, pages, &inputs, &options)
+                    .map(|(outcome, report)| (Some(outcome), report)),
+            };
             let (outcome, report) = match input {
                 StageInput::Pages(scan) => {
                     let pages = ScanPages::new(scan, &stage.columns, self.thread_count, &self.counters);
-                    let ended = run_pipeline(&stage.pipeline, &pages, &inputs, &options)?;
+                    let ended = run_over_pages(&pages)?;
                     pages.finish();
                     ended
                 }
@@ -122,27 +155,29 @@ impl Run {
                     let counts = PageCounts::new(&self.counters.metrics, 0);
                     let held_from = (&account, clock.as_ref(), runtime);
                     let chunks = ScanChunks::new(row_groups, self.thread_count, counts, held_from);
-                    let ended = run_pipeline(&stage.pipeline, &chunks, &inputs, &options)?;
+                    let ended = run_over_pages(&chunks)?;
                     chunks.finish();
                     ended
                 }
-                StageInput::Arrays(batches) => run_pipeline(&stage.pipeline, &Arrays::new(batches), &inputs, &options)?,
+                StageInput::Arrays(batches) => run_over_pages(&Arrays::new(batches))?,
                 StageInput::Groups => {
                     // Each is read by one stage, behind which nothing is left of it.
                     let of_stage = stage.groups_of.and_then(|number| groups.remove(&number));
                     let batches = of_stage.as_ref().map(|(batch, _)| std::slice::from_ref(batch)).unwrap_or_default();
-                    run_pipeline(&stage.pipeline, &Arrays::new(batches), &inputs, &options)?
+                    run_over_pages(&Arrays::new(batches))?
                 }
                 StageInput::Batches(plan) => {
                     let from = (&self.context, runtime);
                     let batches =
                         PlanBatches::new(plan.as_ref(), &stage.columns, from, cancellation, self.thread_count);
-                    run_over_batches(&stage.pipeline, &batches, &inputs, &options)?
+                    let (outcome, report) = run_over_batches(&stage.pipeline, &batches, &inputs, &options)?;
+                    (Some(outcome), report)
                 }
             };
             self.counters.add(&stage.relation.name, report, clock.monotonic_ns().saturating_sub(begun_ns));
             match outcome {
-                Outcome::Rows { rowset, reservation } => match &stage.grouped {
+                None => return Ok(None),
+                Some(Outcome::Rows { rowset, reservation }) => match &stage.grouped {
                     Some(Grouped { outputs, schema }) => {
                         reservation.resize(2 * rowset.size_bytes())?;
                         let batch = output::batch(&rowset, outputs, schema);
@@ -152,9 +187,9 @@ impl Run {
                         reservation.resize(batch.get_array_memory_size() as u64)?;
                         groups.insert(number, (batch, reservation));
                     }
-                    None => return Ok((rowset, reservation)),
+                    None => return Ok(Some((rowset, reservation))),
                 },
-                Outcome::Table(table) => {
+                Some(Outcome::Table(table)) => {
                     if let Some(limit) = stage.most_keys.filter(|limit| table.key_count() as u64 > *limit) {
                         return Err(PipelineError::TooManyKeys { limit });
                     }
@@ -162,7 +197,6 @@ impl Run {
                 }
             }
         }
-        // The last stage's sink is groups.
-        Err(PipelineError::Cancelled)
+        Ok(None)
     }
 }

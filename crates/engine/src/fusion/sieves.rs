@@ -19,7 +19,7 @@ use super::expressions::condition;
 use super::join_graph::BaseColumn;
 use super::relation::Rows;
 use super::star::{self, Built, FusedPlan, GroupSieve, Planner, columns_of};
-use super::tree::Child;
+use super::tree::{Child, has_more_rows, more_rows};
 
 /// A table of keys, and the stage that builds it.
 #[derive(Debug, Clone)]
@@ -45,12 +45,11 @@ pub(super) enum Sieving {
 }
 
 impl Planner<'_> {
-    /// What a sieve is for in a relation whose rows are looked up, and carry `payload`.
-    pub(super) fn sieving(&self, child: &Child, payload: &[BaseColumn]) -> Sieving {
+    /// What a sieve is for in a relation whose rows are looked up for those of `parent`, and carry `payload`.
+    pub(super) fn sieving(&self, child: &Child, parent: usize, payload: &[BaseColumn]) -> Sieving {
         let relations = &self.graph.relations;
         let mut own_texts = payload.iter().filter(|base| base.relation == child.relation);
-        let has_more_rows = relations[child.relation].row_count() > relations[self.tree.root].row_count();
-        if has_more_rows && !child.kind.gives_payload() {
+        if has_more_rows(self.graph, child.relation, parent, self.tree.root) && !child.kind.gives_payload() {
             return Sieving::Needed(fusion::SieveReason::MoreRows);
         }
         if own_texts.any(|base| has_many_texts(self.graph, base)) {
@@ -70,7 +69,7 @@ impl Planner<'_> {
         payload: &[BaseColumn],
         siblings: &[Sibling<'_>],
     ) -> Result<Option<Keys>, Refusal> {
-        let Sieving::Needed(reason) = self.sieving(child, payload) else { return Ok(None) };
+        let Sieving::Needed(reason) = self.sieving(child, parent, payload) else { return Ok(None) };
         let limit = fusion::most_sieve_keys(reason, self.graph.relations[child.relation].row_count());
         // What joins leave is known when they were done.
         let may_be_few =
@@ -81,8 +80,7 @@ impl Planner<'_> {
         };
         let Some(keys) = keys else {
             expect_few_texts(self.graph, payload.iter().filter(|base| base.relation == child.relation))?;
-            let names = [child.relation, self.tree.root].map(|relation| self.graph.table_name(relation));
-            return Err(Refusal::new(format!("{} has more rows than {}", names[0], names[1])));
+            return Err(more_rows(self.graph, child.relation, parent));
         };
         let most_keys = &mut self.stages[keys.stage].most_keys;
         *most_keys = Some(most_keys.map_or(limit, |before| before.min(limit)));
@@ -90,8 +88,22 @@ impl Planner<'_> {
     }
 
     /// The plan of a relation that are groups, if only those are needed that rows of `parent` ask for; and the number of
-    /// the stage that finds out which.
+    /// the stage that finds out which. Where there may be more groups than rows look anything up, they have to be sieved.
     pub(super) fn sieved_groups(
+        &mut self,
+        child: &Child,
+        parent: usize,
+        siblings: &[Sibling<'_>],
+    ) -> Result<Option<(usize, FusedPlan)>, Refusal> {
+        let sieved = self.sieved(child, parent, siblings)?;
+        let are_groups = matches!(self.graph.relations[child.relation].rows, Rows::Groups { .. });
+        if sieved.is_none() && are_groups && has_more_rows(self.graph, child.relation, parent, self.tree.root) {
+            return Err(more_rows(self.graph, child.relation, parent));
+        }
+        Ok(sieved)
+    }
+
+    fn sieved(
         &mut self,
         child: &Child,
         parent: usize,

@@ -1,4 +1,5 @@
-//! The pipelines that answer an aggregate over a join graph.
+//! The pipelines that answer an aggregate over a join graph; those that answer a join alone are made of the same parts
+//! (`joined_rows`).
 //!
 //! The root of the tree is scanned last. Each relation below it becomes a table, built by a pipeline that probes the
 //! tables below it in turn, and carries what is needed of it and of those further up. Conditions are evaluated where
@@ -7,12 +8,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError};
+use datafusion::common::DataFusionError;
 use datafusion::logical_expr::{self, Expr};
-use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Slot, TableShape};
+use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Sink, Slot, TableShape};
 use thermocline_placement::fusion::{self, GroupWay};
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
@@ -27,17 +28,15 @@ use super::sieves::{Keys, Sibling};
 use super::tree::{Child, Sieve, Tree};
 use crate::lineage::over_columns;
 
-/// Pipelines that together answer an aggregate.
+/// Pipelines that together answer an aggregate, or a join.
 #[derive(Debug)]
 pub(super) struct FusedPlan {
-    /// In the order in which they run: the last one's groups are the answer, those before build tables.
+    /// In the order in which they run: the last one's groups or rows are the answer, those before build tables.
     pub(super) stages: Vec<Stage>,
     /// What each column of the answer is made of.
     pub(super) outputs: Vec<Output>,
-    /// How many rows the answer has at most, and whether it has just as many.
-    pub(super) most_rows: (u64, bool),
-    /// How the answer's groups are kept.
-    pub(super) group_way: GroupWay,
+    /// About how many rows the answer has, of groups how many at most, and whether it has just as many.
+    pub(super) expected_rows: (u64, bool),
 }
 
 /// In place of a stage's number: a sieve of groups, which is another plan's.
@@ -132,20 +131,14 @@ pub(super) fn plan(
     let most_rows = most_rows(&groups, &graph, &tree);
     let facts = group_facts(&groups, &calls, most_rows.0, &graph);
     let group_way = fusion::group_way(facts).ok_or_else(|| Refusal::new("there may be too many groups"))?;
-    let uses = vec![(tree.root, taken)];
-    let predicates = graph.relations.iter().map(|_| Conjunction::all()).collect();
-    let conditions = graph.relations.iter().map(|_| Vec::new()).collect();
-    let tables = graph.relations.iter().map(|_| None).collect();
-    let (stages, keys) = (Vec::new(), Vec::new());
-    let mut planner = Planner { graph: &graph, tree: &tree, predicates, conditions, uses, stages, tables, keys };
-    planner.place_conditions()?;
+    let mut planner = Planner::new(&graph, &tree, taken)?;
     let outputs = planner.answer(&groups, &calls, sieve)?;
     let mut stages = planner.stages;
     if let Some(last) = stages.last_mut() {
         last.group_way = group_way;
     }
-    let plan = FusedPlan { stages, outputs, most_rows, group_way };
-    plan.check_types(asked)?;
+    let plan = FusedPlan { stages, outputs, expected_rows: most_rows };
+    plan.check_types(asked.fields())?;
     Ok(plan)
 }
 
@@ -154,7 +147,7 @@ pub(super) fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &Join
 }
 
 /// The expression over columns whose values are the same, and are had at `place` with the least effort.
-fn nearest(expr: &Expr, place: usize, graph: &JoinGraph, tree: &Tree) -> Result<Expr, Refusal> {
+pub(super) fn nearest(expr: &Expr, place: usize, graph: &JoinGraph, tree: &Tree) -> Result<Expr, Refusal> {
     let replaced = expr.clone().transform_up(|nested| {
         let base = graph.base_column(&nested);
         let nearer = base.map(|base| tree.nearest(place, base)).filter(|nearest| Some(*nearest) != base);
@@ -164,10 +157,20 @@ fn nearest(expr: &Expr, place: usize, graph: &JoinGraph, tree: &Tree) -> Result<
 }
 
 impl FusedPlan {
+    /// How the answer's groups are kept.
+    pub(super) fn group_way(&self) -> GroupWay {
+        self.stages.last().map_or(GroupWay::Together, |last| last.group_way)
+    }
+
+    /// Whether the answer are rows as the last pipeline finds them.
+    pub(super) fn gives_rows(&self) -> bool {
+        self.stages.last().is_some_and(|last| matches!(last.pipeline.sink(), Sink::Materialise { .. }))
+    }
+
     /// What an answer is made of has the types that DataFusion gives it.
-    fn check_types(&self, schema: &DFSchema) -> Result<(), Refusal> {
+    pub(super) fn check_types(&self, fields: &[FieldRef]) -> Result<(), Refusal> {
         let made = self.stages.last().map(|stage| stage.pipeline.output()).unwrap_or_default();
-        for (output, field) in self.outputs.iter().zip(schema.fields()) {
+        for (output, field) in self.outputs.iter().zip(fields) {
             let fits = match output {
                 Output::Column(column) => value_type(field.data_type()) == Some(made[*column].value_type),
                 Output::Average { .. } => matches!(field.data_type(), DataType::Float64 | DataType::Decimal128(_, _)),
@@ -213,7 +216,23 @@ pub(super) struct Built {
     payload: Vec<BaseColumn>,
 }
 
-impl Planner<'_> {
+impl<'g> Planner<'g> {
+    /// With every condition at its place, and nothing planned yet of an answer that takes these columns.
+    pub(super) fn new(graph: &'g JoinGraph, tree: &'g Tree, taken: BTreeSet<BaseColumn>) -> Result<Self, Refusal> {
+        let mut planner = Self {
+            graph,
+            tree,
+            predicates: graph.relations.iter().map(|_| Conjunction::all()).collect(),
+            conditions: graph.relations.iter().map(|_| Vec::new()).collect(),
+            uses: vec![(tree.root, taken)],
+            stages: Vec::new(),
+            tables: graph.relations.iter().map(|_| None).collect(),
+            keys: Vec::new(),
+        };
+        planner.place_conditions()?;
+        Ok(planner)
+    }
+
     /// Finds the pipeline that each condition belongs to.
     fn place_conditions(&mut self) -> Result<(), Refusal> {
         for condition in self.graph.conditions.iter().chain(&self.tree.conditions) {
@@ -329,7 +348,7 @@ impl Planner<'_> {
     }
 
     /// The same and probes, behind the pipelines of what it probes.
-    fn open(&mut self, relation: usize) -> Result<Opened, Refusal> {
+    pub(super) fn open(&mut self, relation: usize) -> Result<Opened, Refusal> {
         let mut opened = self.filtered(relation)?;
         let tree = self.tree;
         let children = &tree.children[relation];
@@ -337,7 +356,7 @@ impl Planner<'_> {
         let mut order: Vec<usize> = (0..children.len()).collect();
         order.sort_by_key(|&at| {
             let child = &children[at];
-            (self.sieving(child, &self.carried(child)), self.graph.relations[child.relation].row_count())
+            (self.sieving(child, relation, &self.carried(child)), self.graph.relations[child.relation].row_count())
         });
         let mut built: Vec<Option<Built>> = children.iter().map(|_| None).collect();
         for at in order {

@@ -15,6 +15,7 @@ use super::Refusal;
 use super::equalities::Equalities;
 use super::expressions::key_column;
 use super::join_graph::{BaseColumn, Edge, JoinGraph};
+use super::relation::Rows;
 
 /// A relation that another one's rows are looked up in, and by which columns of both.
 #[derive(Debug)]
@@ -61,11 +62,11 @@ impl Tree {
         let mut open: Vec<&Edge> = graph.edges.iter().collect();
         while let Some(best) = tree.best_child(&open, graph)? {
             let (parent, child) = best;
-            // What is only looked for may be sieved by those who look.
-            let may_be_sieved = matches!(child.kind, ProbeKind::Semi | ProbeKind::Anti);
-            if child.row_count > row_count_of(graph, root) && !may_be_sieved {
-                let names = (graph.table_name(child.relation), graph.table_name(root));
-                return Err(Refusal::new(format!("{} has more rows than {}", names.0, names.1)));
+            // What is only looked for may be sieved by those who look, and so may groups.
+            let may_be_sieved = matches!(child.kind, ProbeKind::Semi | ProbeKind::Anti)
+                || matches!(graph.relations[child.relation].rows, Rows::Groups { .. });
+            if has_more_rows(graph, child.relation, parent, root) && !may_be_sieved {
+                return Err(more_rows(graph, child.relation, parent));
             }
             if fusion::multiplies_too_far(child.rows_per_key()) {
                 let name = graph.table_name(child.relation);
@@ -198,6 +199,17 @@ impl Candidate<'_> {
 
 fn row_count_of(graph: &JoinGraph, relation: usize) -> u64 {
     graph.relations[relation].row_count()
+}
+
+/// Whether a relation has more rows than the one that hangs above it, or the root, which may itself have fewer than what
+/// is only looked for.
+pub(super) fn has_more_rows(graph: &JoinGraph, relation: usize, parent: usize, root: usize) -> bool {
+    row_count_of(graph, relation) > row_count_of(graph, parent).max(row_count_of(graph, root))
+}
+
+/// Why a relation is no table that rows of `parent` should be looked up in.
+pub(super) fn more_rows(graph: &JoinGraph, relation: usize, parent: usize) -> Refusal {
+    Refusal::new(format!("{} has more rows than {}", graph.table_name(relation), graph.table_name(parent)))
 }
 
 /// The relation with the most rows, of those whose rows are aggregated.

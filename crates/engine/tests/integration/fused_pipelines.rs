@@ -316,7 +316,7 @@ async fn explain_says_what_runs_as_pipelines_and_why_the_rest_does_not() {
         // Told by statistics, without reading a row.
         ("SELECT max(v) FROM f", "PlaceholderRowExec"),
         ("SELECT sum(v) FROM f, m WHERE f.v > m.x", "m is not joined by an equality"),
-        ("SELECT sum(x) FROM (SELECT x FROM m ORDER BY k LIMIT 5)", "below the aggregate"),
+        ("SELECT sum(x) FROM (SELECT x FROM m ORDER BY k LIMIT 5)", "Limit below the aggregate or join"),
     ] {
         let explained = physical_plan(&session, sql).await;
         assert!(explained.contains(reason), "{sql}: {reason}\n{explained}");

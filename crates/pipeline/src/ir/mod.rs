@@ -303,6 +303,17 @@ impl Pipeline {
         &self.output
     }
 
+    /// Whether it computes anything of a row's values, so that arithmetic may end a run.
+    pub fn computes(&self) -> bool {
+        let is_arithmetic = |operand: &Expression| !matches!(operand, Expression::Slot(_) | Expression::Literal { .. });
+        let compares_computed = |condition: &Condition| match condition {
+            Condition::Compare { operands, .. } => is_arithmetic(&operands.0) || is_arithmetic(&operands.1),
+            _ => false,
+        };
+        self.steps.iter().any(|step| matches!(step, Step::Compute { .. }))
+            || self.conditions().into_iter().any(compares_computed)
+    }
+
     /// The texts in slots that conditions test, and by what.
     pub(crate) fn text_tests(&self) -> Vec<(Slot, &TextTest)> {
         let test = |condition| match condition {
