@@ -85,9 +85,7 @@ impl Giving {
         let held = self.held.lock().take();
         // Who does not ask any more needs no rest.
         let _ = match ended {
-            Ok(()) => {
-                held.into_iter().flat_map(|(batches, _)| batches).try_for_each(|given| self.send(Ok(given)))
-            }
+            Ok(()) => held.into_iter().flat_map(|(batches, _)| batches).try_for_each(|given| self.send(Ok(given))),
             Err(error) => self.send(Err(error)),
         };
     }

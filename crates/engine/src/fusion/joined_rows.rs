@@ -16,11 +16,7 @@ use super::star::{FusedPlan, Opened, Output, Planner, nearest};
 use super::tree::Tree;
 
 /// The pipelines for these columns of a plan's rows.
-pub(super) fn plan(
-    joined: &LogicalPlan,
-    wanted: &[usize],
-    options: &Arc<ConfigOptions>,
-) -> Result<FusedPlan, Refusal> {
+pub(super) fn plan(joined: &LogicalPlan, wanted: &[usize], options: &Arc<ConfigOptions>) -> Result<FusedPlan, Refusal> {
     let (graph, columns) = JoinGraph::of(joined, options)?;
     let tree = Tree::of(&graph)?;
     let root = &graph.relations[tree.root];

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, TableReference};
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, TableScan};
@@ -120,7 +120,9 @@ fn fused_aggregate(aggregate: &Aggregate, options: &Arc<ConfigOptions>) -> Resul
         return Ok(Tried::Refused(None));
     }
     match star::plan(aggregate, options, None) {
-        Ok(plan) => Ok(fused_scan(plan, LogicalPlan::Aggregate(aggregate.clone()))?.map_or(Tried::Refused(None), Tried::Fused)),
+        Ok(plan) => {
+            Ok(fused_scan(plan, LogicalPlan::Aggregate(aggregate.clone()))?.map_or(Tried::Refused(None), Tried::Fused))
+        }
         Err(refusal) => Ok(Tried::Refused(Some(refusal))),
     }
 }
@@ -156,7 +158,8 @@ fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried>
     };
     let replaced = match plan {
         LogicalPlan::Projection(_) => {
-            let columns = wanted.iter().map(|&column| Expr::Column(Column::from(joined.schema().qualified_field(column))));
+            let columns =
+                wanted.iter().map(|&column| Expr::Column(Column::from(joined.schema().qualified_field(column))));
             LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(joined.clone()))?)
         }
         _ => joined.clone(),

@@ -19,7 +19,7 @@ use super::expressions::condition;
 use super::join_graph::BaseColumn;
 use super::relation::Rows;
 use super::star::{self, Built, FusedPlan, GroupSieve, Planner, columns_of};
-use super::tree::{Child, has_more_rows, more_rows};
+use super::tree::{Child, more_rows, most_rows_looked_up};
 
 /// A table of keys, and the stage that builds it.
 #[derive(Debug, Clone)]
@@ -47,15 +47,16 @@ pub(super) enum Sieving {
 impl Planner<'_> {
     /// What a sieve is for in a relation whose rows are looked up for those of `parent`, and carry `payload`.
     pub(super) fn sieving(&self, child: &Child, parent: usize, payload: &[BaseColumn]) -> Sieving {
-        let relations = &self.graph.relations;
+        let relation = &self.graph.relations[child.relation];
         let mut own_texts = payload.iter().filter(|base| base.relation == child.relation);
-        if has_more_rows(self.graph, child.relation, parent, self.tree.root) && !child.kind.gives_payload() {
+        let row_count = expected_rows(relation, &self.predicates[child.relation]);
+        if row_count > most_rows_looked_up(self.graph, parent, self.tree.root) && !child.kind.gives_payload() {
             return Sieving::Needed(fusion::SieveReason::MoreRows);
         }
         if own_texts.any(|base| has_many_texts(self.graph, base)) {
             return Sieving::Needed(fusion::SieveReason::Texts);
         }
-        match &relations[child.relation].rows {
+        match &relation.rows {
             Rows::Groups { .. } => Sieving::Groups,
             _ => Sieving::Useless,
         }
@@ -96,8 +97,9 @@ impl Planner<'_> {
         siblings: &[Sibling<'_>],
     ) -> Result<Option<(usize, FusedPlan)>, Refusal> {
         let sieved = self.sieved(child, parent, siblings)?;
-        let are_groups = matches!(self.graph.relations[child.relation].rows, Rows::Groups { .. });
-        if sieved.is_none() && are_groups && has_more_rows(self.graph, child.relation, parent, self.tree.root) {
+        let relation = &self.graph.relations[child.relation];
+        let most_rows = most_rows_looked_up(self.graph, parent, self.tree.root);
+        if sieved.is_none() && matches!(relation.rows, Rows::Groups { .. }) && relation.row_count() > most_rows {
             return Err(more_rows(self.graph, child.relation, parent));
         }
         Ok(sieved)

@@ -9,9 +9,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::common::DataFusionError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::DataFusionError;
 use datafusion::logical_expr::{self, Expr};
 use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Sink, Slot, TableShape};
 use thermocline_placement::fusion::{self, GroupWay};

@@ -65,7 +65,7 @@ impl Tree {
             // What is only looked for may be sieved by those who look, and so may groups.
             let may_be_sieved = matches!(child.kind, ProbeKind::Semi | ProbeKind::Anti)
                 || matches!(graph.relations[child.relation].rows, Rows::Groups { .. });
-            if has_more_rows(graph, child.relation, parent, root) && !may_be_sieved {
+            if child.row_count > most_rows_looked_up(graph, parent, root) && !may_be_sieved {
                 return Err(more_rows(graph, child.relation, parent));
             }
             if fusion::multiplies_too_far(child.rows_per_key()) {
@@ -201,10 +201,10 @@ fn row_count_of(graph: &JoinGraph, relation: usize) -> u64 {
     graph.relations[relation].row_count()
 }
 
-/// Whether a relation has more rows than the one that hangs above it, or the root, which may itself have fewer than what
-/// is only looked for.
-pub(super) fn has_more_rows(graph: &JoinGraph, relation: usize, parent: usize, root: usize) -> bool {
-    row_count_of(graph, relation) > row_count_of(graph, parent).max(row_count_of(graph, root))
+/// How many rows a table should have at most that rows of `parent` are looked up in: as many as these, or as the root,
+/// which may itself have fewer than what is only looked for.
+pub(super) fn most_rows_looked_up(graph: &JoinGraph, parent: usize, root: usize) -> u64 {
+    row_count_of(graph, parent).max(row_count_of(graph, root))
 }
 
 /// Why a relation is no table that rows of `parent` should be looked up in.

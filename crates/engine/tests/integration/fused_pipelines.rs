@@ -89,8 +89,15 @@ fn some<'a>(random: &mut Random, options: &[&'a str], most: u64) -> Vec<&'a str>
     chosen
 }
 
-/// A random query over the star, and whether it must run as pipelines.
-fn star_query(random: &mut Random) -> String {
+/// What a random query takes from where, and what could be made of it.
+struct Star {
+    groups: Vec<&'static str>,
+    values: Vec<&'static str>,
+    /// `FROM` and `WHERE`.
+    rows: String,
+}
+
+fn star(random: &mut Random) -> Star {
     let mut groups = vec![
         "f.tiny",
         "f.kind",
@@ -157,7 +164,6 @@ fn star_query(random: &mut Random) -> String {
         "CASE WHEN f.flag THEN f.v ELSE f.tiny END > 5",
         "f.price < 0.5 * f.v",
     ];
-    let filters = ["f.tiny > 3", "f.kind LIKE '%1'", "f.v IS NULL OR f.flag", "f.day < DATE '1995-01-01'"];
     let mut from = "f".to_string();
     if random.below(3) > 0 {
         from.push_str(" JOIN a ON f.a = a.k");
@@ -200,6 +206,33 @@ fn star_query(random: &mut Random) -> String {
         7 => conditions.push("f.town IN (SELECT b.name FROM b WHERE b.weight > 90)"),
         _ => {}
     }
+    let mut rows = format!("FROM {from}");
+    let conditions = some(random, &conditions, 3);
+    if !conditions.is_empty() {
+        let conditions: Vec<String> = conditions.iter().map(|condition| format!("({condition})")).collect();
+        rows.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
+    }
+    Star { groups, values, rows }
+}
+
+/// A query for some columns of a star's rows, all of them in no order or the first few.
+pub(crate) fn rows_query(random: &mut Random) -> String {
+    let Star { groups, values, rows } = star(random);
+    let mut columns = some(random, &[groups, values].concat(), 5);
+    if columns.is_empty() || random.below(2) == 0 {
+        columns.push("f.id");
+    }
+    let columns: Vec<String> =
+        columns.iter().enumerate().map(|(number, column)| format!("{column} AS c{number}")).collect();
+    let first = if random.below(6) == 0 { " ORDER BY f.id LIMIT 7" } else { "" };
+    let distinct = if first.is_empty() && random.below(8) == 0 { "DISTINCT " } else { "" };
+    format!("SELECT {distinct}{} {rows}{first}", columns.join(", "))
+}
+
+/// A query for aggregates of a star's rows.
+fn star_query(random: &mut Random) -> String {
+    let filters = ["f.tiny > 3", "f.kind LIKE '%1'", "f.v IS NULL OR f.flag", "f.day < DATE '1995-01-01'"];
+    let Star { groups, values, rows } = star(random);
     let groups = some(random, &groups, 3);
     let mut columns: Vec<String> = groups.iter().map(|group| (*group).to_string()).collect();
     for value in some(random, &values, 3) {
@@ -221,12 +254,7 @@ fn star_query(random: &mut Random) -> String {
     if columns.len() == groups.len() {
         columns.push("count(*)".to_string());
     }
-    let conditions = some(random, &conditions, 3);
-    let mut sql = format!("SELECT {} FROM {from}", columns.join(", "));
-    if !conditions.is_empty() {
-        let conditions: Vec<String> = conditions.iter().map(|condition| format!("({condition})")).collect();
-        sql.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
-    }
+    let mut sql = format!("SELECT {} {rows}", columns.join(", "));
     if !groups.is_empty() {
         sql.push_str(&format!(" GROUP BY {}", groups.join(", ")));
     }
@@ -316,7 +344,7 @@ async fn explain_says_what_runs_as_pipelines_and_why_the_rest_does_not() {
         // Told by statistics, without reading a row.
         ("SELECT max(v) FROM f", "PlaceholderRowExec"),
         ("SELECT sum(v) FROM f, m WHERE f.v > m.x", "m is not joined by an equality"),
-        ("SELECT sum(x) FROM (SELECT x FROM m ORDER BY k LIMIT 5)", "Limit below the aggregate or join"),
+        ("SELECT sum(x) FROM (SELECT x FROM m ORDER BY k LIMIT 5)", "Sort below the aggregate or join"),
     ] {
         let explained = physical_plan(&session, sql).await;
         assert!(explained.contains(reason), "{sql}: {reason}\n{explained}");

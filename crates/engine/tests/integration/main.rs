@@ -16,6 +16,7 @@ mod fused_sieves;
 mod growth;
 mod harness;
 mod interrupts;
+mod joined_rows;
 mod listing;
 mod many_inserts;
 mod maps;

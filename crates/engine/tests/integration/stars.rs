@@ -88,7 +88,7 @@ pub(crate) async fn make_star(session: &Session, folder: &Path, random: &mut Ran
     rows(session, c).await;
 }
 
-/// A star of these tables; `with_texts` also groups by texts and orders them, which pipelines do not over text files.
+/// A star of these tables, its rows or aggregates of them; `with_texts` also groups by texts and orders them, which pipelines do not over text files.
 pub(crate) fn star_query(random: &mut Random, with_texts: bool) -> String {
     let mut values = vec!["f.v", "f.share", "f.whole", "f.id", "f.day", "f.share * 2", "f.v + f.p"];
     let mut groups = Vec::new();
@@ -144,11 +144,13 @@ pub(crate) fn star_query(random: &mut Random, with_texts: bool) -> String {
         2 => conditions.push("f.b NOT IN (SELECT b.k FROM b WHERE b.x < 50)"),
         _ => {}
     }
+    let are_rows = random.below(4) == 0;
     let group = (!groups.is_empty() && random.below(3) == 0).then(|| *random.pick(&groups));
     let mut columns: Vec<String> = group.iter().map(ToString::to_string).collect();
     for _ in 0..1 + random.below(3) {
         let value = random.pick(&values);
         columns.push(match random.below(6) {
+            _ if are_rows => value.to_string(),
             0 => format!("count({value})"),
             1 => format!("min({value})"),
             2 => format!("max({value})"),
@@ -164,7 +166,7 @@ pub(crate) fn star_query(random: &mut Random, with_texts: bool) -> String {
         let glue = if at == 0 { "WHERE" } else { "AND" };
         write!(sql, " {glue} ({})", random.pick(&conditions)).unwrap();
     }
-    if let Some(group) = group {
+    if let (Some(group), false) = (group, are_rows) {
         write!(sql, " GROUP BY {group}").unwrap();
     }
     sql

@@ -1,0 +1,154 @@
+//! Joins without an aggregate on top: as fused pipelines they give the rows that DataFusion's operators give.
+
+use std::time::Duration;
+
+use thermocline_engine::Session;
+use thermocline_hardware::{Clock, SystemClock};
+
+use crate::fused_pipelines::{both, database, is_fused, make_star, rows_query};
+use crate::harness::{Folder, MIB, Random, integer, long_mode, rows, sorted_rows, try_rows};
+
+async fn analyzed(session: &Session, sql: &str) -> String {
+    rows(session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_joins_give_the_same_rows_with_and_without_pipelines() {
+    let clock = SystemClock::new();
+    let end_ns = long_mode().as_nanos() as u64;
+    let (mut fused_count, mut query_count, mut row_count) = (0, 0, 0);
+    let mut seed = 0;
+    while query_count < 300 || clock.monotonic_ns() < end_ns {
+        seed += 1;
+        let folder = Folder::new();
+        let session = database(folder.path(), 256 * MIB).session();
+        let mut random = Random::new(seed);
+        make_star(&session, seed, [1, 900, 5000, 20_000][seed as usize % 4]).await;
+        for _ in 0..50 {
+            let sql = rows_query(&mut random);
+            let (fused, stock) = both(&session, &sql).await;
+            assert!(fused == stock, "seed {seed}: {sql}\n{} and {} rows", fused.len(), stock.len());
+            row_count += stock.len();
+            fused_count += usize::from(is_fused(&session, &sql).await);
+            query_count += 1;
+        }
+    }
+    assert!(fused_count * 3 > query_count, "{fused_count} of {query_count} ran as pipelines");
+    assert!(row_count > 100 * query_count, "{row_count} rows of {query_count} queries");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_given_out_while_the_pipeline_runs() {
+    let folder = Folder::new();
+    let database = database(folder.path(), 256 * MIB);
+    let session = database.session();
+    make_star(&session, 7, 600_000).await;
+    let sql = "SELECT id, v, price, day, kind, b.name, b.weight FROM f JOIN b ON f.b = b.k";
+    // Two parts in three have one, which is more than is held back.
+    let (fused, stock) = both(&session, sql).await;
+    assert!(fused.len() > 400_000 && fused == stock, "{} and {} rows", fused.len(), stock.len());
+    let shown = analyzed(&session, sql).await;
+    assert!(
+        shown.contains("materialise id, v, price, day, kind, name, weight") && shown.contains("fallbacks=0"),
+        "{shown}"
+    );
+    // Who asks for no more ends it; nothing is left of it.
+    let mut result = session.sql(sql).await.unwrap();
+    assert!(result.next().await.unwrap().unwrap().num_rows() > 0);
+    drop(result);
+    let mut waits = 0;
+    while integer(&session, "SELECT count(*) FROM thermocline.pipelines WHERE is_running").await > 0 {
+        assert!(waits < 500, "it goes on");
+        waits += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(rows(&session, &format!("{sql} LIMIT 3")).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_computed_may_fail_only_where_operators_would() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    make_star(&session, 5, 600_000).await;
+    // Whole numbers are divided: by zero, if a row has one.
+    let few = "SELECT id, v, b.name FROM f JOIN b ON f.b = b.k WHERE 100 / b.weight > 30";
+    let sound = "SELECT id, v, b.name FROM f JOIN b ON f.b = b.k WHERE b.weight > 0 AND id / b.weight > 3000";
+    let many = "SELECT id, v, price, day, b.name FROM f JOIN b ON f.b = b.k WHERE id / (b.weight + 100) >= 0";
+    for (sql, fallbacks) in [(few, None), (sound, Some(0)), (many, Some(1))] {
+        assert!(is_fused(&session, sql).await, "{sql}");
+        let fused = try_rows(&session, sql).await.map_err(|error| error.to_string());
+        rows(&session, "SET thermocline.fused_pipelines = 'off'").await;
+        let stock = try_rows(&session, sql).await.map_err(|error| error.to_string());
+        rows(&session, "SET thermocline.fused_pipelines = 'on'").await;
+        let sorted = |mut rows: Vec<String>| {
+            rows.sort();
+            rows
+        };
+        assert_eq!(fused.is_ok(), fallbacks.is_some(), "{sql}");
+        assert!(fused.map(sorted) == stock.map(sorted), "{sql}");
+        if let Some(fallbacks) = fallbacks {
+            let shown = analyzed(&session, sql).await;
+            assert!(shown.contains(&format!("fallbacks={fallbacks}")), "{sql}\n{shown}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_below_what_is_left_to_operators_are_fused_but_none_below_another_join() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    make_star(&session, 3, 5000).await;
+    for (sql, parts) in [
+        ("SELECT b.name, median(f.v) FROM f JOIN b ON f.b = b.k GROUP BY b.name", vec!["materialise v, name"]),
+        ("SELECT f.id, f.v + b.weight, b.name FROM f JOIN b ON f.b = b.k", vec!["materialise id, v, name, weight"]),
+        ("SELECT f.id, f.b, b.k FROM f JOIN b ON f.b = b.k WHERE f.v > 3", vec!["materialise id, b"]),
+        (
+            "SELECT x.id, row_number() OVER (ORDER BY x.v) FROM (SELECT f.id, f.v FROM f JOIN b ON f.b = b.k) AS x",
+            vec!["materialise id, v"],
+        ),
+        (
+            "SELECT f.id, g.n FROM f JOIN (SELECT k, count(*) AS n FROM m GROUP BY k) AS g ON f.m = g.k WHERE g.n > 1",
+            vec!["aggregate count(*) by k", "materialise id, count(Int64(1))"],
+        ),
+        (
+            "SELECT f.id FROM f WHERE f.v > (SELECT avg(m.x) FROM m WHERE m.k = f.m)",
+            vec!["aggregate wide_sum(x), count(x) by k", "materialise id"],
+        ),
+        // The upper join is by more than equalities, so the lower one is its own matter.
+        (
+            "SELECT f.id FROM f JOIN b ON f.b = b.k LEFT JOIN a ON f.a = a.k AND a.grp > f.v",
+            vec!["unfused=[a Left join"],
+        ),
+        ("SELECT f.id, abs(f.v) FROM f WHERE f.v < 3", vec!["ColumnScanExec"]),
+    ] {
+        let explained = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+        for part in &parts {
+            assert!(explained.contains(part), "{sql}: {part}\n{explained}");
+        }
+        let has_pipeline = parts.iter().any(|part| part.starts_with("materialise"));
+        assert_eq!(explained.contains("PipelineExec"), has_pipeline, "{sql}\n{explained}");
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn little_memory_changes_no_row() {
+    let folder = Folder::new();
+    let database = database(folder.path(), 256 * MIB);
+    let session = database.session();
+    make_star(&session, 9, 300_000).await;
+    let sql = "SELECT id, price, f.kind, b.name FROM f JOIN b ON f.b = b.k WHERE f.v > 0";
+    assert!(is_fused(&session, sql).await);
+    let expected = sorted_rows(&session, sql).await;
+    for memory in ["1GiB", "64MiB", "24MiB"] {
+        rows(&session, &format!("SET thermocline.memory = '{memory}'")).await;
+        match try_rows(&session, sql).await {
+            Ok(mut rows) => {
+                rows.sort();
+                assert!(rows == expected, "{memory}");
+            }
+            Err(error) => assert!(error.to_string().contains("memory"), "{memory}: {error}"),
+        }
+    }
+}
