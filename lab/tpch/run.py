@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""The 22 queries of TPC-H with fused pipelines and without, beside DuckDB: are the answers the same, and what does each
-query take?
+"""The 22 queries of TPC-H, or joins of its tables whose rows are wanted, with fused pipelines and without, beside DuckDB: are
+the answers the same, and what does each query take?
 
     cargo build --release -p thermocline-lab
     .venv/bin/python lab/tpch/run.py --data DATA [--scale 1] [--tables columns parquet csv] [--rounds 5] [--only q05]
+                                     [--queries rows]
+
+The rows (`joined_rows.sql`) are taken as Arrow tables, of which the number of rows and each column's least and greatest value
+and its sum are compared; answers of TPC-H's queries are compared value by value.
 
 Makes DATA (TPC-H's tables as CSV, Parquet files of them, a database) where it is not there. The package must have been
 built from these sources; DuckDB's is compared with if it is installed. Queries are asked in turn by all engines, in
@@ -16,6 +20,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
+import re
 import statistics
 import subprocess
 import sys
@@ -30,8 +35,13 @@ ROOT = Path(__file__).resolve().parents[2]
 QUERIES = {path.stem: path.read_text() for path in sorted((ROOT / "crates/tpch/queries").glob("*.sql"))}
 COLUMNS = {path.stem: path.read_text() for path in sorted((ROOT / "crates/tpch/columns").glob("*.sql"))}
 """Of each table, as SQL declares them: text files do not tell which numbers are decimals."""
+JOINED_ROWS = {
+    name: sql.strip()
+    for name, sql in re.findall(r"^-- (.+)\n((?:[^-\n].*\n)+)", (Path(__file__).parent / "joined_rows.sql").read_text(), re.M)
+}
 Rows = list[tuple[Any, ...]]
-Ask = Callable[[str], Rows]
+Ask = Callable[[str], Any]
+"""Answers with rows, or with an Arrow table."""
 
 
 def make_data(arguments: argparse.Namespace) -> None:
@@ -62,7 +72,7 @@ def thermocline_tables(data: Path, kind: str) -> thermocline.Connection:
     return db
 
 
-def duckdb_tables(data: Path, kind: str) -> Ask | None:
+def duckdb_tables(data: Path, kind: str, as_arrow: bool) -> Ask | None:
     """The same for DuckDB: columns are tables in memory."""
     try:
         duckdb = importlib.import_module("duckdb")
@@ -76,19 +86,40 @@ def duckdb_tables(data: Path, kind: str) -> Ask | None:
         else:
             made = "TABLE" if kind == "columns" else "VIEW"
             db.execute(f"CREATE {made} {table} AS FROM '{data / table}.parquet'")
-    return lambda sql: db.execute(sql).fetchall()
+    return lambda sql: db.execute(sql).to_arrow_table() if as_arrow else db.execute(sql).fetchall()
 
 
-def engines(data: Path, kind: str) -> dict[str, Ask]:
+def engines(data: Path, kind: str, as_arrow: bool) -> dict[str, Ask]:
     """What answers queries, by its name: databases of their own, as what one query keeps in memory is another's gain."""
 
     def asking(pipelines: str) -> Ask:
         db = thermocline_tables(data, kind)
         db.sql(f"SET thermocline.fused_pipelines = '{pipelines}'")
-        return lambda sql: db.sql(sql).fetchall()
+        return lambda sql: db.sql(sql).arrow() if as_arrow else db.sql(sql).fetchall()
 
-    found = {"pipelines": asking("on"), "operators": asking("off"), "DuckDB": duckdb_tables(data, kind)}
+    found = {"pipelines": asking("on"), "operators": asking("off"), "DuckDB": duckdb_tables(data, kind, as_arrow)}
     return {name: ask for name, ask in found.items() if ask}
+
+
+def told(answer: Any) -> Rows:
+    """What is compared of an answer."""
+    if isinstance(answer, list):
+        return answer
+    compute = importlib.import_module("pyarrow.compute")
+
+    def of_column(column: Any) -> tuple[Any, ...]:
+        if "string" in str(column.type):
+            column = column.cast("string")
+        ends = compute.min_max(column).as_py()
+        total = compute.sum(column.cast("float64")).as_py() if is_number(column.type) else None
+        return (ends["min"], ends["max"], total, column.null_count)
+
+    return [(answer.num_rows,), *map(of_column, answer.columns)]
+
+
+def is_number(arrow_type: Any) -> bool:
+    """Whether values of a type are added up."""
+    return any(name in str(arrow_type) for name in ("int", "decimal", "float", "double"))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -107,8 +138,9 @@ def same_rows(one: Rows, other: Rows) -> bool:
 
 def measure(arguments: argparse.Namespace, kind: str) -> bool:
     """Prints a table of times; whether all answers were the same."""
-    asking = engines(arguments.data, kind)
-    queries = {name: sql for name, sql in QUERIES.items() if not arguments.only or name in arguments.only}
+    asked = JOINED_ROWS if arguments.queries == "rows" else QUERIES
+    asking = engines(arguments.data, kind, as_arrow=asked is JOINED_ROWS)
+    queries = {name: sql for name, sql in asked.items() if not arguments.only or name in arguments.only}
     times: dict[tuple[str, str], list[float]] = {}
     differing = set()
     in_turn = list(asking.items())
@@ -119,8 +151,9 @@ def measure(arguments: argparse.Namespace, kind: str) -> bool:
                 # First to have its data and memory at hand again, which idle engines give back meanwhile.
                 ask(sql)
                 began = time.perf_counter()
-                answers.append(ask(sql))
+                answer = ask(sql)
                 times.setdefault((name, engine), []).append((time.perf_counter() - began) * 1000)
+                answers.append(told(answer))
             if not all(same_rows(answers[0], other) for other in answers[1:]):
                 differing.add(name)
         # Caches are as the one before has left them.
@@ -144,7 +177,8 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--tables", nargs="+", choices=["columns", "parquet", "csv"], default=["columns", "parquet", "csv"])
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--only", nargs="+", choices=QUERIES)
+    parser.add_argument("--queries", choices=["tpch", "rows"], default="tpch")
+    parser.add_argument("--only", nargs="+", choices=[*QUERIES, *JOINED_ROWS])
     parser.add_argument("--lab", default="target/release/lab")
     arguments = parser.parse_args()
     make_data(arguments)

@@ -28,7 +28,9 @@ const LEAST_MINI_BLOCKS: usize = 32;
 /// Rows of a join that are held back at first: as long as nobody has seen one, operators can take over.
 pub const MOST_HELD_BYTES: u64 = 16 << 20;
 /// Rows that a thread gives out at a time, as it keeps them: some tens of thousands of few columns.
-pub const GIVEN_BYTES: usize = 1 << 20;
+const GIVEN_BYTES: usize = 1 << 20;
+/// As few rows as these need not be collected.
+const FEW_ROWS: usize = 1 << 13;
 /// How far a join may multiply rows, for certain and on average.
 const MOST_ROWS_PER_KEY: f64 = 4.0;
 
@@ -115,6 +117,12 @@ pub fn most_sieve_keys(reason: SieveReason, row_count: u64) -> u64 {
     }
 }
 
+/// How many bytes of rows a thread gives out at a time, where `enough` rows will do: few are not to be looked for among
+/// millions once there are enough of them.
+pub fn given_bytes(enough: Option<usize>) -> usize {
+    if enough.is_some_and(|enough| enough <= FEW_ROWS) { 1 } else { GIVEN_BYTES }
+}
+
 /// In how many parts threads share a row group of so many mini-blocks, one of `row_group_count`.
 pub fn part_count(mini_block_count: usize, row_group_count: usize, thread_count: usize) -> usize {
     let wanted = (thread_count * PARTS_A_THREAD).div_ceil(row_group_count.max(1));
@@ -159,6 +167,11 @@ mod tests {
         assert_eq!(group_way(GroupFacts { most_known_groups: 6_000_000, ..partly }), None);
         // Joins drop rows.
         assert_eq!(group_way(GroupFacts { table_count: 3, ..known }), Some(GroupWay::Together));
+    }
+
+    #[test]
+    fn few_rows_that_will_do_are_given_out_as_they_are_found() {
+        assert_eq!([given_bytes(Some(10)), given_bytes(Some(1 << 20)), given_bytes(None)], [1, 1 << 20, 1 << 20]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::thread;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -20,6 +21,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use thermocline_budget::BudgetError;
 use thermocline_pipeline::PipelineError;
+use thermocline_placement::fusion;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
@@ -72,6 +74,8 @@ pub(crate) struct PipelineExec {
     /// Those that are given out.
     projection: Vec<usize>,
     thread_count: usize,
+    /// With how many rows nobody asks for more, if that is known.
+    enough: Option<usize>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -103,9 +107,15 @@ impl PipelineExec {
             made: Arc::clone(made),
             projection,
             thread_count,
+            enough: None,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         })
+    }
+
+    /// The same where so many rows will do: more may come.
+    pub(super) fn with_enough(self, enough: Option<usize>) -> Self {
+        Self { enough, ..self }
     }
 
     /// What pipelines read of column tables: the scan, and the columns of it.
@@ -146,6 +156,7 @@ impl PipelineExec {
             made: Arc::clone(&self.made),
             projection: self.projection.clone(),
             thread_count: self.thread_count,
+            enough: self.enough,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -180,6 +191,9 @@ impl DisplayAs for PipelineExec {
                     write!(f, ": {steps}")?;
                 }
             }
+        }
+        if let (Some(enough), false) = (self.enough, matches!(format, DisplayFormatType::TreeRender)) {
+            write!(f, ", fetch={enough}")?;
         }
         Ok(())
     }
@@ -242,10 +256,10 @@ impl ExecutionPlan for PipelineExec {
         let fallbacks = MetricBuilder::new(&self.metrics).global_counter("fallbacks");
         let (fallback, made, projection) =
             (Arc::clone(&self.fallback), Arc::clone(&self.made), self.projection.clone());
-        let plan = Arc::clone(&self.plan);
+        let (plan, enough) = (Arc::clone(&self.plan), self.enough);
         let batches = async move {
             let begun = match plan.gives_rows() {
-                true => rows(run, &plan, made).await?,
+                true => rows(run, &plan, made, enough).await?,
                 false => groups(run, &plan, made).await?,
             };
             match begun {
@@ -298,7 +312,7 @@ async fn groups(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
         Ok(answered) => answered,
         Err(error) => return Ok(Begun::Refused(error)),
     };
-    match output::batch(&rowset, &plan.outputs, &made) {
+    match output::batch(rowset, &plan.outputs, &made) {
         Ok(batch) => Ok(Begun::Going(stream::iter([Ok((batch, reservation))]).boxed())),
         // An average that does not fit: the operators say it in their words.
         Err(error @ DataFusionError::Execution(_)) => Ok(Begun::Refused(PipelineError::Consumer(error.into()))),
@@ -307,15 +321,20 @@ async fn groups(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
 }
 
 /// The rows of a run, once the first have come.
-async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
+async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>) -> Result<Begun> {
     let cancelled = CancelOnDrop::default();
     let (cancellation, runtime) = (Arc::clone(&cancelled.0), Handle::current());
     let computes = plan.stages.last().is_some_and(|last| last.pipeline.computes());
-    let (giving, mut given) = Giving::new(plan.outputs.clone(), made, computes);
-    let running = spawn_blocking(move || {
-        let ended = run.rows(&runtime, &cancellation, &|rowset, reservation| giving.take(rowset, reservation));
+    let (giving, mut given) = Giving::new(plan.outputs.clone(), made, computes, enough);
+    let batch_bytes = fusion::given_bytes(enough);
+    // It waits for whoever takes its rows, so it must not be one of the runtime's threads, which are waited for when the
+    // runtime ends.
+    let running = thread::Builder::new().name("thermocline-rows".to_owned()).spawn(move || {
+        let _entered = runtime.enter();
+        let consumer = |rowset, reservation| giving.take(rowset, reservation);
+        let ended = run.rows(&runtime, &cancellation, (batch_bytes, &consumer));
         giving.end(ended);
-    });
+    })?;
     let first = match given.recv().await {
         Some(Ok(first)) => Some(first),
         Some(Err(error)) => return Ok(Begun::Refused(error)),
@@ -325,8 +344,8 @@ async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
         let (mut given, running, cancelled) = going?;
         match given.recv().await {
             Some(next) => Some((next.map_err(failure), Some((given, running, cancelled)))),
-            // It has ended, if it has not panicked.
-            None => running.await.err().map(|panic| (Err(external(panic)), None)),
+            // It has ended, perhaps by a panic, which is said where it was met.
+            None => running.join().err().map(|_| (internal_err!("a pipeline has panicked"), None)),
         }
     });
     Ok(Begun::Going(stream::iter(first.map(Ok)).chain(rest).boxed()))

@@ -37,42 +37,56 @@ pub(super) struct Giving {
     schema: SchemaRef,
     /// Whether rows may leave before the pipeline has ended.
     may_open: bool,
-    /// The first rows and their bytes; `None` once they were given out.
-    held: Mutex<Option<(Vec<Given>, u64)>>,
+    /// With how many nobody asks for more.
+    enough: Option<usize>,
+    /// The first rows; `None` once they were given out.
+    held: Mutex<Option<Held>>,
     sender: Sender<Result<Given, PipelineError>>,
 }
 
+/// Rows that nobody has seen.
+#[derive(Default)]
+struct Held {
+    batches: Vec<Given>,
+    row_count: usize,
+    size_bytes: u64,
+}
+
 impl Giving {
-    /// Of rows of which `outputs` are made, and where they come out. With `computes` they leave when all are there.
+    /// Of rows of which `outputs` are made, and where they come out. With `computes` they leave when all are there, or
+    /// `enough`.
     pub(super) fn new(
         outputs: Vec<Output>,
         schema: SchemaRef,
         computes: bool,
+        enough: Option<usize>,
     ) -> (Self, Receiver<Result<Given, PipelineError>>) {
         let (sender, receiver) = channel(WAITING_BATCHES);
-        (Self { outputs, schema, may_open: !computes, held: Mutex::new(Some((Vec::new(), 0))), sender }, receiver)
+        let held = Mutex::new(Some(Held::default()));
+        (Self { outputs, schema, may_open: !computes, enough, held, sender }, receiver)
     }
 
     /// Takes some rows of a thread, and waits until there is room for them.
     pub(super) fn take(&self, rowset: Rowset, reservation: Reservation) -> Result<(), Box<dyn Error + Send + Sync>> {
         reservation.resize(2 * rowset.size_bytes())?;
-        let batch = output::batch(&rowset, &self.outputs, &self.schema)?;
-        drop(rowset);
+        let batch = output::batch(rowset, &self.outputs, &self.schema)?;
         let size_bytes = batch.get_array_memory_size() as u64;
         reservation.resize(size_bytes)?;
         let first = {
             let mut held = self.held.lock();
             match held.as_mut() {
-                Some((batches, held_bytes)) => {
-                    batches.push((batch, reservation));
-                    *held_bytes += size_bytes;
-                    if *held_bytes < fusion::MOST_HELD_BYTES {
+                Some(first) => {
+                    first.row_count += batch.num_rows();
+                    first.size_bytes += size_bytes;
+                    first.batches.push((batch, reservation));
+                    let are_enough = self.enough.is_some_and(|enough| first.row_count >= enough);
+                    if first.size_bytes < fusion::MOST_HELD_BYTES && !are_enough {
                         return Ok(());
                     }
-                    if !self.may_open {
+                    if !self.may_open && !are_enough {
                         return Err("more rows than are held back until all are computed".into());
                     }
-                    held.take().map(|(batches, _)| batches).unwrap_or_default()
+                    held.take().map(|first| first.batches).unwrap_or_default()
                 }
                 None => vec![(batch, reservation)],
             }
@@ -85,7 +99,7 @@ impl Giving {
         let held = self.held.lock().take();
         // Who does not ask any more needs no rest.
         let _ = match ended {
-            Ok(()) => held.into_iter().flat_map(|(batches, _)| batches).try_for_each(|given| self.send(Ok(given))),
+            Ok(()) => held.unwrap_or_default().batches.into_iter().try_for_each(|given| self.send(Ok(given))),
             Err(error) => self.send(Err(error)),
         };
     }
@@ -93,5 +107,89 @@ impl Giving {
     fn send(&self, given: Result<Given, PipelineError>) -> Result<(), Box<dyn Error + Send + Sync>> {
         let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody asks for the rows any more");
         Ok(self.sender.blocking_send(given).map_err(gone)?)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use thermocline_budget::{Account, Budget, Purpose};
+    use thermocline_pipeline::{ColumnShape, RowsetColumn, RowsetValues, ValueType};
+
+    use super::*;
+
+    fn account() -> Account {
+        Budget::new(1 << 30, None).account("test", Purpose::Query)
+    }
+
+    fn giving(computes: bool, enough: Option<usize>) -> (Giving, Receiver<Result<Given, PipelineError>>) {
+        let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]));
+        Giving::new(vec![Output::Column(0)], schema, computes, enough)
+    }
+
+    fn take(giving: &Giving, account: &Account, row_count: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let shape = ColumnShape { name: "v".to_owned(), value_type: ValueType::Int64, nullable: false };
+        let values = RowsetValues::Integers(vec![7; row_count]);
+        let rowset = Rowset { columns: vec![RowsetColumn { shape, values, valid: None }], row_count };
+        giving.take(rowset, account.try_reserve(0).unwrap())
+    }
+
+    /// The numbers of rows of what comes out, and the error at its end.
+    fn received(mut given: Receiver<Result<Given, PipelineError>>) -> (Vec<usize>, Option<PipelineError>) {
+        let mut row_counts = Vec::new();
+        while let Some(next) = given.blocking_recv() {
+            match next {
+                Ok((batch, _)) => row_counts.push(batch.num_rows()),
+                Err(error) => return (row_counts, Some(error)),
+            }
+        }
+        (row_counts, None)
+    }
+
+    #[test]
+    fn the_first_rows_are_held_back_and_gone_if_the_pipeline_fails() {
+        let account = account();
+        let (first, given) = giving(true, None);
+        take(&first, &account, 10).unwrap();
+        first.end(Ok(()));
+        assert!(matches!(received(given), (rows, None) if rows == [10]));
+
+        let (first, given) = giving(false, None);
+        take(&first, &account, 10).unwrap();
+        assert!(account.reserved_bytes() >= 80);
+        first.end(Err(PipelineError::Cancelled));
+        assert!(matches!(received(given), (rows, Some(PipelineError::Cancelled)) if rows.is_empty()));
+        assert_eq!(account.reserved_bytes(), 0);
+    }
+
+    #[test]
+    fn many_rows_leave_before_the_end_unless_something_is_computed() {
+        let (account, many) = (account(), fusion::MOST_HELD_BYTES as usize / 8);
+        let (first, mut given) = giving(false, None);
+        take(&first, &account, many).unwrap();
+        assert_eq!(given.try_recv().unwrap().unwrap().0.num_rows(), many);
+        // Nobody asks any more.
+        drop(given);
+        assert!(take(&first, &account, 1).unwrap_err().to_string().contains("nobody asks"));
+
+        let (first, given) = giving(true, None);
+        let error = take(&first, &account, many).unwrap_err();
+        first.end(Err(PipelineError::Consumer(error)));
+        assert!(matches!(received(given), (rows, Some(PipelineError::Consumer(_))) if rows.is_empty()));
+    }
+
+    #[test]
+    fn as_many_rows_as_are_enough_leave_at_once() {
+        let account = account();
+        for computes in [false, true] {
+            let (first, mut given) = giving(computes, Some(5));
+            take(&first, &account, 4).unwrap();
+            assert!(given.try_recv().is_err());
+            take(&first, &account, 1).unwrap();
+            assert_eq!(given.try_recv().unwrap().unwrap().0.num_rows(), 4);
+        }
     }
 }

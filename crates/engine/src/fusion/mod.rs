@@ -39,6 +39,7 @@ mod other_values;
 mod outer_joins;
 mod output;
 mod pages;
+mod patterns;
 mod relation;
 mod rule;
 mod run;

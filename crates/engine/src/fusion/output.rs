@@ -1,4 +1,4 @@
-//! From the groups that a pipeline ends in to Arrow's arrays.
+//! From the groups or rows that a pipeline ends in to Arrow's arrays.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use datafusion::arrow::array::{
     UInt16Array, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Decimal128Type, DecimalType, SchemaRef};
 use datafusion::common::{Result, exec_err, internal_err};
 use thermocline_pipeline::{Rowset, RowsetColumn, RowsetValues, ValueType};
@@ -19,11 +19,21 @@ use super::star::Output;
 ///
 /// # Errors
 /// An average that does not fit its type.
-pub(super) fn batch(rowset: &Rowset, outputs: &[Output], schema: &SchemaRef) -> Result<RecordBatch> {
+pub(super) fn batch(mut rowset: Rowset, outputs: &[Output], schema: &SchemaRef) -> Result<RecordBatch> {
     let mut arrays = Vec::with_capacity(outputs.len());
-    for (output, field) in outputs.iter().zip(schema.fields()) {
+    for (number, (output, field)) in outputs.iter().zip(schema.fields()).enumerate() {
         arrays.push(match output {
-            Output::Column(column) => array(&rowset.columns[*column], field.data_type())?,
+            Output::Column(column) => {
+                let is_needed_on = outputs[number + 1..].iter().any(|later| later.takes(*column));
+                let column = &mut rowset.columns[*column];
+                let empty = RowsetColumn {
+                    shape: column.shape.clone(),
+                    values: RowsetValues::Integers(Vec::new()),
+                    valid: None,
+                };
+                let column = if is_needed_on { column.clone() } else { std::mem::replace(column, empty) };
+                array(column, field.data_type())?
+            }
             Output::Average { sum, count } => {
                 average(&rowset.columns[*sum], &rowset.columns[*count], field.data_type())?
             }
@@ -33,25 +43,32 @@ pub(super) fn batch(rowset: &Rowset, outputs: &[Output], schema: &SchemaRef) -> 
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
 }
 
-fn array(column: &RowsetColumn, data_type: &DataType) -> Result<ArrayRef> {
-    let nulls = || column.valid.as_ref().map(|valid| NullBuffer::from(valid.as_slice()));
-    match &column.values {
+fn array(column: RowsetColumn, data_type: &DataType) -> Result<ArrayRef> {
+    let RowsetColumn { values, valid, .. } = column;
+    let nulls = || valid.as_ref().map(|valid| NullBuffer::from(valid.as_slice()));
+    match values {
         RowsetValues::Integers(values) => integers(values, nulls(), data_type),
-        RowsetValues::Unsigned(values) => Ok(Arc::new(UInt64Array::new(values.clone().into(), nulls()))),
+        RowsetValues::Unsigned(values) => Ok(Arc::new(UInt64Array::new(values.into(), nulls()))),
         RowsetValues::Floats(values) => {
-            let doubles = Float64Array::new(values.clone().into(), nulls());
+            let doubles = Float64Array::new(values.into(), nulls());
             if *data_type == DataType::Float32 { Ok(cast(&doubles, data_type)?) } else { Ok(Arc::new(doubles)) }
         }
         RowsetValues::Wide(values) => {
             let DataType::Decimal128(precision, scale) = data_type else {
                 return internal_err!("decimals cannot be given out as {data_type}");
             };
-            let array = Decimal128Array::new(values.clone().into(), nulls());
+            let array = Decimal128Array::new(values.into(), nulls());
             Ok(Arc::new(array.with_precision_and_scale(*precision, *scale)?))
+        }
+        RowsetValues::Texts { codes, dictionary } if dictionary.len() < codes.len() => {
+            // Each text is put into the array's form once.
+            let each = texts_of(dictionary.iter().map(|text| Some(&**text)), data_type)?;
+            let codes = UInt32Array::new(codes.into(), nulls());
+            Ok(take(&each, &codes, None)?)
         }
         RowsetValues::Texts { codes, dictionary } => {
             let texts = codes.iter().enumerate().map(|(row, code)| {
-                let is_valid = column.valid.as_ref().is_none_or(|valid| valid[row]);
+                let is_valid = valid.as_ref().is_none_or(|valid| valid[row]);
                 is_valid.then(|| dictionary.get(*code as usize).map(|text| &**text)).flatten()
             });
             texts_of(texts, data_type)
@@ -75,10 +92,10 @@ fn texts_of<'a>(texts: impl Iterator<Item = Option<&'a str>>, data_type: &DataTy
     }
 }
 
-fn integers(values: &[i64], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
+fn integers(values: Vec<i64>, nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
     /// Values that are of the type, apart from NULLs, which may be anything.
     fn narrowed<T: ArrowPrimitiveType>(
-        values: &[i64],
+        values: Vec<i64>,
         nulls: Option<NullBuffer>,
         narrow: impl Fn(i64) -> T::Native,
     ) -> PrimitiveArray<T> {
@@ -92,11 +109,11 @@ fn integers(values: &[i64], nulls: Option<NullBuffer>, data_type: &DataType) -> 
         DataType::UInt16 => Arc::new(narrowed(values, nulls, |value| value as u16)) as Arc<UInt16Array>,
         DataType::UInt32 => Arc::new(narrowed(values, nulls, |value| value as u32)) as Arc<UInt32Array>,
         DataType::Date32 => Arc::new(narrowed(values, nulls, |value| value as i32)) as Arc<Date32Array>,
-        DataType::Int64 => Arc::new(Int64Array::new(values.to_vec().into(), nulls)),
+        DataType::Int64 => Arc::new(Int64Array::new(values.into(), nulls)),
         DataType::Boolean => {
             Arc::new(BooleanArray::new(values.iter().map(|value| *value != 0).collect::<Vec<_>>().into(), nulls))
         }
-        DataType::Timestamp(_, _) => cast(&Int64Array::new(values.to_vec().into(), nulls), data_type)?,
+        DataType::Timestamp(_, _) => cast(&Int64Array::new(values.into(), nulls), data_type)?,
         other => return internal_err!("whole numbers cannot be given out as {other}"),
     })
 }

@@ -92,7 +92,7 @@ impl Run {
         self.stages(runtime, cancellation, None)?.ok_or(PipelineError::Cancelled)
     }
 
-    /// Gives the rows that the last pipeline finds to `consumer`, from all threads.
+    /// Gives the rows that the last pipeline finds to a consumer, from all threads and so many bytes at a time.
     ///
     /// # Errors
     /// What pipelines meet.
@@ -100,7 +100,7 @@ impl Run {
         &self,
         runtime: &Handle,
         cancellation: &Cancellation,
-        consumer: &BatchConsumer<'_>,
+        consumer: (usize, &BatchConsumer<'_>),
     ) -> Result<(), PipelineError> {
         self.stages(runtime, cancellation, Some(consumer)).map(|_| ())
     }
@@ -110,7 +110,7 @@ impl Run {
         &self,
         runtime: &Handle,
         cancellation: &Cancellation,
-        consumer: Option<&BatchConsumer<'_>>,
+        consumer: Option<(usize, &BatchConsumer<'_>)>,
     ) -> Result<Option<(Rowset, Reservation)>, PipelineError> {
         let mut tables: HashMap<usize, Arc<BuiltTable>> = HashMap::new();
         // The groups of stages that are not the last, and their memory.
@@ -137,10 +137,8 @@ impl Run {
             let begun_ns = clock.monotonic_ns();
             let consumer = consumer.filter(|_| number + 1 == self.plan.stages.len());
             let run_over_pages = |pages: &dyn PageSource| match consumer {
-                Some(consumer) => {
-                    run_in_batches(&stage.pipeline, pages, &inputs, &options, fusion::GIVEN_BYTES, consumer)
-                        .map(|report| (None, report))
-                }
+                Some((bytes, consumer)) => run_in_batches(&stage.pipeline, pages, &inputs, &options, bytes, consumer)
+                    .map(|report| (None, report)),
                 None => run_pipeline(&stage.pipeline, pages, &inputs, &options)
                     .map(|(outcome, report)| (Some(outcome), report)),
             };
@@ -180,8 +178,7 @@ impl Run {
                 Some(Outcome::Rows { rowset, reservation }) => match &stage.grouped {
                     Some(Grouped { outputs, schema }) => {
                         reservation.resize(2 * rowset.size_bytes())?;
-                        let batch = output::batch(&rowset, outputs, schema);
-                        drop(rowset);
+                        let batch = output::batch(rowset, outputs, schema);
                         // What the operators then say in their words.
                         let batch = batch.map_err(|error| PipelineError::Consumer(error.into()))?;
                         reservation.resize(batch.get_array_memory_size() as u64)?;

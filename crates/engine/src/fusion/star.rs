@@ -79,6 +79,16 @@ pub(super) enum Output {
     Average { sum: usize, count: usize },
 }
 
+impl Output {
+    /// Whether a column of the last pipeline's is part of it.
+    pub(super) fn takes(self, made: usize) -> bool {
+        match self {
+            Self::Column(column) => column == made,
+            Self::Average { sum, count } => sum == made || count == made,
+        }
+    }
+}
+
 /// Keys of another relation, which some of an aggregate's groups are to be among: the others are not needed.
 #[derive(Debug)]
 pub(super) struct GroupSieve<'s> {

@@ -72,7 +72,7 @@ impl TableProvider for FusedTable {
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
         _filters: &[Expr],
-        _limit: Option<usize>,
+        limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let config = session.config_options().extensions.get::<ThermoclineConfig>();
         let uses_pool = config.is_none_or(|config| config.cache);
@@ -105,6 +105,6 @@ impl TableProvider for FusedTable {
             projection,
             session.config().target_partitions(),
         )?;
-        Ok(Arc::new(exec))
+        Ok(Arc::new(exec.with_enough(limit)))
     }
 }

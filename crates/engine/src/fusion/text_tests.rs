@@ -16,6 +16,7 @@ use thermocline_pipeline::{TextTest, ValueType};
 
 use super::expressions::value_type;
 use super::join_graph::{BaseColumn, JoinGraph};
+use super::patterns::Pieces;
 
 /// The column of texts that a condition is about, if it is about one alone, and the condition as a test of them. What
 /// DataFusion cannot plan is none.
@@ -30,7 +31,11 @@ pub(super) fn text_test(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, T
     let nothing = new_null_array(&evaluated.data_type, 1);
     let of_null = evaluated.answers(&nothing).ok()?;
     let of_null = of_null.is_valid(0).then(|| of_null.value(0));
-    let test = TextTest::new(graph.readable(expr), of_null, move |texts: &ArrayRef| Ok(evaluated.answers(texts)?));
+    let pieces = Pieces::of(expr);
+    let test = TextTest::new(graph.readable(expr), of_null, move |texts: &ArrayRef| {
+        let by_pieces = pieces.as_ref().and_then(|pieces| pieces.answers(texts));
+        by_pieces.map_or_else(|| Ok(evaluated.answers(texts)?), Ok)
+    });
     Some((base, test))
 }
 

@@ -62,7 +62,12 @@ async fn rows_are_given_out_while_the_pipeline_runs() {
         waits += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(rows(&session, &format!("{sql} LIMIT 3")).await.len(), 3);
+    // Nor does it go on when there are enough.
+    let limited = format!("{sql} WHERE f.tiny = 3 LIMIT 3");
+    assert_eq!(rows(&session, &limited).await.len(), 3);
+    let explained = rows(&session, &format!("EXPLAIN {limited}")).await.join("\n");
+    let pipeline = explained.lines().find(|line| line.contains("PipelineExec"));
+    assert!(pipeline.is_some_and(|line| line.ends_with(", fetch=3")), "{explained}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
