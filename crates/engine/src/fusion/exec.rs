@@ -333,6 +333,8 @@ async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>
         let _entered = runtime.enter();
         let consumer = |rowset, reservation| giving.take(rowset, reservation);
         let ended = run.rows(&runtime, &cancellation, (batch_bytes, &consumer));
+        // Tables and pages are free before the last rows are taken.
+        drop(run);
         giving.end(ended);
     })?;
     let first = match given.recv().await {
