@@ -134,7 +134,34 @@ async fn joins_below_what_is_left_to_operators_are_fused_but_none_below_another_
         assert_eq!(explained.contains("PipelineExec"), has_pipeline, "{sql}\n{explained}");
         let (fused, stock) = both(&session, sql).await;
         assert_eq!(fused, stock, "{sql}");
+        // Operators that take over would have the same rows.
+        assert!(!analyzed(&session, sql).await.contains("fallbacks=1"), "{sql}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_compared_with_their_group_s_aggregate_wherever_they_are_looked_for() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    make_star(&session, 3, 5000).await;
+    let of_group = "SELECT b.k FROM b WHERE b.weight > (SELECT 0.5 * sum(m.x) FROM m WHERE m.k = b.k)";
+    let sql = format!("SELECT f.id, f.b FROM f WHERE f.b IN ({of_group})");
+    let all = "SELECT f.id, f.b FROM f WHERE f.b IN (SELECT b.k FROM b JOIN m ON m.k = b.k)";
+    let explained = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+    assert!(explained.contains("materialise id, b") && explained.contains("groups of m"), "{explained}");
+    let (fused, stock) = both(&session, &sql).await;
+    assert_eq!(fused, stock);
+    let row_count = sorted_rows(&session, all).await.len();
+    assert!(!fused.is_empty() && fused.len() < row_count, "{} of {row_count}", fused.len());
+    // Where the group's values are not wanted the join is one for rows that have such a group.
+    let groups = "(SELECT k, sum(x) AS s FROM m GROUP BY k) AS g ON f.m = g.k";
+    let sql = format!("SELECT f.id FROM f LEFT SEMI JOIN {groups} AND f.v < 5 * g.s");
+    let explained = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+    assert!(explained.contains("materialise id"), "{explained}");
+    let (fused, stock) = both(&session, &sql).await;
+    assert_eq!(fused, stock);
+    let row_count = sorted_rows(&session, &format!("SELECT f.id FROM f LEFT SEMI JOIN {groups}")).await.len();
+    assert!(!fused.is_empty() && fused.len() < row_count, "{} of {row_count}", fused.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
