@@ -105,6 +105,7 @@ impl Planner<'_> {
         Ok(sieved)
     }
 
+    /// The same, where it is worth it, whether they have to be or not.
     fn sieved(
         &mut self,
         child: &Child,
