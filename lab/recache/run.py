@@ -17,6 +17,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ class Runs:
         queries: list[Query],
         *,
         rounds: int,
-        warm: list[str] | None = None,
+        warm: Callable[[Configuration], list[str]] | None = None,
         alone: bool = False,
         x: float | None = None,
     ) -> None:
@@ -99,7 +100,8 @@ class Runs:
         measured: list[list[dict[str, Any]]] = [[] for _ in configurations]
         for _ in range(rounds):
             for of_one, configuration in zip(measured, configurations, strict=True):
-                of_one.append(self.ask(part, configuration, tables, queries, x, warm, alone))
+                before = warm(configuration) if warm else []
+                of_one.append(self.ask(part, configuration, tables, queries, x, before, alone))
         for of_one, configuration in zip(measured, configurations, strict=True):
             self.keep(part, configuration, x, queries, middle(of_one))
 

@@ -37,7 +37,8 @@ class Thermocline:
 
     def rows(self, text: str) -> Rows:
         """All rows of an answer."""
-        return self.connection.sql(text).fetchall()
+        result = self.connection.sql(text)
+        return result.fetchall() if result is not None else []
 
     def close(self) -> None:
         """Ends the database."""

@@ -233,6 +233,7 @@ impl Cut {
         let (of_records, tested_count) = evaluate(&self.of_records, row_count, &column)?;
         let records = rows.records();
         let record_count = records.map_or(row_count, |records| records.is_first.count_set_bits());
+        counts.columns_tested += tested_count;
         counts.record_values_tested += tested_count * record_count as u64;
         let of_records = of_records.filter(|mask| mask.count_set_bits() < row_count);
         let mut mask = match (self.view, records) {
@@ -244,6 +245,7 @@ impl Cut {
         mask = both(mask, of_records.clone());
         if of_records.as_ref().is_none_or(BooleanBuffer::has_true) {
             let (of_elements, tested_count) = evaluate(&self.of_elements, row_count, &column)?;
+            counts.columns_tested += tested_count;
             counts.element_values_tested += tested_count * entry_count as u64;
             mask = both(mask, of_elements);
         }
@@ -282,6 +284,7 @@ impl Cut {
         let column = |path: &FieldPath| ColumnRoute::find(&self.columns, path)?.extract(rows);
         let entry_count = rows.entry_count();
         let (of_records, tested_count) = evaluate(&self.of_records, entry_count, &column)?;
+        counts.columns_tested += tested_count;
         counts.record_values_tested += tested_count * entry_count as u64;
         let passing_count = of_records.as_ref().map_or(entry_count, BooleanBuffer::count_set_bits);
         let of_records = of_records.filter(|_| passing_count < entry_count);
@@ -289,6 +292,7 @@ impl Cut {
             let mut of_elements = None;
             if passing_count > 0 {
                 let (mask, tested_count) = evaluate(&self.of_elements, rows.row_count, &column)?;
+                counts.columns_tested += tested_count;
                 counts.element_values_tested += tested_count * rows.row_count as u64;
                 of_elements = mask;
             }

@@ -76,6 +76,7 @@ fn expected(records: &Records, view: View, a: Option<&Range<i64>>, e: Option<&Ra
     let of = |condition: bool, count: u64| if condition { count } else { 0 };
     ReadCounts {
         piece_count: 1,
+        columns_tested: u64::from(a.is_some()) + u64::from(e.is_some() && any_passes),
         record_values_tested: of(a.is_some(), records.len() as u64),
         element_values_tested: of(e.is_some() && any_passes, row_count),
         whole_rows: of(selected == row_count, row_count),

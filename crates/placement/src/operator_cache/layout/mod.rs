@@ -110,6 +110,8 @@ impl FromStr for Layout {
 pub struct ReadCounts {
     /// Pieces, whatever was selected of them. They have about as many rows each in every layout.
     pub piece_count: u64,
+    /// Columns that were compared with what is asked of them, counted once for each piece.
+    pub columns_tested: u64,
     /// Values of record columns that were compared with what is asked of them: one for each record and column, whatever
     /// number of rows the layout repeats it in. Columns that no row was left for are not compared.
     pub record_values_tested: u64,
@@ -136,6 +138,7 @@ impl ReadCounts {
     /// Counts another part of the same reading.
     pub fn add(&mut self, other: &Self) {
         self.piece_count += other.piece_count;
+        self.columns_tested += other.columns_tested;
         self.record_values_tested += other.record_values_tested;
         self.element_values_tested += other.element_values_tested;
         self.whole_rows += other.whole_rows;

@@ -25,6 +25,7 @@ pub(crate) fn evenly(shape: &ItemShape, query: SampleQuery) -> LayoutObservation
     // Elements of a record pass or fail together if they are filtered by their record.
     let entries = if tested_record { shape.record_count } else { rows } as f64;
     let runs = (entries * query.share * (1.0 - query.share)) as u64;
+    let piece_count = shape.flat_row_count.div_ceil(PIECE_ROWS);
     let columns = |read: u32, is_tested: bool| ColumnsRead {
         read,
         output: read,
@@ -39,7 +40,8 @@ pub(crate) fn evenly(shape: &ItemShape, query: SampleQuery) -> LayoutObservation
         record_columns: columns(query.record_columns, tested_record),
         element_columns: columns(query.element_columns, tested_element),
         counts: ReadCounts {
-            piece_count: shape.flat_row_count.div_ceil(PIECE_ROWS),
+            piece_count,
+            columns_tested: if tested_record || tested_element { piece_count } else { 0 },
             record_values_tested: if tested_record { shape.record_count } else { 0 },
             element_values_tested: if tested_element { shape.flat_row_count } else { 0 },
             whole_rows: if is_filtered { 0 } else { rows },

@@ -14,12 +14,12 @@
 //!                          striped    flat     striped    flat      striped   flat    striped   flat
 //! converting costs one scan
 //!   a  all, then records      70       -6         81       33          84      63        53      43
-//!   b  in turns of 100        70       -6         68      -10          77      48        68      57
-//!   c  at random, by half     70       -6         61      -37          74      41         -       -
+//!   b  in turns of 100        70       -6         69       -8          77      47        68      57
+//!   c  at random, by half     70       -6         62      -35          75      44         -       -
 //! converting costs the whole item
 //!   a  all, then records      65      -23         70       -5          72      36
-//!   b  in turns of 100        65      -23         31     -141          61      12
-//!   c  at random, by half     65      -23         56      -54          72      37
+//!   b  in turns of 100        65      -23         33     -133          61      12
+//!   c  at random, by half     65      -23         57      -52          67      24
 //! ```
 //!
 //! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries on
@@ -37,9 +37,9 @@
 //!
 //! ```text
 //!        for the other layout    for the present one
-//!   a         26    67                29    68
-//!   b         25    65                29    70
-//!   c         23    59                29    70
+//!   a         26    68                30    70
+//!   b         27    66                29    72
+//!   c         25    61                28    73
 //! ```
 
 use thermocline_seeded::Random;
@@ -263,11 +263,11 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
     let two = [Layout::Striped, Layout::Flat];
     let table = [
         (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [81, 33], [84, 63]),
-        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [68, -10], [77, 48]),
-        (Workload::AtRandom, Conversion::OneScan, [70, -6], [61, -37], [74, 41]),
+        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [69, -8], [77, 47]),
+        (Workload::AtRandom, Conversion::OneScan, [70, -6], [62, -35], [75, 44]),
         (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [70, -5], [72, 36]),
-        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [31, -141], [61, 12]),
-        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [56, -54], [72, 37]),
+        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [33, -133], [61, 12]),
+        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [57, -52], [67, 24]),
     ];
     for (workload, conversion, printed, of_two, of_four) in table {
         let measured = |shape| move || Box::new(Measured { window: MeasuredWindow::default(), shape }) as Box<dyn Rule>;
@@ -289,9 +289,9 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
 #[test]
 fn most_predictions_are_within_the_bounds_that_the_module_states() {
     let table = [
-        (Workload::AllThenRecords, [(26, 67), (29, 68)]),
-        (Workload::TurnsOfHundred, [(25, 65), (29, 70)]),
-        (Workload::AtRandom, [(23, 59), (29, 70)]),
+        (Workload::AllThenRecords, [(26, 68), (30, 70)]),
+        (Workload::TurnsOfHundred, [(27, 66), (29, 72)]),
+        (Workload::AtRandom, [(25, 61), (28, 73)]),
     ];
     for (workload, stated) in table {
         let shares = errors(workload).map(|errors| {

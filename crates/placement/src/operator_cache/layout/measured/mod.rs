@@ -34,7 +34,7 @@ mod unit_costs;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
-pub use correction::{COMMON_READINGS, Correction, GREATEST_RATIO, PRIOR_READINGS, SMOOTHING};
+pub use correction::{COMMON_READINGS, Correction, GREATEST_RATIO, OWN_READINGS, PRIOR_READINGS};
 pub use residency::{Form, FromMemory, Residency};
 pub use unit_costs::{QueryCost, UnitCosts};
 

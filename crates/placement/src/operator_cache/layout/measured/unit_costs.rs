@@ -47,6 +47,8 @@ pub struct UnitCosts {
     pub open_ns_per_column: f64,
     /// Making arrays of one of a piece's columns from its stripe.
     pub assemble_ns_per_column: f64,
+    /// Beginning to compare the values of one of a piece's columns.
+    pub test_ns_per_column: f64,
     /// Comparing a value with a range.
     pub test_ns_per_value: f64,
     /// Marking a row of a piece as passing or not.
@@ -90,18 +92,24 @@ pub struct UnitCosts {
 }
 
 impl Default for UnitCosts {
-    /// Those of queries were fitted by least squares, so that none is negative, to 1200 readings of TPC-H's nested
-    /// orders (1.5 million records, 6 million elements, numbers of 1, 2 and 4 bytes that are widened): two sequences of
-    /// 200 queries in three layouts, each reading the middle one of five, on a core of 2 to 3 GHz. Fitted to either
-    /// sequence alone they foretell the other's: 78 % of readings are within 10 %, 99.8 % within 30 %. What levels
-    /// take, and arrays of a stripe's columns, was fitted to the readings' `compute_ns`.
+    /// Those of queries were fitted by least squares, so that none is negative, to readings of TPC-H's nested orders (1.5
+    /// million records, 6 million elements, numbers of 1, 2 and 4 bytes that are widened), each the middle one of five:
+    /// to 1200 on a core of Intel's of 2 to 3 GHz, and, drawn towards what came of these, to 800 on one of AMD's (EPYC,
+    /// family 26), which is a quarter faster. What levels take, and arrays of a stripe's columns, was fitted to the
+    /// readings' `compute_ns`.
     ///
-    /// What is left is noise for the most part. Nested and striped records are cut by the same code, and yet what a
-    /// query on them takes in the one over what it takes in the other is off the median of that by more than 10 % for
-    /// 36 % of the queries. What the model left open of them in one measurement was not there in another of the same
-    /// queries (correlated by 0.1 in nested, by −0.1 in striped), in which all of them were slower, by a quarter and by
-    /// a third. Of queries on elements about half of it came again: floats, for one, take some 0.2 ns more to widen
-    /// than integers.
+    /// The two processors differ in more than speed. Fitted to AMD's alone, by one sequence of queries, the costs
+    /// foretell 91 % of another sequence's readings to within 10 %, for a layout that was not read; Intel's foretold
+    /// 18 % of these, readings of striped records taking a third more than that and readings of flat ones a fifth less,
+    /// and those here foretell 55 %. But within one layout and one kind of query, records or elements, where an item's
+    /// correction takes out what they have in common, all three foretell much the same: 93 %, 87 % and 91 %. So costs
+    /// between the two are good enough once a layout was tried, and half as far off as one processor's on the other
+    /// before.
+    ///
+    /// Two ways to know them before were given up. A sample that was read in each layout when the first item was, within
+    /// 25 to 150 ms, was read too fast: what lies between two pieces of a query leaves its marks in all of the
+    /// processor's caches. Copies of some of an item's pieces in other layouts, read after a query by the query's own
+    /// cut, came out 20 % too slow for flat records and 10 % too fast for striped ones.
     ///
     /// What the caches keep was fitted too; 20 to 60 MB make little difference. The processor has 2 MB a core, and
     /// 260 MB that are shared with other machines'.
@@ -114,25 +122,26 @@ impl Default for UnitCosts {
     fn default() -> Self {
         Self {
             open_ns: 1_000.0,
-            open_ns_per_piece: 490.0,
-            open_ns_per_column: 210.0,
-            assemble_ns_per_column: 120.0,
-            test_ns_per_value: 0.19,
-            mark_ns_per_row: 0.17,
-            select_ns_per_row: 0.64,
-            copy_ns_per_value: 0.49,
+            open_ns_per_piece: 540.0,
+            open_ns_per_column: 260.0,
+            assemble_ns_per_column: 190.0,
+            test_ns_per_column: 330.0,
+            test_ns_per_value: 0.15,
+            mark_ns_per_row: 0.15,
+            select_ns_per_row: 0.67,
+            copy_ns_per_value: 0.52,
             run_ns_per_run: 10.0,
-            copy_ns_per_run: 6.9,
+            copy_ns_per_run: 7.0,
             move_ns_per_value: 0.14,
-            widen_ns_per_value: 0.27,
+            widen_ns_per_value: 0.32,
             text_ns_per_value: 6.7,
-            load_ns_per_line: 4.1,
-            fetch_ns_per_line: 1.7,
+            load_ns_per_line: 3.4,
+            fetch_ns_per_line: 1.3,
             kept_bytes: 30e6,
-            number_ns_per_row: 2.7,
-            step_ns_per_record: 0.94,
-            step_ns_per_run: 6.5,
-            level_ns_per_record: 2.3,
+            number_ns_per_row: 2.8,
+            step_ns_per_record: 0.95,
+            step_ns_per_run: 6.8,
+            level_ns_per_record: 2.5,
             stride_ns_per_value: 4.2,
             convert_ns_per_byte: 0.6,
             repeat_ns_per_value: 1.5,
@@ -235,7 +244,8 @@ impl UnitCosts {
             Layout::RowWise => self.row_wise_ns(shape, query, query.record_columns.plus(element_columns)),
         };
         let widened = query.counts.selected_rows() as f64 * (of_records.widened() + of_elements.widened());
-        let data_ns = self.opening_ns(query) + work_ns + widened * self.widen_ns_per_value;
+        let tests_ns = query.counts.columns_tested as f64 * self.test_ns_per_column;
+        let data_ns = self.opening_ns(query) + tests_ns + work_ns + widened * self.widen_ns_per_value;
         // Without a column of elements some column tells how many there are all the same.
         let leveled = if query.reads_elements { element_columns.read.max(1) } else { 0 };
         let levels_ns = shape.record_count as f64 * f64::from(leveled) * self.level_ns_per_record;
