@@ -108,7 +108,7 @@ def figure_7(results: All) -> str:
     own = shares(own_errors_percent(runs["striped"], runs["flat"]))
     return (
         f"Every query in the one of {runs['striped'].fields['rounds']} runs that took its median. The equations as printed, fed "
-        f"with our measurements: {printed}. Our own model, from the other layout too: {own}."
+        f"with our measurements: {printed}. Our own model, from readings in the other layout: {own}."
     )
 
 

@@ -1,9 +1,7 @@
 //! Aggregates of many groups, and aggregates of aggregates, as pipelines: they answer what operators answer.
 
-use thermocline_hardware::{Clock, SystemClock};
-
-use crate::fused_pipelines::{both, database, is_fused, make_star};
-use crate::harness::{Folder, MIB, Random, long_mode, rows};
+use crate::column_stars::{Comparison, both, database, is_fused, make_star};
+use crate::harness::{Folder, MIB, Random, rows};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_that_caches_do_not_hold_are_those_of_the_operators() {
@@ -104,25 +102,10 @@ fn nested_query(random: &mut Random) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_aggregates_of_aggregates_answer_the_same_with_and_without_pipelines() {
-    let clock = SystemClock::new();
-    let end_ns = long_mode().as_nanos() as u64;
-    let (mut nested_count, mut query_count, mut seed) = (0, 0, 0);
-    while query_count < 240 || clock.monotonic_ns() < end_ns {
-        seed += 1;
-        let folder = Folder::new();
-        let session = database(folder.path(), 256 * MIB).session();
-        let mut random = Random::new(seed);
-        make_star(&session, seed, [1, 900, 5000, 60_000][seed as usize % 4]).await;
-        for _ in 0..40 {
-            let sql = nested_query(&mut random);
-            let (fused, stock) = both(&session, &sql).await;
-            assert_eq!(fused, stock, "seed {seed}: {sql}");
-            let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
-            nested_count += usize::from(plan.contains("groups of "));
-            query_count += 1;
-        }
-    }
-    assert!(nested_count * 3 > query_count, "{nested_count} of {query_count} had groups for rows");
+    let comparison =
+        Comparison { queries: 240, queries_per_star: 40, fact_rows: [1, 900, 5000, 60_000], counted: "groups of " };
+    let compared = comparison.run(async |_, _| {}, nested_query).await;
+    assert!(compared.counted * 3 > compared.queries && compared.fallbacks * 100 <= compared.fused, "{compared:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

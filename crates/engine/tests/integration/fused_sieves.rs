@@ -1,10 +1,10 @@
 //! Tables that are built for the keys alone that others' rows ask for, and `EXISTS` of another value: they answer what
 //! operators answer.
 
-use thermocline_hardware::{Clock, SystemClock};
+use thermocline_engine::Session;
 
-use crate::fused_pipelines::{both, database, is_fused, make_star};
-use crate::harness::{Folder, MIB, Random, long_mode, rows};
+use crate::column_stars::{Comparison, both, database, is_fused, make_star};
+use crate::harness::{Folder, MIB, Random, rows};
 
 /// A random query that looks for rows of the fact table, or takes texts of many rows along.
 fn sieving_query(random: &mut Random) -> String {
@@ -55,22 +55,20 @@ fn sieving_query(random: &mut Random) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_queries_that_ask_for_few_keys_answer_the_same_with_and_without_pipelines() {
-    let clock = SystemClock::new();
-    let end_ns = long_mode().as_nanos() as u64;
-    let (mut sieved_count, mut fused_count, mut query_count, mut seed) = (0, 0, 0, 0);
-    while query_count < 160 || clock.monotonic_ns() < end_ns {
-        seed += 1;
-        let folder = Folder::new();
-        let session = database(folder.path(), 256 * MIB).session();
-        let mut random = Random::new(seed);
-        make_star(&session, seed, [40, 900, 5000, 40_000][seed as usize % 4]).await;
-        rows(&session, "CREATE TABLE g AS SELECT *, CAST(id * 7919 % 13000 AS INT) AS l FROM f").await;
-        rows(&session, "DROP TABLE f").await;
-        rows(&session, "CREATE TABLE f AS SELECT * FROM g").await;
+    let comparison = Comparison {
+        queries: 160,
+        queries_per_star: 40,
+        fact_rows: [40, 900, 5000, 40_000],
+        counted: "build keys of ",
+    };
+    let more_tables = async |session: &Session, random: &mut Random| {
+        rows(session, "CREATE TABLE g AS SELECT *, CAST(id * 7919 % 13000 AS INT) AS l FROM f").await;
+        rows(session, "DROP TABLE f").await;
+        rows(session, "CREATE TABLE f AS SELECT * FROM g").await;
         // Names and notes are of more texts than are told apart in no time.
         let many = *random.pick(&[100, 12_000, 30_000]);
         rows(
-            &session,
+            session,
             &format!(
                 "CREATE TABLE l AS SELECT CAST(i AS INT) AS k, 'name ' || (i * 7 % {many}) AS name,
                     CASE WHEN i % 5 = 2 THEN NULL ELSE 'note ' || (i * i % 100003) || ' of many' END AS note,
@@ -79,20 +77,10 @@ async fn random_queries_that_ask_for_few_keys_answer_the_same_with_and_without_p
             ),
         )
         .await;
-        for _ in 0..40 {
-            let sql = sieving_query(&mut random);
-            let (fused, stock) = both(&session, &sql).await;
-            assert_eq!(fused, stock, "seed {seed}: {sql}");
-            let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
-            sieved_count += usize::from(plan.contains("build keys of "));
-            fused_count += usize::from(plan.contains("PipelineExec"));
-            query_count += 1;
-        }
-    }
-    assert!(
-        fused_count * 2 > query_count && sieved_count * 6 > query_count,
-        "{fused_count} of {query_count} as pipelines, {sieved_count} sieved"
-    );
+    };
+    let compared = comparison.run(more_tables, sieving_query).await;
+    assert!(compared.fused * 2 > compared.queries && compared.counted * 6 > compared.queries, "{compared:?}");
+    assert!(compared.fallbacks * 100 <= compared.fused, "{compared:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

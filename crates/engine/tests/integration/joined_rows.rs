@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use thermocline_engine::Session;
-use thermocline_hardware::{Clock, SystemClock};
 
-use crate::fused_pipelines::{both, database, is_fused, make_star, rows_query};
-use crate::harness::{Folder, MIB, Random, integer, long_mode, rows, sorted_rows, try_rows};
+use crate::column_stars::{Comparison, both, database, is_fused, make_star, rows_query};
+use crate::harness::{Folder, MIB, integer, rows, sorted_rows, try_rows};
 
 async fn analyzed(session: &Session, sql: &str) -> String {
     rows(session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n")
@@ -14,27 +13,11 @@ async fn analyzed(session: &Session, sql: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_joins_give_the_same_rows_with_and_without_pipelines() {
-    let clock = SystemClock::new();
-    let end_ns = long_mode().as_nanos() as u64;
-    let (mut fused_count, mut query_count, mut row_count) = (0, 0, 0);
-    let mut seed = 0;
-    while query_count < 300 || clock.monotonic_ns() < end_ns {
-        seed += 1;
-        let folder = Folder::new();
-        let session = database(folder.path(), 256 * MIB).session();
-        let mut random = Random::new(seed);
-        make_star(&session, seed, [1, 900, 5000, 20_000][seed as usize % 4]).await;
-        for _ in 0..50 {
-            let sql = rows_query(&mut random);
-            let (fused, stock) = both(&session, &sql).await;
-            assert!(fused == stock, "seed {seed}: {sql}\n{} and {} rows", fused.len(), stock.len());
-            row_count += stock.len();
-            fused_count += usize::from(is_fused(&session, &sql).await);
-            query_count += 1;
-        }
-    }
-    assert!(fused_count * 3 > query_count, "{fused_count} of {query_count} ran as pipelines");
-    assert!(row_count > 100 * query_count, "{row_count} rows of {query_count} queries");
+    let comparison =
+        Comparison { queries: 300, queries_per_star: 50, fact_rows: [1, 900, 5000, 20_000], counted: "materialise " };
+    let compared = comparison.run(async |_, _| {}, rows_query).await;
+    assert!(compared.counted * 3 > compared.queries && compared.rows > 100 * compared.queries, "{compared:?}");
+    assert!(compared.fallbacks * 100 <= compared.fused, "{compared:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@
 mod answers;
 mod bad_values;
 mod caching;
+mod column_stars;
 mod column_tables;
 mod concurrency;
 mod differential;
