@@ -134,8 +134,8 @@ def figure_7(lab: Lab) -> None:
 
     def warm(measured: Configuration) -> list[str]:
         texts = [workloads.everything(data)] * 2
-        for layout in sorted([STRIPED, FLAT], key=lambda layout: layout is measured):
-            texts += [f"SET {name} = '{value}'" for name, value in layout.settings.items()] + others
+        for before in sorted([STRIPED, FLAT], key=lambda one: one is measured):
+            texts += [f"SET {name} = '{value}'" for name, value in before.settings.items()] + others
         return texts
 
     lab.run_in_turn("a", [STRIPED, FLAT], tables, queries, rounds=5, warm=warm)

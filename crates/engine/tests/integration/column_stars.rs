@@ -1,5 +1,4 @@
-//! Stars of column tables, random queries of them, and what all tests have in common that compare what pipelines answer
-//! with what operators do.
+//! Stars of column tables, and random queries of them that pipelines and operators answer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +6,8 @@ use std::sync::Arc;
 use thermocline_engine::{Database, DatabaseOptions, Session};
 use thermocline_hardware::{Clock, SystemClock};
 
-use crate::harness::{Folder, MIB, Random, long_mode, rows, sorted_rows};
+use crate::harness::{Folder, MIB, Random, long_mode, rows};
+use crate::pipelines_and_operators::{Tally, both};
 
 pub(crate) fn database(folder: &Path, memory_bytes: u64) -> Arc<Database> {
     let options = DatabaseOptions {
@@ -17,31 +17,6 @@ pub(crate) fn database(folder: &Path, memory_bytes: u64) -> Arc<Database> {
         ..DatabaseOptions::default()
     };
     Database::open(options).unwrap()
-}
-
-pub(crate) async fn physical_plan(session: &Session, sql: &str) -> String {
-    rows(session, &format!("EXPLAIN {sql}")).await.join("\n")
-}
-
-pub(crate) async fn is_fused(session: &Session, sql: &str) -> bool {
-    physical_plan(session, sql).await.contains("PipelineExec")
-}
-
-/// The rows with the rule and, by DataFusion's operators, without it.
-pub(crate) async fn both(session: &Session, sql: &str) -> (Vec<String>, Vec<String>) {
-    rows(session, "SET thermocline.fused_pipelines = 'on'").await;
-    let fused = sorted_rows(session, sql).await;
-    rows(session, "SET thermocline.fused_pipelines = 'off'").await;
-    let stock = sorted_rows(session, sql).await;
-    rows(session, "SET thermocline.fused_pipelines = 'on'").await;
-    (fused, stock)
-}
-
-/// How often pipelines of a query were given up for operators; none where it has no pipelines.
-async fn fallback_count(session: &Session, sql: &str) -> u64 {
-    let analyzed = rows(session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
-    let counts = analyzed.split("fallbacks=").skip(1);
-    counts.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
 /// How many queries are compared, of which stars.
@@ -58,11 +33,7 @@ pub(crate) struct Comparison<'a> {
 /// What came of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
-    pub(crate) queries: usize,
-    /// Queries that pipelines answered.
-    pub(crate) fused: usize,
-    /// Of these, queries that operators answered after all, so that nothing was compared but operators with themselves.
-    pub(crate) fallbacks: usize,
+    pub(crate) tally: Tally,
     /// Queries whose plans have the part that is counted.
     pub(crate) counted: usize,
     pub(crate) rows: usize,
@@ -79,7 +50,7 @@ impl Comparison<'_> {
         let clock = SystemClock::new();
         let end_ns = long_mode().as_nanos() as u64;
         let (mut compared, mut seed) = (Compared::default(), 0);
-        while compared.queries < self.queries || clock.monotonic_ns() < end_ns {
+        while compared.tally.queries < self.queries || clock.monotonic_ns() < end_ns {
             seed += 1;
             let folder = Folder::new();
             let session = database(folder.path(), 256 * MIB).session();
@@ -92,14 +63,9 @@ impl Comparison<'_> {
                 let first = fused.iter().zip(&stock).find(|(fused, stock)| fused != stock);
                 let lengths = (fused.len(), stock.len());
                 assert!(fused == stock, "seed {seed}: {sql}\n{lengths:?} rows, the first that differ are {first:?}");
-                let plan = physical_plan(&session, &sql).await;
-                compared.queries += 1;
+                let plan = compared.tally.count(&session, &sql).await;
                 compared.rows += stock.len();
                 compared.counted += usize::from(plan.contains(self.counted));
-                if plan.contains("PipelineExec") {
-                    compared.fused += 1;
-                    compared.fallbacks += usize::from(fallback_count(&session, &sql).await > 0);
-                }
             }
         }
         compared

@@ -13,7 +13,8 @@ use thermocline_engine::{Database, DatabaseOptions, Session};
 use thermocline_hardware::{Clock, SystemClock};
 
 use crate::harness::{self, Folder, MIB, Random, long_mode, rows, sorted_rows, try_rows};
-use crate::stars::{QUERIES, compare_with_operators, database, is_fused, make_star, star_query, stock};
+use crate::pipelines_and_operators::{Tally, is_fused, stock};
+use crate::stars::{compare_with_operators, database, make_star, star_query};
 
 /// A file of these rows as some writer may have made it.
 fn parquet(batch: &RecordBatch, random: &mut Random) -> Vec<u8> {
@@ -109,8 +110,8 @@ fn query_of_facts(random: &mut Random) -> String {
 async fn random_queries_answer_the_same_with_and_without_pipelines() {
     let clock = SystemClock::new();
     let end_ns = long_mode().as_nanos() as u64;
-    let (mut fused_count, mut query_count, mut seed) = (0, 0, 0);
-    while query_count < 240 || clock.monotonic_ns() < end_ns {
+    let (mut tally, mut seed) = (Tally::default(), 0);
+    while tally.queries < 240 || clock.monotonic_ns() < end_ns {
         seed += 1;
         let folder = Folder::new();
         let session = database(folder.path()).session();
@@ -121,10 +122,9 @@ async fn random_queries_answer_the_same_with_and_without_pipelines() {
             0 => query_of_facts(random),
             _ => star_query(random, true),
         };
-        fused_count += compare_with_operators(&session, seed, &mut random, query).await;
-        query_count += QUERIES;
+        compare_with_operators(&session, seed, &mut random, query, &mut tally).await;
     }
-    assert!(fused_count * 3 > query_count, "{fused_count} of {query_count} ran as pipelines");
+    tally.assert_fused(3);
 }
 
 /// A table of one file, whose numbers are `first` and the following.

@@ -9,24 +9,24 @@ use thermocline_hardware::{Clock, SystemClock};
 use tokio::time::timeout;
 
 use crate::harness::{Folder, MIB, Random, error, long_mode, rows, sorted_rows, try_rows};
-use crate::stars::{QUERIES, compare_with_operators, database, is_fused, make_star, star_query, stock};
+use crate::pipelines_and_operators::{Tally, is_fused, stock};
+use crate::stars::{compare_with_operators, database, make_star, star_query};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_stars_over_files_answer_the_same_with_and_without_pipelines() {
     let clock = SystemClock::new();
     let end_ns = long_mode().as_nanos() as u64;
-    let (mut fused_count, mut query_count, mut seed) = (0, 0, 0);
-    while query_count < 150 || clock.monotonic_ns() < end_ns {
+    let (mut tally, mut seed) = (Tally::default(), 0);
+    while tally.queries < 150 || clock.monotonic_ns() < end_ns {
         seed += 1;
         let folder = Folder::new();
         let session = database(folder.path()).session();
         let mut random = Random::new(seed);
         make_star(&session, folder.path(), &mut random, [3, 500, 20_000][seed as usize % 3]).await;
         let query = |random: &mut Random| star_query(random, false);
-        fused_count += compare_with_operators(&session, seed, &mut random, query).await;
-        query_count += QUERIES;
+        compare_with_operators(&session, seed, &mut random, query, &mut tally).await;
     }
-    assert!(fused_count * 2 > query_count, "{fused_count} of {query_count} ran as pipelines");
+    tally.assert_fused(2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

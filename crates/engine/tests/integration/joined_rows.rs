@@ -2,22 +2,18 @@
 
 use std::time::Duration;
 
-use thermocline_engine::Session;
-
-use crate::column_stars::{Comparison, both, database, is_fused, make_star, rows_query};
+use crate::column_stars::{Comparison, database, make_star, rows_query};
 use crate::harness::{Folder, MIB, integer, rows, sorted_rows, try_rows};
-
-async fn analyzed(session: &Session, sql: &str) -> String {
-    rows(session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n")
-}
+use crate::pipelines_and_operators::{analyzed, both, is_fused, physical_plan};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_joins_give_the_same_rows_with_and_without_pipelines() {
     let comparison =
         Comparison { queries: 300, queries_per_star: 50, fact_rows: [1, 900, 5000, 20_000], counted: "materialise " };
     let compared = comparison.run(async |_, _| {}, rows_query).await;
-    assert!(compared.counted * 3 > compared.queries && compared.rows > 100 * compared.queries, "{compared:?}");
-    assert!(compared.fallbacks * 100 <= compared.fused, "{compared:?}");
+    compared.tally.assert_fused(2);
+    let query_count = compared.tally.queries;
+    assert!(compared.counted * 3 > query_count && compared.rows > 100 * query_count, "{compared:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,7 +44,7 @@ async fn rows_are_given_out_while_the_pipeline_runs() {
     // Nor does it go on when there are enough.
     let limited = format!("{sql} WHERE f.tiny = 3 LIMIT 3");
     assert_eq!(rows(&session, &limited).await.len(), 3);
-    let explained = rows(&session, &format!("EXPLAIN {limited}")).await.join("\n");
+    let explained = physical_plan(&session, &limited).await;
     let pipeline = explained.lines().find(|line| line.contains("PipelineExec"));
     assert!(pipeline.is_some_and(|line| line.ends_with(", fetch=3")), "{explained}");
 }
@@ -109,7 +105,7 @@ async fn joins_below_what_is_left_to_operators_are_fused_but_none_below_another_
         ),
         ("SELECT f.id, abs(f.v) FROM f WHERE f.v < 3", vec!["ColumnScanExec"]),
     ] {
-        let explained = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+        let explained = physical_plan(&session, sql).await;
         for part in &parts {
             assert!(explained.contains(part), "{sql}: {part}\n{explained}");
         }
@@ -130,7 +126,7 @@ async fn rows_are_compared_with_their_group_s_aggregate_wherever_they_are_looked
     let of_group = "SELECT b.k FROM b WHERE b.weight > (SELECT 0.5 * sum(m.x) FROM m WHERE m.k = b.k)";
     let sql = format!("SELECT f.id, f.b FROM f WHERE f.b IN ({of_group})");
     let all = "SELECT f.id, f.b FROM f WHERE f.b IN (SELECT b.k FROM b JOIN m ON m.k = b.k)";
-    let explained = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+    let explained = physical_plan(&session, &sql).await;
     assert!(explained.contains("materialise id, b") && explained.contains("groups of m"), "{explained}");
     let (fused, stock) = both(&session, &sql).await;
     assert_eq!(fused, stock);
@@ -139,7 +135,7 @@ async fn rows_are_compared_with_their_group_s_aggregate_wherever_they_are_looked
     // Where the group's values are not wanted the join is one for rows that have such a group.
     let groups = "(SELECT k, sum(x) AS s FROM m GROUP BY k) AS g ON f.m = g.k";
     let sql = format!("SELECT f.id FROM f LEFT SEMI JOIN {groups} AND f.v < 5 * g.s");
-    let explained = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+    let explained = physical_plan(&session, &sql).await;
     assert!(explained.contains("materialise id"), "{explained}");
     let (fused, stock) = both(&session, &sql).await;
     assert_eq!(fused, stock);

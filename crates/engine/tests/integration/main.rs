@@ -23,6 +23,7 @@ mod many_inserts;
 mod maps;
 mod membership;
 mod parquet_pages;
+mod pipelines_and_operators;
 mod read_only;
 mod remote;
 mod security;

@@ -4,35 +4,18 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use thermocline_engine::{Database, DatabaseOptions, Session};
+use thermocline_engine::{Database, Session};
 
+use crate::column_stars;
 use crate::harness::{MIB, Random, rows, sorted_rows};
+use crate::pipelines_and_operators::{Tally, stock};
 
 /// Queries of one star that are compared.
-pub(crate) const QUERIES: usize = 30;
+const QUERIES: usize = 30;
 
 /// With a folder for its tables.
 pub(crate) fn database(folder: &Path) -> Arc<Database> {
-    let options = DatabaseOptions {
-        folder: Some(folder.join("db")),
-        memory_bytes: Some(256 * MIB),
-        threads: Some(3),
-        ..DatabaseOptions::default()
-    };
-    Database::open(options).unwrap()
-}
-
-/// Whether pipelines answer a query.
-pub(crate) async fn is_fused(session: &Session, sql: &str) -> bool {
-    rows(session, &format!("EXPLAIN {sql}")).await.join("\n").contains("PipelineExec")
-}
-
-/// What operators answer.
-pub(crate) async fn stock(session: &Session, sql: &str) -> Vec<String> {
-    rows(session, "SET thermocline.fused_pipelines = 'off'").await;
-    let stock = sorted_rows(session, sql).await;
-    rows(session, "SET thermocline.fused_pipelines = 'on'").await;
-    stock
+    column_stars::database(folder, 256 * MIB)
 }
 
 /// `f.csv` names rows of `a.csv`, `b.ndjson` and, by two columns, `p.csv`; some fields are missing, some keys come twice
@@ -172,14 +155,14 @@ pub(crate) fn star_query(random: &mut Random, with_texts: bool) -> String {
     sql
 }
 
-/// Asks [`QUERIES`] with pipelines and without, and with what is kept or without; how many pipelines answered.
+/// Asks [`QUERIES`] with pipelines and without, and with what is kept or without.
 pub(crate) async fn compare_with_operators(
     session: &Session,
     seed: u64,
     random: &mut Random,
     query: impl Fn(&mut Random) -> String,
-) -> usize {
-    let mut fused_count = 0;
+    tally: &mut Tally,
+) {
     for _ in 0..QUERIES {
         let sql = query(random);
         if random.below(4) == 0 {
@@ -188,7 +171,6 @@ pub(crate) async fn compare_with_operators(
         let fused = sorted_rows(session, &sql).await;
         rows(session, "SET thermocline.cache = 'on'").await;
         assert_eq!(fused, stock(session, &sql).await, "seed {seed}: {sql}");
-        fused_count += usize::from(is_fused(session, &sql).await);
+        tally.count(session, &sql).await;
     }
-    fused_count
 }

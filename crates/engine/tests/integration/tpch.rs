@@ -8,6 +8,7 @@ use thermocline_engine::Session;
 use thermocline_tpch::{DataSet, QUERIES, TextFormat, TpchTable, small_text, write_table};
 
 use crate::harness::{Folder, MIB, database, rows, sorted_rows};
+use crate::pipelines_and_operators::{is_fused, stock};
 use crate::stars;
 
 /// Enough that every query finds rows, and small enough to be asked nine times each.
@@ -70,12 +71,12 @@ async fn tpch_is_answered_the_same_by_every_kind_of_table() {
     ];
     let mut fused = [0; 4];
     for (name, sql) in QUERIES {
-        let expected = stars::stock(&kinds[0].1, sql).await;
+        let expected = stock(&kinds[0].1, sql).await;
         assert!(!expected.is_empty(), "{name} finds nothing");
         for (at, (kind, session)) in kinds.iter().enumerate() {
             assert_eq!(sorted_rows(session, sql).await, expected, "{name} over {kind}");
-            assert_eq!(stars::stock(session, sql).await, expected, "{name} over {kind}, by operators");
-            fused[at] += usize::from(stars::is_fused(session, sql).await);
+            assert_eq!(stock(session, sql).await, expected, "{name} over {kind}, by operators");
+            fused[at] += usize::from(is_fused(session, sql).await);
         }
     }
     // Text files are read by pipelines where a join's numbers are aggregated.

@@ -3,7 +3,7 @@
 //! Owns the model; not its [correction](super::correction) by what is observed. Pure.
 //!
 //! A reading goes through an item piece by piece. Of each piece it first *tests* the columns of the filter, value by
-//! value. A piece that nothing passes is done with then, and of one that everything passes the columns are lent. The
+//! value, and begins each of them. A piece that nothing passes is done with then, and of one that everything passes the columns are lent. The
 //! others are *cut*: every row is marked as passing or not; of the output's columns the values of passing rows are
 //! copied, one by one, or run by run where most rows pass. Texts take more to copy. Columns of less than 8 bytes a
 //! value are kept in narrow forms, and whatever is selected of them, lent or cut, is *widened*, value by value. All of
@@ -105,11 +105,6 @@ impl Default for UnitCosts {
     /// correction takes out what they have in common, all three foretell much the same: 93 %, 87 % and 91 %. So costs
     /// between the two are good enough once a layout was tried, and half as far off as one processor's on the other
     /// before.
-    ///
-    /// Two ways to know them before were given up. A sample that was read in each layout when the first item was, within
-    /// 25 to 150 ms, was read too fast: what lies between two pieces of a query leaves its marks in all of the
-    /// processor's caches. Copies of some of an item's pieces in other layouts, read after a query by the query's own
-    /// cut, came out 20 % too slow for flat records and 10 % too fast for striped ones.
     ///
     /// What the caches keep was fitted too; 20 to 60 MB make little difference. The processor has 2 MB a core, and
     /// 260 MB that are shared with other machines'.
@@ -452,6 +447,17 @@ mod tests {
         let [records, gathered] = [query(false, 4, 0, 1.0), query(true, 1, 4, 1.0)];
         assert!(cost(Layout::Flat, &records) > opening(&records));
         assert!(cost(Layout::Nested, &gathered) > opening(&gathered));
+    }
+
+    #[test]
+    fn a_column_that_is_tested_costs_something_in_each_piece_however_few_values_it_has() {
+        for layout in Layout::ALL {
+            let one = query(true, 2, 2, 0.5);
+            let mut two = one;
+            two.counts.columns_tested += 100;
+            let beginning = 100.0 * UnitCosts::default().test_ns_per_column;
+            assert!(beginning > 0.0 && (cost(layout, &two) - cost(layout, &one) - beginning).abs() < 1.0, "{layout}");
+        }
     }
 
     #[test]
