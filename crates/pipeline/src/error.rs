@@ -80,6 +80,14 @@ pub enum PipelineError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A parameter that was not bound to a value of its type.
+    #[error("parameter ${number} has no value of type {expected}")]
+    Parameter {
+        /// Its number.
+        number: usize,
+        /// The type.
+        expected: ValueType,
+    },
     /// Other tables than the pipeline was made for.
     #[error("probe {probe} of the pipeline expects {expected}; found {found}")]
     Table {
@@ -167,6 +175,14 @@ pub enum PipelineError {
     TextTest {
         /// The test, as people know it.
         test: String,
+        /// What it says.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A function of texts that fails, or makes no text of one.
+    #[error("{text}: {source}")]
+    TextMap {
+        /// What it makes, as people know it.
+        text: String,
         /// What it says.
         source: Box<dyn Error + Send + Sync>,
     },

@@ -127,7 +127,7 @@ pub use cpu::{BatchConsumer, GroupWay, Outcome, RunOptions, RunReport, run, run_
 pub use error::{PipelineError, Result};
 pub use ir::{
     Aggregate, ColumnShape, Comparison, Condition, DatePart, Expression, Operator, Origin, Pipeline, PipelineBuilder,
-    ProbeKind, Sink, Slot, SlotInfo, Step, TableShape, TextTest, ValueType,
+    ProbeKind, Sink, Slot, SlotInfo, Step, TableShape, TextMap, TextTest, ValueType,
 };
 pub use kernels::InstructionSet;
 pub use rowset::{Rowset, RowsetColumn, RowsetValues, Value};

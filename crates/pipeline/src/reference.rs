@@ -5,6 +5,7 @@ use std::ops::{Add, Div, Mul, Rem, Sub};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -29,15 +30,17 @@ pub(crate) fn interpret(
         let columns: Vec<Option<ArrayRef>> = pipeline
             .slots()
             .iter()
-            .map(|info| match info.origin {
-                Origin::Column(column) => Some(match source.column(row_group, column).unwrap() {
+            .map(|info| {
+                let Origin::Column(column) = info.origin else { return None };
+                let array = match source.column(row_group, column).unwrap() {
                     SourceColumn::Page(pinned) => {
                         let page = Page::open((*pinned).as_ref()).unwrap();
                         page.decode(&arrow_type(info.value_type)).unwrap()
                     }
                     SourceColumn::Array(array) => array,
-                }),
-                _ => None,
+                };
+                let Some(map) = &info.text_map else { return Some(array) };
+                Some(map.apply(&cast(&array, &DataType::Utf8).unwrap()).unwrap())
             })
             .collect();
         for row in 0..source.row_count(row_group) {
@@ -207,6 +210,9 @@ fn computed(
         Expression::Slot(slot) => values[slot.index()].clone(),
         Expression::Literal { value, .. } if value_type.is_float() => Value::of_ordinal(value_type, *value as i64),
         Expression::Literal { value, .. } => Value::Integer(*value),
+        Expression::Parameter { number, value_type } => {
+            return Err(PipelineError::Parameter { number: *number, expected: *value_type });
+        }
         Expression::Cast { operand, to } => {
             let (from, value) = computed(pipeline, operand, values)?;
             let scale = |of| if let ValueType::Decimal { scale, .. } = of { u32::from(scale) } else { 0 };

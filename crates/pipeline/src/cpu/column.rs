@@ -26,7 +26,7 @@ use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use super::texts::TextUse;
 use crate::PipelineError;
-use crate::ir::ValueType;
+use crate::ir::{TextMap, ValueType};
 use crate::kernels::{MASK_WORDS, Mask, Words};
 
 /// Most rows of a mini-block for which single values are taken out of packed bits instead of all.
@@ -181,6 +181,15 @@ impl<'p> ColumnReader<'p> {
         };
         let valid = Valid::Array(array.logical_nulls().filter(|nulls| nulls.null_count() > 0));
         Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: Ahead::new(pace) })
+    }
+
+    /// Makes other texts of the page's, whose codes nobody compares.
+    pub(super) fn map_texts(&mut self, map: &TextMap) -> Result<(), PipelineError> {
+        if let Some(texts) = &self.texts {
+            let texts = texts.array().map_err(|error| self.place.mismatch(error.to_string(), "UTF-8".to_owned()))?;
+            self.texts = Some(PageTexts::Listed(map.apply(&texts)?));
+        }
+        Ok(())
     }
 
     /// The page's texts, if it has texts that are not all NULL.

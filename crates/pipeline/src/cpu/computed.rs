@@ -34,6 +34,9 @@ impl View<'_> {
                 let bias = if *value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
                 (*value_type, Numbers::repeated(*value - bias, rows.len()))
             }
+            Expression::Parameter { number, value_type } => {
+                return Err(PipelineError::Parameter { number: *number, expected: *value_type });
+            }
             Expression::Cast { operand, to } => {
                 let (from, numbers) = self.computed(operand, block, rows)?;
                 (*to, numbers.cast(from, *to)?)

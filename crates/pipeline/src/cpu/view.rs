@@ -113,6 +113,12 @@ impl<'p> View<'p> {
         self.readers[slot.index()].is_some()
     }
 
+    /// Whether the page of a scanned column was asked for.
+    pub(super) fn has_page(&self, column: usize) -> bool {
+        let first = self.context.pipeline.first_slot(column);
+        first.is_some_and(|first| self.pins[first.index()].get().is_some())
+    }
+
     /// Whether rows are no longer a mini-block's, but those of an expansion or those that have waited.
     pub(super) fn has_other_rows(&self) -> bool {
         self.multiplied.is_some() || self.waiting.is_some()
@@ -263,9 +269,10 @@ impl<'p> View<'p> {
         match &mut readers[slot.index()] {
             Some(reader) => Ok(reader),
             none => {
-                let reader = open((*context, *row_group), (slot, column), &pins[slot.index()], *pace)?;
-                *pages_read += 1;
-                Ok(none.insert(reader))
+                // Slots of one column share its page.
+                let pin = &pins[context.pipeline.first_slot(column).unwrap_or(slot).index()];
+                *pages_read += u64::from(pin.get().is_none());
+                Ok(none.insert(open((*context, *row_group), (slot, column), pin, *pace)?))
             }
         }
     }
@@ -410,18 +417,26 @@ fn open<'p>(
     let info = context.pipeline.slot(slot);
     let stored = context.source.stored_row_group(row_group);
     let place = PagePlace { row_group: stored, column: info.name.clone() };
-    let values = context.source.column(row_group, column).map_err(|source| PipelineError::Source {
-        row_group: stored,
-        column: info.name.clone(),
-        source,
-    })?;
+    let values = match pin.get() {
+        Some(values) => values,
+        None => {
+            let values = context.source.column(row_group, column);
+            let failed = |source| PipelineError::Source { row_group: stored, column: info.name.clone(), source };
+            let values = values.map_err(failed)?;
+            pin.get_or_init(|| values)
+        }
+    };
     let row_count = context.source.row_count(row_group);
     let of_type = (info.value_type, context.texts.use_of(slot));
-    match pin.get_or_init(|| values) {
+    let mut reader = match values {
         SourceColumn::Page(pinned) => {
             let mini_blocks = context.source.mini_blocks(row_group);
             ColumnReader::of_page((**pinned).as_ref(), of_type, (row_count, mini_blocks), place, pace)
         }
         SourceColumn::Array(array) => ColumnReader::of_array(array, of_type, row_count, place, pace),
+    }?;
+    if let Some(map) = &info.text_map {
+        reader.map_texts(map)?;
     }
+    Ok(reader)
 }

@@ -106,7 +106,7 @@ struct Worker<'s, 'r> {
     /// The first row group of the thread's part that the source was not told of.
     announced: u32,
     /// The scanned columns, and in how many row groups the page of each was needed.
-    columns: Vec<(Slot, usize, u64)>,
+    columns: Vec<(usize, u64)>,
     _scratch: Memory,
 }
 
@@ -128,11 +128,14 @@ impl<'s, 'r> Worker<'s, 'r> {
             }
             Sink::Materialise { columns } => Collected::Rows(Rows::new(context, columns, interners, account)?),
         };
-        let columns = context.pipeline.slots().iter().enumerate().filter_map(|(number, slot)| match slot.origin {
-            Origin::Column(column) => Some((Slot::at(number), column, 0)),
-            _ => None,
-        });
-        let columns = columns.collect();
+        let mut columns: Vec<(usize, u64)> = Vec::new();
+        for slot in context.pipeline.slots() {
+            if let Origin::Column(column) = slot.origin
+                && columns.iter().all(|(of, _)| *of != column)
+            {
+                columns.push((column, 0));
+            }
+        }
         let dense_count = order.sequence().len();
         Ok(Self {
             shared,
@@ -157,7 +160,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         let Shared { context, .. } = *self.shared;
         let may_pass = |row_group: u32| self.stages.iter().all(|stage| stage.may_pass(context, row_group as usize));
         let done = self.report.row_groups_scanned;
-        let likely = self.columns.iter().filter(|(_, _, needed)| 2 * needed >= done).map(|(_, column, _)| *column);
+        let likely = self.columns.iter().filter(|(_, needed)| 2 * needed >= done).map(|(column, _)| *column);
         let likely: Vec<usize> = likely.collect();
         if may_pass(row_group) {
             context.source.begin(row_group as usize, &likely);
@@ -217,8 +220,8 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
         self.take_waiting(&mut view)?;
         self.pace = view.next_pace();
-        for (slot, _, needed) in &mut self.columns {
-            *needed += u64::from(view.is_open(*slot));
+        for (column, needed) in &mut self.columns {
+            *needed += u64::from(view.has_page(*column));
         }
         self.report.row_groups_scanned += 1;
         self.report.pages_read += view.pages_read();

@@ -6,7 +6,7 @@ use super::condition::check_domain;
 use super::value_type::MAX_PRECISION;
 use super::{
     Aggregate, ColumnShape, Condition, Expression, Origin, Pipeline, ProbeKind, Sink, Slot, SlotInfo, Step, TableShape,
-    ValueType, slot_info,
+    TextMap, ValueType, compared_slot, slot_info,
 };
 use crate::PipelineError;
 
@@ -50,7 +50,17 @@ impl PipelineBuilder {
         {
             return Err(type_error(name, value_type, "a decimal of 1 to 38 digits"));
         }
-        self.add_slot(SlotInfo { name, value_type, nullable, origin: Origin::Column(column) })
+        self.add_slot(SlotInfo { name, value_type, nullable, origin: Origin::Column(column), text_map: None })
+    }
+
+    /// Scans the texts of column number `column` and makes other texts of them, which can be grouped by, counted, carried
+    /// along and given out, but not compared or looked up.
+    ///
+    /// # Errors
+    /// [`PipelineError::TooManySlots`].
+    pub fn scan_mapped(&mut self, column: usize, map: TextMap, nullable: bool) -> Result<Slot, PipelineError> {
+        let (name, origin) = (map.shown().to_owned(), Origin::Column(column));
+        self.add_slot(SlotInfo { name, value_type: ValueType::Text, nullable, origin, text_map: Some(map) })
     }
 
     /// Keeps the rows whose value in `slot` is in `domain`: of decimals the whole numbers behind them, of dates the
@@ -59,7 +69,7 @@ impl PipelineBuilder {
     /// # Errors
     /// [`PipelineError::Domain`] if the domain's bounds are of another kind than the slot's values.
     pub fn filter(&mut self, slot: Slot, domain: Domain) -> Result<(), PipelineError> {
-        check_domain(slot_info(&self.slots, slot)?, &domain)?;
+        check_domain(compared_slot(&self.slots, slot)?, &domain)?;
         self.steps.push(Step::Filter { slot, domain });
         Ok(())
     }
@@ -104,7 +114,7 @@ impl PipelineBuilder {
             return Err(PipelineError::KeyColumns { table: table.name.clone(), expected, found });
         }
         for (key, table_type) in keys.iter().zip(&table.key_types) {
-            let info = slot_info(&self.slots, *key)?;
+            let info = compared_slot(&self.slots, *key)?;
             for key_type in [info.value_type, *table_type] {
                 if !key_type.is_key() {
                     return Err(type_error(info.name.clone(), key_type, KEY_TYPES));
@@ -127,7 +137,8 @@ impl PipelineBuilder {
             })?;
             let ColumnShape { name, value_type, nullable } = column.clone();
             let nullable = nullable || kind == ProbeKind::Outer;
-            added.push(SlotInfo { name, value_type, nullable, origin: Origin::Payload { step, payload: number } });
+            let origin = Origin::Payload { step, payload: number };
+            added.push(SlotInfo { name, value_type, nullable, origin, text_map: None });
         }
         self.expect_room(added.len())?;
         let payload = added.into_iter().map(|info| self.add_slot(info)).collect::<Result<Vec<_>, _>>()?;
@@ -144,7 +155,7 @@ impl PipelineBuilder {
         let value_type = expression.value_type(&self.slots)?;
         let nullable = expression.is_nullable(&self.slots);
         let origin = Origin::Computed { step: self.steps.len() };
-        let slot = self.add_slot(SlotInfo { name: name.into(), value_type, nullable, origin })?;
+        let slot = self.add_slot(SlotInfo { name: name.into(), value_type, nullable, origin, text_map: None })?;
         self.steps.push(Step::Compute { slot, expression });
         Ok(slot)
     }
@@ -185,6 +196,7 @@ impl PipelineBuilder {
         }
         let mut output = Vec::new();
         for key in &keys {
+            compared_slot(&self.slots, *key)?;
             let shape = self.column_shape(*key)?;
             if !shape.value_type.is_key() {
                 return Err(type_error(shape.name, shape.value_type, KEY_TYPES));
@@ -233,6 +245,9 @@ impl PipelineBuilder {
         let Some(slot) = aggregate.slot() else {
             return Ok(ColumnShape { name: "count(*)".to_owned(), value_type: ValueType::Int64, nullable: false });
         };
+        if let Aggregate::Minimum(slot) | Aggregate::Maximum(slot) = aggregate {
+            compared_slot(&self.slots, slot)?;
+        }
         let of = self.column_shape(slot)?;
         let name = format!("{}({})", aggregate.name(), of.name);
         let value_type = match (aggregate, of.value_type) {

@@ -3,7 +3,7 @@
 //! **Invariants**: a condition that was checked has values of one kind on both sides of each comparison, and no part
 //! without a slot: what is constant is for a planner to fold.
 
-use super::{Expression, Slot, SlotInfo, TextTest, ValueType, slot_info};
+use super::{Expression, Slot, SlotInfo, TextTest, ValueType, compared_slot, slot_info};
 use crate::PipelineError;
 use thermocline_predicate::{Domain, ScalarKind};
 
@@ -102,6 +102,20 @@ impl Condition {
         }
     }
 
+    /// The same with values in place of parameters: see [`Expression::bound`].
+    pub(super) fn bound(&self, values: &[Expression]) -> Result<Self, PipelineError> {
+        let all_bound = |parts: &[Self]| parts.iter().map(|part| part.bound(values)).collect::<Result<Vec<_>, _>>();
+        Ok(match self {
+            Self::In { .. } | Self::Text { .. } | Self::IsNull(_) => self.clone(),
+            Self::Compare { comparison, operands } => {
+                Self::compare(*comparison, operands.0.bound(values)?, operands.1.bound(values)?)
+            }
+            Self::All(parts) => Self::All(all_bound(parts)?),
+            Self::Any(parts) => Self::Any(all_bound(parts)?),
+            Self::Not(part) => Self::Not(Box::new(part.bound(values)?)),
+        })
+    }
+
     /// Whether it may fail for some whole numbers.
     pub(super) fn divides(&self, slots: &[SlotInfo]) -> bool {
         match self {
@@ -126,8 +140,8 @@ impl Condition {
     /// Whether it compares what can be compared.
     pub(crate) fn check(&self, slots: &[SlotInfo]) -> Result<(), PipelineError> {
         match self {
-            Self::In { slot, domain } => check_domain(slot_info(slots, *slot)?, domain),
-            Self::Text { slot, test } => match slot_info(slots, *slot)? {
+            Self::In { slot, domain } => check_domain(compared_slot(slots, *slot)?, domain),
+            Self::Text { slot, test } => match compared_slot(slots, *slot)? {
                 info if info.value_type == ValueType::Text => Ok(()),
                 info => Err(refused(format!("{test}: {} is of type {}, and no text", info.name, info.value_type))),
             },
@@ -167,7 +181,7 @@ pub(crate) fn text_slot(expression: &Expression, slots: &[SlotInfo]) -> Option<S
 
 fn operand_type(expression: &Expression, slots: &[SlotInfo]) -> Result<ValueType, PipelineError> {
     match text_slot(expression, slots) {
-        Some(_) => Ok(ValueType::Text),
+        Some(slot) => compared_slot(slots, slot).map(|_| ValueType::Text),
         None => expression.value_type(slots),
     }
 }

@@ -50,6 +50,13 @@ pub enum Expression {
         /// Its type.
         value_type: ValueType,
     },
+    /// A value that is known before a run, but not when the pipeline is made: one for all rows, and no NULL.
+    Parameter {
+        /// Which of the values that the pipeline is bound to ([`Pipeline::bound`](super::Pipeline::bound)).
+        number: usize,
+        /// Its type; not text.
+        value_type: ValueType,
+    },
     /// Two operands and what is done with them.
     Binary {
         /// What is done.
@@ -108,7 +115,7 @@ impl Expression {
     pub fn slots(&self) -> Vec<Slot> {
         match self {
             Self::Slot(slot) => vec![*slot],
-            Self::Literal { .. } => Vec::new(),
+            Self::Literal { .. } | Self::Parameter { .. } => Vec::new(),
             Self::Binary { operands, .. } => [operands.0.slots(), operands.1.slots()].concat(),
             Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.slots(),
             Self::Case { branches, otherwise } => {
@@ -122,7 +129,7 @@ impl Expression {
     /// Its conditions, with all that are part of others.
     pub(super) fn conditions(&self) -> Vec<&Condition> {
         match self {
-            Self::Slot(_) | Self::Literal { .. } => Vec::new(),
+            Self::Slot(_) | Self::Literal { .. } | Self::Parameter { .. } => Vec::new(),
             Self::Binary { operands, .. } => [operands.0.conditions(), operands.1.conditions()].concat(),
             Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.conditions(),
             Self::Case { branches, otherwise } => {
@@ -138,7 +145,7 @@ impl Expression {
     pub(crate) fn is_nullable(&self, slots: &[SlotInfo]) -> bool {
         match self {
             Self::Slot(slot) => slots[slot.index()].nullable,
-            Self::Literal { .. } => false,
+            Self::Literal { .. } | Self::Parameter { .. } => false,
             Self::Binary { operands, .. } => operands.0.is_nullable(slots) || operands.1.is_nullable(slots),
             Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.is_nullable(slots),
             Self::Case { branches, otherwise } => {
@@ -148,10 +155,35 @@ impl Expression {
         }
     }
 
+    /// The same with values in place of parameters, by their numbers.
+    ///
+    /// # Errors
+    /// [`PipelineError::Parameter`] for one without a value, or with one of another type.
+    pub(super) fn bound(&self, values: &[Expression]) -> Result<Self, PipelineError> {
+        Ok(match self {
+            Self::Parameter { number, value_type: expected } => match values.get(*number) {
+                Some(value @ Self::Literal { value_type, .. }) if value_type == expected => value.clone(),
+                _ => return Err(PipelineError::Parameter { number: *number, expected: *expected }),
+            },
+            Self::Slot(_) | Self::Literal { .. } => self.clone(),
+            Self::Binary { operator, operands } => {
+                Self::binary(*operator, operands.0.bound(values)?, operands.1.bound(values)?)
+            }
+            Self::Cast { operand, to } => operand.bound(values)?.cast(*to),
+            Self::DatePart { part, operand } => Self::date_part(*part, operand.bound(values)?),
+            Self::Case { branches, otherwise } => {
+                let bound = |(condition, value): &(Condition, Self)| Ok((condition.bound(values)?, value.bound(values)?));
+                let branches = branches.iter().map(bound).collect::<Result<_, PipelineError>>()?;
+                let otherwise = otherwise.as_ref().map(|value| value.bound(values).map(Box::new)).transpose()?;
+                Self::Case { branches, otherwise }
+            }
+        })
+    }
+
     /// Whether it may fail for some whole numbers.
     pub(super) fn divides(&self, slots: &[SlotInfo]) -> bool {
         match self {
-            Self::Slot(_) | Self::Literal { .. } => false,
+            Self::Slot(_) | Self::Literal { .. } | Self::Parameter { .. } => false,
             Self::Binary { operator, operands } => {
                 let of_integers = || operands.0.value_type(slots).is_ok_and(ValueType::is_integer);
                 matches!(operator, Operator::Divide | Operator::Remainder) && of_integers()
@@ -182,6 +214,10 @@ impl Expression {
                 None if is_float_literal(*value, *value_type) => Ok(*value_type),
                 _ => Err(refused(format!("{value} is no {value_type}"))),
             },
+            Self::Parameter { number, value_type: ValueType::Text } => {
+                Err(refused(format!("parameter ${number} is a text")))
+            }
+            Self::Parameter { value_type, .. } => Ok(*value_type),
             Self::Binary { operator, operands } => {
                 Self::binary_type(*operator, operands.0.value_type(slots)?, operands.1.value_type(slots)?)
             }

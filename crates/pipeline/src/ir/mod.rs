@@ -24,6 +24,7 @@ mod expression;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
+mod text_map;
 mod text_test;
 mod value_type;
 
@@ -32,6 +33,7 @@ pub(crate) use condition::text_slot;
 pub use condition::{Comparison, Condition};
 pub use date_part::DatePart;
 pub use expression::{Expression, Operator};
+pub use text_map::TextMap;
 pub use text_test::TextTest;
 pub use value_type::ValueType;
 
@@ -83,7 +85,7 @@ pub enum Origin {
 }
 
 /// What is known of a slot.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotInfo {
     /// Its name, for people and for the columns of results.
     pub name: String,
@@ -93,6 +95,8 @@ pub struct SlotInfo {
     pub nullable: bool,
     /// Where they come from.
     pub origin: Origin,
+    /// What is made of the column's texts, if the values are not these themselves.
+    pub text_map: Option<TextMap>,
 }
 
 /// A column of a built table or of a result, as far as it is known before it is there.
@@ -303,9 +307,29 @@ impl Pipeline {
         &self.output
     }
 
+    /// The same with values in place of parameters ([`Expression::Parameter`]), by their numbers: literals.
+    ///
+    /// # Errors
+    /// [`PipelineError::Parameter`] for a parameter without a value, or with one of another type.
+    pub fn bound(&self, values: &[Expression]) -> Result<Self, PipelineError> {
+        let step = |step: &Step| {
+            Ok(match step {
+                Step::Condition { condition } => Step::Condition { condition: condition.bound(values)? },
+                Step::Compute { slot, expression } => {
+                    Step::Compute { slot: *slot, expression: expression.bound(values)? }
+                }
+                Step::Filter { .. } | Step::Probe { .. } => step.clone(),
+            })
+        };
+        let steps = self.steps.iter().map(step).collect::<Result<_, PipelineError>>()?;
+        Ok(Self { steps, ..self.clone() })
+    }
+
     /// Whether it computes anything of a row's values, so that arithmetic may end a run.
     pub fn computes(&self) -> bool {
-        let is_arithmetic = |operand: &Expression| !matches!(operand, Expression::Slot(_) | Expression::Literal { .. });
+        let is_arithmetic = |operand: &Expression| {
+            !matches!(operand, Expression::Slot(_) | Expression::Literal { .. } | Expression::Parameter { .. })
+        };
         let compares_computed = |condition: &Condition| match condition {
             Condition::Compare { operands, .. } => is_arithmetic(&operands.0) || is_arithmetic(&operands.1),
             _ => false,
@@ -358,6 +382,11 @@ impl Pipeline {
         self.steps.iter().flat_map(of_step).collect()
     }
 
+    /// The first slot of a scanned column, of those whose values come from the same page.
+    pub(crate) fn first_slot(&self, column: usize) -> Option<Slot> {
+        self.slots.iter().position(|info| info.origin == Origin::Column(column)).map(Slot::at)
+    }
+
     /// The slots whose values its probes look up, and those that its sink takes.
     pub(crate) fn taken(&self) -> Vec<Slot> {
         let of_step = |step: &Step| match step {
@@ -380,6 +409,15 @@ impl Pipeline {
         let (keys, payload) = self.output.split_at(keys.len());
         let key_types = keys.iter().map(|key| key.value_type).collect();
         Some(TableShape { name: name.clone(), key_types, payload: payload.to_vec() })
+    }
+}
+
+/// What is known of a slot whose values are compared or looked up, as those of texts that are made of others are not.
+fn compared_slot(slots: &[SlotInfo], slot: Slot) -> Result<&SlotInfo, PipelineError> {
+    let info = slot_info(slots, slot)?;
+    match &info.text_map {
+        Some(_) => Err(PipelineError::Expression { reason: format!("{} is made of a text, and not compared", info.name) }),
+        None => Ok(info),
     }
 }
 

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
 use thermocline_predicate::{Domain, Scalar};
 
 use super::*;
@@ -166,4 +169,57 @@ fn a_refused_step_leaves_the_builder_as_it_was() {
     builder.filter(slots[1], Domain::point(Scalar::Int(1))).unwrap_err();
     builder.compute("x", Expression::Slot(slots[1])).unwrap_err();
     assert_eq!(builder.materialise(slots).unwrap(), before);
+}
+
+#[test]
+fn parameters_are_bound_to_values_of_their_type() {
+    let parameter = |number: usize| Expression::Parameter { number, value_type: MONEY };
+    let literal = |value: i128, value_type: ValueType| Expression::Literal { value, value_type };
+    let pipeline = |values: [Expression; 2]| {
+        let (mut builder, slots) = scan(&[ValueType::Int32, MONEY]);
+        let [first, second] = values;
+        let one = literal(1, MONEY);
+        let sum = Expression::binary(Operator::Add, Expression::Slot(slots[1]), first.clone());
+        let below = Condition::compare(Comparison::Less, sum, second.clone());
+        let case = Expression::Case { branches: vec![(below.clone(), first)], otherwise: Some(Box::new(one)) };
+        let case = builder.compute("case", case).unwrap();
+        builder.condition(Condition::Any(vec![Condition::Not(Box::new(below)), Condition::IsNull(slots[0])])).unwrap();
+        builder.aggregate(Vec::new(), vec![Aggregate::Sum(case)]).unwrap()
+    };
+    let unbound = pipeline([parameter(0), parameter(1)]);
+    assert!(unbound.to_string().contains("(c1 + decimal(15, 2) $0) < decimal(15, 2) $1"), "{unbound}");
+    let values = [literal(150, MONEY), literal(-7, MONEY)];
+    assert_eq!(unbound.bound(&values).unwrap(), pipeline(values.clone()));
+    let wrong = [literal(150, MONEY), literal(-7, ValueType::Int32)];
+    for values in [&values[..1], &wrong[..]] {
+        assert_eq!(message(unbound.bound(values)), "parameter $1 has no value of type decimal(15, 2)");
+    }
+    let (mut builder, _) = scan(&[]);
+    let text = Expression::Parameter { number: 0, value_type: ValueType::Text };
+    assert_eq!(message(builder.compute("t", text)), "parameter $0 is a text");
+}
+
+#[test]
+fn texts_that_are_made_of_others_are_not_compared() {
+    let map = || TextMap::new("upper(c0)", |texts: &ArrayRef| Ok(Arc::clone(texts)));
+    let (mut builder, slots) = scan(&[ValueType::Text]);
+    let made = builder.scan_mapped(0, map(), true).unwrap();
+    let refused = "upper(c0) is made of a text, and not compared";
+    let domain = Domain::point(Scalar::from("x"));
+    assert_eq!(message(builder.filter(made, domain.clone())), refused);
+    assert_eq!(message(builder.condition(Condition::In { slot: made, domain })), refused);
+    let comparison = Condition::compare(Comparison::Less, Expression::Slot(slots[0]), Expression::Slot(made));
+    assert_eq!(message(builder.condition(comparison)), refused);
+    let test = TextTest::new("t", None, |_: &ArrayRef| Err("no".into()));
+    assert_eq!(message(builder.condition(Condition::Text { slot: made, test })), refused);
+    assert_eq!(message(builder.probe(&table(ValueType::Text), made, ProbeKind::Semi, &[])), refused);
+    assert_eq!(message(builder.clone().build("t", made, Vec::new())), refused);
+    for aggregate in [Aggregate::Minimum(made), Aggregate::Maximum(made)] {
+        assert_eq!(message(builder.clone().aggregate(Vec::new(), vec![aggregate])), refused);
+    }
+    let pipeline = builder.aggregate(vec![made], vec![Aggregate::CountDistinct(made)]).unwrap();
+    assert_eq!(
+        pipeline.to_string(),
+        "scan c0: text? #0, upper(c0): text? #0\naggregate count_distinct(upper(c0)) by upper(c0)"
+    );
 }

@@ -12,7 +12,9 @@ use thermocline_hardware::ManualClock;
 use thermocline_predicate::{Domain, Scalar};
 
 use super::{account, equals, longs, pages, rows_of, run_by, run_with, scan_longs, table_of};
-use crate::ir::{Aggregate, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, ValueType};
+use crate::ir::{
+    Aggregate, Comparison, Condition, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, TextMap, ValueType,
+};
 use crate::{
     BuiltTable, FailedElsewhere, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline,
     PipelineError, Rowset, RunOptions, SourceColumn, Value, run, run_in_batches,
@@ -258,6 +260,39 @@ fn keys_may_be_computed() {
             assert_eq!(rows_of(outcome), expected, "{factor}, {kind:?}");
         }
     }
+}
+
+#[test]
+fn an_unbound_pipeline_does_not_run() {
+    let source = pages(vec![vec![longs(0..3000)]]);
+    let mut builder = PipelineBuilder::new();
+    let row = scan_longs(&mut builder, 1)[0];
+    let parameter = Expression::Parameter { number: 0, value_type: ValueType::Int64 };
+    builder.condition(Condition::compare(Comparison::Less, Expression::Slot(row), parameter)).unwrap();
+    let pipeline = builder.aggregate(Vec::new(), vec![Aggregate::CountRows]).unwrap();
+    let error = run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).unwrap_err();
+    assert_eq!(error.to_string(), "parameter $0 has no value of type int64");
+    let bound = pipeline.bound(&[Expression::Literal { value: 1234, value_type: ValueType::Int64 }]).unwrap();
+    let (outcome, _) = run_with(&bound, &source, &[], 1, InstructionSet::detect()).unwrap();
+    assert_eq!(rows_of(outcome), [[Value::Integer(1234)]]);
+}
+
+#[test]
+fn slots_of_one_column_share_its_page() {
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..3000).map(|row| format!("{}-{row}", row % 7))));
+    let source = pages(vec![vec![texts]]);
+    let mut builder = PipelineBuilder::new();
+    let text = builder.scan("t", 0, ValueType::Text, false).unwrap();
+    builder.filter(text, Domain::prefix("3-")).unwrap();
+    let first = TextMap::new("first", |texts: &ArrayRef| {
+        let texts = arrow::compute::cast(texts, &arrow::datatypes::DataType::Utf8)?;
+        Ok(arrow::compute::kernels::substring::substring(texts.as_ref(), 0, Some(1))?)
+    });
+    let first = builder.scan_mapped(0, first, false).unwrap();
+    let pipeline = builder.aggregate(vec![first], vec![Aggregate::CountRows]).unwrap();
+    let (outcome, report) = run_with(&pipeline, &source, &[], 1, InstructionSet::detect()).unwrap();
+    assert_eq!(report.pages_read, 1);
+    assert_eq!(rows_of(outcome), [[Value::Text("3".into()), Value::Integer(429)]]);
 }
 
 fn materialise_all(columns: usize) -> Pipeline {

@@ -13,7 +13,7 @@ use thermocline_column_store::{Encoding, PageSummary};
 use thermocline_predicate::{Domain, Scalar};
 use thermocline_seeded::Random;
 
-use super::generator::{Column, TYPES, condition, domain, pages, pipeline};
+use super::generator::{Column, TYPES, condition, domain, pages, pipeline, text_map};
 use super::{rows_of, run_by, run_with, table_of};
 use crate::ir::{Aggregate, PipelineBuilder, ValueType};
 use crate::reference::interpret;
@@ -72,6 +72,10 @@ fn build(random: &mut Random, probing: &[&Column]) -> (Arc<BuiltTable>, Vec<Vec<
         if random.one_in(5) {
             builder.filter(slots[number], domain(random, column)).unwrap();
         }
+    }
+    let text = columns.iter().position(|column| column.value_type == ValueType::Text);
+    if let Some(number) = text.filter(|_| random.one_in(2)) {
+        slots.push(builder.scan_mapped(number, text_map(random), columns[number].nullable).unwrap());
     }
     let (keys, payload) = slots.split_at(probing.len());
     let built = builder.build("d", keys, payload.to_vec()).unwrap();

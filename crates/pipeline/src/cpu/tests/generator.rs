@@ -10,8 +10,8 @@ use thermocline_predicate::{Domain, Scalar};
 use thermocline_seeded::Random;
 
 use crate::ir::{
-    Aggregate, Comparison, Condition, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, Slot, TextTest,
-    ValueType,
+    Aggregate, Comparison, Condition, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, Slot, TextMap,
+    TextTest, ValueType,
 };
 use crate::reference::arrow_type;
 use crate::{MemoryPages, Pipeline, TableShape};
@@ -184,6 +184,12 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
         let slot = builder.scan(format!("c{number}"), number, column.value_type, column.nullable).unwrap();
         slots.push((slot, column.value_type));
     }
+    let mut mapped = Vec::new();
+    for (number, column) in columns.iter().enumerate() {
+        if column.value_type == ValueType::Text && random.one_in(2) {
+            mapped.push(builder.scan_mapped(number, text_map(random), column.nullable).unwrap());
+        }
+    }
     for table in tables {
         // Keys may be payload of tables before.
         let keys: Option<Vec<Slot>> = table
@@ -275,6 +281,8 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
     }
     let mut any: Vec<Slot> = (0..random.below(4)).map(|_| random.pick(&slots).0).collect();
     any.extend(slots.last().filter(|_| random.one_in(3)).map(|(slot, _)| *slot));
+    any.extend(mapped.iter().filter(|_| random.one_in(2)));
+    slots.extend(mapped.into_iter().map(|slot| (slot, ValueType::Text)));
     match random.below(3) {
         0 => builder.materialise(any).unwrap(),
         _ => {
@@ -327,6 +335,16 @@ fn text_test(random: &mut Random) -> TextTest {
         let texts = cast(texts, &DataType::Utf8)?;
         let answer = |text: Option<&str>| text.map(|text| text.contains(part) != negated);
         Ok(texts.as_string::<i32>().iter().map(answer).collect::<BooleanArray>())
+    })
+}
+
+/// What texts have behind so many bytes.
+pub(super) fn text_map(random: &mut Random) -> TextMap {
+    let past = random.below(4);
+    TextMap::new(format!("from {past}"), move |texts: &ArrayRef| {
+        let texts = cast(texts, &DataType::Utf8)?;
+        let end = |text: Option<&str>| text.map(|text| text.get(past..).unwrap_or("short").to_owned());
+        Ok(Arc::new(texts.as_string::<i32>().iter().map(end).collect::<StringArray>()))
     })
 }
 
