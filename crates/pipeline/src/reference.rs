@@ -210,6 +210,7 @@ fn computed(
         Expression::Slot(slot) => values[slot.index()].clone(),
         Expression::Literal { value, .. } if value_type.is_float() => Value::of_ordinal(value_type, *value as i64),
         Expression::Literal { value, .. } => Value::Integer(*value),
+        Expression::Null { .. } => Value::Null,
         Expression::Parameter { number, value_type } => {
             return Err(PipelineError::Parameter { number: *number, expected: *value_type });
         }

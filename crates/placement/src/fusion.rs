@@ -9,6 +9,8 @@
 
 /// So many texts are told apart in no time.
 const FEW_TEXTS: u64 = 10_000;
+/// To tell so many apart takes less time than a pipeline does to begin.
+const VERY_FEW_TEXTS: u64 = 1_000;
 /// Pages of texts that take more bytes for each row have more than codes of a small dictionary.
 const CODE_BYTES: u64 = 3;
 /// Most groups of one table's rows, kept together.
@@ -17,6 +19,8 @@ const MOST_GROUPS: u64 = 1 << 20;
 const CACHED_GROUPS: u64 = 1 << 15;
 /// Most of them where nobody knew how many there would be: to have come so far in vain takes some milliseconds.
 const MOST_UNFORESEEN_GROUPS: u64 = 1 << 16;
+/// Letters of which a column's texts mostly begin with some hundreds of different ones: codes of countries, years.
+const FEW_LETTERS: i64 = 4;
 /// Rows that are aggregated for each that is read once more.
 const ROWS_PER_SIEVED_ROW: u64 = 8;
 /// Rows whose texts are told apart in a fraction of what operators take for the joins around them.
@@ -48,7 +52,17 @@ pub fn multiplies_too_far(rows_per_key: f64) -> bool {
 /// Whether a column of texts, whose pages take `size_bytes`, has too many different ones to be carried along or grouped
 /// by.
 pub fn has_many_texts(row_count: u64, size_bytes: u64) -> bool {
-    row_count > FEW_TEXTS && size_bytes > row_count.saturating_mul(CODE_BYTES)
+    row_count > FEW_TEXTS && are_mostly_different(row_count, size_bytes)
+}
+
+/// Whether most rows of such a column have texts of their own.
+pub fn are_mostly_different(row_count: u64, size_bytes: u64) -> bool {
+    size_bytes > row_count.saturating_mul(CODE_BYTES)
+}
+
+/// Whether so many letters of texts (all but as many, if it is negative) are few different ones.
+pub fn makes_few_texts(letter_count: i64) -> bool {
+    (0..=FEW_LETTERS).contains(&letter_count)
 }
 
 /// How a pipeline keeps groups.
@@ -98,6 +112,12 @@ pub fn group_way(facts: GroupFacts) -> Option<GroupWay> {
 pub fn sieves_groups(read_again_rows: u64, aggregated_rows: u64, is_joined: bool) -> bool {
     let rows_per_read = if is_joined { 1 } else { ROWS_PER_SIEVED_ROW };
     read_again_rows.saturating_mul(rows_per_read) <= aggregated_rows
+}
+
+/// Whether it is worth it to read rows twice, first for their keys, so that a table's texts are told apart for these keys
+/// alone, although they could be for all.
+pub fn sieves_texts(read_again_rows: u64, row_count: u64) -> bool {
+    row_count > VERY_FEW_TEXTS && read_again_rows <= row_count.saturating_mul(ROWS_PER_SIEVED_ROW)
 }
 
 /// Why a table is built for the keys alone that another one's rows have.
@@ -179,6 +199,7 @@ mod tests {
         assert!(sieves_groups(200_000, 6_000_000, false) && !sieves_groups(1_500_000, 6_000_000, false));
         assert!(sieves_groups(6_000_000, 6_000_000, true) && !sieves_groups(6_000_001, 6_000_000, true));
         assert_eq!(most_sieve_keys(SieveReason::MoreRows, 6_000_000), 750_000);
+        assert!(sieves_texts(80_000, 10_000) && !sieves_texts(80_001, 10_000) && !sieves_texts(25, 25));
     }
 
     #[test]
@@ -197,5 +218,6 @@ mod tests {
         assert!(has_many_texts(150_000, 150_000 * 9));
         assert!(!has_many_texts(150_000, 150_000 / 4));
         assert!(!has_many_texts(25, 25 * 400));
+        assert!(makes_few_texts(2) && !makes_few_texts(10) && !makes_few_texts(-1));
     }
 }

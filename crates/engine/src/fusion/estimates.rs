@@ -2,6 +2,7 @@
 //!
 //! **Does not own**: how many are too many (`placement`).
 
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 use thermocline_pipeline::ValueType;
 use thermocline_placement::fusion::{self, GroupFacts};
@@ -30,11 +31,29 @@ pub(super) fn expect_few_texts<'b>(
 
 /// Whether a column has texts of which too many are different.
 pub(super) fn has_many_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
+    text_bytes(graph, base).is_some_and(|(row_count, bytes)| fusion::has_many_texts(row_count, bytes))
+}
+
+/// Whether a column has texts of which most are different.
+pub(super) fn has_different_texts(graph: &JoinGraph, base: &BaseColumn) -> bool {
+    text_bytes(graph, base).is_some_and(|(row_count, bytes)| fusion::are_mostly_different(row_count, bytes))
+}
+
+/// Of a column of texts the number of rows, and the bytes that they take. Of text files none are taken at all.
+fn text_bytes(graph: &JoinGraph, base: &BaseColumn) -> Option<(u64, u64)> {
     let table = &graph.relations[base.relation];
     let is_text = value_type(table.schema.field(base.column).data_type()) == Some(ValueType::Text);
-    // Of text files none are taken at all.
-    let bytes = table.column_bytes(base.column).filter(|_| is_text);
-    bytes.is_some_and(|bytes| fusion::has_many_texts(table.row_count(), bytes))
+    Some((table.row_count(), table.column_bytes(base.column).filter(|_| is_text)?))
+}
+
+/// Whether an expression takes so few letters of a text that few different ones come out, however many go in.
+pub(super) fn makes_few_texts(expr: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expr else { return false };
+    let count = match (call.func.name(), call.args.as_slice()) {
+        ("substr", [_, _, count]) | ("left" | "right", [_, count]) => count,
+        _ => return false,
+    };
+    matches!(count, Expr::Literal(ScalarValue::Int64(Some(count)), _) if fusion::makes_few_texts(*count))
 }
 
 /// About how many rows of a relation pass its own filters, if values are spread evenly: as many as where nothing is

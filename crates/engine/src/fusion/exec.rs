@@ -1,5 +1,5 @@
 //! The part of a physical plan that runs pipelines, one after the other, and gives out the last one's groups or rows.
-//! Scans of raw files are its children.
+//! Scans of raw files are its children, and so are the plans of subqueries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ use super::giving::{Given, Giving};
 use super::output;
 use super::run::{Counters, Run};
 use super::star::FusedPlan;
+use super::subqueries;
 use crate::column_table::ColumnScan;
 use crate::parquet_table::{ParquetScan, RowGroups};
 use crate::raw_table::listing::external;
@@ -68,6 +69,8 @@ pub(crate) struct PipelineExec {
     plan: Arc<FusedPlan>,
     /// What each stage reads.
     inputs: Vec<StageInput>,
+    /// The plans of the subqueries that pipelines have parameters for.
+    subqueries: Vec<Arc<dyn ExecutionPlan>>,
     fallback: Arc<Fallback>,
     /// All columns that the pipelines make.
     made: SchemaRef,
@@ -81,13 +84,13 @@ pub(crate) struct PipelineExec {
 }
 
 impl PipelineExec {
-    /// Runs `plan` over `inputs`, one for each of its stages, on so many threads.
+    /// Runs `plan` over the inputs, one for each of its stages, with the values of its subqueries, on so many threads.
     ///
     /// # Errors
     /// A projection to columns that there are not.
     pub(super) fn new(
         plan: Arc<FusedPlan>,
-        inputs: Vec<StageInput>,
+        (inputs, subqueries): (Vec<StageInput>, Vec<Arc<dyn ExecutionPlan>>),
         fallback: Fallback,
         made: &SchemaRef,
         projection: Option<&Vec<usize>>,
@@ -103,6 +106,7 @@ impl PipelineExec {
         Ok(Self {
             plan,
             inputs,
+            subqueries,
             fallback: Arc::new(fallback),
             made: Arc::clone(made),
             projection,
@@ -144,14 +148,16 @@ impl PipelineExec {
             StageInput::Batches(_) => children.next().map_or_else(|| input.clone(), StageInput::Batches),
             _ => input.clone(),
         });
-        Ok(Arc::new(self.anew(inputs.collect())))
+        let inputs = inputs.collect();
+        Ok(Arc::new(self.anew(inputs, children.collect())))
     }
 
-    /// The same over other inputs, with nothing counted yet.
-    fn anew(&self, inputs: Vec<StageInput>) -> Self {
+    /// The same over other inputs and subqueries, with nothing counted yet.
+    fn anew(&self, inputs: Vec<StageInput>, subqueries: Vec<Arc<dyn ExecutionPlan>>) -> Self {
         Self {
             plan: Arc::clone(&self.plan),
             inputs,
+            subqueries,
             fallback: Arc::clone(&self.fallback),
             made: Arc::clone(&self.made),
             projection: self.projection.clone(),
@@ -192,6 +198,9 @@ impl DisplayAs for PipelineExec {
                 }
             }
         }
+        if !self.subqueries.is_empty() && !matches!(format, DisplayFormatType::TreeRender) {
+            write!(f, ", subqueries={}", self.subqueries.len())?;
+        }
         if let (Some(enough), false) = (self.enough, matches!(format, DisplayFormatType::TreeRender)) {
             write!(f, ", fetch={enough}")?;
         }
@@ -213,7 +222,7 @@ impl ExecutionPlan for PipelineExec {
             StageInput::Batches(plan) => Some(plan),
             _ => None,
         });
-        batches.collect()
+        batches.chain(&self.subqueries).collect()
     }
 
     /// Its threads drive partitions that there are; more would not be driven at the same time.
@@ -252,15 +261,24 @@ impl ExecutionPlan for PipelineExec {
         }
         let counters = Counters::new(&self.metrics);
         let inputs = self.inputs.iter().map(StageInput::of_one_run).collect::<Result<Vec<_>>>()?;
-        let run = Run::new(Arc::clone(&self.plan), inputs, self.thread_count, counters, Arc::clone(&context));
+        let (thread_count, subqueries) = (self.thread_count, self.subqueries.clone());
         let fallbacks = MetricBuilder::new(&self.metrics).global_counter("fallbacks");
         let (fallback, made, projection) =
             (Arc::clone(&self.fallback), Arc::clone(&self.made), self.projection.clone());
         let (plan, enough) = (Arc::clone(&self.plan), self.enough);
         let batches = async move {
-            let begun = match plan.gives_rows() {
-                true => rows(run, &plan, made, enough).await?,
-                false => groups(run, &plan, made).await?,
+            let mut values = Vec::with_capacity(subqueries.len());
+            for subquery in &subqueries {
+                values.push(subqueries::value(subquery, &context).await?);
+            }
+            let bound = if values.is_empty() { Ok(plan) } else { plan.bound(&values).map(Arc::new) };
+            let run = |plan: &Arc<FusedPlan>| {
+                Run::new(Arc::clone(plan), inputs, thread_count, counters, Arc::clone(&context))
+            };
+            let begun = match bound {
+                Ok(plan) if plan.gives_rows() => rows(run(&plan), &plan, made, enough).await?,
+                Ok(plan) => groups(run(&plan), &plan, made).await?,
+                Err(error) => Begun::Refused(error),
             };
             match begun {
                 Begun::Going(batches) => {

@@ -12,7 +12,7 @@ use thermocline_pipeline::{self as pipeline, Comparison, Condition, DatePart, Ex
 
 use super::Refusal;
 use super::join_graph::{BaseColumn, JoinGraph};
-use super::text_tests::text_test;
+use super::text_functions::text_test;
 use crate::filters::{self, Fields};
 
 /// How pipelines know values of a type, if they do.
@@ -54,6 +54,7 @@ pub(super) fn expression(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>) ->
             Ok(Expression::Slot(slot_of(base)?))
         }
         Expr::Literal(value, _) => literal(value).ok_or_else(|| refused(expr, graph)),
+        Expr::Placeholder(placeholder) => graph.planning.parameter(placeholder).ok_or_else(|| refused(expr, graph)),
         Expr::Alias(alias) => expression(&alias.expr, graph, slot_of),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let operator = match op {
@@ -119,7 +120,7 @@ fn cases(case: &Case, graph: &JoinGraph, slot_of: SlotOf<'_>) -> Result<Expressi
 }
 
 /// A number that is no NULL.
-fn literal(value: &ScalarValue) -> Option<Expression> {
+pub(super) fn literal(value: &ScalarValue) -> Option<Expression> {
     let value_type = value_type(&value.data_type())?;
     let number = match value {
         ScalarValue::Boolean(value) => i128::from((*value)?),

@@ -11,6 +11,17 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 use crate::settings::ThermoclineConfig;
 
+/// The session's state.
+///
+/// # Errors
+/// A session that is not DataFusion's.
+pub(super) fn state(session: &dyn Session) -> Result<&SessionState> {
+    match session.as_any().downcast_ref() {
+        Some(state) => Ok(state),
+        None => internal_err!("pipelines need DataFusion's own SessionState"),
+    }
+}
+
 /// What is needed to plan them, which is done only when they are asked for.
 #[derive(Debug)]
 pub(super) struct Fallback {
@@ -24,10 +35,7 @@ impl Fallback {
     /// # Errors
     /// A session that is not DataFusion's.
     pub(super) fn new(plan: &Arc<LogicalPlan>, session: &dyn Session) -> Result<Self> {
-        let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
-            return internal_err!("pipelines need DataFusion's own SessionState");
-        };
-        let mut state = state.clone();
+        let mut state = state(session)?.clone();
         // Or it would be planned as the same pipelines again.
         if let Some(config) = state.config_mut().options_mut().extensions.get_mut::<ThermoclineConfig>() {
             config.fused_pipelines = false;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, TableScan};
@@ -22,6 +21,7 @@ use super::Refusal;
 use super::other_values::{Inequality, has_another};
 use super::relation::{Relation, Rows};
 use super::star;
+use super::subqueries::Planning;
 use super::table::FusedTable;
 use crate::column_table::ColumnTable;
 use crate::lineage::over_columns;
@@ -49,20 +49,20 @@ pub(super) struct Edge {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct JoinGraph {
     pub(super) relations: Vec<Relation>,
     pub(super) edges: Vec<Edge>,
     /// All of which a row has to pass.
     pub(super) conditions: Vec<Expr>,
-    /// The session's, which functions go by.
-    pub(super) options: Arc<ConfigOptions>,
+    pub(super) planning: Planning,
 }
 
 impl JoinGraph {
     /// The graph of a plan and, for each of the plan's columns, what it is.
-    pub(super) fn of(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<(Self, Vec<Expr>), Refusal> {
-        let mut graph = Self { options: Arc::clone(options), ..Self::default() };
+    pub(super) fn of(plan: &LogicalPlan, planning: &Planning) -> Result<(Self, Vec<Expr>), Refusal> {
+        let planning = planning.clone();
+        let mut graph = Self { relations: Vec::new(), edges: Vec::new(), conditions: Vec::new(), planning };
         let columns = graph.add(plan)?;
         graph.check_outer()?;
         Ok((graph, columns))
@@ -125,6 +125,16 @@ impl JoinGraph {
         text
     }
 
+    /// An expression over what the columns of its input are, with parameters in place of subqueries.
+    pub(super) fn over(&self, expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> Result<Expr, Refusal> {
+        let resolved = over_columns(&self.planning.without_subqueries(expr)?, schema, columns)?;
+        let resolved = resolved.ok_or_else(|| Refusal::new(format!("{expr} holds a subquery")))?;
+        match resolved.is_volatile() {
+            true => Err(Refusal::new(format!("{expr} does not have the same value each time"))),
+            false => Ok(resolved),
+        }
+    }
+
     fn add(&mut self, plan: &LogicalPlan) -> Result<Vec<Expr>, Refusal> {
         match plan {
             LogicalPlan::TableScan(scan) => self.add_scan(scan),
@@ -132,11 +142,11 @@ impl JoinGraph {
             LogicalPlan::Projection(projection) => {
                 let columns = self.add(&projection.input)?;
                 let schema = projection.input.schema();
-                projection.expr.iter().map(|expr| over(expr, schema, &columns)).collect()
+                projection.expr.iter().map(|expr| self.over(expr, schema, &columns)).collect()
             }
             LogicalPlan::Filter(filter) => {
                 let columns = self.add(&filter.input)?;
-                self.add_condition(over(&filter.predicate, filter.input.schema(), &columns)?);
+                self.add_condition(self.over(&filter.predicate, filter.input.schema(), &columns)?);
                 Ok(columns)
             }
             LogicalPlan::Join(join) => self.add_join(join),
@@ -184,14 +194,14 @@ impl JoinGraph {
         let all: Vec<Expr> = schema.fields().iter().map(|field| column(field.name())).collect();
         let all_schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), schema.as_ref())?;
         for filter in &scan.filters {
-            self.add_condition(over(filter, &all_schema, &all)?);
+            self.add_condition(self.over(filter, &all_schema, &all)?);
         }
         Ok(columns)
     }
 
     /// An aggregate below another one: its groups are a relation's rows.
     fn add_groups(&mut self, aggregate: &Aggregate) -> Result<Vec<Expr>, Refusal> {
-        let plan = star::plan(aggregate, &self.options, None)?;
+        let plan = star::plan(aggregate, &self.planning, None)?;
         if let GroupWay::AtMost(_) = plan.group_way() {
             return Err(Refusal::new("there may be too many groups below the aggregate"));
         }
@@ -228,7 +238,7 @@ impl JoinGraph {
         let right = self.add(&join.right)?;
         let (past, right_conditions) = (self.relations.len(), left_conditions.end..self.conditions.len());
         let sides = |(left_side, right_side): &(Expr, Expr)| -> Result<(Expr, Expr), Refusal> {
-            Ok((over(left_side, join.left.schema(), &left)?, over(right_side, join.right.schema(), &right)?))
+            Ok((self.over(left_side, join.left.schema(), &left)?, self.over(right_side, join.right.schema(), &right)?))
         };
         let on = join.on.iter().map(sides).collect::<Result<Vec<_>, _>>()?;
         match join.join_type {
@@ -237,7 +247,7 @@ impl JoinGraph {
                 self.edges.extend(on.into_iter().map(edge));
                 let columns = [left, right].concat();
                 if let Some(filter) = &join.filter {
-                    self.add_condition(over(filter, &join.schema, &columns)?);
+                    self.add_condition(self.over(filter, &join.schema, &columns)?);
                 }
                 Ok(columns)
             }
@@ -296,9 +306,9 @@ impl JoinGraph {
         let (own_keys, keys): (Vec<&Expr>, Vec<&Expr>) =
             join.on.iter().map(|(left, right)| if is_left { (left, right) } else { (right, left) }).unzip();
         let columns = self.add(outer)?;
-        let own_keys = own_keys.into_iter().map(|key| over(key, outer.schema(), &columns));
+        let own_keys = own_keys.into_iter().map(|key| self.over(key, outer.schema(), &columns));
         let own_keys = own_keys.collect::<Result<Vec<_>, _>>()?;
-        let value = over(&inequality.outer, outer.schema(), &columns)?;
+        let value = self.over(&inequality.outer, outer.schema(), &columns)?;
         if self.base_column(&value).is_none() {
             return Err(Refusal::new(format!("{} is no column", self.readable(&value))));
         }
@@ -337,7 +347,8 @@ impl JoinGraph {
         let mut unmatched: BTreeSet<usize> = (0..aggregate.group_expr.len()).collect();
         let mut edges = Vec::with_capacity(join.on.len());
         for (left_side, right_side) in &join.on {
-            let sides = (over(left_side, join.left.schema(), &left)?, over(right_side, join.right.schema(), &right)?);
+            let sides =
+                (self.over(left_side, join.left.schema(), &left)?, self.over(right_side, join.right.schema(), &right)?);
             let (own, key) = if is_left { sides } else { (sides.1, sides.0) };
             if let Some(base) = self.base_column(&key) {
                 unmatched.remove(&base.column);
@@ -348,7 +359,7 @@ impl JoinGraph {
             return Err(refusal());
         }
         let schema = join.left.schema().join(join.right.schema())?;
-        let condition = over(filter, &schema, &[left.as_slice(), &right].concat())?;
+        let condition = self.over(filter, &schema, &[left.as_slice(), &right].concat())?;
         let kept = kept.clone();
         self.edges.extend(edges);
         self.add_condition(condition);
@@ -366,12 +377,4 @@ pub(super) fn unique_names(schema: &DFSchema) -> SchemaRef {
     };
     let renamed = |(number, field): (usize, &Arc<Field>)| Arc::new(field.as_ref().clone().with_name(name(number)));
     Arc::new(Schema::new(fields.iter().enumerate().map(renamed).collect::<Vec<_>>()))
-}
-
-/// An expression over what the columns of its input are.
-fn over(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> Result<Expr, Refusal> {
-    let resolved = over_columns(expr, schema, columns)?;
-    resolved
-        .filter(|expr| !expr.is_volatile())
-        .ok_or_else(|| Refusal::new(format!("{expr} is a subquery or does not have the same value each time")))
 }

@@ -6,18 +6,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::Refusal;
 use super::estimates::{expect_few_texts, expected_rows};
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::star::{FusedPlan, Opened, Output, Planner, nearest};
+use super::subqueries::Planning;
 use super::tree::Tree;
 
 /// The pipelines for these columns of a plan's rows.
-pub(super) fn plan(joined: &LogicalPlan, wanted: &[usize], options: &Arc<ConfigOptions>) -> Result<FusedPlan, Refusal> {
-    let (graph, columns) = JoinGraph::of(joined, options)?;
+pub(super) fn plan(joined: &LogicalPlan, wanted: &[usize], planning: &Planning) -> Result<FusedPlan, Refusal> {
+    let (graph, columns) = JoinGraph::of(joined, planning)?;
     let tree = Tree::of(&graph)?;
     let root = &graph.relations[tree.root];
     if root.is_raw() {
@@ -36,7 +36,8 @@ pub(super) fn plan(joined: &LogicalPlan, wanted: &[usize], options: &Arc<ConfigO
     let mut planner = Planner::new(&graph, &tree, distinct.clone())?;
     planner.give_rows(&distinct)?;
     let expected_rows = expected_rows(root, &planner.predicates[tree.root]);
-    let plan = FusedPlan { stages: planner.stages, outputs: outputs.collect(), expected_rows: (expected_rows, false) };
+    let expected_rows = (expected_rows, false);
+    let plan = FusedPlan { stages: planner.stages, outputs: outputs.collect(), expected_rows, subqueries: Vec::new() };
     let fields: Vec<_> = wanted.iter().map(|&column| Arc::clone(&joined.schema().fields()[column])).collect();
     plan.check_types(&fields)?;
     Ok(plan)

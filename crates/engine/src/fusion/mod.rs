@@ -4,7 +4,7 @@
 //! joined by equalities (`join_graph`, `other_values`), which relation is scanned and which are looked up in (`tree`),
 //! the pipelines of that (`star`), and which of them are for few keys alone (`sieves`); running the pipelines over pages
 //! of the buffer pool (`exec`, `run`, `pages`) and over batches that scans of raw files make (`batches`), and the arrays
-//! that come out of them (`output`).
+//! that come out of them (`output`); subqueries whose value pipelines take (`subqueries`).
 //!
 //! **Does not own**: the loop itself, what a pipeline can compute (`pipeline`), what pipelines are bad at
 //! (`placement`), pages (`buffer-pool`), the operators that take over where a pipeline cannot go on (DataFusion's).
@@ -45,8 +45,9 @@ mod rule;
 mod run;
 mod sieves;
 mod star;
+mod subqueries;
 mod table;
-mod text_tests;
+mod text_functions;
 mod tree;
 
 pub(crate) use exec::PipelineExec;

@@ -24,6 +24,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::join_graph::unique_names;
 use super::star::{self, FusedPlan};
+use super::subqueries::Planning;
 use super::table::FusedTable;
 use super::{Refusal, joined_rows};
 use crate::column_table::ColumnTable;
@@ -119,12 +120,12 @@ fn fused_aggregate(aggregate: &Aggregate, options: &Arc<ConfigOptions>) -> Resul
     if !reads_what_pipelines_do(&aggregate.input)? {
         return Ok(Tried::Refused(None));
     }
-    match star::plan(aggregate, options, None) {
-        Ok(plan) => {
-            Ok(fused_scan(plan, LogicalPlan::Aggregate(aggregate.clone()))?.map_or(Tried::Refused(None), Tried::Fused))
-        }
-        Err(refusal) => Ok(Tried::Refused(Some(refusal))),
-    }
+    let planning = Planning::new(options);
+    let fused = match star::plan(aggregate, &planning, None) {
+        Ok(fused) => with_subqueries(fused, &planning)?,
+        Err(refusal) => return Ok(Tried::Refused(Some(refusal))),
+    };
+    Ok(fused_scan(fused, LogicalPlan::Aggregate(aggregate.clone()))?.map_or(Tried::Refused(None), Tried::Fused))
 }
 
 /// Whether a plan is a join, or one whose rows are filtered or whose columns are chosen.
@@ -152,8 +153,9 @@ fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried>
         }
         other => (other, (0..other.schema().fields().len()).collect()),
     };
-    let fused = match joined_rows::plan(joined, &wanted, options) {
-        Ok(fused) => fused,
+    let planning = Planning::new(options);
+    let fused = match joined_rows::plan(joined, &wanted, &planning) {
+        Ok(fused) => with_subqueries(fused, &planning)?,
         Err(refusal) => return Ok(Tried::Refused(matches!(plan, LogicalPlan::Join(_)).then_some(refusal))),
     };
     let replaced = match plan {
@@ -169,6 +171,15 @@ fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried>
     let above = Projection::try_new(projection.expr.clone(), Arc::new(scan))?;
     let is_same = is_same_schema(&above.schema, &projection.schema);
     Ok(if is_same { Tried::Fused(LogicalPlan::Projection(above)) } else { Tried::Refused(None) })
+}
+
+/// With the subqueries that its pipelines have parameters for, parts of which may be fused too.
+fn with_subqueries(plan: FusedPlan, planning: &Planning) -> Result<FusedPlan> {
+    let subqueries = planning.subqueries().into_iter().map(|subquery| {
+        let subquery = fused(Arc::unwrap_or_clone(subquery), &planning.options, Joins::Tried)?;
+        Ok(Arc::new(subquery.data))
+    });
+    Ok(FusedPlan { subqueries: subqueries.collect::<Result<_>>()?, ..plan })
 }
 
 /// The scan of a fused part, under the names that the columns of what it stands for have.

@@ -159,10 +159,15 @@ impl Run {
                 }
                 StageInput::Arrays(batches) => run_over_pages(&Arrays::new(batches))?,
                 StageInput::Groups => {
-                    // Each is read by one stage, behind which nothing is left of it.
-                    let of_stage = stage.groups_of.and_then(|number| groups.remove(&number));
-                    let batches = of_stage.as_ref().map(|(batch, _)| std::slice::from_ref(batch)).unwrap_or_default();
-                    run_over_pages(&Arrays::new(batches))?
+                    let of_stage = stage.groups_of.and_then(|number| groups.get(&number));
+                    let batches = of_stage.map(|(batch, _)| std::slice::from_ref(batch)).unwrap_or_default();
+                    let ended = run_over_pages(&Arrays::new(batches))?;
+                    let are_needed_on =
+                        self.plan.stages[number + 1..].iter().any(|later| later.groups_of == stage.groups_of);
+                    if let (Some(of_stage), false) = (stage.groups_of, are_needed_on) {
+                        groups.remove(&of_stage);
+                    }
+                    ended
                 }
                 StageInput::Batches(plan) => {
                     let from = (&self.context, runtime);

@@ -14,7 +14,7 @@ use thermocline_pipeline::{ProbeKind, TableShape};
 use thermocline_placement::fusion;
 
 use super::Refusal;
-use super::estimates::{expect_few_texts, expected_rows, has_many_texts};
+use super::estimates::{expect_few_texts, expected_rows, has_different_texts, has_many_texts};
 use super::expressions::condition;
 use super::join_graph::BaseColumn;
 use super::relation::Rows;
@@ -40,6 +40,8 @@ pub(super) enum Sieving {
     Useless,
     /// Groups, which may be all made.
     Groups,
+    /// Texts, which may be all told apart.
+    Texts,
     /// Without, pipelines are not worth it.
     Needed(fusion::SieveReason),
 }
@@ -48,16 +50,22 @@ impl Planner<'_> {
     /// What a sieve is for in a relation whose rows are looked up for those of `parent`, and carry `payload`.
     pub(super) fn sieving(&self, child: &Child, parent: usize, payload: &[BaseColumn]) -> Sieving {
         let relation = &self.graph.relations[child.relation];
-        let mut own_texts = payload.iter().filter(|base| base.relation == child.relation);
+        let mut own = payload.iter().filter(|base| base.relation == child.relation);
         let row_count = expected_rows(relation, &self.predicates[child.relation]);
         if row_count > most_rows_looked_up(self.graph, parent, self.tree.root) && !child.kind.gives_payload() {
             return Sieving::Needed(fusion::SieveReason::MoreRows);
         }
-        if own_texts.any(|base| has_many_texts(self.graph, base)) {
+        if own.clone().any(|base| has_many_texts(self.graph, base)) {
             return Sieving::Needed(fusion::SieveReason::Texts);
         }
+        let read_again_rows = self.graph.relations[parent].row_count();
         match &relation.rows {
             Rows::Groups { .. } => Sieving::Groups,
+            _ if fusion::sieves_texts(read_again_rows, relation.row_count())
+                && own.any(|base| has_different_texts(self.graph, base)) =>
+            {
+                Sieving::Texts
+            }
             _ => Sieving::Useless,
         }
     }
@@ -70,7 +78,11 @@ impl Planner<'_> {
         payload: &[BaseColumn],
         siblings: &[Sibling<'_>],
     ) -> Result<Option<Keys>, Refusal> {
-        let Sieving::Needed(reason) = self.sieving(child, parent, payload) else { return Ok(None) };
+        let reason = match self.sieving(child, parent, payload) {
+            Sieving::Needed(reason) => reason,
+            Sieving::Texts if is_sound(child) => return self.keys(parent, &child.own_keys, siblings),
+            Sieving::Texts | Sieving::Groups | Sieving::Useless => return Ok(None),
+        };
         let limit = fusion::most_sieve_keys(reason, self.graph.relations[child.relation].row_count());
         // What joins leave is known when they were done.
         let may_be_few =
@@ -125,7 +137,7 @@ impl Planner<'_> {
         }
         let Some(keys) = self.keys(parent, &child.own_keys, siblings)? else { return Ok(None) };
         let sieve = GroupSieve { groups, shape: &keys.shape };
-        Ok(star::plan(aggregate, &self.graph.options, Some(sieve)).ok().map(|plan| (keys.stage, plan)))
+        Ok(star::plan(aggregate, &self.graph.planning, Some(sieve)).ok().map(|plan| (keys.stage, plan)))
     }
 
     /// A table of the keys that rows of `parent` have which pass its filters and are found in its other tables; `None` if
@@ -140,7 +152,12 @@ impl Planner<'_> {
             return Ok(Some(known.clone()));
         }
         let rows = &self.graph.relations[parent].rows;
-        let can_be_read_twice = matches!(rows, Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. });
+        let can_be_read_twice = match rows {
+            Rows::Pages { .. } | Rows::Chunks { .. } | Rows::Arrays { .. } => true,
+            // Others may be sieved themselves, when their table is built.
+            Rows::Groups { .. } => parent == self.tree.root,
+            Rows::Batches { .. } => false,
+        };
         if !can_be_read_twice || !(self.is_filtered(parent) || self.leave_out(siblings)) {
             return Ok(None);
         }

@@ -10,23 +10,25 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::common::DataFusionError;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::{self, Expr};
-use thermocline_pipeline::{Aggregate, Origin, Pipeline, PipelineBuilder, ProbeKind, Sink, Slot, TableShape};
+use datafusion::logical_expr::{self, Expr, LogicalPlan};
+use thermocline_pipeline::{
+    Aggregate, Expression, Origin, Pipeline, PipelineBuilder, PipelineError, ProbeKind, Sink, Slot, TableShape,
+};
 use thermocline_placement::fusion::{self, GroupWay};
 use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
 use super::Refusal;
 use super::calls::{Call, Function};
-use super::estimates::{expect_few_texts, group_facts, most_rows};
+use super::estimates::{expect_few_texts, group_facts, makes_few_texts, most_rows};
 use super::expressions::{column_set, condition, expression, value_type};
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::outer_joins;
 use super::relation::{Relation, Rows};
 use super::sieves::{Keys, Sibling};
+use super::subqueries::Planning;
+use super::text_functions::text_map;
 use super::tree::{Child, Sieve, Tree};
-use crate::lineage::over_columns;
 
 /// Pipelines that together answer an aggregate, or a join.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(super) struct FusedPlan {
     pub(super) outputs: Vec<Output>,
     /// About how many rows the answer has, of groups how many at most, and whether it has just as many.
     pub(super) expected_rows: (u64, bool),
+    /// Whose values pipelines have parameters for, by these' numbers.
+    pub(super) subqueries: Vec<Arc<LogicalPlan>>,
 }
 
 /// In place of a stage's number: a sieve of groups, which is another plan's.
@@ -101,17 +105,15 @@ pub(super) struct GroupSieve<'s> {
 /// The pipelines for an aggregate. With a sieve, the last one has one input more than there are stages: the sieve's.
 pub(super) fn plan(
     aggregate: &logical_expr::Aggregate,
-    options: &Arc<ConfigOptions>,
+    planning: &Planning,
     sieve: Option<GroupSieve<'_>>,
 ) -> Result<FusedPlan, Refusal> {
     let asked = &aggregate.schema;
     let grouped = outer_joins::grouped(aggregate)?;
     let aggregate = grouped.as_ref().unwrap_or(aggregate);
-    let (graph, columns) = JoinGraph::of(&aggregate.input, options)?;
+    let (graph, columns) = JoinGraph::of(&aggregate.input, planning)?;
     let schema = aggregate.input.schema();
-    let over = |expr: &Expr| -> Result<Expr, Refusal> {
-        over_columns(expr, schema, &columns)?.ok_or_else(|| Refusal::new(format!("{expr} holds a subquery")))
-    };
+    let over = |expr: &Expr| graph.over(expr, schema, &columns);
     let groups = aggregate.group_expr.iter().map(over).collect::<Result<Vec<_>, _>>()?;
     let calls = aggregate.aggr_expr.iter().map(|expr| Call::of(expr, schema, &over)).collect::<Result<Vec<_>, _>>()?;
     if let [relation] = graph.relations.as_slice()
@@ -135,9 +137,12 @@ pub(super) fn plan(
     };
     let calls = calls.into_iter().map(nearest).collect::<Result<Vec<_>, _>>()?;
     let answer = groups.iter().chain(calls.iter().filter_map(|call| call.argument.as_ref()));
+    let looked_at = calls.iter().filter(|call| call.function != Function::Count);
+    let looked_at = groups.iter().chain(looked_at.filter_map(|call| call.argument.as_ref()));
+    let as_they_are = columns_of(looked_at.filter(|expr| !makes_few_texts(expr)), &graph);
+    // Of other relations, when they are carried along.
+    expect_few_texts(&graph, as_they_are.iter().filter(|base| base.relation == tree.root))?;
     let taken = columns_of(answer, &graph);
-    // Of others, when they are carried along.
-    expect_few_texts(&graph, taken.iter().filter(|base| base.relation == tree.root))?;
     let most_rows = most_rows(&groups, &graph, &tree);
     let facts = group_facts(&groups, &calls, most_rows.0, &graph);
     let group_way = fusion::group_way(facts).ok_or_else(|| Refusal::new("there may be too many groups"))?;
@@ -147,7 +152,7 @@ pub(super) fn plan(
     if let Some(last) = stages.last_mut() {
         last.group_way = group_way;
     }
-    let plan = FusedPlan { stages, outputs, expected_rows: most_rows };
+    let plan = FusedPlan { stages, outputs, expected_rows: most_rows, subqueries: Vec::new() };
     plan.check_types(asked.fields())?;
     Ok(plan)
 }
@@ -167,6 +172,14 @@ pub(super) fn nearest(expr: &Expr, place: usize, graph: &JoinGraph, tree: &Tree)
 }
 
 impl FusedPlan {
+    /// The same with the values of its subqueries in place of parameters.
+    pub(super) fn bound(&self, values: &[Expression]) -> Result<Self, PipelineError> {
+        let stage = |stage: &Stage| Ok(Stage { pipeline: stage.pipeline.bound(values)?, ..stage.clone() });
+        let stages = self.stages.iter().map(stage).collect::<Result<_, PipelineError>>()?;
+        let (outputs, expected_rows) = (self.outputs.clone(), self.expected_rows);
+        Ok(Self { stages, outputs, expected_rows, subqueries: Vec::new() })
+    }
+
     /// How the answer's groups are kept.
     pub(super) fn group_way(&self) -> GroupWay {
         self.stages.last().map_or(GroupWay::Together, |last| last.group_way)
@@ -208,6 +221,8 @@ pub(super) struct Planner<'g> {
     tables: Vec<Option<(usize, TableShape)>>,
     /// Tables of keys that sieve others.
     pub(super) keys: Vec<Keys>,
+    /// The root's groups, if it has some: the stage that makes them, once there is one.
+    root_groups: Option<usize>,
 }
 
 /// A pipeline without its end.
@@ -238,6 +253,7 @@ impl<'g> Planner<'g> {
             stages: Vec::new(),
             tables: graph.relations.iter().map(|_| None).collect(),
             keys: Vec::new(),
+            root_groups: None,
         };
         planner.place_conditions()?;
         Ok(planner)
@@ -409,7 +425,7 @@ impl<'g> Planner<'g> {
 
     pub(super) fn push(
         &mut self,
-        relation: usize,
+        number: usize,
         pipeline: Pipeline,
         inputs: Vec<usize>,
         sieved: Option<(usize, FusedPlan)>,
@@ -423,14 +439,20 @@ impl<'g> Planner<'g> {
             })
             .collect();
         columns.sort_unstable();
-        let (relation, predicate) = (self.graph.relations[relation].clone(), self.predicates[relation].clone());
+        columns.dedup();
+        let (relation, predicate) = (self.graph.relations[number].clone(), self.predicates[number].clone());
+        let is_root = number == self.tree.root;
         let groups_of = match &relation.rows {
+            Rows::Groups { .. } if is_root && self.root_groups.is_some() => self.root_groups,
             Rows::Groups { plan, .. } => {
                 let (sieve, plan) = sieved.as_ref().map_or((SIEVE, plan.as_ref()), |(sieve, plan)| (*sieve, plan));
                 self.push_plan(plan, sieve, &relation.schema)
             }
             _ => None,
         };
+        if is_root {
+            self.root_groups = groups_of;
+        }
         let (grouped, group_way) = (None, GroupWay::Together);
         let most_keys = None;
         self.stages.push(Stage {
@@ -491,6 +513,16 @@ impl Opened {
     fn value(&mut self, graph: &JoinGraph, expr: &Expr) -> Result<Slot, Refusal> {
         if let Some(base) = graph.base_column(expr) {
             return self.slot(graph, base);
+        }
+        if let Some((base, map)) = text_map(expr, graph)
+            && base.relation == self.relation
+        {
+            let relation = &graph.relations[base.relation];
+            if let Some(reason) = relation.refusal(base.column) {
+                return Err(Refusal::new(format!("{}: {reason}", map.shown())));
+            }
+            let is_nullable = relation.schema.field(base.column).is_nullable();
+            return Ok(self.builder.scan_mapped(base.column, map, is_nullable)?);
         }
         let computed = expression(expr, graph, &mut |base| self.slot(graph, base))?;
         Ok(self.builder.compute(graph.readable(expr), computed)?)

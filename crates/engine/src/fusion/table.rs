@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::exec::{PipelineExec, StageInput};
-use super::fallback::Fallback;
+use super::fallback::{Fallback, state};
 use super::relation::Rows;
 use super::star::FusedPlan;
 use crate::column_table::ColumnScan;
@@ -97,9 +97,13 @@ impl TableProvider for FusedTable {
                 Rows::Groups { .. } => StageInput::Groups,
             });
         }
+        let mut subqueries = Vec::with_capacity(self.plan.subqueries.len());
+        for subquery in &self.plan.subqueries {
+            subqueries.push(state(session)?.query_planner().create_physical_plan(subquery, session).await?);
+        }
         let exec = PipelineExec::new(
             Arc::clone(&self.plan),
-            inputs,
+            (inputs, subqueries),
             Fallback::new(&self.replaced, session)?,
             &self.schema,
             projection,

@@ -146,6 +146,9 @@ fn star(random: &mut Random) -> Star {
         "date_part('month', f.day)",
         "extract(dow FROM f.day)",
         "CASE WHEN f.tiny < 5 THEN 1 WHEN f.flag THEN 2 END",
+        "substr(f.kind, 6, 1)",
+        "upper(f.town)",
+        "left(f.kind, 3)",
     ];
     let mut values = vec![
         "f.v",
@@ -165,6 +168,7 @@ fn star(random: &mut Random) -> Star {
         "CASE WHEN f.kind LIKE '%3' OR f.share > 100 THEN f.share WHEN f.v IS NULL THEN 1.5 ELSE f.ratio END",
         "CAST(f.price * 100 AS DOUBLE)",
         "extract(doy FROM f.day)",
+        "f.v - (SELECT max(b.weight) FROM b)",
     ];
     let mut conditions = vec![
         "f.v BETWEEN -100 AND 250",
@@ -198,6 +202,12 @@ fn star(random: &mut Random) -> Star {
         "extract(year FROM f.day) = 1995 AND extract(month FROM f.day) < 7",
         "CASE WHEN f.flag THEN f.v ELSE f.tiny END > 5",
         "f.price < 0.5 * f.v",
+        "f.v > (SELECT avg(o.v) FROM f AS o)",
+        "f.price < (SELECT avg(o.price) FROM f AS o WHERE o.tiny = 3) OR f.kind IS NULL",
+        "f.day > (SELECT min(o.day) FROM f AS o JOIN a ON o.a = a.k WHERE a.grp = 2)",
+        "NOT (f.tiny = (SELECT max(a.grp) FROM a) OR f.flag)",
+        "f.v < 2 * (SELECT min(e.k) FROM e) OR f.tiny > 2",
+        "f.kind > (SELECT min(o.kind) FROM f AS o)",
     ];
     let mut from = "f".to_string();
     if random.below(3) > 0 {

@@ -111,6 +111,79 @@ async fn groups_by_texts_are_made_until_they_are_too_many() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn groups_by_beginnings_of_many_texts_are_made_of_these() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    rows(
+        &session,
+        "CREATE TABLE t AS SELECT value AS v,
+            CASE WHEN value % 50 = 3 THEN NULL ELSE (value % 37) || '-' || (value * 7919 % 1000003) END AS code,
+            CASE WHEN value % 10 = 3 THEN 'none' ELSE CAST(value % 90 AS VARCHAR) END AS number
+         FROM generate_series(1, 60000)",
+    )
+    .await;
+    for (sql, fallbacks) in [
+        ("SELECT substr(code, 1, 2), count(*), count(code), sum(v) FROM t WHERE code LIKE '1%' GROUP BY 1", 0),
+        ("SELECT left(code, 1), right(code, 1), max(v) FROM t GROUP BY 1, 2", 0),
+        // Each text is made a number of, also where no row is left that has it.
+        ("SELECT CAST(CAST(number AS INT) + 1 AS VARCHAR), sum(v) FROM t WHERE number <> 'none' GROUP BY 1", 1),
+    ] {
+        let explained = analyzed(&session, sql).await;
+        assert!(explained.contains(&format!("fallbacks={fallbacks}")), "{sql}\n{explained}");
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
+    // As many as went in.
+    let explained = physical_plan(&session, "SELECT upper(code), sum(v) FROM t GROUP BY 1").await;
+    assert!(explained.contains("too many different texts in t.code"), "{explained}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subqueries_of_one_value_are_parameters_of_pipelines() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    make_star(&session, 3, 5000).await;
+    std::fs::write(folder.path().join("limits.csv"), "least\n-200\n-100\n").unwrap();
+    let location = folder.path().join("limits.csv").display().to_string();
+    rows(&session, &format!("CREATE EXTERNAL TABLE limits STORED AS CSV LOCATION '{location}'")).await;
+    // A subquery that is mentioned twice, one in another, one over files, and one without a row.
+    for (sql, subqueries) in [
+        ("SELECT sum(v), min(v) FROM f WHERE v > (SELECT avg(v) FROM f) OR 10 - v > (SELECT avg(v) FROM f)", 1),
+        ("SELECT sum(v) FROM f WHERE v > (SELECT avg(v) FROM f WHERE tiny < (SELECT max(grp) FROM a))", 1),
+        (
+            "SELECT kind, max(v) FROM f, a WHERE f.a = a.k AND v BETWEEN (SELECT min(least) FROM limits) AND (SELECT max(weight) FROM b) GROUP BY kind",
+            2,
+        ),
+        ("SELECT count(*), sum(v) FROM f WHERE v > (SELECT v FROM f WHERE id = -1) OR tiny = 3", 1),
+        ("SELECT id, name FROM f JOIN a ON f.a = a.k WHERE price > (SELECT avg(price) FROM f WHERE flag)", 1),
+        (
+            "SELECT n FROM (SELECT a, count(*) AS n FROM f GROUP BY a) AS g JOIN a ON g.a = a.k WHERE n > (SELECT avg(grp) FROM a)",
+            1,
+        ),
+    ] {
+        let explained = analyzed(&session, sql).await;
+        assert!(explained.contains(&format!("subqueries={subqueries}")), "{sql}\n{explained}");
+        assert!(!explained.contains("ScalarSubqueryExec") && !explained.contains("fallbacks=1"), "{sql}\n{explained}");
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
+    let explained = physical_plan(&session, "SELECT sum(v) FROM f WHERE v + 1 > (SELECT max(weight) FROM b)").await;
+    assert!(explained.contains("filter (int64(v) + int64 1) > int64 $0"), "{explained}");
+    // What a subquery meets is said in the operators' words.
+    for sql in [
+        "SELECT sum(v) FROM f WHERE v > (SELECT x FROM m)",
+        "SELECT sum(v) FROM f WHERE v > (SELECT sum(1 / (weight - weight)) FROM b)",
+        "SELECT sum(v / (SELECT min(c) FROM a)) FROM f",
+    ] {
+        assert!(is_fused(&session, sql).await, "{sql}");
+        let fused = error(&session, sql).await;
+        rows(&session, "SET thermocline.fused_pipelines = 'off'").await;
+        assert_eq!(fused, error(&session, sql).await, "{sql}");
+        rows(&session, "SET thermocline.fused_pipelines = 'on'").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn functions_of_texts_go_by_the_sessions_settings() {
     let folder = Folder::new();
     let session = database(folder.path(), 256 * MIB).session();

@@ -76,7 +76,7 @@ pub(crate) fn star_query(random: &mut Random, with_texts: bool) -> String {
     let mut values = vec!["f.v", "f.share", "f.whole", "f.id", "f.day", "f.share * 2", "f.v + f.p"];
     let mut groups = Vec::new();
     if with_texts {
-        groups.push("f.kind");
+        groups.extend(["f.kind", "substr(f.kind, 6, 1)"]);
     }
     let mut conditions = vec![
         "f.v BETWEEN -100 AND 250",
@@ -88,6 +88,8 @@ pub(crate) fn star_query(random: &mut Random, with_texts: bool) -> String {
         "f.p <> 7",
         "f.v = 12345",
         "f.v > f.p",
+        "f.v > (SELECT avg(b.x) FROM b)",
+        "f.day > (SELECT min(o.day) FROM f AS o WHERE o.v > 100) OR f.p = (SELECT max(c.k) FROM c)",
     ];
     let mut from = "f".to_string();
     let with_a = random.below(3) > 0;

@@ -34,6 +34,7 @@ impl View<'_> {
                 let bias = if *value_type == ValueType::UInt64 { UNSIGNED_BIAS } else { 0 };
                 (*value_type, Numbers::repeated(*value - bias, rows.len()))
             }
+            Expression::Null { value_type } => (*value_type, Numbers::nulls(rows.len())),
             Expression::Parameter { number, value_type } => {
                 return Err(PipelineError::Parameter { number: *number, expected: *value_type });
             }

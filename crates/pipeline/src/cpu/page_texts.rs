@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use ahash::RandomState;
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::array::{Array, ArrayAccessor, ArrayRef, AsArray, StringArray};
 use arrow::buffer::{Buffer, OffsetBuffer};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
@@ -63,11 +63,15 @@ impl PageTexts<'_> {
             }),
             Self::Listed(texts) => {
                 let beginnings = Beginnings::of(domain);
-                let is_in = |text: &[u8]| match beginnings.decide(text) {
-                    Some(is_in) => is_in,
-                    None => std::str::from_utf8(text).is_ok_and(|text| domain.contains_str(text)),
-                };
-                Membership::of_places(texts.len(), |code| self.entry(code).is_some_and(is_in))
+                let is_in =
+                    |text: &str| beginnings.decide(text.as_bytes()).unwrap_or_else(|| domain.contains_str(text));
+                match texts.data_type() {
+                    DataType::Utf8 => places(texts.as_string::<i32>(), is_in),
+                    DataType::LargeUtf8 => places(texts.as_string::<i64>(), is_in),
+                    DataType::Utf8View => places(texts.as_string_view(), is_in),
+                    // Only these are listed.
+                    _ => Membership::Never,
+                }
             }
         }
     }
@@ -84,15 +88,27 @@ impl PageTexts<'_> {
     }
 }
 
+/// The places of the texts that a test finds.
+fn places<'t>(texts: impl ArrayAccessor<Item = &'t str>, test: impl Fn(&str) -> bool) -> Membership {
+    Membership::of_places(texts.len(), |place| test(texts.value(place)))
+}
+
 /// The first eight bytes of a domain's bounds, which mostly tell where a text is.
 struct Beginnings(Vec<(u64, u64)>);
 
 /// The first eight bytes of a text as a number that is ordered as they are; there are zeros behind its end.
 fn beginning(text: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let count = text.len().min(8);
-    bytes[..count].copy_from_slice(&text[..count]);
-    u64::from_be_bytes(bytes)
+    if let Some(first) = text.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let missing = 8 * (8 - text.len() as u32);
+    match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        // These overlap.
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(u32::from_be_bytes(*last)) << missing
+        }
+        _ => text.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)).checked_shl(missing).unwrap_or(0),
+    }
 }
 
 impl Beginnings {
@@ -108,7 +124,11 @@ impl Beginnings {
     /// Whether a text is in the domain, where that is certain by its first bytes.
     fn decide(&self, text: &[u8]) -> Option<bool> {
         let key = beginning(text);
-        let next = self.0.partition_point(|(_, high)| *high < key);
+        // Of a few, to count takes no longer than to search, and no branch is guessed wrong.
+        let next = match self.0.len() {
+            0..=16 => self.0.iter().filter(|(_, high)| *high < key).count(),
+            _ => self.0.partition_point(|(_, high)| *high < key),
+        };
         match self.0.get(next) {
             Some((low, high)) if *low < key && key < *high => Some(true),
             Some((low, high)) if key == *low || key == *high => None,
@@ -181,6 +201,12 @@ mod tests {
 
     #[test]
     fn listed_texts_are_in_a_domain_as_each_of_them_is() {
+        for length in 0..12 {
+            let text: Vec<u8> = (0..length).map(|at| 200 + at).collect();
+            let mut filled = [0; 8];
+            filled.iter_mut().zip(&text).for_each(|(to, from)| *to = *from);
+            assert_eq!(beginning(&text), u64::from_be_bytes(filled), "{length} bytes");
+        }
         let letters = ["", "\0", "a", "b", "é", "sixteen letters.", "\u{10ffff}"];
         for seed in 0..300 {
             let mut random = Random::new(seed);

@@ -114,7 +114,10 @@ fn is_of_columns(pipeline: &Pipeline, expression: &Expression, depth: usize) -> 
                     && is_here(&operands.0, depth)
                     && is_here(&operands.1, depth + 1)
             }
-            Expression::Parameter { .. } | Expression::DatePart { .. } | Expression::Case { .. } => false,
+            Expression::Null { .. }
+            | Expression::Parameter { .. }
+            | Expression::DatePart { .. }
+            | Expression::Case { .. } => false,
         }
 }
 
@@ -213,7 +216,10 @@ impl View<'_> {
                 });
                 scaled.and_then(|(left, right)| Bounds::binary(*operator, value_type, left, right))
             }
-            Expression::Parameter { .. } | Expression::DatePart { .. } | Expression::Case { .. } => None,
+            Expression::Null { .. }
+            | Expression::Parameter { .. }
+            | Expression::DatePart { .. }
+            | Expression::Case { .. } => None,
         })
     }
 
@@ -275,7 +281,10 @@ impl View<'_> {
                 (self.buffers.0[depth], self.buffers.0[depth + 1]) = (Some(left), Some(right));
                 Ok(value_type)
             }
-            Expression::Parameter { .. } | Expression::DatePart { .. } | Expression::Case { .. } => Ok(ValueType::Int64),
+            Expression::Null { .. }
+            | Expression::Parameter { .. }
+            | Expression::DatePart { .. }
+            | Expression::Case { .. } => Ok(ValueType::Int64),
         }
     }
 

@@ -78,6 +78,7 @@ impl fmt::Display for Shown<'_> {
                 write!(f, "{value_type} {:?}", ordinal::to_float(*value as i64))
             }
             Expression::Literal { value, value_type } => write!(f, "{value_type} {value}"),
+            Expression::Null { .. } => f.write_str("NULL"),
             Expression::Parameter { number, value_type } => write!(f, "{value_type} ${number}"),
             Expression::Binary { operator, operands } => {
                 write!(f, "({} {} {})", shown(&operands.0), operator.symbol(), shown(&operands.1))

@@ -50,7 +50,12 @@ pub enum Expression {
         /// Its type.
         value_type: ValueType,
     },
-    /// A value that is known before a run, but not when the pipeline is made: one for all rows, and no NULL.
+    /// No value.
+    Null {
+        /// Of which type it is none.
+        value_type: ValueType,
+    },
+    /// A value, or none, that is known before a run, but not when the pipeline is made: one for all rows.
     Parameter {
         /// Which of the values that the pipeline is bound to ([`Pipeline::bound`](super::Pipeline::bound)).
         number: usize,
@@ -115,7 +120,7 @@ impl Expression {
     pub fn slots(&self) -> Vec<Slot> {
         match self {
             Self::Slot(slot) => vec![*slot],
-            Self::Literal { .. } | Self::Parameter { .. } => Vec::new(),
+            Self::Literal { .. } | Self::Null { .. } | Self::Parameter { .. } => Vec::new(),
             Self::Binary { operands, .. } => [operands.0.slots(), operands.1.slots()].concat(),
             Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.slots(),
             Self::Case { branches, otherwise } => {
@@ -129,7 +134,7 @@ impl Expression {
     /// Its conditions, with all that are part of others.
     pub(super) fn conditions(&self) -> Vec<&Condition> {
         match self {
-            Self::Slot(_) | Self::Literal { .. } | Self::Parameter { .. } => Vec::new(),
+            Self::Slot(_) | Self::Literal { .. } | Self::Null { .. } | Self::Parameter { .. } => Vec::new(),
             Self::Binary { operands, .. } => [operands.0.conditions(), operands.1.conditions()].concat(),
             Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.conditions(),
             Self::Case { branches, otherwise } => {
@@ -145,7 +150,8 @@ impl Expression {
     pub(crate) fn is_nullable(&self, slots: &[SlotInfo]) -> bool {
         match self {
             Self::Slot(slot) => slots[slot.index()].nullable,
-            Self::Literal { .. } | Self::Parameter { .. } => false,
+            Self::Literal { .. } => false,
+            Self::Null { .. } | Self::Parameter { .. } => true,
             Self::Binary { operands, .. } => operands.0.is_nullable(slots) || operands.1.is_nullable(slots),
             Self::Cast { operand, .. } | Self::DatePart { operand, .. } => operand.is_nullable(slots),
             Self::Case { branches, otherwise } => {
@@ -162,17 +168,22 @@ impl Expression {
     pub(super) fn bound(&self, values: &[Expression]) -> Result<Self, PipelineError> {
         Ok(match self {
             Self::Parameter { number, value_type: expected } => match values.get(*number) {
-                Some(value @ Self::Literal { value_type, .. }) if value_type == expected => value.clone(),
+                Some(value @ (Self::Literal { value_type, .. } | Self::Null { value_type }))
+                    if value_type == expected =>
+                {
+                    value.clone()
+                }
                 _ => return Err(PipelineError::Parameter { number: *number, expected: *expected }),
             },
-            Self::Slot(_) | Self::Literal { .. } => self.clone(),
+            Self::Slot(_) | Self::Literal { .. } | Self::Null { .. } => self.clone(),
             Self::Binary { operator, operands } => {
                 Self::binary(*operator, operands.0.bound(values)?, operands.1.bound(values)?)
             }
             Self::Cast { operand, to } => operand.bound(values)?.cast(*to),
             Self::DatePart { part, operand } => Self::date_part(*part, operand.bound(values)?),
             Self::Case { branches, otherwise } => {
-                let bound = |(condition, value): &(Condition, Self)| Ok((condition.bound(values)?, value.bound(values)?));
+                let bound =
+                    |(condition, value): &(Condition, Self)| Ok((condition.bound(values)?, value.bound(values)?));
                 let branches = branches.iter().map(bound).collect::<Result<_, PipelineError>>()?;
                 let otherwise = otherwise.as_ref().map(|value| value.bound(values).map(Box::new)).transpose()?;
                 Self::Case { branches, otherwise }
@@ -183,7 +194,7 @@ impl Expression {
     /// Whether it may fail for some whole numbers.
     pub(super) fn divides(&self, slots: &[SlotInfo]) -> bool {
         match self {
-            Self::Slot(_) | Self::Literal { .. } | Self::Parameter { .. } => false,
+            Self::Slot(_) | Self::Literal { .. } | Self::Null { .. } | Self::Parameter { .. } => false,
             Self::Binary { operator, operands } => {
                 let of_integers = || operands.0.value_type(slots).is_ok_and(ValueType::is_integer);
                 matches!(operator, Operator::Divide | Operator::Remainder) && of_integers()
@@ -217,7 +228,7 @@ impl Expression {
             Self::Parameter { number, value_type: ValueType::Text } => {
                 Err(refused(format!("parameter ${number} is a text")))
             }
-            Self::Parameter { value_type, .. } => Ok(*value_type),
+            Self::Null { value_type } | Self::Parameter { value_type, .. } => Ok(*value_type),
             Self::Binary { operator, operands } => {
                 Self::binary_type(*operator, operands.0.value_type(slots)?, operands.1.value_type(slots)?)
             }

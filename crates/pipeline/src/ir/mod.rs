@@ -307,7 +307,8 @@ impl Pipeline {
         &self.output
     }
 
-    /// The same with values in place of parameters ([`Expression::Parameter`]), by their numbers: literals.
+    /// The same with values in place of parameters ([`Expression::Parameter`]), by their numbers: literals or
+    /// [`Expression::Null`].
     ///
     /// # Errors
     /// [`PipelineError::Parameter`] for a parameter without a value, or with one of another type.
@@ -328,7 +329,8 @@ impl Pipeline {
     /// Whether it computes anything of a row's values, so that arithmetic may end a run.
     pub fn computes(&self) -> bool {
         let is_arithmetic = |operand: &Expression| {
-            !matches!(operand, Expression::Slot(_) | Expression::Literal { .. } | Expression::Parameter { .. })
+            use Expression::{Literal, Null, Parameter, Slot};
+            !matches!(operand, Slot(_) | Literal { .. } | Null { .. } | Parameter { .. })
         };
         let compares_computed = |condition: &Condition| match condition {
             Condition::Compare { operands, .. } => is_arithmetic(&operands.0) || is_arithmetic(&operands.1),
@@ -416,7 +418,9 @@ impl Pipeline {
 fn compared_slot(slots: &[SlotInfo], slot: Slot) -> Result<&SlotInfo, PipelineError> {
     let info = slot_info(slots, slot)?;
     match &info.text_map {
-        Some(_) => Err(PipelineError::Expression { reason: format!("{} is made of a text, and not compared", info.name) }),
+        Some(_) => {
+            Err(PipelineError::Expression { reason: format!("{} is made of a text, and not compared", info.name) })
+        }
         None => Ok(info),
     }
 }

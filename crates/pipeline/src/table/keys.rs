@@ -68,6 +68,31 @@ impl KeyIndex {
         Some((Self::Dense(dense), order))
     }
 
+    /// Of keys in no order that lie in `range`, fewer than 2^32, of which some are the same: where the rows of each key
+    /// start, and the last end, and which of the keys each row has. `None` if they do not lie close together.
+    pub(crate) fn of_repeated(keys: &[i64], range: Option<(i64, i64)>) -> Option<(Self, Vec<u32>, Vec<u32>)> {
+        if !Self::is_dense(range, keys.len()) {
+            return None;
+        }
+        let dense = DenseKeys::of(keys, range);
+        let rank = |key: &i64| dense.row(*key).unwrap_or(0) as usize;
+        let mut starts = vec![0u32; dense.key_count() + 1];
+        keys.iter().for_each(|key| starts[rank(key) + 1] += 1);
+        let mut before = 0;
+        for start in &mut starts {
+            before += *start;
+            *start = before;
+        }
+        let mut next = starts.clone();
+        let mut order = vec![0; keys.len()];
+        for (place, key) in keys.iter().enumerate() {
+            let row = &mut next[rank(key)];
+            order[*row as usize] = place as u32;
+            *row += 1;
+        }
+        Some((Self::Dense(dense), starts, order))
+    }
+
     fn is_dense(range: Option<(i64, i64)>, key_count: usize) -> bool {
         let span = span(range);
         span <= DENSE_BITS || span <= key_count as i128 * DENSE_BITS_PER_ROW
@@ -374,6 +399,15 @@ mod tests {
                     KeyIndex::of_distinct(&shuffled, range, Threads(1 + seed as usize % 3)).is_none(),
                     "seed {seed}: {again} twice"
                 );
+                shuffled.extend_from_within(..random.below(shuffled.len()));
+                if let Some((index, starts, order)) = KeyIndex::of_repeated(&shuffled, range) {
+                    let rows_of = |row: u32| starts[row as usize] as usize..starts[row as usize + 1] as usize;
+                    for key in &keys {
+                        let found: Vec<u32> = order[rows_of(index.row(*key).unwrap())].to_vec();
+                        let places = (0..shuffled.len() as u32).filter(|place| shuffled[*place as usize] == *key);
+                        assert_eq!(found, places.collect::<Vec<_>>(), "seed {seed}, key {key}");
+                    }
+                }
             }
             for (row, key) in keys.iter().enumerate() {
                 assert_eq!(index.row(*key), Some(row as u32), "seed {seed}, key {key}");

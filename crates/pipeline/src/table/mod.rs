@@ -78,19 +78,15 @@ impl BuiltTable {
         let code_range = threads.range(codes.len(), |row| Some(codes[row]));
         reservation.try_grow(KeyIndex::size_bytes_of(code_range, codes.len()) as u64)?;
         let (keys, order, starts) = match KeyIndex::of_distinct(&codes, code_range, threads) {
-            Some((keys, order)) if !has_null_key => (keys, order, None),
-            Some((keys, order)) => (keys, order.into_iter().map(|place| found[place as usize]).collect(), None),
-            None => {
-                let mut sorted: Vec<(i64, u32)> = codes.into_iter().zip(found).collect();
-                // Stable: rows come in a few runs that are in order already, if their column is, and that sort finds
-                // them.
-                sorted.sort();
-                let order: Vec<u32> = sorted.iter().map(|(_, row)| *row).collect();
-                let mut keys: Vec<i64> = sorted.into_iter().map(|(code, _)| code).collect();
-                let starts = starts(&keys);
-                keys.dedup();
-                (KeyIndex::of(&keys, threads), order, Some(starts))
-            }
+            Some((keys, order)) => (keys, order, None),
+            None => match KeyIndex::of_repeated(&codes, code_range) {
+                Some((keys, starts, order)) => (keys, order, Some(starts)),
+                None => sorted(codes, threads),
+            },
+        };
+        let order = match has_null_key {
+            true => order.into_iter().map(|place| found[place as usize]).collect(),
+            false => order,
         };
         let (row_count, key_count) = (order.len(), starts.as_ref().map_or(order.len(), |starts| starts.len() - 1));
         let payload: Vec<PayloadColumn> =
@@ -169,6 +165,18 @@ impl BuiltTable {
     pub(crate) fn column(&self, payload: usize) -> &PayloadColumn {
         &self.payload[payload]
     }
+}
+
+/// Keys in no order, of which some are the same, as [`KeyIndex::of_repeated`] has them, wherever they lie.
+fn sorted(keys: Vec<i64>, threads: Threads) -> (KeyIndex, Vec<u32>, Option<Vec<u32>>) {
+    let mut sorted: Vec<(i64, u32)> = keys.into_iter().zip(0..).collect();
+    // Stable: rows come in a few runs that are in order already, if their column is, and that sort finds them.
+    sorted.sort();
+    let order: Vec<u32> = sorted.iter().map(|(_, place)| *place).collect();
+    let mut keys: Vec<i64> = sorted.into_iter().map(|(key, _)| key).collect();
+    let starts = starts(&keys);
+    keys.dedup();
+    (KeyIndex::of(&keys, threads), order, Some(starts))
 }
 
 /// Where the rows of each key start, and the last end, of sorted keys.

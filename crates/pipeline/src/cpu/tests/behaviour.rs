@@ -275,6 +275,9 @@ fn an_unbound_pipeline_does_not_run() {
     let bound = pipeline.bound(&[Expression::Literal { value: 1234, value_type: ValueType::Int64 }]).unwrap();
     let (outcome, _) = run_with(&bound, &source, &[], 1, InstructionSet::detect()).unwrap();
     assert_eq!(rows_of(outcome), [[Value::Integer(1234)]]);
+    let bound = pipeline.bound(&[Expression::Null { value_type: ValueType::Int64 }]).unwrap();
+    let (outcome, _) = run_with(&bound, &source, &[], 1, InstructionSet::detect()).unwrap();
+    assert_eq!(rows_of(outcome), [[Value::Integer(0)]]);
 }
 
 #[test]

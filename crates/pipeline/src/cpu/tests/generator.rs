@@ -320,6 +320,7 @@ fn case(random: &mut Random, columns: &[Column], slots: &[(Slot, ValueType)]) ->
         Some((least, greatest)) if random.one_in(2) => {
             Expression::Literal { value: (random.below(3) as i128).clamp(least, greatest), value_type }
         }
+        Some(_) if random.one_in(8) => Expression::Null { value_type },
         _ => Expression::Slot(*random.pick(&of_type)),
     };
     let branches = (0..1 + random.below(3)).map(|_| (condition(random, columns, slots, 2), value(random))).collect();
@@ -393,6 +394,7 @@ pub(super) fn condition(
                     let value = (random.below(200) as i128 - 100).clamp(least, greatest);
                     Expression::Literal { value, value_type }
                 }
+                Some(_) if random.one_in(10) => Expression::Null { value_type },
                 _ => Expression::Slot(*random.pick(&others)),
             };
             let left = if (value_type.is_integer() || value_type.is_float()) && random.one_in(3) {
