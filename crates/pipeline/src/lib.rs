@@ -120,6 +120,7 @@ mod reference;
 mod rowset;
 mod source;
 mod table;
+mod text_list;
 mod threads;
 mod tuples;
 
@@ -135,3 +136,4 @@ pub use source::{
     BatchSource, FailedElsewhere, MemoryPages, PageFacts, PageSource, PinnedPage, SourceBatch, SourceColumn,
 };
 pub use table::BuiltTable;
+pub use text_list::TextList;

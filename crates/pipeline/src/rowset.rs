@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::ir::{ColumnShape, ValueType};
-use crate::ordinal;
+use crate::{TextList, ordinal};
 
 /// A value by itself, for people and for comparisons.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ pub enum RowsetValues {
         /// The number of each row's text.
         codes: Vec<u32>,
         /// The texts, each once, in no order. There may be some that no row has.
-        dictionary: Arc<[Arc<str>]>,
+        dictionary: Arc<TextList>,
     },
 }
 
@@ -133,7 +133,9 @@ impl RowsetColumn {
             RowsetValues::Unsigned(values) => Value::Integer(values[row].into()),
             RowsetValues::Floats(values) => Value::Float(values[row]),
             RowsetValues::Wide(values) => Value::Integer(values[row]),
-            RowsetValues::Texts { codes, dictionary } => Value::Text(Arc::clone(&dictionary[codes[row] as usize])),
+            RowsetValues::Texts { codes, dictionary } => {
+                dictionary.get(codes[row] as usize).map_or(Value::Null, |text| Value::Text(text.into()))
+            }
         }
     }
 }
@@ -150,17 +152,13 @@ pub struct Rowset {
 impl Rowset {
     /// Memory that the values take, shared dictionaries included.
     pub fn size_bytes(&self) -> u64 {
-        /// A reference and two counts.
-        const TEXT_BYTES: usize = 32;
         let column = |column: &RowsetColumn| {
             let values = match &column.values {
                 RowsetValues::Integers(values) => values.len() * 8,
                 RowsetValues::Unsigned(values) => values.len() * 8,
                 RowsetValues::Floats(values) => values.len() * 8,
                 RowsetValues::Wide(values) => values.len() * 16,
-                RowsetValues::Texts { codes, dictionary } => {
-                    codes.len() * 4 + dictionary.iter().map(|text| text.len() + TEXT_BYTES).sum::<usize>()
-                }
+                RowsetValues::Texts { codes, dictionary } => codes.len() * 4 + dictionary.size_bytes(),
             };
             (values + column.valid.as_ref().map_or(0, Vec::len)) as u64
         };

@@ -62,14 +62,14 @@ fn array(column: RowsetColumn, data_type: &DataType) -> Result<ArrayRef> {
         }
         RowsetValues::Texts { codes, dictionary } if dictionary.len() < codes.len() => {
             // Each text is put into the array's form once.
-            let each = texts_of(dictionary.iter().map(|text| Some(&**text)), data_type)?;
+            let each = texts_of(dictionary.iter().map(Some), data_type)?;
             let codes = UInt32Array::new(codes.into(), nulls());
             Ok(take(&each, &codes, None)?)
         }
         RowsetValues::Texts { codes, dictionary } => {
             let texts = codes.iter().enumerate().map(|(row, code)| {
                 let is_valid = valid.as_ref().is_none_or(|valid| valid[row]);
-                is_valid.then(|| dictionary.get(*code as usize).map(|text| &**text)).flatten()
+                is_valid.then(|| dictionary.get(*code as usize)).flatten()
             });
             texts_of(texts, data_type)
         }

@@ -14,7 +14,7 @@ use thermocline_pipeline::{ProbeKind, TableShape};
 use thermocline_placement::fusion;
 
 use super::Refusal;
-use super::estimates::{expect_few_texts, expected_rows, has_different_texts, has_many_texts};
+use super::estimates::{expected_rows, has_different_texts};
 use super::expressions::condition;
 use super::join_graph::BaseColumn;
 use super::relation::Rows;
@@ -50,22 +50,19 @@ impl Planner<'_> {
     /// What a sieve is for in a relation whose rows are looked up for those of `parent`, and carry `payload`.
     pub(super) fn sieving(&self, child: &Child, parent: usize, payload: &[BaseColumn]) -> Sieving {
         let relation = &self.graph.relations[child.relation];
-        let mut own = payload.iter().filter(|base| base.relation == child.relation);
+        let own = payload.iter().filter(|base| base.relation == child.relation);
         let row_count = expected_rows(relation, &self.predicates[child.relation]);
         if row_count > most_rows_looked_up(self.graph, parent, self.tree.root) && !child.kind.gives_payload() {
             return Sieving::Needed(fusion::SieveReason::MoreRows);
         }
-        if own.clone().any(|base| has_many_texts(self.graph, base)) {
+        let columns = own.filter(|base| has_different_texts(self.graph, base)).count() as u64;
+        if columns > 0 && fusion::are_too_many_to_carry(row_count) {
             return Sieving::Needed(fusion::SieveReason::Texts);
         }
         let read_again_rows = self.graph.relations[parent].row_count();
         match &relation.rows {
             Rows::Groups { .. } => Sieving::Groups,
-            _ if fusion::sieves_texts(read_again_rows, relation.row_count())
-                && own.any(|base| has_different_texts(self.graph, base)) =>
-            {
-                Sieving::Texts
-            }
+            _ if fusion::sieves_texts(read_again_rows, columns * relation.row_count()) => Sieving::Texts,
             _ => Sieving::Useless,
         }
     }
@@ -92,8 +89,12 @@ impl Planner<'_> {
             false => None,
         };
         let Some(keys) = keys else {
-            expect_few_texts(self.graph, payload.iter().filter(|base| base.relation == child.relation))?;
-            return Err(more_rows(self.graph, child.relation, parent));
+            return Err(match reason {
+                fusion::SieveReason::MoreRows => more_rows(self.graph, child.relation, parent),
+                fusion::SieveReason::Texts => {
+                    Refusal::new(format!("too many different texts in {}", self.graph.table_name(child.relation)))
+                }
+            });
         };
         let most_keys = &mut self.stages[keys.stage].most_keys;
         *most_keys = Some(most_keys.map_or(limit, |before| before.min(limit)));
@@ -128,11 +129,13 @@ impl Planner<'_> {
             return Ok(None);
         };
         let aggregated_rows = whole.stages.last().map_or(0, |last| last.relation.row_count());
-        let read_again_rows = self.graph.relations[parent].row_count();
+        let read_again = &self.graph.relations[parent];
+        let expected_rows = expected_rows(read_again, &self.predicates[parent]);
         let groups: Vec<usize> = child.keys.iter().map(|key| key.column).collect();
         let are_groups = groups.iter().all(|group| *group < aggregate.group_expr.len());
         let is_joined = self.leave_out(siblings);
-        if !(is_sound(child) && are_groups && fusion::sieves_groups(read_again_rows, aggregated_rows, is_joined)) {
+        let is_worth_it = fusion::sieves_groups(read_again.row_count(), expected_rows, aggregated_rows, is_joined);
+        if !(is_sound(child) && are_groups && is_worth_it) {
             return Ok(None);
         }
         let Some(keys) = self.keys(parent, &child.own_keys, siblings)? else { return Ok(None) };

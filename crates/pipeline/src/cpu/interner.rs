@@ -3,31 +3,32 @@
 //! **Invariants**: a text has one number, and a number one text. **Concurrency**: one lock, taken for the texts of a
 //! mini-block that a thread has not met in its page.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ahash::RandomState;
+use hashbrown::HashTable;
 use thermocline_budget::Account;
 
 use super::memory::Memory;
 use super::page_texts::PageTexts;
 use super::place::PagePlace;
-use crate::PipelineError;
+use crate::{PipelineError, TextList};
 
-/// Bytes that a text takes besides its own: in the table, in the list, and its counts.
-const ENTRY_BYTES: usize = 96;
+/// Bytes that a text takes besides its own, vectors growing by doubling: in the table and in the list.
+const ENTRY_BYTES: usize = 56;
 
 #[derive(Debug)]
 pub(super) struct Interner {
+    hasher: RandomState,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    numbers: HashMap<Arc<str>, u32, RandomState>,
-    texts: Vec<Arc<str>>,
-    /// `texts` as they were given out last.
-    given: Arc<[Arc<str>]>,
+    /// Hashes and numbers.
+    numbers: HashTable<(u64, u32)>,
+    /// By their numbers. Whoever was given them keeps them as they were.
+    texts: Arc<TextList>,
     memory: Memory,
     size_bytes: usize,
 }
@@ -35,9 +36,8 @@ struct State {
 impl Interner {
     pub(super) fn new(account: &Account) -> Result<Self, PipelineError> {
         let memory = Memory::new(account, 0)?;
-        let state =
-            State { numbers: HashMap::default(), texts: Vec::new(), given: Arc::new([]), memory, size_bytes: 0 };
-        Ok(Self { state: Mutex::new(state) })
+        let state = State { numbers: HashTable::new(), texts: Arc::default(), memory, size_bytes: 0 };
+        Ok(Self { hasher: RandomState::new(), state: Mutex::new(state) })
     }
 
     /// Notes the numbers of some of a page's texts by their codes there.
@@ -48,40 +48,39 @@ impl Interner {
         place: &PagePlace,
         numbers: &mut [u32],
     ) -> Result<(), PipelineError> {
-        // A panic elsewhere leaves at most a text without its number, which is then numbered again.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // What needs no lock comes first: others wait for it.
+        let mut hashed = Vec::with_capacity(codes.len());
         for code in codes {
-            let bytes = texts.entry(*code).unwrap_or_default();
-            let text = std::str::from_utf8(bytes).map_err(|error| {
+            let text = texts.text(*code).map_err(|error| {
                 place.mismatch(format!("text {code} that is no UTF-8 ({error})"), "UTF-8".to_owned())
             })?;
-            numbers[*code] = state.number(text)?;
+            hashed.push((*code, self.hasher.hash_one(text), text));
+        }
+        // A panic elsewhere leaves at most a text without its number, which is then numbered again.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { numbers: known, texts, memory, size_bytes } = &mut *state;
+        let texts = Arc::make_mut(texts);
+        for (code, hash, text) in hashed {
+            let is_same = |(of, number): &(u64, u32)| *of == hash && texts.get(*number as usize) == Some(text);
+            numbers[code] = match known.find(hash, is_same) {
+                Some((_, number)) => *number,
+                None => {
+                    let number = u32::try_from(texts.len())
+                        .map_err(|_| PipelineError::TooMany { what: "different texts of a column".to_owned() })?;
+                    *size_bytes += 2 * text.len() + ENTRY_BYTES;
+                    memory.ensure(*size_bytes)?;
+                    texts.push(text);
+                    known.insert_unique(hash, (hash, number), |(hash, _)| *hash);
+                    number
+                }
+            };
         }
         Ok(())
     }
 
     /// All texts by their numbers.
-    pub(super) fn texts(&self) -> Arc<[Arc<str>]> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.given.len() < state.texts.len() {
-            state.given = state.texts.as_slice().into();
-        }
-        Arc::clone(&state.given)
-    }
-}
-
-impl State {
-    fn number(&mut self, text: &str) -> Result<u32, PipelineError> {
-        if let Some(number) = self.numbers.get(text) {
-            return Ok(*number);
-        }
-        let number = u32::try_from(self.texts.len())
-            .map_err(|_| PipelineError::TooMany { what: "different texts of a column".to_owned() })?;
-        self.size_bytes += text.len() + ENTRY_BYTES;
-        self.memory.ensure(self.size_bytes)?;
-        let text: Arc<str> = Arc::from(text);
-        self.texts.push(Arc::clone(&text));
-        self.numbers.insert(text, number);
-        Ok(number)
+    pub(super) fn texts(&self) -> Arc<TextList> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&state.texts)
     }
 }

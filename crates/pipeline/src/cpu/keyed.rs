@@ -10,9 +10,9 @@ use super::interner::Interner;
 use super::numbers::{Lane, Numbers};
 use super::page_texts::PageTexts;
 use super::view::{RunContext, View};
-use crate::PipelineError;
 use crate::ir::{Origin, Slot, ValueType};
 use crate::table::Distinct;
+use crate::{PipelineError, TextList};
 
 /// A slot and how its values become numbers.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Interners {
     }
 
     /// The texts of each slot so far.
-    pub(super) fn texts(&self) -> Vec<(Slot, Arc<[Arc<str>]>)> {
+    pub(super) fn texts(&self) -> Vec<(Slot, Arc<TextList>)> {
         self.by_slot.iter().map(|(slot, interner)| (*slot, interner.texts())).collect()
     }
 }

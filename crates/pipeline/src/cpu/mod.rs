@@ -60,7 +60,7 @@ use thermocline_hardware::Clock;
 use crate::ir::{Aggregate, Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
 use crate::threads::Threads;
-use crate::{BatchSource, BuiltTable, MemoryPages, PageSource, PipelineError, Result, Rowset};
+use crate::{BatchSource, BuiltTable, MemoryPages, PageSource, PipelineError, Result, Rowset, TextList};
 pub use batches::BatchConsumer;
 use batches::Batches;
 use groups::{Groups, added_up};
@@ -267,7 +267,7 @@ fn merged(
     groups: Vec<Box<Groups<'_>>>,
     context: RunContext<'_>,
     interners: &Interners,
-    texts: &[(Slot, Arc<[Arc<str>]>)],
+    texts: &[(Slot, Arc<TextList>)],
     options: &RunOptions<'_>,
 ) -> Result<(Rowset, Memory)> {
     if let (Sink::Aggregate { groups: slots, aggregates }, true) =

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::str::Utf8Error;
 use std::sync::Arc;
 
 use ahash::RandomState;
@@ -36,19 +37,23 @@ impl PageTexts<'_> {
         }
     }
 
-    /// The text of a code; of a NULL any.
+    /// The bytes of a code's text; of a NULL any.
     pub(super) fn entry(&self, code: usize) -> Option<&[u8]> {
         match self {
             Self::Dictionary(dictionary) => dictionary.entry(code),
             Self::Made(texts) => texts.get(code).map(Vec::as_slice),
-            Self::Listed(texts) if code >= texts.len() => None,
-            Self::Listed(texts) => Some(match texts.data_type() {
-                DataType::Utf8 => texts.as_string::<i32>().value(code).as_bytes(),
-                DataType::LargeUtf8 => texts.as_string::<i64>().value(code).as_bytes(),
-                DataType::Utf8View => texts.as_string_view().value(code).as_bytes(),
-                // Only these are listed.
-                _ => return None,
-            }),
+            Self::Listed(texts) => listed(texts, code).map(str::as_bytes),
+        }
+    }
+
+    /// The text of a code, empty for one that there is not; of a NULL any.
+    ///
+    /// # Errors
+    /// For bytes that are no UTF-8.
+    pub(super) fn text(&self, code: usize) -> Result<&str, Utf8Error> {
+        match self {
+            Self::Listed(texts) => Ok(listed(texts, code).unwrap_or_default()),
+            _ => std::str::from_utf8(self.entry(code).unwrap_or_default()),
         }
     }
 
@@ -85,6 +90,20 @@ impl PageTexts<'_> {
             Self::Listed(texts) => Ok(Arc::clone(texts)),
             _ => array_of((0..self.entry_count()).map(|code| self.entry(code).unwrap_or_default())),
         }
+    }
+}
+
+/// The text in a place of an array.
+fn listed(texts: &ArrayRef, place: usize) -> Option<&str> {
+    if place >= texts.len() {
+        return None;
+    }
+    match texts.data_type() {
+        DataType::Utf8 => Some(texts.as_string::<i32>().value(place)),
+        DataType::LargeUtf8 => Some(texts.as_string::<i64>().value(place)),
+        DataType::Utf8View => Some(texts.as_string_view().value(place)),
+        // Only these are listed.
+        _ => None,
     }
 }
 

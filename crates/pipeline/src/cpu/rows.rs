@@ -14,7 +14,7 @@ use super::view::{RunContext, View};
 use crate::ir::{Slot, ValueType};
 use crate::table::Distinct;
 use crate::threads::Threads;
-use crate::{Result, Rowset, RowsetColumn, RowsetValues};
+use crate::{Result, Rowset, RowsetColumn, RowsetValues, TextList};
 
 /// One thread's rows.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl<'r> Rows<'r> {
     pub(super) fn finish(
         &mut self,
         context: RunContext<'_>,
-        texts: &[(Slot, Arc<[Arc<str>]>)],
+        texts: &[(Slot, Arc<TextList>)],
         account: &Account,
     ) -> Result<(Rowset, Memory)> {
         let memory = std::mem::replace(&mut self.memory, Memory::new(account, 0)?);

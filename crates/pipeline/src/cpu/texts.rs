@@ -12,10 +12,13 @@ use thermocline_predicate::Domain;
 
 use super::page_texts::{PageTexts, array_of};
 use super::view::RunContext;
-use crate::PipelineError;
 use crate::ir::{Origin, Pipeline, Slot, Step, TextTest, ValueType};
 use crate::membership::Membership;
 use crate::table::{Distinct, KeyColumn};
+use crate::{PipelineError, TextList};
+
+/// Of a column that is not there.
+static NO_TEXTS: TextList = TextList::new();
 
 /// What codes stand for: texts, sorted where somebody asks for their order.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ pub(super) enum Texts<'a> {
     /// Of a page, `None` if all its values are NULL.
     Page(Option<&'a PageTexts<'a>>),
     /// Of a table's payload.
-    Payload { texts: &'a [Arc<str>], are_sorted: bool },
+    Payload { texts: &'a TextList, are_sorted: bool },
 }
 
 impl<'a> Texts<'a> {
@@ -32,7 +35,7 @@ impl<'a> Texts<'a> {
         let distinct = context.payload_of(step, payload).and_then(|(table, payload)| table.column(payload).distinct());
         match distinct {
             Some(Distinct::Texts { texts, are_sorted }) => Self::Payload { texts, are_sorted: *are_sorted },
-            _ => Self::Payload { texts: &[], are_sorted: true },
+            _ => Self::Payload { texts: &NO_TEXTS, are_sorted: true },
         }
     }
 
@@ -55,11 +58,11 @@ impl<'a> Texts<'a> {
     pub(super) fn set_of(&self, domain: &Domain) -> Membership {
         match self {
             Self::Page(texts) => texts.map_or(Membership::Never, |texts| texts.set_of(domain)),
-            Self::Payload { texts, are_sorted: true } => Membership::of_codes(domain, texts.len(), |text| {
-                texts.binary_search_by(|entry| entry.as_bytes().cmp(text))
-            }),
+            Self::Payload { texts, are_sorted: true } => {
+                Membership::of_codes(domain, texts.len(), |text| texts.search(text))
+            }
             Self::Payload { texts, are_sorted: false } => {
-                Membership::of_places(texts.len(), |code| domain.contains_str(&texts[code]))
+                Membership::of_places(texts.len(), |code| texts.get(code).is_some_and(|text| domain.contains_str(text)))
             }
         }
     }
@@ -89,7 +92,7 @@ impl<'a> Texts<'a> {
         match self {
             Self::Page(Some(texts)) => texts.array(),
             Self::Page(None) => array_of(std::iter::empty()),
-            Self::Payload { texts, .. } => array_of(texts.iter().map(|text| text.as_bytes())),
+            Self::Payload { texts, .. } => array_of(texts.iter().map(str::as_bytes)),
         }
     }
 }

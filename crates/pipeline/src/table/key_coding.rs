@@ -9,11 +9,9 @@
 //!
 //! **Concurrency**: plain values.
 
-use std::sync::Arc;
-
 use crate::threads::Threads;
 use crate::tuples::Tuples;
-use crate::{PipelineError, RowsetColumn, RowsetValues, Value};
+use crate::{PipelineError, RowsetColumn, RowsetValues, TextList, Value};
 
 /// The code of keys that no row of a table has, where codes are not the numbers themselves.
 pub(crate) const ABSENT: i64 = -1;
@@ -35,7 +33,7 @@ pub(crate) enum KeyColumn {
     /// The numbers from the first to the second.
     Numbers { least: i64, greatest: i64 },
     /// Texts, sorted.
-    Texts(Arc<[Arc<str>]>),
+    Texts(TextList),
 }
 
 impl KeyColumn {
@@ -50,11 +48,11 @@ impl KeyColumn {
             RowsetValues::Texts { codes, dictionary } => {
                 let mut used = vec![false; dictionary.len()];
                 rows.iter().for_each(|row| used[codes[*row as usize] as usize] = true);
-                let mut texts: Vec<Arc<str>> =
-                    dictionary.iter().zip(&used).filter(|(_, used)| **used).map(|(text, _)| Arc::clone(text)).collect();
+                let mut texts: Vec<&str> =
+                    dictionary.iter().zip(&used).filter(|(_, used)| **used).map(|(text, _)| text).collect();
                 texts.sort_unstable();
                 texts.dedup();
-                Ok(Self::Texts(texts.into()))
+                Ok(Self::Texts(texts.into_iter().collect()))
             }
             _ => Err(PipelineError::Type {
                 name: column.shape.name.clone(),
@@ -84,10 +82,7 @@ impl KeyColumn {
     /// The digit of a text, if the column has it.
     pub(crate) fn digit_of_text(&self, text: &[u8]) -> i64 {
         match self {
-            Self::Texts(texts) => {
-                let found = texts.binary_search_by(|entry| entry.as_bytes().cmp(text));
-                found.map_or(ABSENT, |place| place as i64)
-            }
+            Self::Texts(texts) => texts.search(text).map_or(ABSENT, |place| place as i64),
             Self::Numbers { .. } => ABSENT,
         }
     }
@@ -109,7 +104,7 @@ impl KeyColumn {
     fn size_bytes(&self) -> usize {
         match self {
             Self::Numbers { .. } => 0,
-            Self::Texts(texts) => texts.iter().map(|text| text.len() + 32).sum(),
+            Self::Texts(texts) => texts.size_bytes(),
         }
     }
 }
@@ -212,6 +207,7 @@ impl KeyCoding {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     use super::*;
     use crate::ir::{ColumnShape, ValueType};
@@ -227,9 +223,9 @@ mod tests {
     fn random_column(random: &mut Random, row_count: usize) -> RowsetColumn {
         match random.below(3) {
             0 => {
-                let words: Vec<Arc<str>> = ["b", "", "a", "b", "unused"].into_iter().map(Arc::from).collect();
+                let words: TextList = ["b", "", "a", "b", "unused"].into_iter().collect();
                 let codes = (0..row_count).map(|_| random.below(4) as u32).collect();
-                column(ValueType::Text, RowsetValues::Texts { codes, dictionary: words.into() })
+                column(ValueType::Text, RowsetValues::Texts { codes, dictionary: Arc::new(words) })
             }
             1 => {
                 let few = [i64::MIN, -1, 0, i64::MAX];

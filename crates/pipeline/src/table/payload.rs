@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::kernels::{NO_RANK, ranks};
 use crate::threads::Threads;
-use crate::{PipelineError, RowsetColumn, RowsetValues, Value, ValueType, ordinal};
+use crate::{PipelineError, RowsetColumn, RowsetValues, TextList, Value, ValueType, ordinal};
 
 /// Up to so many rows, numbers are coded whatever they are: to sort them takes no time, and groups by codes may be an
 /// array. (Fewer in tests, whose tables are small, so that they have columns of all kinds.)
@@ -46,7 +46,7 @@ pub(crate) enum Distinct {
     /// Ordinals, sorted.
     Numbers(Vec<i64>),
     /// To sort many takes longer than whatever gains by it.
-    Texts { texts: Arc<[Arc<str>]>, are_sorted: bool },
+    Texts { texts: Arc<TextList>, are_sorted: bool },
 }
 
 impl Distinct {
@@ -182,7 +182,7 @@ impl PayloadColumn {
         match self.distinct() {
             _ if valid.is_some_and(|valid| valid == [false]) => Value::Null,
             Some(Distinct::Texts { texts, .. }) => {
-                texts.get(code as usize).map_or(Value::Null, |text| Value::Text(Arc::clone(text)))
+                texts.get(code as usize).map_or(Value::Null, |text| Value::Text(text.into()))
             }
             _ => Value::of_ordinal(value_type, code),
         }
@@ -194,7 +194,7 @@ impl PayloadColumn {
                 codes.size_bytes()
                     + match distinct {
                         Distinct::Numbers(numbers) => numbers.len() * 8,
-                        Distinct::Texts { texts, .. } => texts.iter().map(|text| text.len() + 32).sum(),
+                        Distinct::Texts { texts, .. } => texts.size_bytes(),
                     }
             }
             Self::Plain { ordinals, valid, .. } => ordinals.len() * 8 + valid.as_ref().map_or(0, Vec::len),
@@ -203,7 +203,7 @@ impl PayloadColumn {
 }
 
 /// Of texts, of which a rowset's dictionary has each once.
-fn texts(codes: &[u32], dictionary: &[Arc<str>], valid: Option<&[bool]>, order: &[u32]) -> PayloadColumn {
+fn texts(codes: &[u32], dictionary: &Arc<TextList>, valid: Option<&[bool]>, order: &[u32]) -> PayloadColumn {
     let is_valid = |row: u32| valid.is_none_or(|valid| valid[row as usize]);
     let unused = usize::MAX;
     let mut places = vec![unused; dictionary.len()];
@@ -218,13 +218,21 @@ fn texts(codes: &[u32], dictionary: &[Arc<str>], valid: Option<&[bool]>, order: 
     }
     let are_sorted = used.len() <= FEW_TEXTS;
     if are_sorted {
-        used.sort_unstable_by_key(|code| &dictionary[*code as usize]);
+        used.sort_unstable_by_key(|code| dictionary.get(*code as usize));
         used.iter().enumerate().for_each(|(place, code)| places[*code as usize] = place);
+    }
+    if !are_sorted && 2 * used.len() > dictionary.len() {
+        // They need not be copied.
+        let null = dictionary.len();
+        let code = |row: &u32| if is_valid(*row) { codes[*row as usize] as usize } else { null };
+        let (codes, texts) = (Codes::of(order.iter().map(code), null), Arc::clone(dictionary));
+        return PayloadColumn::Coded { codes, distinct: Distinct::Texts { texts, are_sorted } };
     }
     let null = used.len();
     let code = |row: &u32| if is_valid(*row) { places[codes[*row as usize] as usize] } else { null };
     let codes = Codes::of(order.iter().map(code), null);
-    let texts = used.iter().map(|code| Arc::clone(&dictionary[*code as usize])).collect();
+    let texts = used.iter().filter_map(|code| dictionary.get(*code as usize)).collect::<TextList>();
+    let texts = Arc::new(texts);
     PayloadColumn::Coded { codes, distinct: Distinct::Texts { texts, are_sorted } }
 }
 

@@ -13,7 +13,7 @@ use crate::cpu::memory::Memory;
 use crate::cpu::view::RunContext;
 use crate::ir::{Aggregate, Slot};
 use crate::threads::Threads;
-use crate::{PipelineError, Result, Rowset};
+use crate::{PipelineError, Result, Rowset, TextList};
 
 /// The groups of rows that threads have parted, and the memory that they take.
 pub(in crate::cpu) fn added_up(
@@ -21,7 +21,7 @@ pub(in crate::cpu) fn added_up(
     context: RunContext<'_>,
     sink: (&[Slot], &[Aggregate]),
     interners: &Interners,
-    texts: &[(Slot, Arc<[Arc<str>]>)],
+    texts: &[(Slot, Arc<TextList>)],
     options: &RunOptions<'_>,
 ) -> Result<(Rowset, Memory)> {
     let part_count = parted.iter().map(|groups| groups.parts.as_ref().map_or(0, |parts| parts.count())).max();

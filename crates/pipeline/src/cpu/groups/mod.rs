@@ -33,7 +33,7 @@ use crate::ir::{Aggregate, Origin, Slot, ValueType};
 use crate::kernels::InstructionSet;
 use crate::ordinal::NEGATIVE_ZERO;
 use crate::table::Distinct;
-use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues};
+use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues, TextList};
 use accumulator::{Accumulator, CELL_BYTES};
 use cells::{Cells, narrow};
 use few_cells::GroupedRows;
@@ -376,7 +376,7 @@ impl<'r> Groups<'r> {
     pub(super) fn finish(
         mut self,
         context: RunContext<'_>,
-        texts: &[(Slot, Arc<[Arc<str>]>)],
+        texts: &[(Slot, Arc<TextList>)],
     ) -> Result<(Rowset, Memory)> {
         if self.keys.is_empty() {
             self.cells.find(&[], 1, &mut self.found.cells);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::super::numbers::{Lane, Numbers};
 use super::super::texts::Texts;
-use crate::RowsetValues;
+use crate::{RowsetValues, TextList};
 
 /// A cell without a row in the mini-block.
 const NONE: u32 = u32::MAX;
@@ -93,17 +93,17 @@ impl TextExtremes {
     /// The texts of some cells; of those without a text any.
     pub(super) fn finish(&self, cells: &[u32]) -> RowsetValues {
         let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut dictionary: Vec<Arc<str>> = Vec::new();
+        let mut dictionary = TextList::new();
         let codes = cells
             .iter()
             .map(|cell| {
                 let Some(text) = &self.kept[*cell as usize] else { return 0 };
                 *numbers.entry(text).or_insert_with(|| {
-                    dictionary.push(Arc::clone(text));
+                    dictionary.push(text);
                     dictionary.len() as u32 - 1
                 })
             })
             .collect();
-        RowsetValues::Texts { codes, dictionary: dictionary.into() }
+        RowsetValues::Texts { codes, dictionary: Arc::new(dictionary) }
     }
 }

@@ -1,0 +1,87 @@
+//! Texts one behind the other, by their numbers: without an allocation for each.
+
+/// Some texts in an order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextList {
+    all: String,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl TextList {
+    /// No texts.
+    pub const fn new() -> Self {
+        Self { all: String::new(), ends: Vec::new() }
+    }
+
+    /// Adds one behind the last.
+    pub fn push(&mut self, text: &str) {
+        self.all.push_str(text);
+        self.ends.push(self.all.len());
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The text with this number.
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&str> {
+        let start = if number == 0 { 0 } else { *self.ends.get(number - 1)? };
+        self.all.get(start..*self.ends.get(number)?)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len()).map(|number| self.get(number).unwrap_or_default())
+    }
+
+    /// The number of a text in a list that is sorted by the bytes of its texts; else of the first one behind it.
+    pub(crate) fn search(&self, text: &[u8]) -> Result<usize, usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get(middle).unwrap_or_default().as_bytes().cmp(text) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Ok(middle),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
+    }
+
+    /// Bytes that they take, not counting room for more.
+    pub fn size_bytes(&self) -> usize {
+        self.all.len() + self.ends.len() * size_of::<usize>()
+    }
+}
+
+impl<'t> FromIterator<&'t str> for TextList {
+    fn from_iter<T: IntoIterator<Item = &'t str>>(texts: T) -> Self {
+        let mut list = Self::new();
+        texts.into_iter().for_each(|text| list.push(text));
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_by_their_numbers_and_are_found() {
+        let texts = ["", "a", "b", "ö", "öö"];
+        let list: TextList = texts.into_iter().collect();
+        assert!(list.iter().eq(texts) && list.get(5).is_none() && TextList::new().get(0).is_none());
+        for (number, text) in texts.iter().enumerate() {
+            assert_eq!(list.search(text.as_bytes()), Ok(number));
+        }
+        assert_eq!([&b"A"[..], b"ab", b"\xff"].map(|text| list.search(text)), [Err(1), Err(2), Err(5)]);
+    }
+}
