@@ -17,6 +17,21 @@ FROM lineitem JOIN orders ON l_orderkey = o_orderkey WHERE o_orderdate >= DATE '
 SELECT l_orderkey, l_extendedprice, l_shipmode, o_custkey, o_orderdate, o_orderpriority
 FROM lineitem JOIN orders ON l_orderkey = o_orderkey WHERE o_orderdate >= DATE '1995-01-01'
 
+-- comments of few lines
+SELECT l_orderkey, l_comment, o_orderpriority FROM lineitem JOIN orders ON l_orderkey = o_orderkey
+WHERE o_orderdate = DATE '1995-01-01'
+
+-- comments of a tenth of the lines
+SELECT l_orderkey, l_comment, o_orderpriority FROM lineitem JOIN orders ON l_orderkey = o_orderkey
+WHERE o_orderdate >= DATE '1995-01-01' AND o_orderdate < DATE '1995-09-01'
+
+-- comments of all lines
+SELECT l_orderkey, l_comment, o_orderpriority FROM lineitem JOIN orders ON l_orderkey = o_orderkey
+
+-- orders with their customers' addresses
+SELECT o_orderkey, o_comment, c_name, c_address, c_comment FROM orders JOIN customer ON o_custkey = c_custkey
+WHERE o_orderdate < DATE '1992-07-01'
+
 -- all lines, 4 columns
 SELECT l_orderkey, l_extendedprice, o_custkey, o_orderdate FROM lineitem JOIN orders ON l_orderkey = o_orderkey
 

@@ -20,6 +20,13 @@ impl TextList {
         self.ends.push(self.all.len());
     }
 
+    /// Adds others behind the last.
+    pub fn append(&mut self, others: &Self) {
+        let before = self.all.len();
+        self.all.push_str(&others.all);
+        self.ends.extend(others.ends.iter().map(|end| before + end));
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -79,6 +86,9 @@ mod tests {
         let texts = ["", "a", "b", "ö", "öö"];
         let list: TextList = texts.into_iter().collect();
         assert!(list.iter().eq(texts) && list.get(5).is_none() && TextList::new().get(0).is_none());
+        let mut twice = list.clone();
+        twice.append(&list);
+        assert!(twice.iter().eq(texts.into_iter().chain(texts)));
         for (number, text) in texts.iter().enumerate() {
             assert_eq!(list.search(text.as_bytes()), Ok(number));
         }

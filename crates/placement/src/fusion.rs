@@ -2,9 +2,9 @@
 //!
 //! **Owns**: what pipelines are bad at, in numbers. **Does not own**: what they can express at all, plans, statistics.
 //!
-//! The bounds are measured (TPC-H at scale factor 1): groups of a million and more outgrow the caches of threads that each have a table of
-//! their own, and took twice as long as with rows parted first (Q18, Q20); customers joined by their nation
-//! took a hundred times as long as by their orders (Q5).
+//! The bounds are measured (TPC-H at scale factor 1): groups of a million and more outgrow the caches of threads that
+//! each have a table of their own, and took twice as long as with rows parted first (Q18, Q20); customers joined by their
+//! nation took a hundred times as long as by their orders (Q5).
 
 /// So many texts are told apart in no time.
 const FEW_TEXTS: u64 = 10_000;

@@ -103,6 +103,29 @@ impl<'a> Texts<'a> {
         Ok(())
     }
 
+    /// Some of the texts of mini-block `index`, by their places in it: calls `each` with every one of these in this order.
+    ///
+    /// # Errors
+    /// Those of [`Texts::for_each`]; a place behind the last text.
+    pub fn for_each_of(
+        &self,
+        index: usize,
+        places: &[u16],
+        mut each: impl FnMut(&'a [u8]) -> Result<(), PageError>,
+    ) -> Result<(), PageError> {
+        let mut starts = [0; MINI_BLOCK_VALUES + 1];
+        let starts = self.starts_of(index, &mut starts)?;
+        for place in places {
+            let place = usize::from(*place);
+            let Some([start, end]) = starts.get(place..place + 2) else {
+                let mini_block_count = mini_block_count(self.value_count);
+                return Err(PageError::Range { asked: index..index + 1, mini_block_count });
+            };
+            each(&self.bytes.bytes[*start as usize..*end as usize])?;
+        }
+        Ok(())
+    }
+
     /// Where the texts of a mini-block start, and where the last one ends; all in order and within the bytes.
     fn starts_of<'s>(
         &self,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::Refusal;
-use super::estimates::{expect_few_texts, expected_rows};
+use super::estimates::expected_rows;
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::star::{FusedPlan, Opened, Output, Planner, nearest};
 use super::subqueries::Planning;
@@ -31,7 +31,6 @@ pub(super) fn plan(joined: &LogicalPlan, wanted: &[usize], planning: &Planning) 
     let taken = taken.collect::<Result<Vec<BaseColumn>, _>>()?;
     // Each once, although two columns may be equal.
     let distinct: BTreeSet<BaseColumn> = taken.iter().copied().collect();
-    expect_few_texts(&graph, distinct.iter().filter(|base| base.relation == tree.root))?;
     let outputs = taken.iter().filter_map(|base| distinct.iter().position(|of| of == base)).map(Output::Column);
     let mut planner = Planner::new(&graph, &tree, distinct.clone())?;
     planner.give_rows(&distinct)?;

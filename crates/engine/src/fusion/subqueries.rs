@@ -19,7 +19,7 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::TryStreamExt;
-use thermocline_pipeline::Expression;
+use thermocline_pipeline::{Expression, ValueType};
 
 use super::expressions::{literal, value_type};
 
@@ -37,14 +37,15 @@ impl Planning {
         Self { options: Arc::clone(options), subqueries: Rc::default() }
     }
 
-    /// The expression with placeholders for its subqueries.
+    /// The expression with placeholders for its subqueries, as far as parameters can be of their type.
     pub(super) fn without_subqueries(&self, expr: &Expr) -> Result<Expr> {
         let replaced = expr.clone().transform_up(|nested| {
             let Expr::ScalarSubquery(subquery) = &nested else { return Ok(Transformed::no(nested)) };
-            if !subquery.outer_ref_columns.is_empty() {
+            let field = Arc::clone(subquery.subquery.schema().field(0));
+            let is_number = value_type(field.data_type()).is_some_and(|made| made != ValueType::Text);
+            if !is_number || !subquery.outer_ref_columns.is_empty() {
                 return Ok(Transformed::no(nested));
             }
-            let field = Arc::clone(subquery.subquery.schema().field(0));
             let id = shown(self.number(&subquery.subquery));
             Ok(Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(id, Some(field)))))
         });

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, TableReference};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -34,14 +35,26 @@ pub(super) fn text_test(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, T
 }
 
 /// The column of texts that an expression makes a text of, if it takes nothing else, and the expression as a function of
-/// them. What DataFusion cannot plan is none, nor is what makes a text of NULL.
+/// them. What DataFusion cannot plan is none, nor is what makes a text of NULL, or NULL of a text.
 pub(super) fn text_map(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, TextMap)> {
+    if expr.exists(|nested| Ok(may_drop(nested))).unwrap_or(true) {
+        return None;
+    }
     let (base, evaluated) = Evaluated::of(expr, graph)?;
     let of_null = evaluated.evaluate(&evaluated.nothing()).ok()?;
     if value_type(of_null.data_type()) != Some(ValueType::Text) || of_null.is_valid(0) {
         return None;
     }
     Some((base, TextMap::new(graph.readable(expr), move |texts: &ArrayRef| Ok(evaluated.evaluate(texts)?))))
+}
+
+/// Whether an expression is made to be NULL for some texts.
+fn may_drop(expr: &Expr) -> bool {
+    match expr {
+        Expr::Case(_) | Expr::TryCast(_) => true,
+        Expr::ScalarFunction(call) => call.func.name() == "nullif",
+        _ => false,
+    }
 }
 
 /// An expression, planned for batches of the one column that it is about.

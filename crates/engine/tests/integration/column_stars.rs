@@ -90,7 +90,8 @@ pub(crate) async fn make_star(session: &Session, seed: u64, fact_rows: u64) {
                 CASE WHEN i % 19 = 4 THEN NULL ELSE i % 3 = 0 END AS flag,
                 CASE WHEN i % 21 = 5 THEN NULL ELSE CAST(i * 37 % 4000 - 1000 AS DOUBLE) / 8 END AS share,
                 CAST(i * 41 % 300 AS REAL) / 4 AS ratio,
-                CAST(i % 250 AS INT UNSIGNED) AS count32, CAST(i AS BIGINT UNSIGNED) * 1000003 AS count64
+                CAST(i % 250 AS INT UNSIGNED) AS count32, CAST(i AS BIGINT UNSIGNED) * 1000003 AS count64,
+                CASE WHEN i % 23 = 9 THEN NULL ELSE 'note ' || (i * 7919 % 100003) || repeat(' and so on', CAST(i % 4 AS INT)) END AS note
              FROM (SELECT value AS i FROM generate_series(1, {fact_rows}))"
         ),
         "CREATE TABLE a AS SELECT CAST(i AS INT) AS k, CASE WHEN i % 10 = 3 THEN NULL ELSE 'a' || CAST(i % 8 AS VARCHAR) END AS name,
@@ -149,6 +150,8 @@ fn star(random: &mut Random) -> Star {
         "substr(f.kind, 6, 1)",
         "upper(f.town)",
         "left(f.kind, 3)",
+        "nullif(f.kind, 'kind 2')",
+        "f.kind || f.town",
     ];
     let mut values = vec![
         "f.v",
@@ -263,7 +266,7 @@ fn star(random: &mut Random) -> Star {
 /// A query for some columns of a star's rows, all of them in no order or the first few.
 pub(crate) fn rows_query(random: &mut Random) -> String {
     let Star { groups, values, rows } = star(random);
-    let mut columns = some(random, &[groups, values].concat(), 5);
+    let mut columns = some(random, &[groups, values, vec!["f.note", "f.note"]].concat(), 5);
     if columns.is_empty() || random.below(2) == 0 {
         columns.push("f.id");
     }

@@ -20,7 +20,7 @@ async fn several_segments_and_row_groups_are_one_table() {
     let session = database(folder.path(), 256 * MIB).session();
     make_star(&session, 5, 300_000).await;
     rows(&session, "INSERT INTO f SELECT id + 300000, a, b, m, tiny, v, price, discount, day, 'new ' || kind, town, flag, share, ratio,
-            count32, count64 FROM f WHERE id < 70000").await;
+            count32, count64, note FROM f WHERE id < 70000").await;
     rows(&session, "INSERT INTO a VALUES (111, 'late', 1, 3)").await;
     for sql in [
         "SELECT kind, a.name, sum(v), count(*) FROM f JOIN a ON f.a = a.k WHERE day > DATE '1994-03-01' GROUP BY kind, a.name",
@@ -169,6 +169,16 @@ async fn subqueries_of_one_value_are_parameters_of_pipelines() {
     }
     let explained = physical_plan(&session, "SELECT sum(v) FROM f WHERE v + 1 > (SELECT max(weight) FROM b)").await;
     assert!(explained.contains("filter (int64(v) + int64 1) > int64 $0"), "{explained}");
+    // Texts and lists are no parameters.
+    for sql in [
+        "SELECT count(*) FROM f WHERE kind > (SELECT min(name) FROM b)",
+        "SELECT count(*) FROM f WHERE tiny > array_length((SELECT array_agg(grp) FROM a WHERE k < 7))",
+    ] {
+        let explained = physical_plan(&session, sql).await;
+        assert!(explained.contains("holds a subquery"), "{explained}");
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
     // What a subquery meets is said in the operators' words.
     for sql in [
         "SELECT sum(v) FROM f WHERE v > (SELECT x FROM m)",

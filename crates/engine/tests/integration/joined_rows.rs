@@ -22,13 +22,13 @@ async fn rows_are_given_out_while_the_pipeline_runs() {
     let database = database(folder.path(), 256 * MIB);
     let session = database.session();
     make_star(&session, 7, 600_000).await;
-    let sql = "SELECT id, v, price, day, kind, b.name, b.weight FROM f JOIN b ON f.b = b.k";
+    let sql = "SELECT id, v, price, day, kind, note, b.name, b.weight FROM f JOIN b ON f.b = b.k";
     // Two parts in three have one, which is more than is held back.
     let (fused, stock) = both(&session, sql).await;
     assert!(fused.len() > 400_000 && fused == stock, "{} and {} rows", fused.len(), stock.len());
     let shown = analyzed(&session, sql).await;
     assert!(
-        shown.contains("materialise id, v, price, day, kind, name, weight") && shown.contains("fallbacks=0"),
+        shown.contains("materialise id, v, price, day, kind, note, name, weight") && shown.contains("fallbacks=0"),
         "{shown}"
     );
     // Who asks for no more ends it; nothing is left of it.

@@ -25,8 +25,8 @@ pub(super) fn of(array: &ArrayRef, text_use: TextUse) -> Option<(Form<'_>, PageT
     match text_use {
         TextUse::Tested => listed(array),
         // Each is looked up once: of texts that are spelt out that is done here, as many may be the same.
-        TextUse::Taken if array.as_any_dictionary_opt().is_some() => listed(array),
-        TextUse::Taken | TextUse::Ordered => coded(array),
+        TextUse::Taken | TextUse::Kept if array.as_any_dictionary_opt().is_some() => listed(array),
+        TextUse::Taken | TextUse::Kept | TextUse::Ordered => coded(array),
     }
 }
 

@@ -20,12 +20,13 @@ use super::ahead::{Ahead, Pace};
 use super::array_texts;
 use super::coded::Coded;
 use super::form::{Form, Scratch, Unpacked};
+use super::kept_texts::KeptTexts;
 use super::native::Native;
 use super::numbers::{Lane, Numbers};
 use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use super::texts::TextUse;
-use crate::PipelineError;
+use crate::{PipelineError, TextList};
 use crate::ir::{TextMap, ValueType};
 use crate::kernels::{MASK_WORDS, Mask, Words};
 
@@ -119,6 +120,8 @@ pub(super) struct ColumnReader<'p> {
     form: Form<'p>,
     valid: Valid<'p>,
     texts: Option<PageTexts<'p>>,
+    /// In their place, if nobody but the sink takes them and they are spelt out.
+    kept: Option<KeptTexts<'p>>,
     /// Made when a mini-block is unpacked first.
     scratch: Option<Box<Scratch>>,
     /// The mini-block that `scratch` holds, its base and where.
@@ -144,7 +147,9 @@ impl<'p> ColumnReader<'p> {
         if page.value_count() != row_count {
             return Err(place.mismatch(format!("{} values", page.value_count()), row_count.to_string()));
         }
+        let kept = KeptTexts::of(&page, &mini_blocks).filter(|_| text_use == TextUse::Kept);
         let (form, texts) = match page.body() {
+            _ if let Some(kept) = &kept => (Some(Form::row_numbers(kept.row_count(), mini_blocks.start)), None),
             Body::Texts(_) | Body::Symbols(_) if text_use != TextUse::Ordered => {
                 let first_block = mini_blocks.start;
                 let texts = page.decode_range(mini_blocks, &DataType::Utf8);
@@ -157,7 +162,7 @@ impl<'p> ColumnReader<'p> {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
         let valid = Valid::Page(page.validity());
-        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: Ahead::new(pace) })
+        Ok(Self { place, form, valid, texts, kept, scratch: None, current: None, ahead: Ahead::new(pace) })
     }
 
     /// Opens an array, likewise.
@@ -180,7 +185,7 @@ impl<'p> ColumnReader<'p> {
             None => (Form::Coded(Coded::of_numbers(array, value_type).ok_or_else(mismatch)?), None),
         };
         let valid = Valid::Array(array.logical_nulls().filter(|nulls| nulls.null_count() > 0));
-        Ok(Self { place, form, valid, texts, scratch: None, current: None, ahead: Ahead::new(pace) })
+        Ok(Self { place, form, valid, texts, kept: None, scratch: None, current: None, ahead: Ahead::new(pace) })
     }
 
     /// Makes other texts of the page's, whose codes nobody compares.
@@ -195,6 +200,27 @@ impl<'p> ColumnReader<'p> {
     /// The page's texts, if it has texts that are not all NULL.
     pub(super) fn texts(&self) -> Option<&PageTexts<'p>> {
         self.texts.as_ref()
+    }
+
+    /// How many codes of texts there are.
+    pub(super) fn text_count(&self) -> usize {
+        let kept = self.kept.as_ref().map(KeptTexts::row_count);
+        kept.or(self.texts.as_ref().map(PageTexts::entry_count)).unwrap_or(0)
+    }
+
+    /// The texts of some codes, which rise.
+    pub(super) fn texts_of(&self, codes: &[usize]) -> Result<TextList, PipelineError> {
+        if let Some(kept) = &self.kept {
+            return kept.texts_of(codes, &self.place);
+        }
+        let mut found = TextList::new();
+        for code in codes {
+            let text = self.texts.as_ref().map_or(Ok(""), |texts| texts.text(*code));
+            found.push(text.map_err(|error| {
+                self.place.mismatch(format!("text {code} that is no UTF-8 ({error})"), "UTF-8".to_owned())
+            })?);
+        }
+        Ok(found)
     }
 
     pub(super) fn place(&self) -> &PagePlace {

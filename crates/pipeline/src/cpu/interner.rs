@@ -10,8 +10,6 @@ use hashbrown::HashTable;
 use thermocline_budget::Account;
 
 use super::memory::Memory;
-use super::page_texts::PageTexts;
-use super::place::PagePlace;
 use crate::{PipelineError, TextList};
 
 /// Bytes that a text takes besides its own, vectors growing by doubling: in the table and in the list.
@@ -41,28 +39,16 @@ impl Interner {
     }
 
     /// Notes the numbers of some of a page's texts by their codes there.
-    pub(super) fn number(
-        &self,
-        codes: &[usize],
-        texts: &PageTexts<'_>,
-        place: &PagePlace,
-        numbers: &mut [u32],
-    ) -> Result<(), PipelineError> {
+    pub(super) fn number(&self, codes: &[usize], found: &TextList, numbers: &mut [u32]) -> Result<(), PipelineError> {
         // What needs no lock comes first: others wait for it.
-        let mut hashed = Vec::with_capacity(codes.len());
-        for code in codes {
-            let text = texts.text(*code).map_err(|error| {
-                place.mismatch(format!("text {code} that is no UTF-8 ({error})"), "UTF-8".to_owned())
-            })?;
-            hashed.push((*code, self.hasher.hash_one(text), text));
-        }
+        let hashed: Vec<u64> = found.iter().map(|text| self.hasher.hash_one(text)).collect();
         // A panic elsewhere leaves at most a text without its number, which is then numbered again.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { numbers: known, texts, memory, size_bytes } = &mut *state;
         let texts = Arc::make_mut(texts);
-        for (code, hash, text) in hashed {
+        for ((code, text), hash) in codes.iter().zip(found.iter()).zip(hashed) {
             let is_same = |(of, number): &(u64, u32)| *of == hash && texts.get(*number as usize) == Some(text);
-            numbers[code] = match known.find(hash, is_same) {
+            numbers[*code] = match known.find(hash, is_same) {
                 Some((_, number)) => *number,
                 None => {
                     let number = u32::try_from(texts.len())

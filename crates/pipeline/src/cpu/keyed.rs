@@ -2,13 +2,15 @@
 //!
 //! **Owns**: which code stands for a slot's text. **Does not own**: what is done with it.
 //!
-//! **Concurrency**: each thread has its own; they share an interner for each text column.
+//! **Concurrency**: each thread has its own; they share an interner for each text column whose texts are told apart.
 
 use std::sync::Arc;
 
+use thermocline_budget::Account;
+
 use super::interner::Interner;
+use super::memory::Memory;
 use super::numbers::{Lane, Numbers};
-use super::page_texts::PageTexts;
 use super::view::{RunContext, View};
 use crate::ir::{Origin, Slot, ValueType};
 use crate::table::Distinct;
@@ -30,12 +32,41 @@ enum Kind<'r> {
     Number,
     /// Codes of a probed table's payload column.
     Payload { step: usize, payload: usize, distinct: &'r Distinct },
-    /// Texts of a scanned column: the run's numbers by the codes of a row group's page, as far as they were asked for.
-    Interned { interner: &'r Interner, column: usize, page: Option<(usize, Vec<u32>)> },
+    /// Texts of a scanned column: their numbers by the codes of a row group's page, as far as they were asked for.
+    Scanned { column: usize, numbering: Numbering<'r>, page: Option<(usize, Vec<u32>)> },
+}
+
+/// How texts of a scanned column are numbered.
+#[derive(Debug)]
+enum Numbering<'r> {
+    /// For the whole run, equal texts alike.
+    Interned(&'r Interner),
+    /// As they come, equal texts of different pages anew, until they are given out.
+    Listed { texts: TextList, memory: Memory },
+}
+
+impl Numbering<'_> {
+    /// Notes the numbers of some of a page's texts by their codes there.
+    fn number(&mut self, codes: &[usize], found: &TextList, numbers: &mut [u32]) -> Result<(), PipelineError> {
+        match self {
+            Self::Interned(interner) => interner.number(codes, found, numbers),
+            Self::Listed { texts, memory } => {
+                // Vectors grow by doubling.
+                memory.ensure(2 * (texts.size_bytes() + found.size_bytes()))?;
+                let first = u32::try_from(texts.len() + found.len())
+                    .map_err(|_| PipelineError::TooMany { what: "texts of a column".to_owned() })?
+                    - found.len() as u32;
+                texts.append(found);
+                codes.iter().zip(first..).for_each(|(code, number)| numbers[*code] = number);
+                Ok(())
+            }
+        }
+    }
 }
 
 impl<'r> Keyed<'r> {
-    /// `interner` is the slot's, which every text of a scanned column has. With `codes` numeric payload is coded too.
+    /// `interner` is the slot's, which every text of a scanned column has that is told apart from others. With `codes`
+    /// numeric payload is coded too.
     pub(super) fn new(context: RunContext<'r>, slot: Slot, interner: Option<&'r Interner>, codes: bool) -> Self {
         let info = context.pipeline.slot(slot);
         let kind = match (info.origin, interner) {
@@ -47,10 +78,50 @@ impl<'r> Keyed<'r> {
                     context.payload_of(step, payload).and_then(|(table, column)| table.column(column).distinct());
                 distinct.map_or(Kind::Number, |distinct| Kind::Payload { step, payload, distinct })
             }
-            (Origin::Column(column), Some(interner)) => Kind::Interned { interner, column, page: None },
+            (Origin::Column(column), Some(interner)) => {
+                Kind::Scanned { column, numbering: Numbering::Interned(interner), page: None }
+            }
             _ => Kind::Number,
         };
         Self { slot, kind }
+    }
+
+    /// Of texts of a scanned column that are given out as they are.
+    pub(super) fn listing(slot: Slot, column: usize, account: &Account) -> Result<Self, PipelineError> {
+        let numbering = Numbering::Listed { texts: TextList::new(), memory: Memory::new(account, 0)? };
+        Ok(Self { slot, kind: Kind::Scanned { column, numbering, page: None } })
+    }
+
+    /// The texts that are to be given out, if it lists them.
+    pub(super) fn listed(&self) -> Option<&TextList> {
+        match &self.kind {
+            Kind::Scanned { numbering: Numbering::Listed { texts, .. }, .. } => Some(texts),
+            _ => None,
+        }
+    }
+
+    /// The same, and their memory; none are left.
+    pub(super) fn take_listed(&mut self, account: &Account) -> Result<Option<(TextList, Memory)>, PipelineError> {
+        let Kind::Scanned { numbering: Numbering::Listed { texts, memory }, page, .. } = &mut self.kind else {
+            return Ok(None);
+        };
+        *page = None;
+        Ok(Some((std::mem::take(texts), std::mem::replace(memory, Memory::new(account, 0)?))))
+    }
+
+    /// Takes in the texts that another thread has listed: how much greater their numbers are now.
+    pub(super) fn append_listed(&mut self, other: Self) -> i64 {
+        let (
+            Kind::Scanned { numbering: Numbering::Listed { texts, memory }, .. },
+            Kind::Scanned { numbering: Numbering::Listed { texts: more, memory: of_more }, .. },
+        ) = (&mut self.kind, other.kind)
+        else {
+            return 0;
+        };
+        let before = texts.len() as i64;
+        texts.append(&more);
+        memory.absorb(of_more);
+        before
     }
 
     pub(super) fn slot(&self) -> Slot {
@@ -70,11 +141,11 @@ impl<'r> Keyed<'r> {
         match &mut self.kind {
             Kind::Number => view.numbers(self.slot, block, rows),
             Kind::Payload { step, payload, .. } => view.payload_codes(*step, *payload, block, rows),
-            Kind::Interned { interner, column, page } => {
+            Kind::Scanned { column, numbering, page } => {
                 let mut numbers = view.numbers(self.slot, block, rows)?;
                 let row_group = view.row_group();
                 let reader = view.reader(self.slot, *column)?;
-                let entry_count = reader.texts().map_or(0, PageTexts::entry_count);
+                let entry_count = reader.text_count();
                 let known = match page {
                     Some((of, known)) if *of == row_group => known,
                     _ => &mut page.insert((row_group, vec![UNKNOWN; entry_count])).1,
@@ -92,8 +163,10 @@ impl<'r> Keyed<'r> {
                         }
                     }
                 }
-                if let (Some(texts), false) = (reader.texts(), new.is_empty()) {
-                    interner.number(&new, texts, reader.place(), known)?;
+                if !new.is_empty() {
+                    new.sort_unstable();
+                    new.dedup();
+                    numbering.number(&new, &reader.texts_of(&new)?, known)?;
                 }
                 for (at, value) in values.iter_mut().enumerate() {
                     *value = if is_valid(&numbers.valid, at) { known[*value as usize].into() } else { 0 };
@@ -104,7 +177,7 @@ impl<'r> Keyed<'r> {
     }
 }
 
-/// The interners of a run: one for each text slot of a scanned column that its sink takes.
+/// The interners of a run: one for each text slot of a scanned column whose texts its sink tells apart.
 pub(super) struct Interners {
     by_slot: Vec<(Slot, Interner)>,
 }
@@ -113,7 +186,7 @@ impl Interners {
     pub(super) fn new(
         context: RunContext<'_>,
         slots: impl Iterator<Item = Slot>,
-        account: &thermocline_budget::Account,
+        account: &Account,
     ) -> Result<Self, PipelineError> {
         let mut by_slot: Vec<(Slot, Interner)> = Vec::new();
         for slot in slots {

@@ -31,6 +31,7 @@ mod expansion;
 mod form;
 mod groups;
 mod interner;
+mod kept_texts;
 mod keyed;
 mod memory;
 mod native;
@@ -322,7 +323,7 @@ fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
     Ok(())
 }
 
-/// The slots that the sink groups by, and all whose values it tells apart or takes as they are.
+/// The slots that the sink groups by, and all whose texts it tells apart.
 fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
     match pipeline.sink() {
         Sink::Aggregate { groups, aggregates } => {
@@ -333,7 +334,7 @@ fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
             (groups.clone(), groups.iter().copied().chain(distinct).collect())
         }
         Sink::Build { keys, payload, .. } => (Vec::new(), [keys.as_slice(), payload.as_slice()].concat()),
-        Sink::Materialise { columns } => (Vec::new(), columns.clone()),
+        Sink::Materialise { .. } => (Vec::new(), Vec::new()),
     }
 }
 

@@ -11,7 +11,7 @@ use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
 use super::numbers::Lane;
 use super::view::{RunContext, View};
-use crate::ir::{Slot, ValueType};
+use crate::ir::{Origin, Slot, ValueType};
 use crate::table::Distinct;
 use crate::threads::Threads;
 use crate::{Result, Rowset, RowsetColumn, RowsetValues, TextList};
@@ -41,14 +41,17 @@ impl<'r> Rows<'r> {
         interners: &'r Interners,
         account: &Account,
     ) -> Result<Self> {
-        let column = |slot: &Slot| KeptColumn {
-            keyed: Keyed::new(context, *slot, interners.of(*slot), false),
-            is_decimal: matches!(context.pipeline.slot(*slot).value_type, ValueType::Decimal { .. }),
-            narrow: Vec::new(),
-            wide: Vec::new(),
-            valid: Vec::new(),
+        let column = |slot: &Slot| {
+            let info = context.pipeline.slot(*slot);
+            let keyed = match (info.origin, info.value_type, interners.of(*slot)) {
+                (Origin::Column(column), ValueType::Text, None) => Keyed::listing(*slot, column, account)?,
+                (_, _, interner) => Keyed::new(context, *slot, interner, false),
+            };
+            let is_decimal = matches!(info.value_type, ValueType::Decimal { .. });
+            Ok(KeptColumn { keyed, is_decimal, narrow: Vec::new(), wide: Vec::new(), valid: Vec::new() })
         };
-        Ok(Self { columns: slots.iter().map(column).collect(), row_count: 0, memory: Memory::new(account, 0)? })
+        let columns = slots.iter().map(column).collect::<Result<_>>()?;
+        Ok(Self { columns, row_count: 0, memory: Memory::new(account, 0)? })
     }
 
     /// Takes in some rows of a mini-block.
@@ -89,7 +92,11 @@ impl<'r> Rows<'r> {
                 vec![std::mem::take(&mut column.narrow)],
                 vec![std::mem::take(&mut column.wide)],
             );
-            for more in others.iter_mut().filter_map(|(columns, _)| columns.next()) {
+            for mut more in others.iter_mut().filter_map(|(columns, _)| columns.next()) {
+                let offset = column.keyed.append_listed(more.keyed);
+                if offset > 0 {
+                    more.narrow.iter_mut().for_each(|code| *code += offset);
+                }
                 valid.push(more.valid);
                 narrow.push(more.narrow);
                 wide.push(more.wide);
@@ -107,7 +114,8 @@ impl<'r> Rows<'r> {
 
     /// Bytes of the rows that are kept.
     pub(super) fn size_bytes(&self) -> usize {
-        self.row_count * self.row_bytes()
+        let listed = self.columns.iter().filter_map(|column| column.keyed.listed());
+        self.row_count * self.row_bytes() + listed.map(TextList::size_bytes).sum::<usize>()
     }
 
     pub(super) fn row_count(&self) -> usize {
@@ -131,25 +139,29 @@ impl<'r> Rows<'r> {
             let (narrow, wide) = (std::mem::take(&mut column.narrow), std::mem::take(&mut column.wide));
             let valid = std::mem::take(&mut column.valid);
             let slot = column.keyed.slot();
-            let interned = texts.iter().find(|(of, _)| *of == slot).map(|(_, texts)| texts);
-            let dictionary = match column.keyed.distinct() {
-                Some(Distinct::Texts { texts, .. }) => Some(texts),
-                _ => interned,
+            let interned = texts.iter().find(|(of, _)| *of == slot).map(|(_, texts)| Arc::clone(texts));
+            let dictionary = match (column.keyed.take_listed(account)?, column.keyed.distinct()) {
+                (Some((texts, of_texts)), _) => {
+                    memory.absorb(of_texts);
+                    Some(Arc::new(texts))
+                }
+                (None, Some(Distinct::Texts { texts, .. })) => Some(Arc::clone(texts)),
+                (None, _) => interned,
             };
             let values = match dictionary {
                 Some(dictionary) => {
                     // NULL's code stands for no text.
                     let last = dictionary.len().saturating_sub(1) as u32;
                     let codes = narrow.iter().map(|code| (*code as u32).min(last)).collect();
-                    RowsetValues::Texts { codes, dictionary: Arc::clone(dictionary) }
+                    RowsetValues::Texts { codes, dictionary }
                 }
                 None if column.is_decimal => RowsetValues::Wide(wide),
                 None => RowsetValues::of_ordinals(shape.value_type, narrow),
             };
             let valid = (!valid.is_empty()).then_some(valid);
-            RowsetColumn { shape: shape.clone(), values, valid }
+            Ok(RowsetColumn { shape: shape.clone(), values, valid })
         });
-        let columns = columns.collect();
+        let columns = columns.collect::<Result<_>>()?;
         Ok((Rowset { columns, row_count }, memory))
     }
 }

@@ -107,6 +107,8 @@ pub(super) enum TextUse {
     Taken,
     /// To be tested alone.
     Tested,
+    /// To be kept by the sink, or counted, and for nothing else.
+    Kept,
 }
 
 /// The codes of the texts of slots that pass tests.
@@ -158,11 +160,12 @@ impl RunTexts {
                 sets.add(*slot, test, &texts)?;
             }
         }
-        let (ordered, taken) = (pipeline.ordered_texts(), pipeline.taken());
-        let use_of = |slot: Slot| match (ordered.contains(&slot), taken.contains(&slot)) {
-            (true, _) => TextUse::Ordered,
-            (false, true) => TextUse::Taken,
-            (false, false) => TextUse::Tested,
+        let (ordered, taken, looked_at) = (pipeline.ordered_texts(), pipeline.taken(), pipeline.looked_at());
+        let use_of = |slot: Slot| match slot {
+            _ if ordered.contains(&slot) => TextUse::Ordered,
+            _ if !looked_at.contains(&slot) && pipeline.slot(slot).text_map.is_none() => TextUse::Kept,
+            _ if taken.contains(&slot) => TextUse::Taken,
+            _ => TextUse::Tested,
         };
         let uses = (0..pipeline.slots().len()).map(|number| use_of(Slot::at(number))).collect();
         Ok(Self { translations: payload_translations(pipeline, context), sets, uses })

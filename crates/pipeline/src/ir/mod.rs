@@ -405,6 +405,17 @@ impl Pipeline {
         self.steps.iter().flat_map(of_step).chain(of_sink).collect()
     }
 
+    /// The slots whose values something before the sink looks at.
+    pub(crate) fn looked_at(&self) -> Vec<Slot> {
+        let of_step = |step: &Step| match step {
+            Step::Filter { slot, .. } => vec![*slot],
+            Step::Condition { condition } => condition.slots(),
+            Step::Probe { keys, .. } => keys.clone(),
+            Step::Compute { expression, .. } => expression.slots(),
+        };
+        self.steps.iter().flat_map(of_step).collect()
+    }
+
     /// The table that it builds, if it builds one.
     pub fn table_shape(&self) -> Option<TableShape> {
         let Sink::Build { name, keys, .. } = &self.sink else { return None };

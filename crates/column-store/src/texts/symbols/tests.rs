@@ -22,6 +22,20 @@ fn round_trip(table: &SymbolTable, texts: &[Vec<u8>]) -> usize {
             .unwrap();
     }
     assert_eq!(decoded, texts);
+    for (index, texts) in texts.chunks(crate::MINI_BLOCK_VALUES).enumerate() {
+        let places: Vec<u16> = (0..texts.len() as u16).step_by(7).collect();
+        let mut some = Vec::new();
+        let push = |encoded: &[u8]| {
+            let mut text = Vec::new();
+            opened.decode_text(encoded, &mut text)?;
+            some.push(text);
+            Ok(())
+        };
+        opened.encoded().for_each_of(index, &places, push).unwrap();
+        assert_eq!(some, texts.iter().step_by(7).cloned().collect::<Vec<_>>());
+        let behind = [texts.len() as u16];
+        assert!(opened.encoded().for_each_of(index, &behind, |_| Ok(())).is_err());
+    }
     sections[0].len()
 }
 
