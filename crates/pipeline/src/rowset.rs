@@ -77,7 +77,7 @@ pub enum RowsetValues {
     Texts {
         /// The number of each row's text.
         codes: Vec<u32>,
-        /// The texts in no order, of groups and of tables each once. There may be some that no row has.
+        /// The texts in no order, of groups each once. There may be some that no row has.
         dictionary: Arc<TextList>,
     },
 }

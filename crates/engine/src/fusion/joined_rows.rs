@@ -33,6 +33,7 @@ pub(super) fn plan(joined: &LogicalPlan, wanted: &[usize], planning: &Planning) 
     let distinct: BTreeSet<BaseColumn> = taken.iter().copied().collect();
     let outputs = taken.iter().filter_map(|base| distinct.iter().position(|of| of == base)).map(Output::Column);
     let mut planner = Planner::new(&graph, &tree, distinct.clone())?;
+    planner.lists_texts = true;
     planner.give_rows(&distinct)?;
     let expected_rows = expected_rows(root, &planner.predicates[tree.root]);
     let expected_rows = (expected_rows, false);

@@ -221,6 +221,8 @@ pub(super) struct Planner<'g> {
     tables: Vec<Option<(usize, TableShape)>>,
     /// Tables of keys that sieve others.
     pub(super) keys: Vec<Keys>,
+    /// Whether nobody groups by texts that tables carry.
+    pub(super) lists_texts: bool,
     /// The root's groups, if it has some: the stage that makes them, once there is one.
     root_groups: Option<usize>,
 }
@@ -253,6 +255,7 @@ impl<'g> Planner<'g> {
             stages: Vec::new(),
             tables: graph.relations.iter().map(|_| None).collect(),
             keys: Vec::new(),
+            lists_texts: false,
             root_groups: None,
         };
         planner.place_conditions()?;
@@ -340,6 +343,7 @@ impl<'g> Planner<'g> {
         let slots = payload.iter().map(|base| opened.slot(self.graph, *base)).collect::<Result<Vec<_>, _>>()?;
         let Opened { builder, inputs, .. } = opened;
         let pipeline = builder.build(self.graph.table_name(child.relation), keys, slots)?;
+        let pipeline = if self.lists_texts { pipeline.listing_texts() } else { pipeline };
         let shape = pipeline.table_shape().ok_or_else(|| Refusal::new("a pipeline that builds no table"))?;
         let stage = self.push(child.relation, pipeline, inputs, sieved);
         self.tables[child.relation] = Some((stage, shape.clone()));

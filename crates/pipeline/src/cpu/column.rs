@@ -26,9 +26,9 @@ use super::numbers::{Lane, Numbers};
 use super::page_texts::PageTexts;
 use super::place::PagePlace;
 use super::texts::TextUse;
-use crate::{PipelineError, TextList};
 use crate::ir::{TextMap, ValueType};
 use crate::kernels::{MASK_WORDS, Mask, Words};
+use crate::{PipelineError, TextList};
 
 /// Most rows of a mini-block for which single values are taken out of packed bits instead of all.
 pub(super) const SPARSE_ROWS: usize = 64;

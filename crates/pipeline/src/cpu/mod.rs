@@ -333,6 +333,7 @@ fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
             });
             (groups.clone(), groups.iter().copied().chain(distinct).collect())
         }
+        Sink::Build { keys, .. } if pipeline.lists_texts() => (Vec::new(), keys.clone()),
         Sink::Build { keys, payload, .. } => (Vec::new(), [keys.as_slice(), payload.as_slice()].concat()),
         Sink::Materialise { .. } => (Vec::new(), Vec::new()),
     }

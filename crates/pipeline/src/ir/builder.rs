@@ -220,7 +220,7 @@ impl PipelineBuilder {
 
     fn finish(self, sink: Sink, output: Vec<ColumnShape>) -> Pipeline {
         let Self { slots, tables, steps } = self;
-        Pipeline { slots, tables, steps, sink, output }
+        Pipeline { slots, tables, steps, sink, output, lists_texts: false }
     }
 
     fn add_slot(&mut self, info: SlotInfo) -> Result<Slot, PipelineError> {

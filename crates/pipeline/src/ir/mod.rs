@@ -274,6 +274,7 @@ pub struct Pipeline {
     steps: Vec<Step>,
     sink: Sink,
     output: Vec<ColumnShape>,
+    lists_texts: bool,
 }
 
 impl Pipeline {
@@ -324,6 +325,17 @@ impl Pipeline {
         };
         let steps = self.steps.iter().map(step).collect::<Result<_, PipelineError>>()?;
         Ok(Self { steps, ..self.clone() })
+    }
+
+    /// The same, but texts that its table carries are listed as they come, and equal ones may have several codes: that takes
+    /// less time. For tables that are probed where rows are wanted as they are; groups by such texts would come apart.
+    pub fn listing_texts(self) -> Self {
+        Self { lists_texts: true, ..self }
+    }
+
+    /// Whether equal texts of its table may have several codes.
+    pub(crate) fn lists_texts(&self) -> bool {
+        self.lists_texts
     }
 
     /// Whether it computes anything of a row's values, so that arithmetic may end a run.

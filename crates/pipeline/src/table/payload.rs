@@ -202,7 +202,8 @@ impl PayloadColumn {
     }
 }
 
-/// Of texts, of which a rowset's dictionary has each once.
+/// Of texts. Those that are sorted have one code each; of the others those have several that the dictionary has several
+/// times.
 fn texts(codes: &[u32], dictionary: &Arc<TextList>, valid: Option<&[bool]>, order: &[u32]) -> PayloadColumn {
     let is_valid = |row: u32| valid.is_none_or(|valid| valid[row as usize]);
     let unused = usize::MAX;
@@ -219,7 +220,18 @@ fn texts(codes: &[u32], dictionary: &Arc<TextList>, valid: Option<&[bool]>, orde
     let are_sorted = used.len() <= FEW_TEXTS;
     if are_sorted {
         used.sort_unstable_by_key(|code| dictionary.get(*code as usize));
-        used.iter().enumerate().for_each(|(place, code)| places[*code as usize] = place);
+        let mut place = 0;
+        let mut distinct = Vec::with_capacity(used.len());
+        for code in used {
+            let text = dictionary.get(code as usize);
+            let is_new = distinct.last().is_none_or(|last: &u32| dictionary.get(*last as usize) != text);
+            if is_new {
+                place = distinct.len();
+                distinct.push(code);
+            }
+            places[code as usize] = place;
+        }
+        used = distinct;
     }
     if !are_sorted && 2 * used.len() > dictionary.len() {
         // They need not be copied.
@@ -324,6 +336,23 @@ mod tests {
 
     use super::*;
     use crate::ColumnShape;
+
+    #[test]
+    fn few_texts_have_one_code_each_though_they_are_listed_twice() {
+        let listed: Arc<TextList> = Arc::new(["b", "a", "b", "c", "a"].into_iter().collect());
+        let payload =
+            texts(&[0, 1, 2, 3, 4, 2], &listed, Some(&[true, true, true, true, true, false]), &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(payload.codes_of(&[0, 1, 2, 3, 4, 5]), [1, 0, 1, 2, 0, 3]);
+        let Some(Distinct::Texts { texts, are_sorted: true }) = payload.distinct() else { panic!("{payload:?}") };
+        assert!(texts.iter().eq(["a", "b", "c"]));
+        let many: Arc<TextList> = Arc::new((0..40).map(|number| ["x", "y"][number % 2]).collect());
+        let codes: Vec<u32> = (0..40).collect();
+        let payload = super::texts(&codes, &many, None, &codes);
+        for row in 0..40 {
+            let expected = ["x", "y"][row as usize % 2];
+            assert_eq!(payload.value(row, ValueType::Text), Value::Text(expected.into()));
+        }
+    }
 
     #[test]
     fn rows_carry_their_numbers_however_these_are_kept() {
