@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::Refusal;
-use super::estimates::expected_rows;
+use super::estimates::{expect_few_texts, expected_rows};
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::star::{FusedPlan, Opened, Output, Planner, nearest};
 use super::subqueries::Planning;
@@ -34,6 +34,10 @@ pub(super) fn plan(joined: &LogicalPlan, wanted: &[usize], planning: &Planning) 
     let outputs = taken.iter().filter_map(|base| distinct.iter().position(|of| of == base)).map(Output::Column);
     let mut planner = Planner::new(&graph, &tree, distinct.clone())?;
     planner.lists_texts = true;
+    if !planner.is_narrowed(tree.root) {
+        // Operators spell them all out in less time.
+        expect_few_texts(&graph, distinct.iter().filter(|base| base.relation == tree.root))?;
+    }
     planner.give_rows(&distinct)?;
     let expected_rows = expected_rows(root, &planner.predicates[tree.root]);
     let expected_rows = (expected_rows, false);

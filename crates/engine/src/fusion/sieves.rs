@@ -204,7 +204,7 @@ impl Planner<'_> {
     }
 
     /// Whether a relation's table lacks rows.
-    fn is_narrowed(&self, relation: usize) -> bool {
+    pub(super) fn is_narrowed(&self, relation: usize) -> bool {
         self.is_filtered(relation) || self.tree.children[relation].iter().any(|child| self.leaves_out(child))
     }
 

@@ -22,7 +22,7 @@ async fn rows_are_given_out_while_the_pipeline_runs() {
     let database = database(folder.path(), 256 * MIB);
     let session = database.session();
     make_star(&session, 7, 600_000).await;
-    let sql = "SELECT id, v, price, day, kind, note, b.name, b.weight FROM f JOIN b ON f.b = b.k";
+    let sql = "SELECT id, v, price, day, kind, note, b.name, b.weight FROM f JOIN b ON f.b = b.k AND b.weight > -100";
     // Two parts in three have one, which is more than is held back.
     let (fused, stock) = both(&session, sql).await;
     assert!(fused.len() > 400_000 && fused == stock, "{} and {} rows", fused.len(), stock.len());
@@ -42,6 +42,8 @@ async fn rows_are_given_out_while_the_pipeline_runs() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // Nor does it go on when there are enough.
+    let whole = physical_plan(&session, "SELECT id, note, b.name FROM f JOIN b ON f.b = b.k").await;
+    assert!(whole.contains("too many different texts in f.note"), "{whole}");
     let limited = format!("{sql} WHERE f.tiny = 3 LIMIT 3");
     assert_eq!(rows(&session, &limited).await.len(), 3);
     let explained = physical_plan(&session, &limited).await;

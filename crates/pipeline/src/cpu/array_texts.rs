@@ -23,10 +23,11 @@ const INLINE_BYTES: u32 = 12;
 /// An array's texts as codes for some use, and the texts; `None` if it has none.
 pub(super) fn of(array: &ArrayRef, text_use: TextUse) -> Option<(Form<'_>, PageTexts<'static>)> {
     match text_use {
-        TextUse::Tested => listed(array),
+        // Of the rows that are left each is looked up, of the others none.
+        TextUse::Tested | TextUse::Kept => listed(array),
         // Each is looked up once: of texts that are spelt out that is done here, as many may be the same.
-        TextUse::Taken | TextUse::Kept if array.as_any_dictionary_opt().is_some() => listed(array),
-        TextUse::Taken | TextUse::Kept | TextUse::Ordered => coded(array),
+        TextUse::Taken | TextUse::Grouped if array.as_any_dictionary_opt().is_some() => listed(array),
+        TextUse::Taken | TextUse::Grouped | TextUse::Ordered => coded(array),
     }
 }
 

@@ -147,7 +147,8 @@ impl<'p> ColumnReader<'p> {
         if page.value_count() != row_count {
             return Err(place.mismatch(format!("{} values", page.value_count()), row_count.to_string()));
         }
-        let kept = KeptTexts::of(&page, &mini_blocks).filter(|_| text_use == TextUse::Kept);
+        let is_kept = matches!(text_use, TextUse::Kept | TextUse::Grouped);
+        let kept = KeptTexts::of(&page, &mini_blocks).filter(|_| is_kept);
         let (form, texts) = match page.body() {
             _ if let Some(kept) = &kept => (Some(Form::row_numbers(kept.row_count(), mini_blocks.start)), None),
             Body::Texts(_) | Body::Symbols(_) if text_use != TextUse::Ordered => {

@@ -12,7 +12,7 @@ use thermocline_predicate::Domain;
 
 use super::page_texts::{PageTexts, array_of};
 use super::view::RunContext;
-use crate::ir::{Origin, Pipeline, Slot, Step, TextTest, ValueType};
+use crate::ir::{Origin, Pipeline, Sink, Slot, Step, TextTest, ValueType};
 use crate::membership::Membership;
 use crate::table::{Distinct, KeyColumn};
 use crate::{PipelineError, TextList};
@@ -109,6 +109,8 @@ pub(super) enum TextUse {
     Tested,
     /// To be kept by the sink, or counted, and for nothing else.
     Kept,
+    /// To be grouped by, and for nothing else: of a few groups each has many rows.
+    Grouped,
 }
 
 /// The codes of the texts of slots that pass tests.
@@ -163,7 +165,10 @@ impl RunTexts {
         let (ordered, taken, looked_at) = (pipeline.ordered_texts(), pipeline.taken(), pipeline.looked_at());
         let use_of = |slot: Slot| match slot {
             _ if ordered.contains(&slot) => TextUse::Ordered,
-            _ if !looked_at.contains(&slot) && pipeline.slot(slot).text_map.is_none() => TextUse::Kept,
+            _ if !looked_at.contains(&slot) && pipeline.slot(slot).text_map.is_none() => match pipeline.sink() {
+                Sink::Aggregate { .. } => TextUse::Grouped,
+                Sink::Build { .. } | Sink::Materialise { .. } => TextUse::Kept,
+            },
             _ if taken.contains(&slot) => TextUse::Taken,
             _ => TextUse::Tested,
         };
