@@ -179,14 +179,23 @@ async fn where_all_rows_find_no_room_the_first_ones_are_kept_and_the_rest_is_sca
         rows(&session, "SET thermocline.cache_memory = '800KiB'").await;
         let lows = [100, 120, 140, 3, 160, 180, 200, 1, 250];
         let mut answers = Vec::new();
-        for low in lows {
-            answers.push(rows(&session, &sql(low)).await);
+        // Two threads share so little memory: which of them finds none, and when a head is made anew, is a matter of time.
+        let mut is_settled = false;
+        for _ in 0..10 {
+            answers.clear();
+            for low in lows {
+                answers.push(rows(&session, &sql(low)).await);
+            }
+            let explained = rows(&session, &format!("EXPLAIN CACHE {}", sql(5))).await;
+            let is_head = explained[0].contains("|head|") && explained[0].contains("are scanned");
+            is_settled = is_head && decisions(&session, "head").await > 2;
+            if is_settled {
+                break;
+            }
         }
-        let made = rows(&session, "SELECT decision, reason, numbers FROM thermocline.decisions").await;
-        assert!(decisions(&session, "head").await > 2, "{name}: {made:?}");
         let held = rows(&session, "SELECT end_bytes, row_count, size_bytes FROM thermocline.cache_items").await;
-        let explained = rows(&session, &format!("EXPLAIN CACHE {}", sql(5))).await;
-        assert!(explained[0].contains("|head|") && explained[0].contains("are scanned"), "{explained:?} {held:?}");
+        let made = rows(&session, "SELECT decision, reason, numbers FROM thermocline.decisions").await;
+        assert!(is_settled, "{name}: {made:?} {held:?}");
         rows(&session, "SET thermocline.cache = 'off'").await;
         for (low, answer) in lows.into_iter().zip(answers) {
             assert_eq!(rows(&session, &sql(low)).await, answer, "{name}, {low}: {held:?}");
