@@ -32,6 +32,7 @@ test: package ## Run all tests (release profile), Rust and Python
 	$(VENV_PYTHON) -m pytest python/tests
 	$(VENV_PYTHON) -m pytest lab/recache
 	$(VENV_PYTHON) -m pytest lab/hpcache
+	$(VENV_PYTHON) -m pytest lab/ssb
 
 .PHONY: test-low
 test-low: ## Run the tests of the crates without DataFusion, with debug assertions and overflow checks

@@ -7,7 +7,7 @@ three times; which ones they were the paper does not say. A query's name: that q
 
 from __future__ import annotations
 
-from queries import NAMES, queries
+from ssb.queries import NAMES, queries
 
 Question = tuple[str, str]
 """A query's name and its text."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the thirteen queries of the Star Schema Benchmark, one a line.
 
-    lab/hpcache/queries.py [--round 0] > queries.sql
+    lab/ssb/queries.py [--round 0] > queries.sql
 
 After P. O'Neil, E. O'Neil, X. Chen: Star Schema Benchmark, revision 3 (2009), section 3. Tables are named as
 `lab generate ssb` names its files; tables are joined by conditions, as there. Round 0 has the specification's

@@ -3,7 +3,7 @@ other."""
 
 import re
 
-import queries
+from ssb import queries
 
 
 def literals(query):
