@@ -228,7 +228,7 @@ def combinations(results: All) -> str:
     compared = list(predictions(results["9"], "ssb"))
     if not compared:
         return "No pipeline was predicted."
-    errors = {name: median_error(compared, by) or 0.0 for by, name in tables.READINGS.items() if by != "engine_s"}
+    errors = {name: median_error(compared, by) or 0.0 for by, name in tables.READINGS.items()}
     told = ", ".join(f"{amount(100 * error)} for “{name}”" for name, error in errors.items())
     best = min(errors, key=errors.__getitem__)
     return f"“{best.capitalize()}” predicts best, by the median error: {told}.\n\n{tables.combinations(compared)}"

@@ -3,7 +3,8 @@
 Owns which predictions are compared: those of each question's largest pipeline, by the engine when it began, and by the
 readings of the equations (`model.py`), fed with the P that the same query's pipeline had in the round before, with what
 was in memory of its columns, and with the bandwidth. That of a disk is not known: taken is what its fastest pipelines
-read, a high percentile of them.
+read, a high percentile of them. Beside them what the very same question took in the other repetitions: no prediction
+can be expected to be better.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Prediction:
     sum_s: float
     max_s: float
     slowest_s: float
+    repeated_s: float | None
 
 
 def columns(pipeline: dict[str, Any]) -> list[Column]:
@@ -64,8 +66,10 @@ def predictions(measured: Measured, workload: str) -> Iterator[Prediction]:
         if storage_bytes_per_s is None or run.policy == "os":
             # Nothing is said of what the system holds.
             continue
+        repetitions = measured.of(workload=workload, medium=run.medium, share=run.share, policy=run.policy)
+        others = [other for other in repetitions if other is not run]
         paces: dict[tuple[str, str], float] = {}
-        for one in run.asked:
+        for number, one in enumerate(run.asked):
             pipeline = one.get("pipeline")
             if pipeline is None:
                 continue
@@ -83,7 +87,14 @@ def predictions(measured: Measured, workload: str) -> Iterator[Prediction]:
                     sum_over_device(read, storage_bytes_per_s, pace),
                     max_over_columns(read, storage_bytes_per_s, pace),
                     slowest_column(read, storage_bytes_per_s, pace),
+                    repeated_s(others, number),
                 )
+
+
+def repeated_s(others: list[Run], number: int) -> float | None:
+    """What a question's pipeline took in other runs of the same configuration, in the middle."""
+    pipelines = [other.asked[number].get("pipeline") for other in others]
+    return median(pipeline["took_s"] for pipeline in pipelines if pipeline) if any(pipelines) else None
 
 
 def error(predicted_s: float, took_s: float) -> float:
@@ -91,13 +102,19 @@ def error(predicted_s: float, took_s: float) -> float:
     return abs(predicted_s - took_s) / took_s
 
 
+def errors_of(compared: Iterable[Prediction], by: str) -> list[float]:
+    """Of those that were predicted so; `by` is the name of their seconds."""
+    predicted = [(getattr(one, by), one.took_s) for one in compared]
+    return [error(predicted_s, took_s) for predicted_s, took_s in predicted if predicted_s is not None]
+
+
 def within(compared: Iterable[Prediction], by: str) -> float | None:
-    """The share of good predictions; `by` is the name of their seconds."""
-    errors = [error(getattr(one, by), one.took_s) for one in compared]
+    """The share of good predictions."""
+    errors = errors_of(compared, by)
     return sum(one <= WITHIN for one in errors) / len(errors) if errors else None
 
 
 def median_error(compared: Iterable[Prediction], by: str) -> float | None:
     """The middle one."""
-    errors = [error(getattr(one, by), one.took_s) for one in compared]
+    errors = errors_of(compared, by)
     return median(errors) if errors else None

@@ -50,25 +50,26 @@ def policies(comparison: Comparison, medium: str, predicted: Sequence[Prediction
     return table(head, rows)
 
 
-READINGS = {"sum_s": "sum", "max_s": "maximum", "slowest_s": "slowest", "engine_s": "engine"}
+READINGS = {"sum_s": "sum", "max_s": "maximum", "slowest_s": "slowest"}
+PREDICTED = {**READINGS, "engine_s": "engine", "repeated_s": "repeated"}
 """What the page calls those who predicted."""
 
 
 def combinations(predicted: Sequence[Prediction]) -> str:
-    """Every reading's median error and share of good predictions, budget by budget."""
+    """Everybody's median error and share of good predictions, budget by budget."""
     rows = []
     for medium in dict.fromkeys(one.medium for one in predicted):
         for share in sorted({one.share for one in predicted if one.medium == medium}):
             here = [one for one in predicted if (one.medium, one.share) == (medium, share)]
             rows.append([f"{BY_NAME[medium].label}, {share:.0%}", str(len(here)), *accuracy(here)])
     rows.append(["all", str(len(predicted)), *accuracy(predicted)])
-    return table(["", "pipelines", *READINGS.values()], rows)
+    return table(["", "pipelines", *PREDICTED.values()], rows)
 
 
 def accuracy(predicted: Sequence[Prediction]) -> list[str]:
-    """“9 % (55 %)”: the median error, and how many are within 10 %; a cell for each reading."""
+    """“9 % (55 %)”: the median error, and how many are within 10 %; a cell for each of those who predicted."""
     cells = []
-    for by in READINGS:
+    for by in PREDICTED:
         off, good = median_error(predicted, by), within(predicted, by)
         cells.append("–" if off is None or good is None else f"{amount(100 * off)} ({good:.0%})")
     return cells

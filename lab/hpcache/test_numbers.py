@@ -108,6 +108,18 @@ def test_predictions_are_fed_with_the_pace_of_the_round_before(recorded):
     assert predictions.within([found], "sum_s") == 1 and predictions.within([found], "max_s") == 0
     assert predictions.median_error([found], "max_s") == pytest.approx(0.4)
     assert predictions.within([], "sum_s") is None
+    assert found.repeated_s is None and predictions.within([found], "repeated_s") is None
+
+
+def test_a_prediction_stands_beside_what_other_repetitions_took(recorded):
+    def run(took_s, repetition, share=0.1):
+        questions = [recorded.asked(1, predicted_s=None), recorded.asked(1, took_s=took_s)]
+        return recorded.run(questions, share=share, repetition=repetition)
+
+    records = [run(0.1, 0), run(0.2, 1), run(0.4, 2), run(9.0, 0, share=0.2)]
+    found = list(predictions.predictions(recorded.measured(recorded.pace(), *records), "ssb"))
+    assert [one.repeated_s for one in found] == pytest.approx([0.3, None, 0.25, 0.15])
+    assert predictions.median_error(found, "repeated_s") == pytest.approx(0.625)
 
 
 def test_a_pipeline_that_skips_part_of_its_columns_reads_less_of_all(recorded):

@@ -77,8 +77,8 @@ def test_combinations_are_counted_over_all_policies(ssb):
     assert text.startswith(
         "“Slowest” predicts best, by the median error: 30 % for “sum”, 60 % for “maximum”, 0.0 % for “slowest”.\n\n| "
     )
-    assert "| 1 x P (simulated), 10% | 78 | 30 % (0%) | 60 % (0%) | 0.0 % (100%) | 30 % (33%) |" in text
-    assert text.endswith("| all | 156 | 30 % (0%) | 60 % (0%) | 0.0 % (100%) | 30 % (33%) |")
+    assert "| 1 x P (simulated), 10% | 78 | 30 % (0%) | 60 % (0%) | 0.0 % (100%) | 30 % (33%) | 0.0 % (100%) |" in text
+    assert text.endswith("| all | 156 | 30 % (0%) | 60 % (0%) | 0.0 % (100%) | 30 % (33%) | 0.0 % (100%) |")
 
 
 def test_a_figure_names_machine_pace_commit_and_command(ssb):
