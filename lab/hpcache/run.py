@@ -40,8 +40,8 @@ LINES_PER_SCALE = 6_000_000
 PACE_QUESTIONS = 15
 """P is the median of at least so many: everything simulated is a multiple of it."""
 
-BROUGHT_IN_BYTES = 200_000_000
-"""What a session takes beside pages."""
+BROUGHT_IN_BYTES = 250_000_000
+"""What a session takes beside pages. Much more than it takes goes back to the host while questions run."""
 
 
 class Lab:
@@ -92,10 +92,11 @@ class Lab:
         settings: dict[str, str] | None = None,
         is_sampled: bool = False,
         tables: bool = False,
+        cache_bytes: int | None = None,
     ) -> dict[str, Any]:
-        """What a fresh process measured."""
+        """What a fresh process measured; `cache_bytes` is what its pages may take, else all of them find room."""
         plan = {
-            "bring_in_bytes": BROUGHT_IN_BYTES + 2 * self.size_bytes(folder),
+            "bring_in_bytes": BROUGHT_IN_BYTES + (cache_bytes or self.size_bytes(folder)),
             "db": str(folder.resolve()),
             "memory": self.arguments.memory,
             "tables": {name: str(self.data / f"{name}.parquet") for name in TABLES} if tables else {},
@@ -135,6 +136,7 @@ class Lab:
             warm=once * experiment.warm_rounds,
             settings=settings(configuration, reference["used_bytes"], medium.bytes_per_s(pace)),
             is_sampled=experiment.is_sampled,
+            cache_bytes=round(configuration.share * reference["used_bytes"]),
         )
         check_answers(configuration, measured["asked"], reference["answers"])
         return {

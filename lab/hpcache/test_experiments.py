@@ -87,7 +87,7 @@ class Sessions:
     def __init__(self, lives):
         self.lives, self.asked_s = lives, []
 
-    def ask(self, folder, asked, warm=None, settings=None, is_sampled=False, tables=False):
+    def ask(self, folder, asked, warm=None, settings=None, is_sampled=False, tables=False, cache_bytes=None):
         """Every question takes a second and reads nothing."""
         if tables:
             return {"tables": [["lineorder", 600_000, 1]]}

@@ -80,6 +80,17 @@ def test_one_round_counts_its_questions_alone(recorded):
     assert Comparison(measured, "ssb").seconds(place, "proportional") == 11.0
 
 
+def test_the_fastest_repetition_of_each_question_counts_where_it_is_asked_for(recorded):
+    def run(repetition, *seconds):
+        return recorded.run([recorded.asked(one) for one in seconds], repetition=repetition)
+
+    measured = recorded.measured(run(0, 1, 9, 5), run(1, 4, 2, 6), run(2, 3, 3, 4))
+    place = Place("1 x P", 0.1)
+    assert Comparison(measured, "ssb").seconds(place, "proportional") == 12
+    assert Comparison(measured, "ssb", is_of_fastest=True).seconds(place, "proportional") == 1 + 2 + 4
+    assert Comparison(measured, "ssb", 2, is_of_fastest=True).seconds(place, "proportional") == 1 + 2
+
+
 def test_columns_share_the_device_or_not():
     four = [Column(250, 0.2)] * 4
     assert model.sum_over_device(four, 10, 20) == 80
