@@ -281,7 +281,10 @@ impl ExtensionOptions for ThermoclineConfig {
             "simulated_bandwidth" => {
                 let simulated_bytes_per_s = match value.trim().to_ascii_lowercase().as_str() {
                     "none" | "" => None,
-                    _ => Some(bytes(value)?.max(1)),
+                    _ => match bytes(value)? {
+                        0 => return config_err!("{name}: expected bytes a second or 'none', found '{value}'"),
+                        bytes_per_s => Some(bytes_per_s),
+                    },
                 };
                 self.shared.set_reading(&name, Reading { simulated_bytes_per_s, ..self.shared.reading() })?;
             }

@@ -423,6 +423,8 @@ async fn answers_do_not_depend_on_the_page_policy_or_the_speed_of_storage() {
     }
     assert!(error(&session, "SET thermocline.page_policy = 'best'").await.contains("best"));
     let without_folder = harness::session();
+    let message = error(&session, "SET thermocline.simulated_bandwidth = '0'").await;
+    assert!(message.contains("expected bytes a second or 'none', found '0'"), "{message}");
     let message = error(&without_folder, "SET thermocline.simulated_bandwidth = '1GB'").await;
     assert!(message.contains("no folder"), "{message}");
     rows(&without_folder, "SET thermocline.page_policy = 'lru'").await;
