@@ -38,6 +38,14 @@ test: package ## Run all tests (release profile), Rust and Python
 test-low: ## Run the tests of the crates without DataFusion, with debug assertions and overflow checks
 	cargo test --locked $(LOW_CRATES)
 
+.PHONY: test-arm
+test-arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER = aarch64-linux-gnu-gcc
+test-arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER = qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-arm: export CC_aarch64_unknown_linux_gnu = aarch64-linux-gnu-gcc
+test-arm: ## Run the tests of unpacking and of pipelines for ARM (needs qemu-user and gcc-aarch64-linux-gnu)
+	rustup target add aarch64-unknown-linux-gnu
+	cargo test --locked --target aarch64-unknown-linux-gnu -p thermocline-column-store -p thermocline-pipeline --lib
+
 .PHONY: bench
 bench: ## Run the micro benches
 	cargo bench --locked --workspace --benches

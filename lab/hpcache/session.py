@@ -53,9 +53,9 @@ def digest(rows: Rows) -> str:
 @contextlib.contextmanager
 def brought_in(size_bytes: int) -> Iterator[None]:
     """Has the machine back so much memory, and holds it meanwhile. Memory that nobody has used for a while is slow to come on
-    virtual machines: what comes first would pay for it, whichever policy that is. Free memory goes back to the host
-    within seconds, and then a fifth of all questions took twice as long as the others: so it is to be held until the
-    first question."""
+    virtual machines: what comes first would pay for it, whichever policy that is. It is to be held until the first
+    question, since the host takes free memory within seconds, and a question that finds it gone takes up to twice as
+    long."""
     with mmap.mmap(-1, max(size_bytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             # As the pool's pages are.

@@ -17,6 +17,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod folds;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod permutation;
 #[cfg(target_arch = "x86_64")]
@@ -156,6 +158,8 @@ enum Choice {
     Avx2(avx2::Avx2),
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512),
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon),
 }
 
 impl InstructionSet {
@@ -171,13 +175,15 @@ impl InstructionSet {
 
     /// All of this processor, widest last.
     pub fn available() -> Vec<Self> {
-        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+        #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_mut))]
         let mut available = vec![Self::scalar()];
         #[cfg(target_arch = "x86_64")]
         {
             available.extend(avx2::Avx2::detect().map(|proof| Self(Choice::Avx2(proof))));
             available.extend(avx512::Avx512::detect().map(|proof| Self(Choice::Avx512(proof))));
         }
+        #[cfg(target_arch = "aarch64")]
+        available.extend(neon::Neon::detect().map(|proof| Self(Choice::Neon(proof))));
         available
     }
 
@@ -189,6 +195,8 @@ impl InstructionSet {
             Choice::Avx2(_) => 400,
             #[cfg(target_arch = "x86_64")]
             Choice::Avx512(_) => 64,
+            #[cfg(target_arch = "aarch64")]
+            Choice::Neon(_) => MINI_BLOCK_VALUES / 2,
         }
     }
 
@@ -214,6 +222,8 @@ impl InstructionSet {
                     Choice::Avx2(proof) => intersect(mask, &proof.$name($words, low, span)),
                     #[cfg(target_arch = "x86_64")]
                     Choice::Avx512(proof) => proof.$retain($words, low, span, mask),
+                    #[cfg(target_arch = "aarch64")]
+                    Choice::Neon(proof) => intersect(mask, &proof.$name($words, low, span)),
                 }
             }};
         }
@@ -267,6 +277,8 @@ impl InstructionSet {
                     Choice::Avx2(proof) => proof.$narrow_or_wide($words, shift, bits),
                     #[cfg(target_arch = "x86_64")]
                     Choice::Avx512(proof) => proof.$name($words, shift, bits),
+                    #[cfg(target_arch = "aarch64")]
+                    Choice::Neon(_) => scalar::in_set($words, shift, bits),
                 }
             };
         }

@@ -16,7 +16,9 @@ mod scalar;
 #[allow(clippy::unwrap_used)]
 mod tests;
 
-use super::{Choice, InstructionSet, Mask, Words, count};
+#[cfg(target_arch = "x86_64")]
+use super::Choice;
+use super::{InstructionSet, Mask, Words, count};
 
 /// Which end of the order is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
