@@ -94,7 +94,7 @@ def duckdb_engine(data: Path, kind: str) -> Ask:
 
 
 def clickhouse_engine(data: Path, kind: str) -> Ask:
-    """MergeTree tables in DATA/ssb.clickhouse, or Parquet files."""
+    """MergeTree tables, or views of Parquet files, in folders of their own in DATA."""
     session = importlib.import_module("chdb").session.Session(str(data / f"ssb.clickhouse-{kind or 'tables'}"))
     session.query("CREATE DATABASE IF NOT EXISTS ssb")
     session.query("USE ssb")
@@ -215,7 +215,7 @@ def measure(arguments: argparse.Namespace) -> bool:
             # A group counts the pages of files that its own processes brought in.
             os.sync()
             Path("/proc/sys/vm/drop_caches").write_text("3")
-        for number, name, took_s, rows in json.loads(subprocess.run(command, check=True, capture_output=True).stdout):
+        for number, name, took_s, rows in json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout):
             if number > 0:
                 times.setdefault((engine, name), []).append(1000 * took_s)
             if answers.setdefault((number, name), rows) != rows:
