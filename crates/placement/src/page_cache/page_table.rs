@@ -51,6 +51,11 @@ impl Chain {
         self.size_bytes
     }
 
+    /// Its first page, if it has any.
+    pub(super) fn newest(&self) -> Option<Slot> {
+        (self.newest != NONE).then_some(Slot(self.newest))
+    }
+
     /// Its last page, if it has any.
     pub(super) fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(Slot(self.oldest))
@@ -191,6 +196,12 @@ impl<T: Copy> PageTable<T> {
         (newer != NONE).then_some(Slot(newer))
     }
 
+    /// The next older page of the same chain.
+    pub(super) fn older(&self, slot: Slot) -> Option<Slot> {
+        let older = self.entry(slot).older;
+        (older != NONE).then_some(Slot(older))
+    }
+
     /// The first page of a chain, from its oldest, that can go.
     pub(super) fn oldest_that_can_go(&self, chain: &Chain, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
         std::iter::successors(chain.oldest(), |at| self.newer(*at)).find(|slot| can_go(self.key(*slot)))
@@ -198,8 +209,7 @@ impl<T: Copy> PageTable<T> {
 
     /// From the newest page of a chain to the oldest.
     pub(super) fn newest_first<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = Slot> + 'a {
-        let slot = |slot: u32| (slot != NONE).then_some(Slot(slot));
-        std::iter::successors(slot(chain.newest), move |at| slot(self.entry(*at).older))
+        std::iter::successors(chain.newest(), |at| self.older(*at))
     }
 
     fn entry(&self, slot: Slot) -> &Entry<T> {

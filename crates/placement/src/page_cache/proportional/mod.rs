@@ -1,10 +1,15 @@
 //! Proportional caching: each list keeps what its quota says, and what is beyond goes first.
 //!
-//! **Places.** A page is *kept* (within its list's quota), *spare* or *leaving*. The last two are the paper's global
-//! free list (§4.3): they serve hits, go before any kept page, and are kept again as soon as their list has room. Spare
-//! pages use the memory that no quota claims, so that none lies idle; leaving pages, in the order in which they came,
-//! are the next to go. They have at least one byte in `LEAVING_PART`, and as much room as pages that are in use and not
-//! kept were seen to need. Before there are quotas all pages are spare or leaving.
+//! **Places.** A page is *kept* (within its list's quota), *spare*, *passing* or *leaving*. All but the first are the
+//! paper's global free list (§4.3): they serve hits, go before any kept page, and are kept again as soon as their list
+//! has room. Spare pages use the memory that no quota claims, so that none lies idle. Leaving pages, which made way for
+//! others, are the next to go, in the order in which they left; then newcomers that pass. These two have at least one
+//! byte in `PASSING_LEAST_PART`, and as much room as pages that are in use and not kept were seen to need. Before there
+//! are quotas no page is kept.
+//!
+//! **Which page that passes.** The newest, so that what room they have beyond the pages in use holds the same pages when
+//! the scan comes again. But while one scan follows another closely, seen by pages that are asked for again just after
+//! they passed, the oldest: what passes then is on its way from the first to the second.
 //!
 //! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full
 //! list, or keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by,
@@ -41,7 +46,7 @@ use room::{Room, mixed};
 
 /// Of the memory, one byte in so many at least is for newcomers: without room to pass through they would push kept pages
 /// out. Too little to miss; how much more scans need that read ahead is seen when they do.
-const LEAVING_PART: u64 = 256;
+const PASSING_LEAST_PART: u64 = 256;
 /// Of how much can't go there is half as much again for pages that pass: a newcomer needs memory of its size in one
 /// piece, so that there must be some to choose among.
 const PASSING_SLACK: u64 = 2;
@@ -68,6 +73,7 @@ const STALE_REACHES: u64 = 8;
 enum Place {
     Kept,
     Spare,
+    Passing,
     Leaving,
 }
 
@@ -99,7 +105,10 @@ pub struct Proportional {
     /// Of all lists.
     kept_bytes: u64,
     spare: Room,
+    passing: Chain,
     leaving: Chain,
+    /// When a page was last asked for again just after it passed.
+    followed: Option<u64>,
     /// Bytes held when room was asked for, or later if that is more; `None` before that.
     memory_bytes: Option<u64>,
     /// What pages that pass were seen to need of late, in a pool of which they need more than that part.
@@ -117,8 +126,9 @@ pub struct Proportional {
 impl Proportional {
     /// Memory for kept and spare pages.
     fn stable_bytes(&self) -> u64 {
-        self.memory_bytes
-            .map_or(u64::MAX, |bytes| bytes - self.passing_bytes.clamp(bytes / LEAVING_PART, bytes / PASSING_PART))
+        self.memory_bytes.map_or(u64::MAX, |bytes| {
+            bytes - self.passing_bytes.clamp(bytes / PASSING_LEAST_PART, bytes / PASSING_PART)
+        })
     }
 
     fn spare_limit_bytes(&self) -> u64 {
@@ -143,8 +153,8 @@ impl Proportional {
         let gap = before.map(|before| self.now - before);
         let replaces_oldest = match gap {
             Some(gap) => gap.saturating_mul(CLEARLY) < unused,
-            // Its last use is not known: whether the resident is stale.
-            None => unused > (self.now - self.reach_start).saturating_mul(STALE_REACHES),
+            // Its last use is not known.
+            None => self.is_stale(unused),
         };
         if replaces_oldest {
             return Some((oldest, true));
@@ -165,10 +175,19 @@ impl Proportional {
         (rarer || alike && follows(&weakest)).then_some((weakest, rarer))
     }
 
+    /// Uses of pages within which those of one page are one.
+    fn one_use(&self) -> u64 {
+        self.pages.page_count() as u64 / ONE_USE_PART
+    }
+
     /// `last`, unless it was so shortly ago that it and the use that happens now are one.
     fn earlier_use(&self, last: u64) -> Option<u64> {
-        let one_use = self.pages.page_count() as u64 / ONE_USE_PART;
-        (self.now - last > one_use).then_some(last)
+        (self.now - last > self.one_use()).then_some(last)
+    }
+
+    /// Whether a page that is unused for so long is likely to be of no query any more.
+    fn is_stale(&self, unused: u64) -> bool {
+        unused > (self.now - self.reach_start).saturating_mul(STALE_REACHES)
     }
 
     fn link_newest(&mut self, slot: Slot, place: Place) {
@@ -181,6 +200,7 @@ impl Proportional {
                 list.kept.push_newest(&mut self.pages, slot);
             }
             Place::Spare => self.spare.push_newest(&mut self.pages, slot),
+            Place::Passing => self.pages.push_newest(&mut self.passing, slot),
             Place::Leaving => self.pages.push_newest(&mut self.leaving, slot),
         }
     }
@@ -193,6 +213,7 @@ impl Proportional {
                 list.kept.unlink(&mut self.pages, slot);
             }
             Place::Spare => self.spare.unlink(&mut self.pages, slot),
+            Place::Passing => self.pages.unlink(&mut self.passing, slot),
             Place::Leaving => self.pages.unlink(&mut self.leaving, slot),
         }
     }
@@ -259,8 +280,8 @@ impl Proportional {
 
     /// Keeps again what lists have room for of their pages on the free list, the last to be given up first.
     fn keep_again(&mut self) {
-        let free_list = self.spare.strongest_first().chain(self.pages.newest_first(&self.leaving));
-        let free_list: Vec<Slot> = free_list.collect();
+        let newest_first = [&self.passing, &self.leaving].into_iter().flat_map(|chain| self.pages.newest_first(chain));
+        let free_list: Vec<Slot> = self.spare.strongest_first().chain(newest_first).collect();
         for slot in free_list {
             if self.has_room(slot) {
                 self.unlink(slot);
@@ -279,15 +300,34 @@ impl Proportional {
         can_go(self.pages.key(slot))
     }
 
-    fn leaving_victim(&mut self, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
-        let mut next = self.leaving.oldest();
-        while let Some(slot) = next {
-            next = self.pages.newer(slot);
+    /// The first in the order of a chain that can go.
+    fn victim_of(
+        &mut self,
+        first: Option<Slot>,
+        next: fn(&PageTable<State>, Slot) -> Option<Slot>,
+        can_go: &mut dyn FnMut(PageKey) -> bool,
+    ) -> Option<Slot> {
+        let mut at = first;
+        while let Some(slot) = at {
+            at = next(&self.pages, slot);
             if self.goes(slot, can_go) {
                 return Some(slot);
             }
         }
         None
+    }
+
+    /// A page that leaves or passes and can go.
+    fn transient_victim(&mut self, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
+        if let Some(slot) = self.victim_of(self.leaving.oldest(), PageTable::newer, can_go) {
+            return Some(slot);
+        }
+        let is_followed = self.followed.is_some_and(|followed| self.now - followed <= self.one_use());
+        let oldest = self.passing.oldest();
+        if is_followed || oldest.is_some_and(|oldest| self.is_stale(self.now - self.pages.value(oldest).last)) {
+            return self.victim_of(oldest, PageTable::newer, can_go);
+        }
+        self.victim_of(self.passing.newest(), PageTable::older, can_go)
     }
 
     fn spare_victim(&mut self, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<Slot> {
@@ -349,7 +389,10 @@ impl PagePolicy for Proportional {
         let before = known.and_then(|last| self.earlier_use(last));
         let last = if before.is_none() { known.unwrap_or(self.now) } else { self.now };
         let gap = before.map(|before| self.now - before);
-        let state = State { place: Place::Leaving, last, gap, number: mixed(page.source, rows) };
+        if known.is_some() && before.is_none() {
+            self.followed = Some(self.now);
+        }
+        let state = State { place: Place::Passing, last, gap, number: mixed(page.source, rows) };
         let slot = self.pages.insert(page, list, size_bytes, state);
         self.memory_bytes = self.memory_bytes.map(|bytes| bytes.max(self.pages.size_bytes()));
         let place = if self.can_be_kept(slot, before) {
@@ -357,7 +400,7 @@ impl PagePolicy for Proportional {
         } else if self.can_be_spare(slot, before) {
             Place::Spare
         } else {
-            Place::Leaving
+            Place::Passing
         };
         self.link_newest(slot, place);
     }
@@ -366,7 +409,12 @@ impl PagePolicy for Proportional {
         let Some(slot) = self.pages.find(page) else { return };
         self.now += 1;
         let state @ State { place, last, .. } = self.pages.value(slot);
-        let Some(before) = self.earlier_use(last) else { return };
+        let Some(before) = self.earlier_use(last) else {
+            if place == Place::Passing {
+                self.followed = Some(self.now);
+            }
+            return;
+        };
         let used = State { last: self.now, gap: Some(self.now - before), ..state };
         if place == Place::Kept {
             if let Some(list) = self.lists.get_mut(&self.pages.list(slot)) {
@@ -382,7 +430,7 @@ impl PagePolicy for Proportional {
             // What is spare stays so while it is used: room is asked for the others.
             Place::Spare
         } else {
-            Place::Leaving
+            Place::Passing
         };
         self.link_newest(slot, place);
     }
@@ -406,14 +454,15 @@ impl PagePolicy for Proportional {
         {
             self.leave(weakest);
         }
-        let slot = match self.leaving_victim(can_go) {
+        let slot = match self.transient_victim(can_go) {
             Some(slot) => slot,
             None => {
                 let slot = self.spare_victim(can_go).or_else(|| self.kept_victim(incoming, can_go))?;
-                // All that are leaving are in use, if this is for a newcomer. Memory that shrinks may want others for
+                // All that pass or leave are in use, if this is for a newcomer. Memory that shrinks may want others for
                 // its own reasons.
                 if incoming.is_some() {
-                    let needed_bytes = self.leaving.size_bytes() + self.pages.page_bytes(slot);
+                    let passing_bytes = self.leaving.size_bytes() + self.passing.size_bytes();
+                    let needed_bytes = passing_bytes + self.pages.page_bytes(slot);
                     self.passing_bytes = self.passing_bytes.max(needed_bytes + needed_bytes / PASSING_SLACK);
                 }
                 slot
@@ -424,7 +473,7 @@ impl PagePolicy for Proportional {
     }
 
     fn show_next(&mut self, look: &mut dyn FnMut(PageKey) -> bool) {
-        if self.leaving_victim(look).is_none() {
+        if self.transient_victim(look).is_none() {
             self.spare_victim(look);
         }
     }

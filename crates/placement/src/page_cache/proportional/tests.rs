@@ -19,7 +19,9 @@ struct Page {
 struct Slow {
     kept: Vec<Page>,
     spare: Vec<Page>,
+    passing: Vec<Page>,
     leaving: Vec<Page>,
+    followed: Option<u64>,
     names: Vec<Page>,
     quotas: BTreeMap<ListKey, u64>,
     memory_bytes: Option<u64>,
@@ -40,7 +42,7 @@ fn take(pages: &mut Vec<Page>, key: PageKey) -> Option<Page> {
 
 impl Slow {
     fn all(&self) -> impl Iterator<Item = &Page> {
-        self.kept.iter().chain(&self.spare).chain(&self.leaving)
+        self.kept.iter().chain(&self.spare).chain(&self.passing).chain(&self.leaving)
     }
 
     fn of(&self, list: ListKey) -> impl Iterator<Item = &Page> {
@@ -75,7 +77,7 @@ impl Slow {
         let unused = self.now - room.first()?.last;
         let (clearly, gap) = match before {
             Some(before) => ((self.now - before) * 2 < unused, Some(self.now - before)),
-            None => (unused > (self.now - self.reach_start) * 8, None),
+            None => (self.is_stale(unused), None),
         };
         if clearly {
             return Some((room[0].key, true));
@@ -91,6 +93,20 @@ impl Slow {
         let alike = gap <= of_other * 2 && page.number < other.number;
         let rarer = gap * 2 < of_other.min(self.now - other.last);
         (rarer || alike).then_some((other.key, rarer))
+    }
+
+    fn is_stale(&self, unused: u64) -> bool {
+        unused > (self.now - self.reach_start) * 8
+    }
+
+    /// Pages that leave or pass, the next to go first.
+    fn transient(&self) -> Vec<Page> {
+        let mut passing = self.passing.clone();
+        let is_followed = self.followed.is_some_and(|followed| self.now - followed <= self.all().count() as u64 / 8);
+        if !is_followed && passing.first().is_some_and(|oldest| !self.is_stale(self.now - oldest.last)) {
+            passing.reverse();
+        }
+        self.leaving.iter().copied().chain(passing).collect()
     }
 
     fn earlier_use(&self, last: u64, page_count: usize) -> Option<u64> {
@@ -109,6 +125,17 @@ impl Slow {
             }
         }
         self.spare.push(page);
+    }
+
+    fn keep_again(&mut self, page: Page) {
+        [&mut self.spare, &mut self.passing, &mut self.leaving].into_iter().for_each(|pages| {
+            take(pages, page.key);
+        });
+        self.kept.push(page);
+    }
+
+    fn transient_bytes(&self) -> u64 {
+        bytes(&self.leaving) + bytes(&self.passing)
     }
 
     fn try_keep(&mut self, page: &Page, before: Option<u64>) -> bool {
@@ -152,7 +179,10 @@ impl PagePolicy for Slow {
         let page_count = self.all().count();
         let before = name.and_then(|name| self.earlier_use(name.last, page_count));
         let last = match (name, before) {
-            (Some(name), None) => name.last,
+            (Some(name), None) => {
+                self.followed = Some(self.now);
+                name.last
+            }
             _ => self.now,
         };
         let (gap, number) = (before.map(|before| self.now - before), mixed(key.source, rows));
@@ -164,7 +194,7 @@ impl PagePolicy for Slow {
         } else if self.try_spare(&page, before) {
             self.spare.push(page);
         } else {
-            self.leaving.push(page);
+            self.passing.push(page);
         }
     }
 
@@ -177,6 +207,9 @@ impl PagePolicy for Slow {
         let Some(before) =
             self.all().find(|page| page.key == key).and_then(|page| self.earlier_use(page.last, page_count))
         else {
+            if self.passing.iter().any(|page| page.key == key) {
+                self.followed = Some(self.now);
+            }
             return;
         };
         let used = |page: Page, now| Page { last: now, gap: Some(now - before), ..page };
@@ -187,19 +220,20 @@ impl PagePolicy for Slow {
                 true => self.kept.push(used(page, self.now)),
                 false => self.spare.push(used(page, self.now)),
             }
-        } else if let Some(page) = take(&mut self.leaving, key) {
+        } else if let Some(page) = take(&mut self.passing, key).or_else(|| take(&mut self.leaving, key)) {
             if self.try_keep(&page, Some(before)) {
                 self.kept.push(used(page, self.now));
             } else if self.try_spare(&page, Some(before)) {
                 self.spare.push(used(page, self.now));
             } else {
-                self.leaving.push(used(page, self.now));
+                self.passing.push(used(page, self.now));
             }
         }
     }
 
     fn remove(&mut self, key: PageKey) {
-        let gone = [&mut self.kept, &mut self.spare, &mut self.leaving].into_iter().find_map(|pages| take(pages, key));
+        let places = [&mut self.kept, &mut self.spare, &mut self.passing, &mut self.leaving];
+        let gone = places.into_iter().find_map(|pages| take(pages, key));
         if self.named == Some(key) {
             self.named = None;
             self.names.extend(gone);
@@ -215,16 +249,14 @@ impl PagePolicy for Slow {
             let weakest = weakest_first(&self.spare)[0];
             self.leaving.extend(take(&mut self.spare, weakest.key));
         }
-        let leaving_count = self.leaving.len();
-        let free: Vec<Page> = self.leaving.iter().copied().chain(weakest_first(&self.spare)).collect();
-        for (at, page) in free.into_iter().enumerate() {
+        let transient = self.transient();
+        let transient_count = transient.len();
+        for (at, page) in transient.into_iter().chain(weakest_first(&self.spare)).enumerate() {
             if self.fits_in_list(&page) {
-                take(&mut self.leaving, page.key);
-                take(&mut self.spare, page.key);
-                self.kept.push(page);
+                self.keep_again(page);
             } else if can_go(page.key) {
-                if at >= leaving_count && incoming.is_some() {
-                    self.passing_bytes = self.passing_bytes.max(with_slack(bytes(&self.leaving) + page.size_bytes));
+                if at >= transient_count && incoming.is_some() {
+                    self.passing_bytes = self.passing_bytes.max(with_slack(self.transient_bytes() + page.size_bytes));
                 }
                 self.named = Some(page.key);
                 return self.named;
@@ -246,7 +278,7 @@ impl PagePolicy for Slow {
             pages.into_iter().find(|page| can_go(page.key))
         })?;
         if incoming.is_some() {
-            self.passing_bytes = self.passing_bytes.max(with_slack(bytes(&self.leaving) + victim.size_bytes));
+            self.passing_bytes = self.passing_bytes.max(with_slack(self.transient_bytes() + victim.size_bytes));
         }
         self.named = Some(victim.key);
         self.named
@@ -265,12 +297,10 @@ impl PagePolicy for Slow {
         }
         let mut free = weakest_first(&self.spare);
         free.reverse();
-        free.extend(self.leaving.iter().rev().copied());
+        free.extend(self.passing.iter().rev().chain(self.leaving.iter().rev()).copied());
         for page in free {
             if self.fits_in_list(&page) {
-                take(&mut self.leaving, page.key);
-                take(&mut self.spare, page.key);
-                self.kept.push(page);
+                self.keep_again(page);
             }
         }
     }
@@ -329,7 +359,7 @@ fn pages_that_are_kept_are_not_shown_as_next() {
     });
     let place = |page: PageKey| policy.pages.find(page).map(|slot| policy.pages.value(slot).place);
     assert_eq!(shown.len(), 20);
-    assert!(shown.iter().all(|page| matches!(place(*page), Some(Place::Leaving | Place::Spare))));
+    assert!(shown.iter().all(|page| matches!(place(*page), Some(Place::Leaving | Place::Passing | Place::Spare))));
 }
 
 #[test]

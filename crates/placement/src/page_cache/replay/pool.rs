@@ -16,7 +16,7 @@ pub(in crate::page_cache) struct Pool {
     pub(in crate::page_cache) capacity_pages: usize,
     /// How often each page is asked for in a row by who uses it.
     pub(in crate::page_cache) uses_in_a_row: usize,
-    pin_count: usize,
+    pub(in crate::page_cache) pin_count: usize,
     there: HashMap<PageKey, ListKey>,
     pinned: VecDeque<PageKey>,
 }
@@ -45,7 +45,7 @@ impl Pool {
         }
         (1..self.uses_in_a_row).for_each(|_| self.policy.touch(key));
         self.pinned.push_back(key);
-        if self.pinned.len() > self.pin_count {
+        while self.pinned.len() > self.pin_count {
             self.pinned.pop_front();
         }
         if !self.policy.keeps_unpinned() {
