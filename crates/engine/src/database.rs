@@ -127,6 +127,7 @@ impl Database {
             policy: options.eviction.policy(),
             recorder: Some(Arc::clone(&trace) as Arc<dyn Recorder>),
             fresh_ns_per_byte: first_touch().map_or(0.0, |touch| touch.least_ns_per_byte()),
+            processor_count: machine.logical_cores,
             map_store: folder.clone().map(|folder| folder as Arc<dyn MapStore>),
             ..CacheOptions::default()
         };

@@ -16,6 +16,10 @@ pub trait Clock: Send + Sync + Debug {
     fn thread_cpu_ns(&self) -> u64 {
         self.monotonic_ns()
     }
+    /// Nanoseconds that all threads of this process together have worked; `None` where that is not known.
+    fn process_cpu_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The machine's clocks.
@@ -53,15 +57,22 @@ impl Clock for SystemClock {
     }
 
     fn thread_cpu_ns(&self) -> u64 {
-        let mut worked = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call writes to a value of its own type and to nothing else.
-        #[allow(unsafe_code)]
-        let is_known = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut worked) } == 0;
-        if !is_known {
-            return self.monotonic_ns();
-        }
-        u64::try_from(worked.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(worked.tv_nsec).unwrap_or(0)
+        system_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_else(|| self.monotonic_ns())
     }
+
+    fn process_cpu_ns(&self) -> Option<u64> {
+        system_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+    }
+}
+
+/// One of the system's clocks, if it has it.
+fn system_ns(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to a value of its own type and to nothing else.
+    #[allow(unsafe_code)]
+    let is_known = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
+    let ns = || u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0);
+    is_known.then(ns)
 }
 
 /// A clock that moves only when told to, for tests and replays.

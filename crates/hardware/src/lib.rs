@@ -2,7 +2,7 @@
 //!
 //! **Owns:** detection of processors, caches, memory and the control group's limit ([`Machine`]); the measurement of
 //! memory bandwidth and latency ([`calibrate`]), and of bringing in fresh pages ([`first_touch`]); the process's own
-//! memory by kind ([`process_memory`]); the [`Clock`] that every other crate is given instead of reading the time
+//! memory by kind ([`process_memory`]) and its share of the processors' time ([`BusyShare`]); the [`Clock`] that every other crate is given instead of reading the time
 //! itself.
 //!
 //! **Does not own:** the budget that is derived from these figures (`budget`), or any decision made with them.
@@ -11,8 +11,10 @@
 //! platform does not tell is a documented fallback or `None`, never an error. Texts of `/proc` and `/sys` are parsed by
 //! pure functions over strings.
 //!
-//! **Concurrency:** everything here is `Send + Sync`; nothing is shared but [`ManualClock`], which is atomic.
+//! **Concurrency:** everything here is `Send + Sync`; what is shared is atomic ([`ManualClock`]) or
+//! behind a lock ([`BusyShare`]).
 
+mod busy_share;
 mod cache_level;
 mod calibration;
 mod clock;
@@ -22,6 +24,7 @@ mod machine;
 mod process_memory;
 mod processor;
 
+pub use busy_share::BusyShare;
 pub use cache_level::{CacheKind, CacheLevel};
 pub use calibration::{Calibration, calibrate};
 pub use clock::{Clock, ManualClock, SystemClock};

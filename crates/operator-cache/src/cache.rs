@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
-use thermocline_hardware::Clock;
+use thermocline_hardware::{BusyShare, Clock};
 use thermocline_medium::FileVersion;
 use thermocline_placement::operator_cache::admission_rule::AdmissionRule;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
@@ -49,14 +49,24 @@ pub struct CacheOptions {
     /// Nanoseconds that the system takes to bring in a byte of fresh memory: what is kept is not used again for the
     /// next rows.
     pub fresh_ns_per_byte: f64,
+    /// Processors that queries and conversions share.
+    pub processor_count: usize,
     /// Keeps positional maps for later processes.
     pub map_store: Option<Arc<dyn MapStore>>,
 }
 
 impl Default for CacheOptions {
-    /// ReCache's policy, 4096 decisions, nobody who records, fresh memory for nothing, maps that go with the process.
+    /// ReCache's policy, 4096 decisions, nobody who records, fresh memory for nothing, one processor, maps that go with
+    /// the process.
     fn default() -> Self {
-        Self { policy: &ReCache, decision_count: 4096, recorder: None, fresh_ns_per_byte: 0.0, map_store: None }
+        Self {
+            policy: &ReCache,
+            decision_count: 4096,
+            recorder: None,
+            fresh_ns_per_byte: 0.0,
+            processor_count: 1,
+            map_store: None,
+        }
     }
 }
 
@@ -69,6 +79,7 @@ pub struct OperatorCache {
     budget: Budget,
     account: Account,
     clock: Arc<dyn Clock>,
+    pub(crate) busy_share: BusyShare,
     enabled: AtomicBool,
     pub(crate) layout_rule: Mutex<LayoutRule>,
     pub(crate) admission_rule: Mutex<AdmissionRule>,
@@ -207,6 +218,7 @@ impl OperatorCache {
             budget: budget.clone(),
             account: budget.account("operator cache", Purpose::Cache),
             clock,
+            busy_share: BusyShare::new(options.processor_count),
             enabled: AtomicBool::new(true),
             layout_rule: Mutex::default(),
             admission_rule: Mutex::default(),

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use arrow::error::ArrowError;
 use thermocline_placement::operator_cache::layout::row_or_column::ColumnRead;
 use thermocline_placement::operator_cache::layout::rule::{LayoutHistory, LayoutRule};
-use thermocline_placement::operator_cache::layout::{ItemShape, Layout, LayoutObservation, Switch};
+use thermocline_placement::operator_cache::layout::{ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 use crate::cache::OperatorCache;
 use crate::cut::{Cut, View};
@@ -67,7 +67,9 @@ impl OperatorCache {
                 self.record_item(DecisionKind::Read, item, numbers, "read");
             }
             history.observe(rule, &item.shape, &observation, &columns);
-            history.decide(rule, &item.shape, item.layout, self.budget().cache_room_bytes())
+            let processor_share = 1.0 - self.busy_share.now(&**self.clock());
+            let spare = Spare { bytes: self.budget().cache_room_bytes(), processor_share };
+            history.decide(rule, &item.shape, item.layout, spare)
         }?;
         if item.is_converting.swap(true, Ordering::Relaxed) {
             return None;

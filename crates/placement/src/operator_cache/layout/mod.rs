@@ -243,6 +243,15 @@ impl ItemShape {
     }
 }
 
+/// What is there for a conversion beside the queries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spare {
+    /// Free memory.
+    pub bytes: u64,
+    /// The share of the processors' time that queries leave idle, from 0 to 1.
+    pub processor_share: f64,
+}
+
 /// To give an item another layout, with the numbers that say so. A decision, not yet done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switch {
@@ -252,7 +261,7 @@ pub struct Switch {
     pub present_cost: f64,
     /// What they would have cost in the other one.
     pub other_cost: f64,
-    /// `T`: what converting the item costs. All three in the rule's own unit: nanoseconds, or cache misses.
+    /// `T`: what converting the item costs the queries. All three in the rule's own unit: nanoseconds, or cache misses.
     pub conversion_cost: f64,
 }
 

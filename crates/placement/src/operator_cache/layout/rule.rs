@@ -12,7 +12,7 @@ use std::str::FromStr;
 use super::as_printed::LayoutWindow;
 use super::measured::{MeasuredWindow, UnitCosts};
 use super::row_or_column::{ColumnRead, MissWindow};
-use super::{ItemShape, Layout, LayoutObservation, Switch};
+use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 /// What decides on the layout of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -119,11 +119,10 @@ impl LayoutHistory {
         }
     }
 
-    /// Whether an item that has the layout `present` should have another; `free_bytes` are there for the taking beside
-    /// it.
-    pub fn decide(&self, rule: LayoutRule, shape: &ItemShape, present: Layout, free_bytes: u64) -> Option<Switch> {
+    /// Whether an item that has the layout `present` should have another, with what there is to spare beside it.
+    pub fn decide(&self, rule: LayoutRule, shape: &ItemShape, present: Layout, spare: Spare) -> Option<Switch> {
         match rule {
-            LayoutRule::Measured => self.measured.decide(&UnitCosts::default(), shape, free_bytes),
+            LayoutRule::Measured => self.measured.decide(&UnitCosts::default(), shape, spare),
             LayoutRule::AsPrinted if shape.element_columns == 0 => self.misses.decide(shape, present),
             LayoutRule::AsPrinted => self.as_printed.decide(shape),
             LayoutRule::Fixed(layout) => (layout != present).then_some(Switch {
@@ -176,7 +175,9 @@ mod tests {
         let shape =
             ItemShape { record_count: 1, flat_row_count: 4, record_columns: 1, element_columns: 1, size_bytes: [9; 4] };
         let history = LayoutHistory::default();
-        let decide = |present| history.decide(LayoutRule::Fixed(Layout::Flat), &shape, present, 0);
+        let decide = |present| {
+            history.decide(LayoutRule::Fixed(Layout::Flat), &shape, present, Spare { bytes: 0, processor_share: 0.0 })
+        };
         assert_eq!(decide(Layout::Striped).unwrap().to, Layout::Flat);
         assert_eq!(decide(Layout::Flat), None);
     }
@@ -197,20 +198,21 @@ mod tests {
             compute_ns: 400_000,
             ..evenly(&shape, SampleQuery { reads_elements: true, record_columns: 2, element_columns: 2, share: 0.75 })
         };
+        let spare = Spare { bytes: 1 << 20, processor_share: 0.0 };
         for (rule, expected) in [(LayoutRule::Measured, Layout::Nested), (LayoutRule::AsPrinted, Layout::Flat)] {
             let mut history = LayoutHistory::default();
             let mut query_count = 0;
             let switch = loop {
                 history.observe(rule, &shape, &query, &[]);
                 query_count += 1;
-                if let Some(switch) = history.decide(rule, &shape, Layout::Striped, 1 << 20) {
+                if let Some(switch) = history.decide(rule, &shape, Layout::Striped, spare) {
                     break switch;
                 }
                 assert!(query_count < 100, "{rule} stays with what costs five times as much");
             };
             assert_eq!(switch.to, expected, "{rule}");
             history.switched(&shape, switch.to, 1_000_000);
-            assert_eq!(history.decide(rule, &shape, switch.to, 1 << 20), None, "{rule} begins anew");
+            assert_eq!(history.decide(rule, &shape, switch.to, spare), None, "{rule} begins anew");
         }
     }
 }

@@ -48,7 +48,7 @@ use super::as_printed::LayoutWindow;
 use super::measured::{MeasuredWindow, UnitCosts};
 use super::prediction_error::ErrorSummary;
 use super::sample_query::{SampleQuery, evenly};
-use super::{ItemShape, Layout, LayoutObservation};
+use super::{ItemShape, Layout, LayoutObservation, Spare};
 
 /// TPC-H's orders with their lineitems.
 const ORDERS: ItemShape = ItemShape {
@@ -62,7 +62,7 @@ const ORDERS: ItemShape = ItemShape {
 /// Room for a flat or a striped item; the other two are declared too large where the paper's two compete alone.
 const TWO_LAYOUTS: ItemShape = ItemShape { size_bytes: [u64::MAX, 80 << 20, 65 << 20, u64::MAX], ..ORDERS };
 
-const FREE_BYTES: u64 = 1 << 30;
+const SPARE: Spare = Spare { bytes: 1 << 30, processor_share: 0.0 };
 
 /// Nanoseconds that the truth takes for a row, and for a value.
 const VISIT_NS: f64 = 1.0;
@@ -170,7 +170,7 @@ struct Measured {
 impl Rule for Measured {
     fn asked(&mut self, observation: &LayoutObservation) -> Option<Layout> {
         self.window.observe(&UnitCosts::default(), &self.shape, observation, &[]);
-        self.window.decide(&UnitCosts::default(), &self.shape, FREE_BYTES).map(|switch| switch.to)
+        self.window.decide(&UnitCosts::default(), &self.shape, SPARE).map(|switch| switch.to)
     }
 
     fn converted(&mut self, to: Layout, conversion_ns: f64) {

@@ -16,6 +16,10 @@
 //! JACM 1992), which loses less where the workload turns just when a conversion has paid; on the workloads of the
 //! paper's Figure 9 it loses more by being late.
 //!
+//! **What a conversion costs**: it runs beside the queries, so that what it does on a processor that would lie idle costs
+//! them little. `T` is its time, less the share of the processors that is idle; but a part of it in any case
+//! ([`LEAST_COST`]), since memory's bandwidth is shared and those processors may be wanted soon.
+//!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
 //!
@@ -39,7 +43,10 @@ pub use residency::{Form, FromMemory, Residency};
 pub use unit_costs::{QueryCost, UnitCosts};
 
 use super::row_or_column::ColumnRead;
-use super::{ItemShape, Layout, LayoutObservation, Switch};
+use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
+
+/// A conversion costs the queries at least this share of its time.
+pub const LEAST_COST: f64 = 0.25;
 
 /// One other layout against the present one, over the run of queries in which it gained most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -127,17 +134,18 @@ impl MeasuredWindow {
         costs.query_cost(layout, shape, observation, columns, from_memory)
     }
 
-    /// Whether to convert, and into what, when `free_bytes` are there for the taking beside the item; costs are
-    /// nanoseconds.
-    pub fn decide(&self, costs: &UnitCosts, shape: &ItemShape, free_bytes: u64) -> Option<Switch> {
+    /// Whether to convert, and into what, with what there is to spare beside the item; costs are nanoseconds.
+    pub fn decide(&self, costs: &UnitCosts, shape: &ItemShape, spare: Spare) -> Option<Switch> {
         let present = self.present?;
+        let cost_share = (1.0 - spare.processor_share).clamp(LEAST_COST, 1.0);
         let left_over = |switch: &Switch| switch.present_cost - switch.other_cost - switch.conversion_cost;
         let others = Layout::ALL.into_iter().filter(|layout| *layout != present);
         others
-            .filter(|layout| shape.size_bytes(*layout) <= free_bytes)
+            .filter(|layout| shape.size_bytes(*layout) <= spare.bytes)
             .map(|to| {
                 let Rival { present_ns, other_ns } = self.rivals[to.index()];
-                let conversion_cost = costs.conversion_ns(shape, present, to) * self.correction.of_conversion();
+                let conversion_ns = costs.conversion_ns(shape, present, to) * self.correction.of_conversion();
+                let conversion_cost = conversion_ns * cost_share;
                 Switch { to, present_cost: present_ns, other_cost: other_ns, conversion_cost }
             })
             .filter(|switch| left_over(switch) > 0.0)

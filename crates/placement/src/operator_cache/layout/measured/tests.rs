@@ -15,7 +15,11 @@ const ORDERS: ItemShape = ItemShape {
     size_bytes: [60 << 20, 80 << 20, 65 << 20, 82 << 20],
 };
 
-const FREE: u64 = u64::MAX;
+const FREE: Spare = with_bytes(u64::MAX);
+
+const fn with_bytes(bytes: u64) -> Spare {
+    Spare { bytes, processor_share: 0.0 }
+}
 
 fn query(reads_elements: bool, columns: u32) -> LayoutObservation {
     of_share(reads_elements, columns, 0.5)
@@ -39,12 +43,12 @@ fn until_switch(
     query: LayoutObservation,
     layout: Layout,
     shape: &ItemShape,
-    free_bytes: u64,
+    spare: Spare,
 ) -> Option<(Layout, u32)> {
     let costs = UnitCosts::default();
     (1..=1000).find_map(|count| {
         window.observe(&costs, shape, &observed(query, layout, 1.0), &[]);
-        window.decide(&costs, shape, free_bytes).map(|switch| (switch.to, count))
+        window.decide(&costs, shape, spare).map(|switch| (switch.to, count))
     })
 }
 
@@ -105,15 +109,32 @@ fn what_was_asked_long_ago_does_not_delay_a_switch() {
 #[test]
 fn a_layout_that_does_not_fit_beside_the_present_one_is_not_chosen() {
     let records = query(false, 6);
-    let chosen = |free_bytes| {
-        until_switch(&mut MeasuredWindow::default(), records, Layout::Flat, &ORDERS, free_bytes).map(|(to, _)| to)
+    let chosen = |bytes| {
+        let mut window = MeasuredWindow::default();
+        until_switch(&mut window, records, Layout::Flat, &ORDERS, with_bytes(bytes)).map(|(to, _)| to)
     };
     assert_eq!(chosen(60 << 20), Some(Layout::Nested));
     assert_eq!(chosen((60 << 20) - 1), None);
     // Without room for the best one the second best is taken.
     let large = ItemShape { size_bytes: [100 << 20, 100 << 20, 65 << 20, 82 << 20], ..ORDERS };
-    let second = until_switch(&mut MeasuredWindow::default(), query(false, 1), Layout::RowWise, &large, 90 << 20);
+    let spare = with_bytes(90 << 20);
+    let second = until_switch(&mut MeasuredWindow::default(), query(false, 1), Layout::RowWise, &large, spare);
     assert_eq!(second.map(|(to, _)| to), Some(Layout::Striped));
+}
+
+#[test]
+fn on_processors_that_lie_idle_a_conversion_costs_less_and_is_earned_sooner() {
+    let asked_before = |processor_share| {
+        let spare = Spare { processor_share, ..FREE };
+        until_switch(&mut MeasuredWindow::default(), query(false, 6), Layout::Flat, &ORDERS, spare)
+            .map(|(_, count)| count)
+    };
+    let busy = asked_before(0.0).expect("records are cheaper nested");
+    for (idle, cost_share) in [(0.5, 0.5), (0.9, LEAST_COST), (1.0, LEAST_COST)] {
+        let sooner = asked_before(idle).map(f64::from);
+        let expected = f64::from(busy) * cost_share;
+        assert!(sooner.is_some_and(|count| (count - expected).abs() <= 1.0), "{idle}: {sooner:?} of {busy}");
+    }
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! How much of its processors' time this process has used of late.
+
+use std::sync::Mutex;
+
+use crate::Clock;
+
+/// After so long two thirds of what was seen before is forgotten: a few queries.
+const SETTLING_NS: f64 = 1e9;
+/// Looked at again sooner, the process's time says little: some systems count it by ticks.
+const SHORTEST_NS: u64 = 10_000_000;
+
+/// A running estimate for a number of processors. Where the clock does not tell what the process has used, and before
+/// anything was seen, all are taken to be busy.
+///
+/// Other processes are not seen: on processors that they use too there is less idle time than this says.
+#[derive(Debug)]
+pub struct BusyShare {
+    processor_count: f64,
+    seen: Mutex<Option<Seen>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    monotonic_ns: u64,
+    process_cpu_ns: u64,
+    share: f64,
+}
+
+impl BusyShare {
+    /// Of so many processors, one at least.
+    pub fn new(processor_count: usize) -> Self {
+        Self { processor_count: processor_count.max(1) as f64, seen: Mutex::new(None) }
+    }
+
+    /// The share now, from 0 (all idle) to 1. Takes in what has been used since it was last asked for.
+    pub fn now(&self, clock: &dyn Clock) -> f64 {
+        let Some(process_cpu_ns) = clock.process_cpu_ns() else { return 1.0 };
+        let monotonic_ns = clock.monotonic_ns();
+        // What another thread left half done is no worse than what is seen late.
+        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Seen { share, .. } = *match &mut *seen {
+            None => seen.insert(Seen { monotonic_ns, process_cpu_ns, share: 1.0 }),
+            Some(last) => {
+                let passed_ns = monotonic_ns.saturating_sub(last.monotonic_ns);
+                if passed_ns >= SHORTEST_NS {
+                    let used_ns = process_cpu_ns.saturating_sub(last.process_cpu_ns) as f64;
+                    let latest = (used_ns / (passed_ns as f64 * self.processor_count)).min(1.0);
+                    let way = 1.0 - (-(passed_ns as f64) / SETTLING_NS).exp();
+                    *last = Seen { monotonic_ns, process_cpu_ns, share: last.share + way * (latest - last.share) };
+                }
+                last
+            }
+        };
+        share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::{ManualClock, SystemClock};
+
+    /// A process that uses what it is told to.
+    #[derive(Debug, Default)]
+    struct Process {
+        time: ManualClock,
+        used_ns: AtomicU64,
+    }
+
+    impl Process {
+        fn run(&self, passed_ns: u64, used_ns: u64) {
+            self.time.advance_ns(passed_ns);
+            self.used_ns.fetch_add(used_ns, Ordering::SeqCst);
+        }
+    }
+
+    impl Clock for Process {
+        fn monotonic_ns(&self) -> u64 {
+            self.time.monotonic_ns()
+        }
+
+        fn wall_ns(&self) -> i64 {
+            self.time.wall_ns()
+        }
+
+        fn process_cpu_ns(&self) -> Option<u64> {
+            Some(self.used_ns.load(Ordering::SeqCst))
+        }
+    }
+
+    #[test]
+    fn one_thread_on_two_processors_is_a_half_and_nothing_known_is_all() {
+        let (process, busy) = (Process::default(), BusyShare::new(2));
+        assert_eq!(busy.now(&process), 1.0);
+        let mut shares = Vec::new();
+        for _ in 0..100 {
+            process.run(100_000_000, 100_000_000);
+            shares.push(busy.now(&process));
+        }
+        assert!(shares.is_sorted_by(|before, after| before >= after), "{shares:?}");
+        assert!((0.79..0.81).contains(&(shares[4])), "{shares:?}");
+        assert!((shares[99] - 0.5).abs() < 0.001, "{shares:?}");
+        // More than there is: threads that the system counted late.
+        process.run(100_000_000_000, 1_000_000_000_000);
+        assert!((busy.now(&process) - 1.0).abs() < 0.001);
+        assert_eq!(BusyShare::new(2).now(&ManualClock::default()), 1.0);
+    }
+
+    #[test]
+    fn looking_often_is_looking_once() {
+        let (process, busy) = (Process::default(), BusyShare::new(1));
+        busy.now(&process);
+        for _ in 0..5000 {
+            process.run(1_000_000, 250_000);
+            busy.now(&process);
+        }
+        assert!((busy.now(&process) - 0.25).abs() < 0.01, "{busy:?}");
+    }
+
+    #[test]
+    fn a_process_that_works_has_used_time() {
+        let clock = SystemClock::new();
+        let before_ns = clock.process_cpu_ns();
+        let mut sum = 0_u64;
+        while clock.process_cpu_ns() == before_ns {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(clock.process_cpu_ns() > before_ns);
+    }
+}
