@@ -28,7 +28,7 @@ from dataset import DataSet, discover
 from experiment.conditions import commit, machine, now
 from figures import FIGURES, Configuration
 from replayed import replay
-from rounds import middle
+from rounds import middle, middle_process
 from workloads import Query
 
 DUCKDB = Configuration("duckdb", engine="duckdb")
@@ -92,18 +92,20 @@ class Runs:
         rounds: int,
         warm: Callable[[Configuration], list[str]] | None = None,
         alone: bool = False,
+        whole: bool = False,
         x: float | None = None,
     ) -> None:
         """Measures configurations in turn, several times, and keeps each query's median: they are compared to the
         percent, and the machine must not have been busier with one than with another. `alone`: every query in a
-        database of its own."""
+        database of its own. `whole`: keeps the process that took the median of all time instead, since what an engine
+        decides in one process it may decide at another query in the next."""
         measured: list[list[dict[str, Any]]] = [[] for _ in configurations]
         for _ in range(rounds):
             for of_one, configuration in zip(measured, configurations, strict=True):
                 before = warm(configuration) if warm else []
                 of_one.append(self.ask(part, configuration, tables, queries, x, before, alone))
         for of_one, configuration in zip(measured, configurations, strict=True):
-            self.keep(part, configuration, x, queries, middle(of_one))
+            self.keep(part, configuration, x, queries, middle_process(of_one) if whole else middle(of_one))
 
     def trace(self) -> str:
         """A file for the trace of a run, beside the results; what it held is gone."""

@@ -167,6 +167,11 @@ def test_our_own_predictions_for_the_other_layout_are_held_against_what_it_took_
     assert errors == {"flat": [pytest.approx(20)], "striped": [pytest.approx(100 * 898 / 2)]}
 
 
+def test_of_several_processes_the_middle_one_stands_as_it_was():
+    processes = [{"times_s": times_s, "decisions": {"read": at}} for at, times_s in enumerate([[1.0, 9.0], [2.0, 2.0], [5.0, 4.0]])]
+    assert rounds.middle_process(processes) == {"times_s": [5.0, 4.0], "decisions": {"read": 2}, "rounds": 3}
+
+
 def test_of_several_rounds_each_query_stands_for_its_middle_one():
     def one_round(times_s, totals_ns):
         read = [[{"data_ns": str(ns - 1), "compute_ns": "1", "flat_ns": str(7 * ns)}] if ns else [] for ns in totals_ns]

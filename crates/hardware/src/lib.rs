@@ -2,8 +2,8 @@
 //!
 //! **Owns:** detection of processors, caches, memory and the control group's limit ([`Machine`]); the measurement of
 //! memory bandwidth and latency ([`calibrate`]), and of bringing in fresh pages ([`first_touch`]); the process's own
-//! memory by kind ([`process_memory`]) and its share of the processors' time ([`BusyShare`]); the [`Clock`] that every other crate is given instead of reading the time
-//! itself.
+//! memory by kind ([`process_memory`]) and the processors that it leaves idle ([`IdleProcessors`]); the [`Clock`] that
+//! every other crate is given instead of reading the time itself.
 //!
 //! **Does not own:** the budget that is derived from these figures (`budget`), or any decision made with them.
 //!
@@ -11,23 +11,23 @@
 //! platform does not tell is a documented fallback or `None`, never an error. Texts of `/proc` and `/sys` are parsed by
 //! pure functions over strings.
 //!
-//! **Concurrency:** everything here is `Send + Sync`; what is shared is atomic ([`ManualClock`]) or
-//! behind a lock ([`BusyShare`]).
+//! **Concurrency:** everything here is `Send + Sync`; what is shared is atomic ([`ManualClock`]) or behind a lock
+//! ([`IdleProcessors`]).
 
-mod busy_share;
 mod cache_level;
 mod calibration;
 mod clock;
 mod control_group;
 mod first_touch;
+mod idle_processors;
 mod machine;
 mod process_memory;
 mod processor;
 
-pub use busy_share::BusyShare;
 pub use cache_level::{CacheKind, CacheLevel};
 pub use calibration::{Calibration, calibrate};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use first_touch::{FirstTouch, first_touch};
+pub use idle_processors::IdleProcessors;
 pub use machine::Machine;
 pub use process_memory::{ProcessMemory, process_memory};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
-use thermocline_hardware::{BusyShare, Clock};
+use thermocline_hardware::{Clock, IdleProcessors};
 use thermocline_medium::FileVersion;
 use thermocline_placement::operator_cache::admission_rule::AdmissionRule;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
@@ -79,7 +79,7 @@ pub struct OperatorCache {
     budget: Budget,
     account: Account,
     clock: Arc<dyn Clock>,
-    pub(crate) busy_share: BusyShare,
+    pub(crate) idle_processors: IdleProcessors,
     enabled: AtomicBool,
     pub(crate) layout_rule: Mutex<LayoutRule>,
     pub(crate) admission_rule: Mutex<AdmissionRule>,
@@ -218,7 +218,7 @@ impl OperatorCache {
             budget: budget.clone(),
             account: budget.account("operator cache", Purpose::Cache),
             clock,
-            busy_share: BusyShare::new(options.processor_count),
+            idle_processors: IdleProcessors::new(options.processor_count),
             enabled: AtomicBool::new(true),
             layout_rule: Mutex::default(),
             admission_rule: Mutex::default(),

@@ -67,8 +67,10 @@ impl OperatorCache {
                 self.record_item(DecisionKind::Read, item, numbers, "read");
             }
             history.observe(rule, &item.shape, &observation, &columns);
-            let processor_share = 1.0 - self.busy_share.now(&**self.clock());
-            let spare = Spare { bytes: self.budget().cache_room_bytes(), processor_share };
+            let spare = Spare {
+                bytes: self.budget().cache_room_bytes(),
+                processors: self.idle_processors.now(&**self.clock()),
+            };
             history.decide(rule, &item.shape, item.layout, spare)
         }?;
         if item.is_converting.swap(true, Ordering::Relaxed) {

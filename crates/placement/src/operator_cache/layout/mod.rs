@@ -248,8 +248,8 @@ impl ItemShape {
 pub struct Spare {
     /// Free memory.
     pub bytes: u64,
-    /// The share of the processors' time that queries leave idle, from 0 to 1.
-    pub processor_share: f64,
+    /// Processors that queries leave idle, on average: 1 is one of them, however many there are.
+    pub processors: f64,
 }
 
 /// To give an item another layout, with the numbers that say so. A decision, not yet done.

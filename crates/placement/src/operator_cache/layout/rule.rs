@@ -176,7 +176,7 @@ mod tests {
             ItemShape { record_count: 1, flat_row_count: 4, record_columns: 1, element_columns: 1, size_bytes: [9; 4] };
         let history = LayoutHistory::default();
         let decide = |present| {
-            history.decide(LayoutRule::Fixed(Layout::Flat), &shape, present, Spare { bytes: 0, processor_share: 0.0 })
+            history.decide(LayoutRule::Fixed(Layout::Flat), &shape, present, Spare { bytes: 0, processors: 0.0 })
         };
         assert_eq!(decide(Layout::Striped).unwrap().to, Layout::Flat);
         assert_eq!(decide(Layout::Flat), None);
@@ -198,7 +198,8 @@ mod tests {
             compute_ns: 400_000,
             ..evenly(&shape, SampleQuery { reads_elements: true, record_columns: 2, element_columns: 2, share: 0.75 })
         };
-        let spare = Spare { bytes: 1 << 20, processor_share: 0.0 };
+        // No room for flat columns, which the printed rule does not ask for.
+        let spare = Spare { bytes: 100_000, processors: 0.0 };
         for (rule, expected) in [(LayoutRule::Measured, Layout::Nested), (LayoutRule::AsPrinted, Layout::Flat)] {
             let mut history = LayoutHistory::default();
             let mut query_count = 0;

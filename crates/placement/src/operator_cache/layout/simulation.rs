@@ -62,7 +62,7 @@ const ORDERS: ItemShape = ItemShape {
 /// Room for a flat or a striped item; the other two are declared too large where the paper's two compete alone.
 const TWO_LAYOUTS: ItemShape = ItemShape { size_bytes: [u64::MAX, 80 << 20, 65 << 20, u64::MAX], ..ORDERS };
 
-const SPARE: Spare = Spare { bytes: 1 << 30, processor_share: 0.0 };
+const SPARE: Spare = Spare { bytes: 1 << 30, processors: 0.0 };
 
 /// Nanoseconds that the truth takes for a row, and for a value.
 const VISIT_NS: f64 = 1.0;

@@ -52,14 +52,43 @@ impl LogRatio {
     }
 }
 
+/// The logarithm of the ratio of all readings, each by how long it should have taken: what short ones take is half
+/// opening and timing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct CommonRatio {
+    /// Predicted nanoseconds, and these times the logarithms of the ratios; both forget all but the last
+    /// [`COMMON_READINGS`].
+    weight: f64,
+    weighted: f64,
+    count: u32,
+}
+
+impl CommonRatio {
+    fn add(&mut self, predicted_ns: f64, measured_ns: f64) {
+        if let Some(ratio) = log_ratio(predicted_ns, measured_ns) {
+            let kept = if self.count < COMMON_READINGS { 1.0 } else { 1.0 - f64::from(COMMON_READINGS).recip() };
+            self.count = self.count.saturating_add(1);
+            self.weight = self.weight * kept + predicted_ns;
+            self.weighted = self.weighted * kept + predicted_ns * ratio;
+        }
+    }
+
+    /// With that many readings more of a ratio of one.
+    fn mean(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let count = f64::from(self.count);
+        self.weighted / self.weight * count / (count + f64::from(PRIOR_READINGS))
+    }
+}
+
 /// What predictions for an item are multiplied by. Starts at its default: nothing observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Correction {
     /// By [`Layout::index`]; of queries on records, and on elements.
     queries: [[LogRatio; 2]; 4],
-    /// The logarithm of the ratio of all readings, and how many there are in it, at most [`COMMON_READINGS`].
-    common: f64,
-    reading_count: u32,
+    common: CommonRatio,
     conversions: LogRatio,
 }
 
@@ -68,10 +97,7 @@ impl Correction {
     pub fn observe_query(&mut self, predicted: &QueryCost, measured: &LayoutObservation) {
         let own = &mut self.queries[measured.layout.index()][usize::from(measured.reads_elements)];
         own.add(predicted.total_ns(), measured.total_ns() as f64);
-        if let Some(ratio) = log_ratio(predicted.data_ns, measured.data_ns as f64) {
-            self.reading_count = (self.reading_count + 1).min(COMMON_READINGS);
-            self.common += (ratio - self.common) / f64::from(self.reading_count + PRIOR_READINGS);
-        }
+        self.common.add(predicted.data_ns, measured.data_ns as f64);
     }
 
     /// Takes in what a conversion took, beside what the model said.
@@ -81,7 +107,7 @@ impl Correction {
 
     /// What to multiply a prediction for a query in `layout` by.
     pub fn of_query(&self, layout: Layout, reads_elements: bool) -> f64 {
-        self.queries[layout.index()][usize::from(reads_elements)].known().unwrap_or(self.common).exp()
+        self.queries[layout.index()][usize::from(reads_elements)].known().unwrap_or(self.common.mean()).exp()
     }
 
     /// What to multiply a prediction for a conversion by.
@@ -132,6 +158,24 @@ mod tests {
         observe(&mut correction, Layout::Striped, false, [50, 50]);
         assert!(close(correction.of_query(Layout::Striped, true), 2.0));
         assert!(close(correction.of_query(Layout::Striped, false), 0.5));
+    }
+
+    #[test]
+    fn long_readings_say_more_of_the_unobserved_than_short_ones() {
+        let mut correction = Correction::default();
+        for _ in 0..500 {
+            for (predicted_ns, measured_ns) in [(10.0, 20), (990.0, 990)] {
+                let query = SampleQuery { reads_elements: false, record_columns: 1, element_columns: 1, share: 0.5 };
+                let measured = LayoutObservation {
+                    layout: Layout::Nested,
+                    data_ns: measured_ns,
+                    compute_ns: 0,
+                    ..evenly(&SHAPE, query)
+                };
+                correction.observe_query(&QueryCost { data_ns: predicted_ns, compute_ns: 0.0 }, &measured);
+            }
+        }
+        assert!((correction.of_query(Layout::Flat, true) - 2.0_f64.powf(0.01)).abs() < 1e-3);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //!
 //! A [model](UnitCosts) predicts what each query costs in each layout, and a [correction](Correction) makes it agree
 //! with what the item has been measured to cost. For each other layout the rule keeps what the window's queries cost in
-//! the present layout (as measured) and would have cost in the other (as predicted). The item is converted when the
-//! difference exceeds the cost of converting it, `T`; of several layouts to the one with the most left over.
+//! the present layout and would have cost in the other, both as the corrected model has it: one measured query is off by
+//! some seven per cent, and a few in a row by as much while the machine is slow, which is no merit of other layouts. The
+//! item is converted when the difference exceeds the cost of converting it, `T`; of several layouts to the one with the
+//! most left over.
 //!
 //! The rule, derived: staying and converting is as renting and buying skis. When the regret reaches `T`, at most `T`
 //! was lost by staying, and whoever had known the future would have paid `T` too if it was to go on so. A window that
@@ -16,9 +18,14 @@
 //! JACM 1992), which loses less where the workload turns just when a conversion has paid; on the workloads of the
 //! paper's Figure 9 it loses more by being late.
 //!
-//! **What a conversion costs**: it runs beside the queries, so that what it does on a processor that would lie idle costs
-//! them little. `T` is its time, less the share of the processors that is idle; but a part of it in any case
-//! ([`LEAST_COST`]), since memory's bandwidth is shared and those processors may be wanted soon.
+//! **What a conversion costs**: it runs on one processor beside the queries, and costs them little while one would lie
+//! idle. So `T` is its time less the part of a processor that is idle on average; but a part of it in any case
+//! ([`LEAST_COST`]), since memory's bandwidth is shared and that processor may be wanted soon. Measured on two of them,
+//! one of which was idle: the queries meanwhile took a tenth to a fifth of the conversion's time longer.
+//!
+//! **Chance.** Where queries of many kinds come in no order the sums go up and down, and what is gained now and then is
+//! soon lost: so the difference must be clear too, [`CLEARLY`] times the root of the sum of its squares, which a sum of
+//! as many differences without a direction is as often above as not.
 //!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
@@ -48,13 +55,34 @@ use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
 /// A conversion costs the queries at least this share of its time.
 pub const LEAST_COST: f64 = 0.25;
 
+/// How many standard deviations of a sum without a direction a difference must be.
+pub const CLEARLY: f64 = 2.0;
+
 /// One other layout against the present one, over the run of queries in which it gained most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rival {
-    /// What the queries cost, as measured.
+    /// What the queries cost, as the corrected model has it.
     present_ns: f64,
-    /// What they would have cost in the other layout, as predicted and corrected.
+    /// What they would have cost in the other layout.
     other_ns: f64,
+    /// The sum of the squares of the differences.
+    squares_ns2: f64,
+}
+
+impl Rival {
+    fn add(&mut self, present_ns: f64, other_ns: f64) {
+        self.present_ns += present_ns;
+        self.other_ns += other_ns;
+        self.squares_ns2 += (present_ns - other_ns).powi(2);
+        if self.other_ns >= self.present_ns {
+            *self = Self::default();
+        }
+    }
+
+    /// Whether the difference is more than chance makes of differences of that size.
+    fn is_clear(&self) -> bool {
+        self.present_ns - self.other_ns >= CLEARLY * self.squares_ns2.sqrt()
+    }
 }
 
 /// What the rule remembers of an item. Starts at its default, which is an item that nobody has read.
@@ -85,7 +113,6 @@ impl MeasuredWindow {
         if self.present != Some(present) {
             self.restart(present);
         }
-        let measured_ns = observation.total_ns() as f64;
         let predicted = self.model(costs, shape, present, observation, columns);
         // Where columns are lent no row or value was touched, and how long that took says nothing of those that will
         // be.
@@ -95,14 +122,10 @@ impl MeasuredWindow {
         // Without lists a record is a row: Arrow's arrays are the flat columns.
         let has_list = shape.element_columns > 0 || shape.flat_row_count != shape.record_count;
         let is_other = |layout: &Layout| *layout != present && (has_list || *layout != Layout::Nested);
+        let present_ns = self.predict_ns(costs, shape, present, observation, columns);
         for layout in Layout::ALL.into_iter().filter(is_other) {
             let other_ns = self.predict_ns(costs, shape, layout, observation, columns);
-            let rival = &mut self.rivals[layout.index()];
-            rival.present_ns += measured_ns;
-            rival.other_ns += other_ns;
-            if rival.other_ns >= rival.present_ns {
-                *rival = Rival::default();
-            }
+            self.rivals[layout.index()].add(present_ns, other_ns);
         }
         self.residency.observe(shape, columns, costs.kept_bytes);
     }
@@ -137,18 +160,18 @@ impl MeasuredWindow {
     /// Whether to convert, and into what, with what there is to spare beside the item; costs are nanoseconds.
     pub fn decide(&self, costs: &UnitCosts, shape: &ItemShape, spare: Spare) -> Option<Switch> {
         let present = self.present?;
-        let cost_share = (1.0 - spare.processor_share).clamp(LEAST_COST, 1.0);
+        let cost_share = (1.0 - spare.processors).clamp(LEAST_COST, 1.0);
         let left_over = |switch: &Switch| switch.present_cost - switch.other_cost - switch.conversion_cost;
         let others = Layout::ALL.into_iter().filter(|layout| *layout != present);
         others
             .filter(|layout| shape.size_bytes(*layout) <= spare.bytes)
             .map(|to| {
-                let Rival { present_ns, other_ns } = self.rivals[to.index()];
+                let Rival { present_ns, other_ns, .. } = self.rivals[to.index()];
                 let conversion_ns = costs.conversion_ns(shape, present, to) * self.correction.of_conversion();
                 let conversion_cost = conversion_ns * cost_share;
                 Switch { to, present_cost: present_ns, other_cost: other_ns, conversion_cost }
             })
-            .filter(|switch| left_over(switch) > 0.0)
+            .filter(|switch| left_over(switch) > 0.0 && self.rivals[switch.to.index()].is_clear())
             // The first of equals is kept: more left over, then fewer bytes, then the order of layouts.
             .min_by(|a, b| {
                 let by_bytes = shape.size_bytes(a.to).cmp(&shape.size_bytes(b.to));

@@ -1,4 +1,4 @@
-//! How much of its processors' time this process has used of late.
+//! How many of its processors this process has left idle of late.
 
 use std::sync::Mutex;
 
@@ -9,12 +9,12 @@ const SETTLING_NS: f64 = 1e9;
 /// Looked at again sooner, the process's time says little: some systems count it by ticks.
 const SHORTEST_NS: u64 = 10_000_000;
 
-/// A running estimate for a number of processors. Where the clock does not tell what the process has used, and before
-/// anything was seen, all are taken to be busy.
+/// A running estimate of how many processors are idle on average. Where the clock does not tell what the process has used,
+/// and before anything was seen, all are taken to be busy.
 ///
 /// Other processes are not seen: on processors that they use too there is less idle time than this says.
 #[derive(Debug)]
-pub struct BusyShare {
+pub struct IdleProcessors {
     processor_count: f64,
     seen: Mutex<Option<Seen>>,
 }
@@ -23,35 +23,35 @@ pub struct BusyShare {
 struct Seen {
     monotonic_ns: u64,
     process_cpu_ns: u64,
-    share: f64,
+    idle: f64,
 }
 
-impl BusyShare {
+impl IdleProcessors {
     /// Of so many processors, one at least.
     pub fn new(processor_count: usize) -> Self {
         Self { processor_count: processor_count.max(1) as f64, seen: Mutex::new(None) }
     }
 
-    /// The share now, from 0 (all idle) to 1. Takes in what has been used since it was last asked for.
+    /// The number now. Takes in what has been used since it was last asked for.
     pub fn now(&self, clock: &dyn Clock) -> f64 {
-        let Some(process_cpu_ns) = clock.process_cpu_ns() else { return 1.0 };
+        let Some(process_cpu_ns) = clock.process_cpu_ns() else { return 0.0 };
         let monotonic_ns = clock.monotonic_ns();
         // What another thread left half done is no worse than what is seen late.
         let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Seen { share, .. } = *match &mut *seen {
-            None => seen.insert(Seen { monotonic_ns, process_cpu_ns, share: 1.0 }),
+        let Seen { idle, .. } = *match &mut *seen {
+            None => seen.insert(Seen { monotonic_ns, process_cpu_ns, idle: 0.0 }),
             Some(last) => {
                 let passed_ns = monotonic_ns.saturating_sub(last.monotonic_ns);
                 if passed_ns >= SHORTEST_NS {
                     let used_ns = process_cpu_ns.saturating_sub(last.process_cpu_ns) as f64;
-                    let latest = (used_ns / (passed_ns as f64 * self.processor_count)).min(1.0);
+                    let latest = (self.processor_count - used_ns / passed_ns as f64).max(0.0);
                     let way = 1.0 - (-(passed_ns as f64) / SETTLING_NS).exp();
-                    *last = Seen { monotonic_ns, process_cpu_ns, share: last.share + way * (latest - last.share) };
+                    *last = Seen { monotonic_ns, process_cpu_ns, idle: last.idle + way * (latest - last.idle) };
                 }
                 last
             }
         };
-        share
+        idle
     }
 }
 
@@ -91,32 +91,32 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_on_two_processors_is_a_half_and_nothing_known_is_all() {
-        let (process, busy) = (Process::default(), BusyShare::new(2));
-        assert_eq!(busy.now(&process), 1.0);
-        let mut shares = Vec::new();
+    fn one_thread_on_three_processors_leaves_two_and_nothing_known_none() {
+        let (process, idle) = (Process::default(), IdleProcessors::new(3));
+        assert_eq!(idle.now(&process), 0.0);
+        let mut numbers = Vec::new();
         for _ in 0..100 {
             process.run(100_000_000, 100_000_000);
-            shares.push(busy.now(&process));
+            numbers.push(idle.now(&process));
         }
-        assert!(shares.is_sorted_by(|before, after| before >= after), "{shares:?}");
-        assert!((0.79..0.81).contains(&(shares[4])), "{shares:?}");
-        assert!((shares[99] - 0.5).abs() < 0.001, "{shares:?}");
+        assert!(numbers.is_sorted(), "{numbers:?}");
+        assert!((0.78..0.80).contains(&numbers[4]), "{numbers:?}");
+        assert!((numbers[99] - 2.0).abs() < 0.001, "{numbers:?}");
         // More than there is: threads that the system counted late.
         process.run(100_000_000_000, 1_000_000_000_000);
-        assert!((busy.now(&process) - 1.0).abs() < 0.001);
-        assert_eq!(BusyShare::new(2).now(&ManualClock::default()), 1.0);
+        assert!(idle.now(&process) < 0.001);
+        assert_eq!(IdleProcessors::new(2).now(&ManualClock::default()), 0.0);
     }
 
     #[test]
     fn looking_often_is_looking_once() {
-        let (process, busy) = (Process::default(), BusyShare::new(1));
-        busy.now(&process);
+        let (process, idle) = (Process::default(), IdleProcessors::new(1));
+        idle.now(&process);
         for _ in 0..5000 {
             process.run(1_000_000, 250_000);
-            busy.now(&process);
+            idle.now(&process);
         }
-        assert!((busy.now(&process) - 0.25).abs() < 0.01, "{busy:?}");
+        assert!((idle.now(&process) - 0.75).abs() < 0.01, "{idle:?}");
     }
 
     #[test]
