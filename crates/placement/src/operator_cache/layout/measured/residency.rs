@@ -57,7 +57,7 @@ impl Form {
     }
 
     /// Its place in what has one for each form.
-    fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         match self {
             Self::Once => 0,
             Self::Repeated => 1,
