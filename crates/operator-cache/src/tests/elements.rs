@@ -4,6 +4,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{Array, Int64Array};
+use thermocline_budget::Budget;
+use thermocline_hardware::{Clock, ManualClock};
 use thermocline_placement::operator_cache::layout::Layout;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
@@ -252,6 +254,59 @@ fn an_item_that_is_read_as_its_layout_is_bad_for_is_converted_while_others_read_
     drop(reader);
     cache.clear();
     assert!(budget.reserved_bytes() < 10_000, "{} bytes left", budget.reserved_bytes());
+}
+
+/// A process that has used none of the time, or all of it.
+#[derive(Debug)]
+struct Process {
+    time: ManualClock,
+    is_idle: bool,
+}
+
+impl Clock for Process {
+    fn monotonic_ns(&self) -> u64 {
+        self.time.monotonic_ns()
+    }
+
+    fn wall_ns(&self) -> i64 {
+        self.time.wall_ns()
+    }
+
+    fn process_cpu_ns(&self) -> Option<u64> {
+        Some(if self.is_idle { 0 } else { self.time.monotonic_ns() })
+    }
+}
+
+#[test]
+fn an_item_is_converted_after_fewer_readings_where_a_processor_is_idle() {
+    let readings = |is_idle| {
+        let clock = Arc::new(Process { time: ManualClock::new(0), is_idle });
+        let budget = Budget::new(64 << 20, None);
+        let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::clone(&clock) as Arc<dyn Clock>);
+        cache.set_layout_rule(LayoutRule::Fixed(Layout::Striped));
+        let (fake, names) = (nested(16), ["a", "l.e"]);
+        let asked = elements(&names, &between(0, 600));
+        answer(&cache, &fake, &asked, &names);
+        cache.set_layout_rule(LayoutRule::Measured);
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let Start::Hit { item, residual, view, .. } = cache.begin(&asked, &pinned, true, fake.factory()) else {
+            panic!("expected a hit");
+        };
+        let cut = item.cut(view, &residual, &names.map(path)).unwrap();
+        let mut reading = Reading::default();
+        for piece in item.pieces() {
+            item.read(&piece, &cut, &**cache.clock(), &mut reading).unwrap();
+        }
+        (reading.times.data_ns, reading.times.compute_ns) = (100, 400);
+        (1..1000)
+            .find(|_| {
+                clock.time.advance_ns(1_000_000_000);
+                cache.finish_reading(&item, &cut, &reading).is_some()
+            })
+            .expect("levels take four fifths of the time")
+    };
+    let (busy, idle) = (readings(false), readings(true));
+    assert!(2 * idle < busy, "{idle} readings, {busy} where it is busy");
 }
 
 #[test]
