@@ -3,7 +3,7 @@
 //! This is the only file of the shipped crates that reads the ambient clock; `clippy.toml` bans it elsewhere.
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of time. Shared by reference between all threads of a database.
@@ -75,7 +75,7 @@ fn system_ns(clock: libc::clockid_t) -> Option<u64> {
     is_known.then(ns)
 }
 
-/// A clock that moves only when told to, for tests and replays.
+/// A clock that moves only when told to, for tests and replays. What its process has worked is not known until it is told.
 ///
 /// ```
 /// use thermocline_hardware::{Clock, ManualClock};
@@ -87,18 +87,26 @@ fn system_ns(clock: libc::clockid_t) -> Option<u64> {
 pub struct ManualClock {
     monotonic_ns: AtomicU64,
     wall_ns: AtomicI64,
+    process_cpu_ns: AtomicU64,
+    knows_process: AtomicBool,
 }
 
 impl ManualClock {
     /// A clock at monotonic 0 and the given wall time.
     pub fn new(wall_ns: i64) -> Self {
-        Self { monotonic_ns: AtomicU64::new(0), wall_ns: AtomicI64::new(wall_ns) }
+        Self { wall_ns: AtomicI64::new(wall_ns), ..Self::default() }
     }
 
     /// Moves both times forward by `by_ns`.
     pub fn advance_ns(&self, by_ns: u64) {
         self.monotonic_ns.fetch_add(by_ns, Ordering::SeqCst);
         self.wall_ns.fetch_add(i64::try_from(by_ns).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Has the process work for so long, which takes no time by itself.
+    pub fn work_ns(&self, by_ns: u64) {
+        self.process_cpu_ns.fetch_add(by_ns, Ordering::SeqCst);
+        self.knows_process.store(true, Ordering::SeqCst);
     }
 
     /// Sets the wall time alone, as an administrator or NTP would.
@@ -114,6 +122,10 @@ impl Clock for ManualClock {
 
     fn wall_ns(&self) -> i64 {
         self.wall_ns.load(Ordering::SeqCst)
+    }
+
+    fn process_cpu_ns(&self) -> Option<u64> {
+        self.knows_process.load(Ordering::SeqCst).then(|| self.process_cpu_ns.load(Ordering::SeqCst))
     }
 }
 
@@ -144,6 +156,10 @@ mod tests {
         assert_eq!((clock.monotonic_ns(), clock.wall_ns()), (0, 10));
         clock.advance_ns(7);
         clock.set_wall_ns(-3);
-        assert_eq!((clock.monotonic_ns(), clock.wall_ns()), (7, -3));
+        assert_eq!((clock.monotonic_ns(), clock.wall_ns(), clock.process_cpu_ns()), (7, -3, None));
+        clock.work_ns(0);
+        assert_eq!(clock.process_cpu_ns(), Some(0));
+        clock.work_ns(5);
+        assert_eq!((clock.monotonic_ns(), clock.process_cpu_ns()), (7, Some(5)));
     }
 }

@@ -57,63 +57,40 @@ impl IdleProcessors {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     use super::*;
     use crate::{ManualClock, SystemClock};
 
-    /// A process that uses what it is told to.
-    #[derive(Debug, Default)]
-    struct Process {
-        time: ManualClock,
-        used_ns: AtomicU64,
-    }
-
-    impl Process {
-        fn run(&self, passed_ns: u64, used_ns: u64) {
-            self.time.advance_ns(passed_ns);
-            self.used_ns.fetch_add(used_ns, Ordering::SeqCst);
-        }
-    }
-
-    impl Clock for Process {
-        fn monotonic_ns(&self) -> u64 {
-            self.time.monotonic_ns()
-        }
-
-        fn wall_ns(&self) -> i64 {
-            self.time.wall_ns()
-        }
-
-        fn process_cpu_ns(&self) -> Option<u64> {
-            Some(self.used_ns.load(Ordering::SeqCst))
-        }
+    fn run(process: &ManualClock, passed_ns: u64, used_ns: u64) {
+        process.advance_ns(passed_ns);
+        process.work_ns(used_ns);
     }
 
     #[test]
     fn one_thread_on_three_processors_leaves_two_and_nothing_known_none() {
-        let (process, idle) = (Process::default(), IdleProcessors::new(3));
+        let (process, idle) = (ManualClock::default(), IdleProcessors::new(3));
+        assert_eq!(idle.now(&process), 0.0, "not known");
+        process.work_ns(0);
         assert_eq!(idle.now(&process), 0.0);
         let mut numbers = Vec::new();
         for _ in 0..100 {
-            process.run(100_000_000, 100_000_000);
+            run(&process, 100_000_000, 100_000_000);
             numbers.push(idle.now(&process));
         }
         assert!(numbers.is_sorted(), "{numbers:?}");
         assert!((0.78..0.80).contains(&numbers[4]), "{numbers:?}");
         assert!((numbers[99] - 2.0).abs() < 0.001, "{numbers:?}");
         // More than there is: threads that the system counted late.
-        process.run(100_000_000_000, 1_000_000_000_000);
+        run(&process, 100_000_000_000, 1_000_000_000_000);
         assert!(idle.now(&process) < 0.001);
-        assert_eq!(IdleProcessors::new(2).now(&ManualClock::default()), 0.0);
     }
 
     #[test]
     fn looking_often_is_looking_once() {
-        let (process, idle) = (Process::default(), IdleProcessors::new(1));
+        let (process, idle) = (ManualClock::default(), IdleProcessors::new(1));
+        process.work_ns(0);
         idle.now(&process);
         for _ in 0..5000 {
-            process.run(1_000_000, 250_000);
+            run(&process, 1_000_000, 250_000);
             idle.now(&process);
         }
         assert!((idle.now(&process) - 0.75).abs() < 0.01, "{idle:?}");

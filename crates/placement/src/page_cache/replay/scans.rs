@@ -39,25 +39,26 @@ fn much_that_is_read_ahead_in_little_memory_does_not_push_out_what_is_kept() {
     }
 }
 
-#[test]
-fn room_that_pages_in_use_leave_to_those_that_pass_serves_hits() {
-    // Readers have far ahead at first and little later: what they needed room for then is of use now.
-    let mut pool = Pool::new(PagePolicyName::Proportional.build(), 100, 40);
+/// Readers had 40 pages ahead and have four now: the room that they needed then is of use.
+fn with_room_to_pass(capacity_pages: usize) -> Pool {
+    let mut pool = Pool::new(PagePolicyName::Proportional.build(), capacity_pages, 40);
     (0..3).for_each(|_| {
         pool.scan(0, 0..1000);
     });
     pool.pin_count = 4;
+    pool
+}
+
+#[test]
+fn room_that_pages_in_use_leave_to_those_that_pass_serves_hits() {
+    let mut pool = with_room_to_pass(100);
     let hits: Vec<usize> = (0..6).map(|_| pool.scan(0, 0..1000)).collect();
     assert!(hits[1..].iter().all(|hits| *hits >= 93), "{hits:?} of 96");
 }
 
 #[test]
 fn a_scan_that_follows_another_finds_what_has_passed() {
-    let mut pool = Pool::new(PagePolicyName::Proportional.build(), 400, 40);
-    (0..3).for_each(|_| {
-        pool.scan(0, 0..1000);
-    });
-    pool.pin_count = 4;
+    let mut pool = with_room_to_pass(400);
     let mut hits = 0;
     for page in 1000..5000 {
         pool.ask(0, page);

@@ -24,8 +24,8 @@
 //! one of which was idle: the queries meanwhile took a tenth to a fifth of the conversion's time longer.
 //!
 //! **Chance.** Where queries of many kinds come in no order the sums go up and down, and what is gained now and then is
-//! soon lost: so the difference must be clear too, [`CLEARLY`] times the root of the sum of its squares, which a sum of
-//! as many differences without a direction is as often above as not.
+//! soon lost: so the difference must be clear too, [`CLEARLY`] times the root of the sum of the squares of its parts, by
+//! which a sum of such parts without a direction strays from zero.
 //!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
