@@ -10,7 +10,7 @@
 //!
 //! **Invariants**
 //! - Extents lie in backed chunks, at multiples of [`UNIT_BYTES`], and no two that are alive overlap.
-//! - What is backed is reserved, and a little more for the notes about what lies in it ([`Arena::notes_bytes`]).
+//! - What is backed is reserved, and a little more for the notes about what lies in it ([`charge_bytes`]).
 //! - A chunk without extents is given back when there are more than [`SPARE_CHUNKS`] of them.
 //!
 //! **Concurrency**: one lock, held for a search in a tree and, where chunks come and go, for the system calls that do
@@ -49,8 +49,10 @@ const HUGE_BYTES: usize = 2 << 20;
 /// spares afterwards. The allocator of the process decides by the same number.
 const TOLERATED_RATIO: f64 = 2.0;
 
-/// One part in so many of a chunk is reserved on top of it for notes about what it holds: 320 bytes for each 20 KiB.
-const NOTES_PART: u64 = 64;
+/// One part in so many of a chunk is reserved on top of it for notes about what it holds, and for three notes at least:
+/// enough for pages of 80 KiB, as most columns have. What smaller ones need beyond that is reserved as they come.
+const NOTES_PART: u64 = 256;
+const LEAST_NOTES_BYTES: u64 = 1024;
 
 /// Backed now, by all arenas of the process.
 static BACKED_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -58,6 +60,12 @@ static BACKED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// Memory that buffer pools of this process hold outside of its allocator: whoever counts what is allocated adds it.
 pub fn mapped_bytes() -> u64 {
     BACKED_BYTES.load(Ordering::Relaxed)
+}
+
+/// What is reserved for a chunk and the notes about what it holds.
+pub(crate) const fn charge_bytes(chunk_bytes: u64) -> u64 {
+    let notes_bytes = chunk_bytes / NOTES_PART;
+    chunk_bytes + if notes_bytes > LEAST_NOTES_BYTES { notes_bytes } else { LEAST_NOTES_BYTES }
 }
 
 /// A range of addresses, given back when dropped.
@@ -208,7 +216,7 @@ impl Arena {
 
     /// What is reserved for notes about what the extents hold.
     pub(crate) fn notes_bytes(&self) -> u64 {
-        self.backed_bytes() / NOTES_PART
+        self.backed_bytes() / self.chunk_bytes * (charge_bytes(self.chunk_bytes) - self.chunk_bytes)
     }
 
     /// An extent of `size_bytes`, a multiple of [`UNIT_BYTES`] and not 0; from what is backed if it fits there, else
@@ -297,7 +305,7 @@ impl Arena {
     }
 
     fn charge_bytes(&self) -> u64 {
-        self.chunk_bytes + self.chunk_bytes / NOTES_PART
+        charge_bytes(self.chunk_bytes)
     }
 
     /// The chunks that a range touches, and how many of its bytes lie in each.

@@ -46,6 +46,8 @@ pub(crate) struct Residents {
     /// Frames that are not kept: found while they live.
     passing: Numbered<PageKey, Weak<Frame>>,
     passing_most: usize,
+    /// The page that the policy named last without its going, and the bytes that went instead.
+    passed_over: Option<(PageKey, u64)>,
     /// For notes beyond what the arena has reserved for them.
     notes: Reservation,
     /// Bytes asked for and found, halved whenever as much was read as there is memory: how useful the memory is of
@@ -65,6 +67,7 @@ impl Residents {
             lists: Vec::new(),
             passing: Numbered::default(),
             passing_most: PASSING_LEAST,
+            passed_over: None,
             notes,
             recent_hit_bytes: 0,
             recent_read_bytes: 0,
@@ -158,7 +161,7 @@ impl Residents {
             list.page_count += 1;
             list.held_bytes += frame.held_bytes();
         }
-        self.make_room_for_notes(frame.list());
+        self.make_room_for_notes();
     }
 
     /// Makes a frame known that is not kept, for those who ask for the page while somebody has it.
@@ -202,15 +205,12 @@ impl Residents {
         (self.table.page_count() * NOTE_BYTES).saturating_sub(self.arena.notes_bytes())
     }
 
-    /// Reserves for the notes, or gives up pages until what is reserved suffices. Of pages that are all in use, the
-    /// last few notes go uncounted.
-    fn make_room_for_notes(&mut self, incoming: ListKey) {
+    /// Reserves for the notes, or gives up a chunk, which is room for those of thousands of pages, until what is reserved
+    /// suffices. Of pages that are all in use, the last few notes go uncounted.
+    fn make_room_for_notes(&mut self) {
         loop {
             let missing_bytes = self.notes_needed_bytes().saturating_sub(self.notes.size_bytes());
-            if missing_bytes == 0
-                || self.notes.try_grow(missing_bytes).is_ok()
-                || self.evict_one(Some(incoming)).is_none()
-            {
+            if missing_bytes == 0 || self.notes.try_grow(missing_bytes).is_ok() || self.release(missing_bytes) == 0 {
                 return;
             }
         }
@@ -226,11 +226,6 @@ impl Residents {
         let mut is_allowed = |key| table.is_unused(key) && can_go(table, arena, key);
         // Asked again: what a policy names without having asked may have to stay.
         policy.victim(incoming, &mut is_allowed).filter(|&key| is_allowed(key))
-    }
-
-    fn evict_one(&mut self, incoming: Option<ListKey>) -> Option<u64> {
-        let victim = self.victim(incoming, |_, _, _| true)?;
-        Some(self.remove(victim))
     }
 
     /// Gives up all pages in the chunks that a page lies in, if nobody has them. Returns how many bytes they had.

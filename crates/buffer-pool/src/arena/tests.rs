@@ -6,7 +6,7 @@ use thermocline_seeded::Random;
 use super::*;
 
 const CHUNK_BYTES: u64 = 64 << 10;
-const CHARGE_BYTES: u64 = CHUNK_BYTES + CHUNK_BYTES / NOTES_PART;
+const CHARGE_BYTES: u64 = charge_bytes(CHUNK_BYTES);
 
 fn arena(budget: &Budget) -> Arc<Arena> {
     Arena::new(&budget.account("arena", Purpose::Cache), CHUNK_BYTES, 64 << 20).unwrap()

@@ -5,8 +5,8 @@
 //! what stays.
 //!
 //! What has to go is what the policy names, and about as much as comes; but where that leaves no hole of the size that
-//! is wanted, it is chosen among what the policy would name next ([`holes`]), and in the end what lies beside it goes
-//! too, or the little that lies beside a hole which is almost large enough.
+//! is wanted, it is chosen among what the policy would name next ([`holes`]), though no page is passed over for long. In
+//! the end what lies beside it goes too, or the little that lies beside a hole which is almost large enough.
 
 use std::ops::Range;
 
@@ -81,9 +81,16 @@ impl Residents {
         if self.candidate(next).is_some_and(|next| next.is_close(wanted_bytes)) {
             return Some(self.remove(next));
         }
-        let candidates = self.candidates(wanted_bytes);
-        if let Some(chosen) = holes::for_a_hole(&candidates, wanted_bytes) {
-            return Some(chosen.into_iter().map(|key| self.give_up(key)).sum());
+        if !self.is_overdue(next) {
+            let candidates = self.candidates(wanted_bytes);
+            if let Some(chosen) = holes::for_a_hole(&candidates, wanted_bytes) {
+                let stays = !chosen.contains(&next);
+                let bytes = chosen.into_iter().map(|key| self.give_up(key)).sum();
+                if stays {
+                    self.pass_over(next, bytes);
+                }
+                return Some(bytes);
+            }
         }
         // As much as comes goes by the policy's order alone before neighbours in memory go too.
         if gone_bytes < wanted_bytes {
@@ -94,6 +101,19 @@ impl Residents {
             // Pinned ones lie between: whole chunks can be put together from anywhere.
             None => self.empty_around(next),
         })
+    }
+
+    /// Pages of so many bytes went in the place of the one that the policy names.
+    fn pass_over(&mut self, next: PageKey, bytes: u64) {
+        let before_bytes = self.passed_over.filter(|(page, _)| *page == next).map_or(0, |(_, bytes)| bytes);
+        self.passed_over = Some((next, before_bytes + bytes));
+    }
+
+    /// Whether so much went in its place that it has to go, whatever hole it leaves: one that is much larger than all
+    /// that come never leaves a good one.
+    fn is_overdue(&self, next: PageKey) -> bool {
+        let most_bytes = self.arena.backed_bytes() / CANDIDATES_PART;
+        self.passed_over.is_some_and(|(page, bytes)| page == next && bytes > most_bytes)
     }
 
     /// The pages that the policy would give up next, up to one that leaves a hole close to what is wanted.

@@ -210,6 +210,20 @@ fn notes_about_many_small_pages_are_reserved_too() {
 }
 
 #[test]
+fn where_small_pages_follow_large_ones_their_notes_take_the_place_of_a_chunk() {
+    let mut sizes = vec![32_768; 8];
+    sizes.extend([4096; 200]);
+    let play = Play::new(1 << 30, Some(4 * CHARGE_BYTES), &sizes);
+    for page in 0..208 {
+        play.pinned(page);
+        assert!(play.budget.cache_reserved_bytes() <= 4 * CHARGE_BYTES);
+    }
+    let snapshot = play.pool.snapshot();
+    assert_eq!((snapshot.page_count, snapshot.mapped_bytes), (48, 3 * CHUNK_BYTES));
+    assert!((160..208).all(|page| play.is_there(page)));
+}
+
+#[test]
 fn the_pages_of_a_source_leave_with_it_those_that_are_pinned_when_they_are_unpinned() {
     let Play { stage, budget, pool, pages, source, .. } = Play::new(1 << 20, None, &[40_000; 10]);
     let pinned = pin(&source, 3).unwrap();

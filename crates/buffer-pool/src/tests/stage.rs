@@ -12,6 +12,7 @@ use thermocline_hardware::ManualClock;
 use thermocline_medium::{Destination, Medium, MediumError, MediumFile, MemoryMedium, ReadAt, Result as MediumResult};
 use thermocline_placement::page_cache::{ListKey, PageKey, PagePolicyName};
 
+use crate::arena::charge_bytes;
 use crate::{
     BufferPool, PagePlace, PageReader, PageSource, PinnedPage, PoolOptions, ReadOptions, RegisteredSource, Result,
 };
@@ -251,7 +252,7 @@ pub(super) struct Play {
 pub(super) const CHUNK_BYTES: u64 = 64 << 10;
 
 /// What a chunk is charged, with notes about its pages.
-pub(super) const CHARGE_BYTES: u64 = CHUNK_BYTES + CHUNK_BYTES / 64;
+pub(super) const CHARGE_BYTES: u64 = charge_bytes(CHUNK_BYTES);
 
 pub(super) fn small_options() -> PoolOptions {
     PoolOptions { chunk_bytes: CHUNK_BYTES, read_most_bytes: CHUNK_BYTES, address_bytes: 1 << 30 }
