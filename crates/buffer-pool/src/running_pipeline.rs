@@ -133,8 +133,9 @@ impl Progress {
         Self { start, columns, held, pace, begun_ns, mapped_bytes, predicted_s }
     }
 
-    /// Some of it is done.
-    pub(crate) fn add(&mut self, work: Work) {
+    /// Some of it is done, and by now the pool has so much memory.
+    pub(crate) fn add(&mut self, work: Work, mapped_bytes: u64) {
+        self.pace.note_new_memory(mapped_bytes.saturating_sub(self.mapped_bytes));
         self.pace.observe(work.bytes, work.read_bytes, work.busy_ns, work.waited_ns);
     }
 
@@ -148,11 +149,11 @@ impl Progress {
         if let Some(asked) = asked {
             self.columns = asked.to_vec();
         }
+        self.pace.note_new_memory(mapped_bytes.saturating_sub(self.mapped_bytes));
         let held_bytes: f64 = self.columns.iter().map(|(list, bytes)| self.held.of(*list) * *bytes as f64).sum();
         Ran {
             held_bytes: held_bytes as u64,
             took_s: self.took_s(now_ns),
-            new_memory_bytes: mapped_bytes.saturating_sub(self.mapped_bytes),
             shows_storage: self.start.shows_storage,
             ..self.pace.ran()
         }
@@ -169,7 +170,7 @@ impl Progress {
         (window, rates): (&PipelineWindow, Rates),
         now_ns: u64,
     ) -> PipelineReport {
-        let throughput_bytes_per_s = self.pace.throughput_bytes_per_s(rates.reading_s_per_byte);
+        let throughput_bytes_per_s = self.pace.throughput_bytes_per_s(rates);
         let size_bytes = size_bytes(&self.columns);
         let predicted_now =
             |throughput| window.predicted_s(self.start.signature, &self.columns, &self.held, throughput, rates);

@@ -121,11 +121,12 @@ impl Tuner {
 
     /// Some of a pipeline is done.
     pub(crate) fn observe(self: &Arc<Self>, run: RunId, work: Work) {
+        let mapped_bytes = self.pool.mapped_bytes();
         let mut state = self.state.lock();
-        let reading_s_per_byte = state.rates().reading_s_per_byte;
+        let rates = state.rates();
         let Some(progress) = state.running.get_mut(&run) else { return };
-        progress.add(work);
-        if let Some(throughput_bytes_per_s) = progress.pace().throughput_bytes_per_s(reading_s_per_byte) {
+        progress.add(work, mapped_bytes);
+        if let Some(throughput_bytes_per_s) = progress.pace().throughput_bytes_per_s(rates) {
             state.window.estimate(run, throughput_bytes_per_s);
             drop(state);
             self.note_news(false);

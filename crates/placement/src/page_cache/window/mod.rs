@@ -129,7 +129,7 @@ impl PipelineWindow {
 
     /// What a pipeline of this plan is known for, in bytes per second.
     pub fn known_throughput(&self, signature: u64, rates: Rates) -> Option<f64> {
-        Some(self.history(signature)?.work_s_per_byte(rates.reading_s_per_byte)?.recip())
+        Some(self.history(signature)?.work_s_per_byte(rates)?.recip())
     }
 
     /// Predicted seconds of a pipeline of this plan that works so fast and asks for these bytes, with these shares of

@@ -4,7 +4,7 @@
 //! taken to be equally distributed across threads. Deviation: a pipeline of a known plan starts from what it was known
 //! for, which fades as pages come in.
 
-use super::Ran;
+use super::{Ran, Rates};
 
 /// The pace so far of one running pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,7 @@ pub struct Pace {
     read_bytes: u64,
     busy_thread_s: f64,
     waited_thread_s: f64,
+    new_memory_bytes: u64,
     /// What it was known for counts as much as so many bytes of what is seen.
     known_bytes: f64,
     known_s_per_byte: f64,
@@ -32,6 +33,7 @@ impl Pace {
             read_bytes: 0,
             busy_thread_s: 0.0,
             waited_thread_s: 0.0,
+            new_memory_bytes: 0,
             known_bytes: if known_s_per_byte.is_some() { size_bytes as f64 * KNOWN_PART } else { 0.0 },
             known_s_per_byte: known_s_per_byte.unwrap_or(0.0),
         }
@@ -43,6 +45,11 @@ impl Pace {
         self.read_bytes += read_bytes;
         self.busy_thread_s += busy_ns as f64 * 1e-9;
         self.waited_thread_s += waited_ns as f64 * 1e-9;
+    }
+
+    /// So much memory was taken from the system since it began.
+    pub fn note_new_memory(&mut self, bytes: u64) {
+        self.new_memory_bytes = bytes;
     }
 
     /// What came from storage so far.
@@ -63,15 +70,16 @@ impl Pace {
             read_bytes: self.read_bytes,
             busy_s: self.busy_thread_s / self.thread_count,
             waited_s: self.waited_s(),
+            new_memory_bytes: self.new_memory_bytes,
             shows_storage: true,
             ..Ran::default()
         }
     }
 
-    /// P as it looks by now, if what comes from storage costs so much: of all threads together. `None` if nothing is
-    /// known or seen; infinite if no time was seen to pass.
-    pub fn throughput_bytes_per_s(&self, reading_s_per_byte: f64) -> Option<f64> {
-        let seen_s_per_byte = self.ran().work_s_per_byte(reading_s_per_byte).unwrap_or(0.0);
+    /// P as it looks by now, if reads and memory cost so much: of all threads together. `None` if nothing is known or seen;
+    /// infinite if no time was seen to pass.
+    pub fn throughput_bytes_per_s(&self, rates: Rates) -> Option<f64> {
+        let seen_s_per_byte = self.ran().work_s_per_byte(rates).unwrap_or(0.0);
         let bytes = self.bytes as f64 + self.known_bytes;
         let work_s = self.bytes as f64 * seen_s_per_byte + self.known_bytes * self.known_s_per_byte;
         (bytes > 0.0).then(|| bytes / work_s)

@@ -66,8 +66,8 @@ impl PlanHistory {
     }
 
     /// 1/P.
-    pub(super) fn work_s_per_byte(&self, reading_s_per_byte: f64) -> Option<f64> {
-        median(self.telling().filter_map(|ran| ran.work_s_per_byte(reading_s_per_byte)))
+    pub(super) fn work_s_per_byte(&self, rates: Rates) -> Option<f64> {
+        median(self.telling().filter_map(|ran| ran.work_s_per_byte(rates)))
     }
 
     /// Of what was in memory when runs began, the part that still was when they worked on it.
@@ -78,12 +78,13 @@ impl PlanHistory {
     /// How many times as long as the model says runs took, given what they really read: beginnings and ends, and
     /// whatever else the model does not know.
     pub(super) fn took_ratio(&self, rates: Rates) -> f64 {
-        let Some(work_s_per_byte) = self.work_s_per_byte(rates.reading_s_per_byte) else { return 1.0 };
+        let Some(work_s_per_byte) = self.work_s_per_byte(rates) else { return 1.0 };
         let ratio = |ran: &Ran| {
             let expected_s = expected_s(ran.bytes as f64, ran.read_bytes as f64, work_s_per_byte.recip(), rates);
             ran.took_s / expected_s
         };
-        let ratio = median(self.telling().map(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0));
+        let runs = self.telling().filter(|ran| !ran.filled_new_memory());
+        let ratio = median(runs.map(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0));
         ratio.unwrap_or(1.0).clamp(FARTHEST.recip(), FARTHEST)
     }
 }

@@ -13,6 +13,8 @@
 
 use std::collections::VecDeque;
 
+use crate::page_cache::model::Rates;
+
 /// What a pipeline did, and how long that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ran {
@@ -35,10 +37,15 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Whether how long it was busy shows what reads of the database's storage cost. Memory that nobody has used before is
-    /// cleared by the system first, which takes several times as long as to read into it.
+    /// Whether how long it was busy shows what reads of the database's storage cost.
     pub(super) fn shows_cost(&self) -> bool {
-        self.shows_storage && self.new_memory_bytes <= self.read_bytes / NEW_MEMORY_PART
+        self.shows_storage && !self.filled_new_memory()
+    }
+
+    /// Whether how long it took may be due to the system's memory: what nobody has used before is found and cleared by the
+    /// system first, which takes several times as long as to read into it.
+    pub(super) fn filled_new_memory(&self) -> bool {
+        self.new_memory_bytes > self.read_bytes / NEW_MEMORY_PART
     }
 
     /// Of what was in memory when it began, the part that still was when it was worked on; `None` if there was too little
@@ -58,10 +65,14 @@ impl Ran {
     }
 
     /// Of the busy seconds for a byte, the part that was its own work: 1/P. However much its reads seem to cost, some of
-    /// it was.
-    pub(super) fn work_s_per_byte(&self, reading_s_per_byte: f64) -> Option<f64> {
+    /// it was; and what new memory may have cost makes no pipeline faster than memory.
+    pub(super) fn work_s_per_byte(&self, rates: Rates) -> Option<f64> {
         let (read_part, busy_s_per_byte) = self.per_byte()?;
-        Some((busy_s_per_byte - read_part * reading_s_per_byte).max(busy_s_per_byte * LEAST_WORK_PART))
+        let without_reads_s_per_byte =
+            (busy_s_per_byte - read_part * rates.reading_s_per_byte).max(busy_s_per_byte * LEAST_WORK_PART);
+        let new_memory_part = self.new_memory_bytes as f64 / self.bytes as f64;
+        let own_s_per_byte = without_reads_s_per_byte - new_memory_part * MOST_NEW_MEMORY_S_PER_BYTE;
+        Some(own_s_per_byte.max(rates.memory_bytes_per_s.recip().min(without_reads_s_per_byte)))
     }
 }
 
@@ -70,6 +81,11 @@ const TELLING_PART: u64 = 16;
 
 /// What was read tells what that costs if at most one part in so many came into new memory.
 const NEW_MEMORY_PART: u64 = 16;
+
+/// What a byte of memory that nobody has used before may cost: this, on a virtual machine whose host has to find it first;
+/// some twentieth of it elsewhere. A pipeline that is taken for too fast is given more memory than it needs until it runs
+/// again; one that is taken for ten times too slow gets none, and then reads all the more.
+const MOST_NEW_MEMORY_S_PER_BYTE: f64 = 1.5e-9;
 
 /// Of the busy seconds, the part that is work in any case.
 const LEAST_WORK_PART: f64 = 0.1;

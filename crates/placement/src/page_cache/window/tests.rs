@@ -15,6 +15,9 @@ fn rates(window: &PipelineWindow) -> Rates {
     }
 }
 
+const FREE_READS: Rates =
+    Rates { storage_bytes_per_s: STORAGE_BYTES_PER_S, memory_bytes_per_s: 20e9, reading_s_per_byte: 0.0 };
+
 /// Of a pipeline that worked so fast on bytes in memory.
 fn in_memory(bytes: u64, throughput_bytes_per_s: f64) -> Ran {
     let busy_s = bytes as f64 / throughput_bytes_per_s;
@@ -101,15 +104,15 @@ fn a_known_plan_starts_with_what_it_was_known_for_by_the_median_of_its_last_runs
 #[test]
 fn the_pace_is_that_of_all_threads_and_what_was_known_fades() {
     let mut fresh = Pace::new(4, 1000, None);
-    assert_eq!(fresh.throughput_bytes_per_s(0.0), None);
+    assert_eq!(fresh.throughput_bytes_per_s(FREE_READS), None);
     fresh.observe(100, 0, 2_000_000_000, 0);
-    assert_eq!(fresh.throughput_bytes_per_s(0.0), Some(200.0));
+    assert_eq!(fresh.throughput_bytes_per_s(FREE_READS), Some(200.0));
     let mut known = Pace::new(4, 1000, Some(50.0));
-    assert_eq!(known.throughput_bytes_per_s(0.0), Some(50.0));
+    assert_eq!(known.throughput_bytes_per_s(FREE_READS), Some(50.0));
     let mut before = 50.0;
     for _ in 0..10 {
         known.observe(100, 0, 2_000_000_000, 0);
-        let now = known.throughput_bytes_per_s(0.0).unwrap_or(0.0);
+        let now = known.throughput_bytes_per_s(FREE_READS).unwrap_or(0.0);
         assert!(now > before && now < 200.0, "{now} after {before}");
         before = now;
     }
@@ -224,9 +227,17 @@ fn runs_that_filled_new_memory_say_nothing_as_long_as_others_do() {
         let ran = Ran { read_bytes, busy_s, took_s: busy_s, new_memory_bytes, ..in_memory(100_000_000, 1e9) };
         window.finish(run, ran, None);
     };
-    run(&mut window, 100_000_000, 0.1, 50_000_000);
     let known = |window: &PipelineWindow| window.known_throughput(7, rates(window)).unwrap_or(0.0);
-    assert!((known(&window) / 1e9 - 1.0).abs() < 0.1, "nothing better is known: {}", known(&window));
+    run(&mut window, 100_000_000, 0.5, 50_000_000);
+    // As long as nothing better is known, by what new memory may have cost at most.
+    let work_s = 0.5 - 0.075 - 0.1e9 * guess;
+    assert!((known(&window) / (0.1e9 / work_s) - 1.0).abs() < 1e-6, "{}", known(&window));
+    let mut other = PipelineWindow::default();
+    run(&mut other, 100_000_000, 0.1, 100_000_000);
+    assert!((known(&other) / 20e9 - 1.0).abs() < 1e-6, "as fast as memory, not faster: {}", known(&other));
+    let mut fast = PipelineWindow::default();
+    run(&mut fast, 0, 0.002, 100_000_000);
+    assert!((known(&fast) / 50e9 - 1.0).abs() < 1e-6, "as it was seen: {}", known(&fast));
     run(&mut window, 0, 0.01, 0);
     assert_eq!(known(&window), 1e10);
     assert_eq!(window.reading_s_per_byte(STORAGE_BYTES_PER_S), guess);
