@@ -25,6 +25,7 @@ use parking_lot::{Condvar, Mutex};
 use thermocline_hardware::Clock;
 use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::ListKey;
+use thermocline_placement::page_cache::lending::{Outlook, lend};
 use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares};
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
@@ -76,7 +77,7 @@ struct State {
 /// What was decided last.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decision {
-    /// Bytes that each list may keep.
+    /// Bytes that each list may keep for now.
     pub quotas: Vec<(ListKey, u64)>,
     /// The lists that the pipelines remembered read, in order.
     pub read: Vec<ListKey>,
@@ -246,7 +247,8 @@ impl Tuner {
         };
         // Where the solver fails the earlier quotas stay good.
         let Ok(placement) = next_placement(known.workload(), self.pool.keepable_bytes()) else { return };
-        self.pool.set_quotas(&placement.quotas);
+        let quotas = lend(&placement.quotas, &known.outlook, known.rates);
+        self.pool.set_quotas(&quotas);
         let mut read: Vec<ListKey> =
             known.pipelines.iter().flat_map(|pipeline| pipeline.columns.iter().map(|(list, _)| *list)).collect();
         read.sort_unstable();
@@ -254,7 +256,7 @@ impl Tuner {
         let mut state = self.state.lock();
         state.shares = placement.shares;
         state.decision = Decision {
-            quotas: placement.quotas,
+            quotas,
             read,
             marginal_benefit_s_per_byte: placement.marginal_benefit_s_per_byte,
         };
@@ -275,11 +277,12 @@ struct Known {
     pipelines: Vec<Pipeline>,
     rates: Rates,
     earlier: Shares,
+    outlook: Outlook,
 }
 
 impl Known {
     fn workload(&self) -> Workload<'_> {
-        let Self { pipelines, rates, earlier } = self;
+        let Self { pipelines, rates, earlier, .. } = self;
         Workload { pipelines, rates: *rates, combination: Combination::default(), earlier }
     }
 }
@@ -302,7 +305,8 @@ impl State {
 
     fn known(&self) -> Known {
         let rates = self.rates();
-        Known { pipelines: self.window.merged(rates), rates, earlier: self.shares.clone() }
+        let (pipelines, outlook) = (self.window.merged(rates), self.window.outlook(rates));
+        Known { pipelines, rates, earlier: self.shares.clone(), outlook }
     }
 
     fn learn_of_device(&mut self, pool: &BufferPool) {

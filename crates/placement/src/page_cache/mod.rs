@@ -12,6 +12,7 @@
 //!
 //! Paper: HPCache (DaMoN 2022) §3 and §4; each module lists its deviations.
 
+pub mod lending;
 pub mod lfu;
 pub mod lru;
 pub mod model;

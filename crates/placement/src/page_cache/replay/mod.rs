@@ -2,6 +2,7 @@
 //! under scans like those of queries.
 
 mod calls;
+mod flights;
 mod pool;
 mod scans;
 mod two_queries;

@@ -1,11 +1,11 @@
 //! The last pipelines and what was measured of them: what the programmes place pages for.
 //!
 //! **Owns**: which pipelines ran, how fast each works and what reading costs them ([`PipelineWindow`]), how fast one
-//! works while it runs ([`Pace`]), how fast the devices are ([`DeviceRate`]).
+//! works while it runs ([`Pace`]), how fast the devices are ([`DeviceRate`]), which are likely to come next (`succession`).
 //! **Does not own** the measuring: who runs pipelines reports here.
 //!
-//! **Invariants**: at most `capacity` pipelines; what a pipeline is known for is forgotten with its last run in the
-//! window.
+//! **Invariants**: at most `capacity` pipelines, and the order of [`REMEMBERED_WINDOWS`] times as many; what a plan is
+//! known for is forgotten with the last of these runs.
 //!
 //! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a
 //! pipeline runs, from the time that it works on pages that are in memory. Deviations: a pipeline that has run before
@@ -19,6 +19,7 @@ mod device_rate;
 mod pace;
 mod plan_history;
 mod reading_cost;
+mod succession;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,10 @@ pub use pace::Pace;
 use plan_history::PlanHistory;
 pub use reading_cost::Ran;
 use reading_cost::ReadingCost;
+use succession::Succession;
 
 use super::ListKey;
+use super::lending::Outlook;
 use super::model::{Pipeline, Rates, Shares, expected_s};
 
 /// How many pipelines are remembered unless told otherwise. A few minutes of dashboards, and few enough to be solved
@@ -58,7 +61,9 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 struct Known {
     history: PlanHistory,
-    runs_in_window: usize,
+    /// What its last run could ask for.
+    offered: Vec<(ListKey, u64)>,
+    remembered_runs: usize,
 }
 
 /// The last pipelines, the newest of which may still be running.
@@ -69,6 +74,8 @@ pub struct PipelineWindow {
     /// Of the oldest run.
     first: u64,
     known: HashMap<u64, Known>,
+    /// Of more runs than there are in the window.
+    succession: Succession,
     reading: ReadingCost,
 }
 
@@ -78,6 +85,9 @@ impl Default for PipelineWindow {
     }
 }
 
+/// The order of so many times the window's runs is remembered, and what their plans are known for.
+const REMEMBERED_WINDOWS: usize = 8;
+
 /// What a byte from storage is taken to cost two threads until runs say better: its checksum.
 const GUESSED_READING_S_PER_BYTE: f64 = 0.05e-9;
 
@@ -85,28 +95,59 @@ impl PipelineWindow {
     /// Of so many pipelines, and one at least.
     pub fn new(capacity: usize) -> Self {
         let reading = ReadingCost::new(GUESSED_READING_S_PER_BYTE);
-        Self { capacity: capacity.max(1), runs: VecDeque::new(), first: 0, known: HashMap::new(), reading }
+        Self {
+            capacity: capacity.max(1),
+            runs: VecDeque::new(),
+            first: 0,
+            known: HashMap::new(),
+            succession: Succession::default(),
+            reading,
+        }
     }
 
     /// A pipeline starts that may ask for these bytes of these lists, each named once. Pipelines of the same plan,
     /// whatever the constants in it, have the same `signature`. The oldest run leaves if there are too many.
     pub fn start(&mut self, signature: u64, offered: Vec<(ListKey, u64)>) -> RunId {
-        while self.runs.len() >= self.capacity
-            && let Some(oldest) = self.runs.pop_front()
-        {
+        while self.runs.len() >= self.capacity {
+            self.runs.pop_front();
             self.first += 1;
-            if let Some(known) = self.known.get_mut(&oldest.signature) {
-                known.runs_in_window -= 1;
-                if known.runs_in_window == 0 {
-                    self.known.remove(&oldest.signature);
-                }
-            }
         }
+        while self.succession.len() >= REMEMBERED_WINDOWS * self.capacity
+            && let Some(oldest) = self.succession.pop_oldest()
+        {
+            self.forget_run(oldest);
+        }
+        self.succession.push(signature);
         let columns = self.expected(signature, &offered);
         let known = self.known.entry(signature).or_default();
-        known.runs_in_window += 1;
+        known.remembered_runs += 1;
+        known.offered.clone_from(&offered);
         self.runs.push_back(Run { signature, offered, columns, estimated_bytes_per_s: None });
         RunId(self.first + self.runs.len() as u64 - 1)
+    }
+
+    fn forget_run(&mut self, signature: u64) {
+        if let Some(known) = self.known.get_mut(&signature) {
+            known.remembered_runs -= 1;
+            if known.remembered_runs == 0 {
+                self.known.remove(&signature);
+            }
+        }
+    }
+
+    /// The run that began last and those likely to follow it.
+    pub fn outlook(&self, rates: Rates) -> Outlook {
+        let Some(last) = self.runs.back() else { return Outlook::default() };
+        let pipeline = |signature: u64| {
+            let offered = self.known.get(&signature).map_or(&[][..], |known| &known.offered);
+            Pipeline {
+                columns: self.expected(signature, offered),
+                throughput_bytes_per_s: self.known_throughput(signature, rates).unwrap_or(f64::INFINITY),
+                weight: 1.0,
+            }
+        };
+        let runs = std::iter::once(last.signature).chain(self.succession.next()).map(pipeline).collect();
+        Outlook { runs, confidence: self.succession.confidence() }
     }
 
     fn history(&self, signature: u64) -> Option<&PlanHistory> {

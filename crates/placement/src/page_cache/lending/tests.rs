@@ -1,0 +1,88 @@
+use thermocline_seeded::Random;
+
+use super::*;
+
+const RATES: Rates = Rates { storage_bytes_per_s: 1e9, memory_bytes_per_s: 20e9, reading_s_per_byte: 0.0 };
+const FAST: f64 = 20e9;
+
+fn run(lists: &[(u32, u64)], throughput_bytes_per_s: f64) -> Pipeline {
+    let columns = lists.iter().map(|(list, bytes)| (ListKey(*list), *bytes)).collect();
+    Pipeline { columns, throughput_bytes_per_s, weight: 1.0 }
+}
+
+fn lent(quotas: &[(u32, u64)], runs: Vec<Pipeline>, confidence: f64) -> Vec<(u32, u64)> {
+    let quotas: Vec<(ListKey, u64)> = quotas.iter().map(|(list, bytes)| (ListKey(*list), *bytes)).collect();
+    lend(&quotas, &Outlook { runs, confidence }, RATES).into_iter().map(|(list, bytes)| (list.0, bytes)).collect()
+}
+
+/// Runs of single lists of so many bytes.
+fn runs(lists: &[u32], bytes: u64) -> Vec<Pipeline> {
+    lists.iter().map(|list| run(&[(*list, bytes)], FAST)).collect()
+}
+
+const SIZE: u64 = 100_000_000;
+const HALF: u64 = 50_000_000;
+
+#[test]
+fn what_is_used_several_times_takes_the_room_of_what_is_not_used_before() {
+    let halves = [(0, HALF), (1, HALF)];
+    assert_eq!(lent(&halves, runs(&[0, 0, 0, 1, 1, 1], SIZE), 1.0), [(0, SIZE)]);
+    assert_eq!(lent(&halves, runs(&[0, 0, 0], SIZE), 1.0), [(0, SIZE)], "1 is not seen to come");
+    assert_eq!(lent(&halves, runs(&[0, 0, 1, 1], SIZE), 1.0), halves, "as much would be lost as gained");
+    assert_eq!(lent(&halves, runs(&[0, 1, 0, 1, 0, 1], SIZE), 1.0), halves);
+    assert_eq!(lent(&halves, runs(&[2, 0, 0, 0, 1], SIZE), 1.0), [(0, SIZE)], "0 comes next");
+    assert_eq!(lent(&halves, runs(&[2, 0, 0, 1, 1], SIZE), 1.0), halves, "0 has to be read once in any case");
+    assert_eq!(lent(&halves, runs(&[1, 0, 0, 0, 1], SIZE), 1.0), halves, "1 is in use");
+}
+
+#[test]
+fn the_list_used_farthest_in_the_future_lends_first() {
+    let thirds = [(0, 40), (1, 40), (2, 40)];
+    let order = [0, 0, 0, 0, 1, 2].map(|list| run(&[(list, 60)], FAST)).to_vec();
+    assert_eq!(lent(&thirds, order.clone(), 1.0), [(0, 60), (1, 40), (2, 20)]);
+    let order = [0, 0, 0, 0, 2, 1].map(|list| run(&[(list, 60)], FAST)).to_vec();
+    assert_eq!(lent(&thirds, order, 1.0), [(0, 60), (1, 20), (2, 40)]);
+}
+
+#[test]
+fn forecasts_that_do_not_come_true_and_reads_that_cost_nothing_move_nothing() {
+    let halves = [(0, HALF), (1, HALF)];
+    let order = [0, 0, 0, 0, 1];
+    assert_eq!(lent(&halves, runs(&order, SIZE), 0.3), halves);
+    assert_eq!(lent(&halves, Vec::new(), 1.0), halves);
+    // Storage would keep up with ten times the pace.
+    let slow = |list: &u32| run(&[(*list, SIZE)], if *list == 0 { 0.1e9 } else { FAST });
+    assert_eq!(lent(&halves, order.iter().map(slow).collect(), 1.0), halves);
+}
+
+#[test]
+fn whatever_comes_all_room_stays_given_and_nobody_has_more_than_is_asked_for() {
+    for seed in 0..500 {
+        let mut random = Random::new(seed);
+        let list_count = 1 + random.below(8) as u32;
+        let sizes: Vec<u64> = (0..list_count).map(|_| 1 + random.below_u64(1_000_000_000)).collect();
+        let quotas: Vec<(u32, u64)> =
+            (0..list_count).map(|list| (list, random.below_u64(sizes[list as usize] + 1))).collect();
+        let order: Vec<Pipeline> = (0..random.below(30))
+            .map(|_| {
+                let asked = |list: u32| random.one_in(3).then(|| (list, random.below_u64(sizes[list as usize] + 1)));
+                let of_run: Vec<(u32, u64)> = (0..list_count).filter_map(asked).collect();
+                run(&of_run, [FAST, 0.5e9, f64::INFINITY][random.below(3)])
+            })
+            .collect();
+        let lent = lent(&quotas, order.clone(), random.unit());
+        let sum = |quotas: &[(u32, u64)]| quotas.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        assert_eq!(sum(&lent), sum(&quotas), "seed {seed}");
+        for (list, bytes) in &lent {
+            let before = quotas.iter().find(|(of, _)| of == list).map_or(0, |(_, bytes)| *bytes);
+            let asked = |run: &Pipeline| run.columns.iter().find(|(of, _)| of.0 == *list).map_or(0, |(_, bytes)| *bytes);
+            let most_asked = order.iter().map(asked).max().unwrap_or(0);
+            assert!(*bytes <= before.max(most_asked), "seed {seed}: list {list} has {bytes}");
+        }
+        let in_use = order.first().map_or(&[][..], |run| &run.columns);
+        for (list, before) in quotas.iter().filter(|(list, _)| in_use.iter().any(|(of, bytes)| of.0 == *list && *bytes > 0)) {
+            let now = lent.iter().find(|(of, _)| of == list).map_or(0, |(_, bytes)| *bytes);
+            assert!(now >= *before, "seed {seed}: list {list} is in use and lends");
+        }
+    }
+}
