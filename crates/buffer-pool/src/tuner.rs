@@ -25,7 +25,7 @@ use parking_lot::{Condvar, Mutex};
 use thermocline_hardware::Clock;
 use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::ListKey;
-use thermocline_placement::page_cache::lending::{Outlook, lend};
+use thermocline_placement::page_cache::lending::lend;
 use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares};
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
@@ -38,6 +38,8 @@ use crate::{BufferPool, PipelineReport, PipelineStart, RunningPipeline, Work};
 const QUIET: Duration = Duration::from_millis(50);
 /// Of the last so many pipelines it is known what was predicted.
 const ENDED_COUNT: usize = 256;
+/// Room is lent for a pipeline that reads at least one part in so many of the memory: hardly any is missing to others.
+const LARGE_PART: u64 = 64;
 /// Points of the curve that is bid with when the budget is divided.
 const CURVE_POINTS: u32 = 8;
 
@@ -68,8 +70,13 @@ struct State {
     is_new: bool,
     /// and that a pipeline has begun.
     is_urgent: bool,
+    /// Whether a pipeline has begun that room may be lent for.
+    must_lend: bool,
     has_thread: bool,
+    /// What each list may keep in whatever order pipelines come.
+    standing_quotas: Vec<(ListKey, u64)>,
     deciding: Rest,
+    lending: Rest,
     bidding: Rest,
     decision: Decision,
 }
@@ -96,8 +103,11 @@ impl Tuner {
             ended: VecDeque::new(),
             is_new: false,
             is_urgent: false,
+            must_lend: false,
             has_thread: false,
+            standing_quotas: Vec::new(),
             deciding: Rest::default(),
+            lending: Rest::default(),
             bidding: Rest::default(),
             decision: Decision::default(),
         };
@@ -108,8 +118,10 @@ impl Tuner {
     pub fn start(self: &Arc<Self>, start: PipelineStart) -> RunningPipeline {
         let held = self.pool.shares(&start.columns);
         let begun = (self.clock.monotonic_ns(), self.pool.mapped_bytes());
+        let is_large = start.columns.iter().map(|(_, bytes)| bytes).sum::<u64>() >= self.pool.mapped_bytes() / LARGE_PART;
         let run = {
             let mut state = self.state.lock();
+            state.must_lend |= is_large;
             let (signature, columns) = (start.signature, start.columns.clone());
             let progress = Progress::new(start, held, (&state.window, state.rates()), begun);
             let run = state.window.start(signature, columns);
@@ -212,11 +224,18 @@ impl Tuner {
     fn decide_in_time(&self) -> bool {
         {
             let mut state = self.state.lock();
-            let left = state.deciding.left(self.clock.monotonic_ns(), state.is_urgent);
-            let waits = if state.is_new { left } else { Some(QUIET) };
-            if let Some(waits) = waits {
-                let timed_out = self.changed.wait_for(&mut state, waits.min(QUIET)).timed_out();
-                state.has_thread = state.is_new || !timed_out;
+            let now_ns = self.clock.monotonic_ns();
+            let until_decided = if state.is_new { state.deciding.left(now_ns, state.is_urgent) } else { Some(QUIET) };
+            let until_lent = if state.must_lend { state.lending.left(now_ns, true) } else { Some(QUIET) };
+            if until_decided.is_some() && until_lent.is_none() {
+                drop(state);
+                self.work_and_rest(Self::lend, |state| &mut state.lending);
+                return true;
+            }
+            if let (Some(until_decided), Some(until_lent)) = (until_decided, until_lent) {
+                let waits = until_decided.min(until_lent).min(QUIET);
+                let timed_out = self.changed.wait_for(&mut state, waits).timed_out();
+                state.has_thread = state.is_new || state.must_lend || !timed_out;
                 return state.has_thread;
             }
         }
@@ -247,19 +266,37 @@ impl Tuner {
         };
         // Where the solver fails the earlier quotas stay good.
         let Ok(placement) = next_placement(known.workload(), self.pool.keepable_bytes()) else { return };
-        let quotas = lend(&placement.quotas, &known.outlook, known.rates);
-        self.pool.set_quotas(&quotas);
         let mut read: Vec<ListKey> =
             known.pipelines.iter().flat_map(|pipeline| pipeline.columns.iter().map(|(list, _)| *list)).collect();
         read.sort_unstable();
         read.dedup();
-        let mut state = self.state.lock();
-        state.shares = placement.shares;
-        state.decision = Decision {
-            quotas,
-            read,
-            marginal_benefit_s_per_byte: placement.marginal_benefit_s_per_byte,
+        {
+            let mut state = self.state.lock();
+            state.shares = placement.shares;
+            state.standing_quotas = placement.quotas;
+            state.decision.read = read;
+            state.decision.marginal_benefit_s_per_byte = placement.marginal_benefit_s_per_byte;
+        }
+        self.set_quotas();
+    }
+
+    /// Has lists lend each other room for the pipeline that began last, and the pool follow.
+    fn lend(&self) {
+        let _turn = self.turn.lock();
+        self.set_quotas();
+    }
+
+    /// Has the pool follow what was decided, for now.
+    fn set_quotas(&self) {
+        let (standing_quotas, outlook, rates) = {
+            let mut state = self.state.lock();
+            state.must_lend = false;
+            let rates = state.rates();
+            (state.standing_quotas.clone(), state.window.outlook(rates), rates)
         };
+        let quotas = lend(&standing_quotas, &outlook, rates);
+        self.pool.set_quotas(&quotas);
+        self.state.lock().decision.quotas = quotas;
     }
 
     /// Has the pool bid with what its memory is worth by what is known now.
@@ -277,12 +314,11 @@ struct Known {
     pipelines: Vec<Pipeline>,
     rates: Rates,
     earlier: Shares,
-    outlook: Outlook,
 }
 
 impl Known {
     fn workload(&self) -> Workload<'_> {
-        let Self { pipelines, rates, earlier, .. } = self;
+        let Self { pipelines, rates, earlier } = self;
         Workload { pipelines, rates: *rates, combination: Combination::default(), earlier }
     }
 }
@@ -305,8 +341,7 @@ impl State {
 
     fn known(&self) -> Known {
         let rates = self.rates();
-        let (pipelines, outlook) = (self.window.merged(rates), self.window.outlook(rates));
-        Known { pipelines, rates, earlier: self.shares.clone(), outlook }
+        Known { pipelines: self.window.merged(rates), rates, earlier: self.shares.clone() }
     }
 
     fn learn_of_device(&mut self, pool: &BufferPool) {
