@@ -6,9 +6,10 @@
 //!
 //! **Rules**: a pipeline reports each piece of its work; a report costs a short lock. Deciding happens behind the
 //! queries, as soon as something new is known, and rests between decisions (`rest`); a pipeline that begins does not
-//! wait for that, since the first pages that it reads are kept or not by the quotas that there are. What the pool bids
-//! with when the budget is divided takes several programmes and rests by itself. There is a thread while pipelines
-//! report, and none after [`QUIET`].
+//! wait for that, since the first pages that it reads are kept or not by the quotas that there are. Room that lists lend
+//! each other until they are used again is decided when a large pipeline begins, in a fraction of that time, and what
+//! the pool bids with when the budget is divided takes several programmes: both rest by themselves. There is a thread
+//! while pipelines report, and none after [`QUIET`].
 //!
 //! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one
 //! after the other.
@@ -73,8 +74,6 @@ struct State {
     /// Whether a pipeline has begun that room may be lent for.
     must_lend: bool,
     has_thread: bool,
-    /// What each list may keep in whatever order pipelines come.
-    standing_quotas: Vec<(ListKey, u64)>,
     deciding: Rest,
     lending: Rest,
     bidding: Rest,
@@ -86,6 +85,8 @@ struct State {
 pub struct Decision {
     /// Bytes that each list may keep for now.
     pub quotas: Vec<(ListKey, u64)>,
+    /// Bytes that each may keep in whatever order pipelines come: without what lists lend each other.
+    pub standing_quotas: Vec<(ListKey, u64)>,
     /// The lists that the pipelines remembered read, in order.
     pub read: Vec<ListKey>,
     /// Seconds that one more byte would save them.
@@ -105,7 +106,6 @@ impl Tuner {
             is_urgent: false,
             must_lend: false,
             has_thread: false,
-            standing_quotas: Vec::new(),
             deciding: Rest::default(),
             lending: Rest::default(),
             bidding: Rest::default(),
@@ -118,7 +118,8 @@ impl Tuner {
     pub fn start(self: &Arc<Self>, start: PipelineStart) -> RunningPipeline {
         let held = self.pool.shares(&start.columns);
         let begun = (self.clock.monotonic_ns(), self.pool.mapped_bytes());
-        let is_large = start.columns.iter().map(|(_, bytes)| bytes).sum::<u64>() >= self.pool.mapped_bytes() / LARGE_PART;
+        let is_large =
+            start.columns.iter().map(|(_, bytes)| bytes).sum::<u64>() >= self.pool.mapped_bytes() / LARGE_PART;
         let run = {
             let mut state = self.state.lock();
             state.must_lend |= is_large;
@@ -273,30 +274,34 @@ impl Tuner {
         {
             let mut state = self.state.lock();
             state.shares = placement.shares;
-            state.standing_quotas = placement.quotas;
+            state.decision.standing_quotas = placement.quotas;
             state.decision.read = read;
             state.decision.marginal_benefit_s_per_byte = placement.marginal_benefit_s_per_byte;
         }
-        self.set_quotas();
+        let quotas = self.quotas_for_now();
+        self.pool.set_quotas(&quotas);
+        self.state.lock().decision.quotas = quotas;
     }
 
-    /// Has lists lend each other room for the pipeline that began last, and the pool follow.
+    /// Has lists lend each other room by which pipeline began last, and the pool follow if that changes anything.
     fn lend(&self) {
         let _turn = self.turn.lock();
-        self.set_quotas();
+        let quotas = self.quotas_for_now();
+        if self.state.lock().decision.quotas != quotas {
+            self.pool.set_quotas(&quotas);
+            self.state.lock().decision.quotas = quotas;
+        }
     }
 
-    /// Has the pool follow what was decided, for now.
-    fn set_quotas(&self) {
+    /// What was decided, with what is lent.
+    fn quotas_for_now(&self) -> Vec<(ListKey, u64)> {
         let (standing_quotas, outlook, rates) = {
             let mut state = self.state.lock();
             state.must_lend = false;
             let rates = state.rates();
-            (state.standing_quotas.clone(), state.window.outlook(rates), rates)
+            (state.decision.standing_quotas.clone(), state.window.outlook(rates), rates)
         };
-        let quotas = lend(&standing_quotas, &outlook, rates);
-        self.pool.set_quotas(&quotas);
-        self.state.lock().decision.quotas = quotas;
+        lend(&standing_quotas, &outlook, rates)
     }
 
     /// Has the pool bid with what its memory is worth by what is known now.
@@ -358,180 +363,4 @@ impl fmt::Debug for Tuner {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::ops::Range;
-
-    use thermocline_budget::Budget;
-    use thermocline_hardware::{ManualClock, SystemClock};
-    use thermocline_placement::page_cache::PagePolicyName;
-
-    use super::*;
-    use crate::PoolOptions;
-
-    const MIB: u64 = 1 << 20;
-
-    struct Stage {
-        clock: Arc<ManualClock>,
-        tuner: Arc<Tuner>,
-        lists: Vec<ListKey>,
-    }
-
-    impl Stage {
-        fn new(memory_bytes: u64) -> Self {
-            let clock = Arc::new(ManualClock::default());
-            let budget = Budget::new(memory_bytes, None);
-            let policy = PagePolicyName::Proportional.build();
-            let pool =
-                BufferPool::new(PoolOptions::default(), &budget, policy, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
-            let lists = (0..3).map(|_| pool.new_list()).collect();
-            Self { tuner: Tuner::new(pool, Arc::clone(&clock) as Arc<dyn Clock>), clock, lists }
-        }
-
-        /// A pipeline of two threads that reads so many bytes of each list.
-        fn start(&self, signature: u64, lists: Range<usize>, bytes: u64) -> PipelineStart {
-            let columns = self.lists[lists].iter().map(|list| (*list, bytes)).collect();
-            PipelineStart {
-                signature,
-                label: format!("plan {signature}").into(),
-                columns,
-                thread_count: 2,
-                shows_storage: true,
-            }
-        }
-
-        /// Runs one that works at `bytes_per_s` in all and reads a part of its bytes, each of which keeps it busy and has
-        /// it wait for so long.
-        fn run(&self, start: PipelineStart, bytes_per_s: f64, read_part: f64, reading_s: [f64; 2]) {
-            let [busy_s_per_byte, waited_s_per_byte] = reading_s;
-            let bytes: u64 = start.columns.iter().map(|(_, bytes)| bytes).sum();
-            let running = self.tuner.start(start);
-            for _ in 0..4 {
-                let read_bytes = (bytes as f64 * read_part) as u64 / 4;
-                let busy_s = bytes as f64 / 4.0 / bytes_per_s + read_bytes as f64 * busy_s_per_byte;
-                let waited_s = read_bytes as f64 * waited_s_per_byte;
-                self.clock.advance_ns(((busy_s + waited_s) * 1e9) as u64);
-                // What passes once passes for two threads.
-                let ns = |seconds: f64| (seconds * 2e9) as u64;
-                running.observe(Work { bytes: bytes / 4, read_bytes, busy_ns: ns(busy_s), waited_ns: ns(waited_s) });
-            }
-            running.finish();
-        }
-
-        fn quota(&self, list: usize) -> u64 {
-            let quotas = self.tuner.decision().quotas;
-            quotas.iter().find(|(of, _)| *of == self.lists[list]).map_or(0, |(_, bytes)| *bytes)
-        }
-    }
-
-    #[test]
-    fn memory_goes_first_to_what_storage_is_too_slow_for() {
-        let stage = Stage::new(44 * MIB);
-        stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 0.0, [0.0; 2]);
-        stage.run(stage.start(2, 1..2, 60 * MIB), 0.2e9, 0.0, [0.0; 2]);
-        stage.tuner.decide();
-        // Storage is taken to give 1.5 GB/s: with less than three quarters in memory it would be too slow for 6 GB/s.
-        assert!(stage.quota(0) > 43 * MIB, "{:?}", stage.tuner.decision());
-        assert!(stage.quota(1) < MIB);
-        assert_eq!(stage.tuner.decision().read, stage.lists[..2]);
-    }
-
-    #[test]
-    fn memory_that_nothing_needs_saves_what_reading_costs() {
-        let stage = Stage::new(100 * MIB);
-        let slow = || stage.start(2, 1..2, 60 * MIB);
-        let benefit = || {
-            stage.tuner.decide();
-            assert!(stage.quota(1) > 30 * MIB, "{:?}", stage.tuner.decision());
-            stage.tuner.decision().marginal_benefit_s_per_byte
-        };
-        stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 0.0, [0.0; 2]);
-        stage.run(slow(), 0.2e9, 0.0, [0.0; 2]);
-        let guessed = benefit();
-        for _ in 0..5 {
-            stage.run(slow(), 0.2e9, 1.0, [0.5e-9, 0.0]);
-        }
-        // Ten times as much as was guessed.
-        assert!(benefit() > 8.0 * guessed && guessed > 0.0, "{} after {guessed}", benefit());
-    }
-
-    #[test]
-    fn waits_for_a_device_that_is_too_slow_are_its_rate_and_no_cost_of_reading() {
-        let stage = Stage::new(100 * MIB);
-        let before = stage.tuner.state.lock().rates();
-        // It reads 1 GB/s, works at 6, and so waits for five sixths of the time.
-        for _ in 0..20 {
-            let read = stage.tuner.pool.device.begin();
-            stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 1.0, [0.0, 1e-9 - 1.0 / 6e9]);
-            read.arrived(60 * MIB);
-        }
-        stage.tuner.decide();
-        let after = stage.tuner.state.lock().rates();
-        assert_eq!(after.reading_s_per_byte, before.reading_s_per_byte);
-        assert!((after.storage_bytes_per_s / 1e9 - 1.0).abs() < 0.1, "{after:?}");
-    }
-
-    #[test]
-    fn what_runs_more_often_comes_first_where_memory_is_short() {
-        let stage = Stage::new(32 * MIB);
-        for _ in 0..3 {
-            stage.run(stage.start(1, 0..1, 60 * MIB), 20e9, 0.0, [0.0; 2]);
-        }
-        stage.run(stage.start(2, 1..2, 60 * MIB), 20e9, 0.0, [0.0; 2]);
-        stage.tuner.decide();
-        assert!(stage.quota(0) > 25 * MIB, "{:?}", stage.tuner.decision());
-        assert!(stage.quota(1) < MIB);
-        assert!(stage.tuner.decision().marginal_benefit_s_per_byte > 0.0);
-    }
-
-    #[test]
-    fn a_pipeline_that_begins_is_decided_for_while_the_tuner_rests() {
-        let stage = Stage::new(100 * MIB);
-        // The clock stands still, so that this rest does not end by itself.
-        stage.tuner.state.lock().deciding.follow(0, Duration::from_micros(400));
-        let running = stage.tuner.start(stage.start(1, 0..1, 60 * MIB));
-        let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
-        while stage.quota(0) == 0 && time.monotonic_ns() < end_ns {
-            std::thread::yield_now();
-        }
-        assert!(stage.quota(0) > 50 * MIB, "{:?}", stage.tuner.decision());
-        drop(running);
-    }
-
-    #[test]
-    fn a_plan_is_predicted_once_one_like_it_has_run() {
-        let stage = Stage::new(100 * MIB);
-        let start = || stage.start(1, 0..1, 60 * MIB);
-        assert_eq!(stage.tuner.predicted_s(1, &start().columns), None);
-        for _ in 0..2 {
-            stage.run(start(), 0.5e9, 0.0, [0.0; 2]);
-        }
-        let pipelines = stage.tuner.pipelines();
-        let took_s = (60 * MIB) as f64 / 0.5e9;
-        assert_eq!((pipelines[0].predicted_s, pipelines[0].is_running), (None, false));
-        let predicted_s = pipelines[1].predicted_s.unwrap();
-        // Storage would take a third as long, and its bytes cost something.
-        assert!((predicted_s / took_s - 1.0).abs() < 0.05, "{predicted_s} of {took_s}");
-        assert!((pipelines[1].took_s / took_s - 1.0).abs() < 0.01);
-        assert_eq!(stage.tuner.last_ended(1), pipelines.last().cloned());
-    }
-
-    #[test]
-    fn one_that_runs_is_reported_with_what_is_known_now_until_it_ends_or_is_dropped() {
-        let stage = Stage::new(100 * MIB);
-        let running = stage.tuner.start(stage.start(1, 0..1, 60 * MIB));
-        let report = || stage.tuner.pipelines().pop().unwrap();
-        assert_eq!((report().is_running, report().predicted_s, report().in_memory_s), (true, None, None));
-        // Nothing is in memory, and storage gives 1.5 GB/s.
-        stage.clock.advance_ns(5_000_000);
-        running.observe(Work { bytes: 6 * MIB, read_bytes: 6 * MIB, busy_ns: 2_000_000, waited_ns: 8_000_000 });
-        let (predicted_s, in_memory_s) = (report().predicted_s.unwrap(), report().in_memory_s.unwrap());
-        assert!((predicted_s / ((60 * MIB) as f64 / 1.5e9) - 1.0).abs() < 0.01, "{predicted_s}");
-        // What its reads are taken to have cost in the fifth of the time in which it did not wait, it would not need.
-        let reading_s = 0.2 * 60.0 * MIB as f64 * stage.tuner.state.lock().rates().reading_s_per_byte;
-        assert!((in_memory_s / (0.01 - reading_s) - 1.0).abs() < 0.01, "{in_memory_s} and {reading_s}");
-        assert_eq!((report().read_bytes, report().took_s), (6 * MIB, 0.005));
-        drop(running);
-        assert_eq!(stage.tuner.pipelines(), []);
-    }
-}
+mod tests;

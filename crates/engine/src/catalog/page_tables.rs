@@ -110,6 +110,7 @@ struct Lists {
     held: HashMap<ListKey, ListSnapshot>,
     decision: Decision,
     quotas: HashMap<ListKey, u64>,
+    standing_quotas: HashMap<ListKey, u64>,
     read: HashSet<ListKey>,
     policy: PagePolicyName,
 }
@@ -120,6 +121,7 @@ impl Lists {
         Self {
             held: pages.pool().snapshot().lists.into_iter().map(|list| (list.list, list)).collect(),
             quotas: decision.quotas.iter().copied().collect(),
+            standing_quotas: decision.standing_quotas.iter().copied().collect(),
             read: decision.read.iter().copied().collect(),
             decision,
             policy: pages.policy(),
@@ -131,7 +133,10 @@ impl Lists {
         let has_quotas = self.policy == PagePolicyName::Proportional;
         let quota_bytes = has_quotas.then(|| self.quotas.get(&list).copied().unwrap_or_default());
         let why = match quota_bytes {
-            Some(bytes) => why(&self.decision, self.read.contains(&list), bytes),
+            Some(bytes) => {
+                let standing_bytes = self.standing_quotas.get(&list).copied().unwrap_or_default();
+                why(&self.decision, self.read.contains(&list), bytes, standing_bytes)
+            }
             None => format!("the policy is {}", self.policy),
         };
         (self.held.get(&list).cloned(), quota_bytes, why)
@@ -190,9 +195,15 @@ fn of_file(pages: &Arc<FilePages>, lists: &Lists) -> Vec<Column> {
 }
 
 /// Why so much of a column is wanted.
-fn why(decision: &Decision, is_read: bool, quota_bytes: u64) -> String {
+fn why(decision: &Decision, is_read: bool, quota_bytes: u64, standing_bytes: u64) -> String {
     let per_gigabyte = decision.marginal_benefit_s_per_byte * 1e9;
     match (is_read, quota_bytes) {
+        (true, _) if quota_bytes > standing_bytes => {
+            format!("the next queries use it: it borrows {} bytes of columns used later", quota_bytes - standing_bytes)
+        }
+        (true, _) if quota_bytes < standing_bytes => {
+            format!("others are used first: it lends them {} bytes until its next use", standing_bytes - quota_bytes)
+        }
         (false, _) => "no query has read it lately".to_string(),
         (true, 0) if per_gigabyte > 0.0 => {
             format!("other columns save more: {per_gigabyte:.3} s of the last queries with the next gigabyte")

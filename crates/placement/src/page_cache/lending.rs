@@ -140,9 +140,8 @@ impl<'a> Lending<'a> {
             return more_bytes / self.rates.storage_bytes_per_s;
         };
         let bytes = run.size_bytes() as f64;
-        let takes_s = |read_bytes: f64| {
-            expected_s(bytes, read_bytes.clamp(0.0, bytes), run.throughput_bytes_per_s, self.rates)
-        };
+        let takes_s =
+            |read_bytes: f64| expected_s(bytes, read_bytes.clamp(0.0, bytes), run.throughput_bytes_per_s, self.rates);
         takes_s(read_bytes + more_bytes) - takes_s(*read_bytes)
     }
 }

@@ -75,12 +75,15 @@ fn whatever_comes_all_room_stays_given_and_nobody_has_more_than_is_asked_for() {
         assert_eq!(sum(&lent), sum(&quotas), "seed {seed}");
         for (list, bytes) in &lent {
             let before = quotas.iter().find(|(of, _)| of == list).map_or(0, |(_, bytes)| *bytes);
-            let asked = |run: &Pipeline| run.columns.iter().find(|(of, _)| of.0 == *list).map_or(0, |(_, bytes)| *bytes);
+            let asked =
+                |run: &Pipeline| run.columns.iter().find(|(of, _)| of.0 == *list).map_or(0, |(_, bytes)| *bytes);
             let most_asked = order.iter().map(asked).max().unwrap_or(0);
             assert!(*bytes <= before.max(most_asked), "seed {seed}: list {list} has {bytes}");
         }
         let in_use = order.first().map_or(&[][..], |run| &run.columns);
-        for (list, before) in quotas.iter().filter(|(list, _)| in_use.iter().any(|(of, bytes)| of.0 == *list && *bytes > 0)) {
+        for (list, before) in
+            quotas.iter().filter(|(list, _)| in_use.iter().any(|(of, bytes)| of.0 == *list && *bytes > 0))
+        {
             let now = lent.iter().find(|(of, _)| of == list).map_or(0, |(_, bytes)| *bytes);
             assert!(now >= *before, "seed {seed}: list {list} is in use and lends");
         }

@@ -50,7 +50,8 @@ fn reads(capacity_pages: usize, lends: bool, queries: impl Iterator<Item = usize
         }
         let all_bytes = u64::from(all_pages) * PAGE_BYTES;
         let busy_s = all_bytes as f64 / PACE_BYTES_PER_S;
-        let ran = Ran { bytes: all_bytes, read_bytes: missed as u64 * PAGE_BYTES, busy_s, took_s: busy_s, ..Ran::default() };
+        let ran =
+            Ran { bytes: all_bytes, read_bytes: missed as u64 * PAGE_BYTES, busy_s, took_s: busy_s, ..Ran::default() };
         window.finish(run, ran, None);
         reads.push(missed);
     }

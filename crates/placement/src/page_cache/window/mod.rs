@@ -4,7 +4,7 @@
 //! works while it runs ([`Pace`]), how fast the devices are ([`DeviceRate`]), which are likely to come next (`succession`).
 //! **Does not own** the measuring: who runs pipelines reports here.
 //!
-//! **Invariants**: at most `capacity` pipelines, and the order of [`REMEMBERED_WINDOWS`] times as many; what a plan is
+//! **Invariants**: at most `capacity` pipelines, and the order of a few times as many; what a plan is
 //! known for is forgotten with the last of these runs.
 //!
 //! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a
