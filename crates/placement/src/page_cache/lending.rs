@@ -58,7 +58,8 @@ struct Lending<'a> {
     /// Of each list that is likely to be used, the places of its uses among the runs and the most bytes that are asked
     /// for; 0 is the run that has begun.
     uses: BTreeMap<ListKey, (Vec<usize>, u64)>,
-    /// What each run is taken to read.
+    /// What each run asks for, and is taken to read of that.
+    asked_bytes: Vec<f64>,
     read_bytes: Vec<f64>,
 }
 
@@ -66,18 +67,20 @@ impl<'a> Lending<'a> {
     fn new(quotas: &[(ListKey, u64)], outlook: &'a Outlook, rates: Rates) -> Self {
         let quotas: BTreeMap<ListKey, u64> = quotas.iter().copied().collect();
         let mut uses: BTreeMap<ListKey, (Vec<usize>, u64)> = BTreeMap::new();
-        let mut read_bytes = Vec::with_capacity(outlook.runs.len());
+        let (mut asked_bytes, mut read_bytes) = (Vec::new(), Vec::new());
         for (place, run) in outlook.runs.iter().enumerate() {
-            let mut of_run = 0;
+            let (mut asked, mut read) = (0, 0);
             for (list, bytes) in run.columns.iter().filter(|(_, bytes)| *bytes > 0) {
                 let (places, most_bytes) = uses.entry(*list).or_default();
                 places.push(place);
                 *most_bytes = (*most_bytes).max(*bytes);
-                of_run += bytes.saturating_sub(quotas.get(list).copied().unwrap_or(0));
+                asked += bytes;
+                read += bytes.saturating_sub(quotas.get(list).copied().unwrap_or(0));
             }
-            read_bytes.push(of_run as f64);
+            asked_bytes.push(asked as f64);
+            read_bytes.push(read as f64);
         }
-        Self { outlook, rates, quotas, uses, read_bytes }
+        Self { outlook, rates, quotas, uses, asked_bytes, read_bytes }
     }
 
     /// The next use of a list; behind all runs if none is foretold.
@@ -139,7 +142,7 @@ impl<'a> Lending<'a> {
         let (Some(run), Some(read_bytes)) = (self.outlook.runs.get(place), self.read_bytes.get(place)) else {
             return more_bytes / self.rates.storage_bytes_per_s;
         };
-        let bytes = run.size_bytes() as f64;
+        let bytes = self.asked_bytes[place];
         let takes_s =
             |read_bytes: f64| expected_s(bytes, read_bytes.clamp(0.0, bytes), run.throughput_bytes_per_s, self.rates);
         takes_s(read_bytes + more_bytes) - takes_s(*read_bytes)
