@@ -100,9 +100,9 @@ impl<'a> Lending<'a> {
         borrowers
     }
 
-    /// Lists that have room and are not in use, the one used farthest in the future first.
+    /// Lists that have room, the one used farthest in the future first.
     fn lenders(&self) -> Vec<ListKey> {
-        let mut lenders: Vec<ListKey> = self.quotas.keys().copied().filter(|list| self.next_use(*list) > 0).collect();
+        let mut lenders: Vec<ListKey> = self.quotas.keys().copied().collect();
         lenders.sort_by_key(|list| (usize::MAX - self.next_use(*list), *list));
         lenders
     }
