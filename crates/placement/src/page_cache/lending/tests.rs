@@ -45,6 +45,13 @@ fn the_list_used_farthest_in_the_future_lends_first() {
 }
 
 #[test]
+fn where_hardly_anything_is_missing_nothing_is_lent() {
+    let order = [0, 0, 0, 0, 1];
+    assert_eq!(lent(&[(0, 70), (1, 100)], runs(&order, 100), 1.0), [(0, 95), (1, 75)], "5 of 100 hide");
+    assert_eq!(lent(&[(0, 80), (1, 100)], runs(&order, 100), 1.0), [(0, 80), (1, 100)]);
+}
+
+#[test]
 fn what_is_lent_ends_where_the_reads_that_are_left_hide_behind_work() {
     // 25 MB after the other spare 20, 13 and 3 ms in each of three runs, and cost 25 ms in one.
     let half_as_fast = |list| run(&[(list, SIZE)], 2e9);
