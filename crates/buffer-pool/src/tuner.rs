@@ -26,8 +26,8 @@ use parking_lot::{Condvar, Mutex};
 use thermocline_hardware::Clock;
 use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::ListKey;
-use thermocline_placement::page_cache::lending::lend;
-use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares};
+use thermocline_placement::page_cache::lending::{lend, may_lend};
+use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, list_bytes};
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
 
@@ -71,7 +71,9 @@ struct State {
     is_new: bool,
     /// and that a pipeline has begun.
     is_urgent: bool,
-    /// Whether a pipeline has begun that room may be lent for.
+    /// Whether so much has no room that lists may lend each other some, as of the last decision,
+    is_short: bool,
+    /// and a pipeline has begun that it may be lent for.
     must_lend: bool,
     has_thread: bool,
     deciding: Rest,
@@ -104,6 +106,7 @@ impl Tuner {
             ended: VecDeque::new(),
             is_new: false,
             is_urgent: false,
+            is_short: false,
             must_lend: false,
             has_thread: false,
             deciding: Rest::default(),
@@ -122,7 +125,7 @@ impl Tuner {
             start.columns.iter().map(|(_, bytes)| bytes).sum::<u64>() >= self.pool.mapped_bytes() / LARGE_PART;
         let run = {
             let mut state = self.state.lock();
-            state.must_lend |= is_large;
+            state.must_lend |= is_large && state.is_short;
             let (signature, columns) = (start.signature, start.columns.clone());
             let progress = Progress::new(start, held, (&state.window, state.rates()), begun);
             let run = state.window.start(signature, columns);
@@ -267,6 +270,7 @@ impl Tuner {
         };
         // Where the solver fails the earlier quotas stay good.
         let Ok(placement) = next_placement(known.workload(), self.pool.keepable_bytes()) else { return };
+        let is_short = may_lend(&placement.quotas, &list_bytes(&known.pipelines));
         let mut read: Vec<ListKey> =
             known.pipelines.iter().flat_map(|pipeline| pipeline.columns.iter().map(|(list, _)| *list)).collect();
         read.sort_unstable();
@@ -274,6 +278,7 @@ impl Tuner {
         {
             let mut state = self.state.lock();
             state.shares = placement.shares;
+            state.is_short = is_short;
             state.decision.standing_quotas = placement.quotas;
             state.decision.read = read;
             state.decision.marginal_benefit_s_per_byte = placement.marginal_benefit_s_per_byte;
@@ -298,6 +303,9 @@ impl Tuner {
         let (standing_quotas, outlook, rates) = {
             let mut state = self.state.lock();
             state.must_lend = false;
+            if !state.is_short {
+                return state.decision.standing_quotas.clone();
+            }
             let rates = state.rates();
             (state.decision.standing_quotas.clone(), state.window.outlook(rates), rates)
         };

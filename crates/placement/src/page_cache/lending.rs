@@ -38,15 +38,19 @@ const CLEARLY_MORE: f64 = 1.25;
 const PARTS: u64 = 4;
 
 /// Nothing is lent where less than one part in so many of what is asked for has no room: little can be gained then, and
-/// pages whose quotas come and go cost each of their uses a little.
+/// to look ahead whenever a pipeline begins, and quotas that come and go, cost queries in memory some hundredths.
 const LEAST_MISSING_PART: u64 = 8;
+
+/// Whether so much of these bytes of lists has no room that lending is worth while.
+pub fn may_lend(quotas: &[(ListKey, u64)], asked_bytes: &BTreeMap<ListKey, u64>) -> bool {
+    let room_bytes: u64 = quotas.iter().map(|(_, bytes)| bytes).sum();
+    let all_bytes: u64 = asked_bytes.values().sum();
+    all_bytes.saturating_sub(room_bytes) >= (all_bytes / LEAST_MISSING_PART).max(1)
+}
 
 /// Bytes that each list may keep for now, of `quotas` that were best whatever comes next. All together they are as many.
 pub fn lend(quotas: &[(ListKey, u64)], outlook: &Outlook, rates: Rates) -> Vec<(ListKey, u64)> {
     let mut lending = Lending::new(quotas, outlook, rates);
-    if lending.missing_bytes() < lending.most_bytes() / LEAST_MISSING_PART {
-        return quotas.to_vec();
-    }
     let (borrowers, lenders) = (lending.borrowers(), lending.lenders());
     for borrower in borrowers {
         for lender in &lenders {
@@ -88,16 +92,6 @@ impl<'a> Lending<'a> {
             read_bytes.push(read as f64);
         }
         Self { outlook, rates, quotas, uses, asked_bytes, read_bytes }
-    }
-
-    /// Of all lists that are likely to be used.
-    fn most_bytes(&self) -> u64 {
-        self.uses.values().map(|(_, most_bytes)| most_bytes).sum()
-    }
-
-    /// Of these, what has no room.
-    fn missing_bytes(&self) -> u64 {
-        self.uses.iter().map(|(list, (_, most_bytes))| most_bytes.saturating_sub(self.quota(*list))).sum()
     }
 
     /// The next use of a list; behind all runs if none is foretold.

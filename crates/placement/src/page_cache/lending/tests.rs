@@ -46,9 +46,10 @@ fn the_list_used_farthest_in_the_future_lends_first() {
 
 #[test]
 fn where_hardly_anything_is_missing_nothing_is_lent() {
-    let order = [0, 0, 0, 0, 1];
-    assert_eq!(lent(&[(0, 70), (1, 100)], runs(&order, 100), 1.0), [(0, 95), (1, 75)], "5 of 100 hide");
-    assert_eq!(lent(&[(0, 80), (1, 100)], runs(&order, 100), 1.0), [(0, 80), (1, 100)]);
+    let asked_bytes = BTreeMap::from([(ListKey(0), 100), (ListKey(1), 100)]);
+    assert!(may_lend(&[(ListKey(0), 70), (ListKey(1), 100)], &asked_bytes));
+    assert!(!may_lend(&[(ListKey(0), 80), (ListKey(1), 100)], &asked_bytes));
+    assert!(!may_lend(&[], &BTreeMap::new()) && may_lend(&[], &asked_bytes));
 }
 
 #[test]
