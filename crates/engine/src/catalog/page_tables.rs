@@ -197,13 +197,15 @@ fn of_file(pages: &Arc<FilePages>, lists: &Lists) -> Vec<Column> {
 /// Why so much of a column is wanted.
 fn why(decision: &Decision, is_read: bool, quota_bytes: u64, standing_bytes: u64) -> String {
     let per_gigabyte = decision.marginal_benefit_s_per_byte * 1e9;
+    let moved_bytes = quota_bytes.abs_diff(standing_bytes);
+    // Less is rounding.
+    let is_moved = is_read && moved_bytes > quota_bytes.max(standing_bytes) / 100;
+    let moved_megabytes = moved_bytes as f64 / 1e6;
     match (is_read, quota_bytes) {
-        (true, _) if quota_bytes > standing_bytes => {
-            format!("the next queries use it: it borrows {} bytes of columns used later", quota_bytes - standing_bytes)
+        _ if is_moved && quota_bytes > standing_bytes => {
+            format!("the next queries use it: it borrows {moved_megabytes:.1} MB of columns used later")
         }
-        (true, _) if quota_bytes < standing_bytes => {
-            format!("others are used first: it lends them {} bytes until its next use", standing_bytes - quota_bytes)
-        }
+        _ if is_moved => format!("others are used first: it lends them {moved_megabytes:.1} MB until its next use"),
         (false, _) => "no query has read it lately".to_string(),
         (true, 0) if per_gigabyte > 0.0 => {
             format!("other columns save more: {per_gigabyte:.3} s of the last queries with the next gigabyte")
