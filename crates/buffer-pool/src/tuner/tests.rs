@@ -144,13 +144,29 @@ fn what_pipelines_in_order_use_first_is_lent_the_room_of_what_they_use_last() {
     let start = |list: usize| stage.start(list as u64, list..list + 1, 60 * MIB);
     [0, 0, 0, 0, 1, 1, 1, 1].iter().cycle().take(44).for_each(|list| stage.run(start(*list), 20e9, 0.0, [0.0; 2]));
     stage.tuner.decide();
+    // Whatever is decided from now on is lending: the programme rests, and the clock stands still.
+    stage.tuner.state.lock().deciding.follow(stage.clock.monotonic_ns(), Duration::from_secs(10));
     let running = stage.tuner.start(start(1));
-    stage.tuner.lend();
+    let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
+    while stage.quota(1) <= 50 * MIB && time.monotonic_ns() < end_ns {
+        std::thread::yield_now();
+    }
     let Decision { quotas, standing_quotas, .. } = stage.tuner.decision();
     let standing = standing_quotas.iter().find(|(list, _)| *list == stage.lists[1]).map_or(0, |(_, bytes)| *bytes);
     assert!(stage.quota(1) > 50 * MIB && standing < 40 * MIB, "{quotas:?} and {standing_quotas:?}");
     let sum = |quotas: &[(ListKey, u64)]| quotas.iter().map(|(_, bytes)| bytes).sum::<u64>();
     assert_eq!(sum(&quotas), sum(&standing_quotas));
+    drop(running);
+}
+
+#[test]
+fn where_all_has_room_nothing_is_looked_ahead_for() {
+    let stage = Stage::new(200 * MIB);
+    let start = |list: usize| stage.start(list as u64, list..list + 1, 60 * MIB);
+    [0, 0, 0, 0, 1, 1, 1, 1].iter().cycle().take(44).for_each(|list| stage.run(start(*list), 20e9, 0.0, [0.0; 2]));
+    stage.tuner.decide();
+    let running = stage.tuner.start(start(1));
+    assert!(!stage.tuner.state.lock().must_lend);
     drop(running);
 }
 

@@ -4,8 +4,8 @@
 //! works while it runs ([`Pace`]), how fast the devices are ([`DeviceRate`]), which are likely to come next (`succession`).
 //! **Does not own** the measuring: who runs pipelines reports here.
 //!
-//! **Invariants**: at most `capacity` pipelines, and the order of a few times as many; what a plan is
-//! known for is forgotten with the last of these runs.
+//! **Invariants**: at most `capacity` pipelines, and the order of a few times as many; what a plan is known for is
+//! forgotten with the last of these runs.
 //!
 //! Paper: HPCache §4.3: the last L-1 pipelines and the current one are taken to come again; P is estimated while a
 //! pipeline runs, from the time that it works on pages that are in memory. Deviations: a pipeline that has run before
@@ -13,7 +13,7 @@
 //! costs is learned together with P, which the paper takes to be the same whatever is read; a pipeline counts with the
 //! pages that it asks for, which are fewer than those of its columns where no row that is left needs them.
 //!
-//! Pure; a report is O(1), the merged view O(L log L).
+//! Pure; a report is O(1), a run that begins a look at each that is remembered, the merged view O(L log L).
 
 mod device_rate;
 mod pace;
