@@ -47,10 +47,6 @@ const SCARCE_MS: c_long = 2;
 /// start a thread anew takes some tens of microseconds.
 pub const IDLE_THREAD: Duration = Duration::from_millis(5);
 
-/// A huge page that takes more than so many times as long as small ones of its size is not made up for by what it
-/// spares: that is some hundredths of the time of a scan.
-const TOLERATED_RATIO: f64 = 2.0;
-
 /// Databases that are short of memory.
 static SCARCE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -116,7 +112,7 @@ pub extern "C" fn prepare() {
     if is_told {
         return;
     }
-    if first_touch().is_some_and(|touch| touch.huge_over_small() > TOLERATED_RATIO) {
+    if first_touch().is_some_and(|touch| touch.is_huge_slow()) {
         use_small_pages();
     }
 }

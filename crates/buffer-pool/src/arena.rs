@@ -4,7 +4,8 @@
 //! it with one owner. **Does not own**: what lies in the extents, what has to go when there is no room.
 //!
 //! Memory that was touched once is used again before fresh memory is: bringing a page in costs more than reading into
-//! it. One range, rather than a mapping for each chunk, lets an extent cross chunks, and leaves room for the largest
+//! it. Chunks lie on huge pages if those come quickly enough, which is measured ([`FreshMemory`] decides), and else are
+//! moved to them later ([`Arena::enlarge_next`]). One range, rather than a mapping for each chunk, lets an extent cross chunks, and leaves room for the largest
 //! extent wherever chunks are backed, since addresses cost nothing. The range can also be registered as a whole with a
 //! device.
 //!
@@ -31,8 +32,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Reservation};
-use thermocline_hardware::first_touch;
+use thermocline_hardware::{Clock, first_touch};
 use thermocline_medium::DIRECT_ALIGNMENT_BYTES;
+use thermocline_placement::page_cache::FreshMemory;
 
 use crate::free_extents::FreeExtents;
 
@@ -45,9 +47,8 @@ const SPARE_CHUNKS: usize = 4;
 /// Of a huge page; the range begins at a multiple of it.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// A huge page that takes more than so many times as long to touch first as small ones is not made up for by what it
-/// spares afterwards. The allocator of the process decides by the same number.
-const TOLERATED_RATIO: f64 = 2.0;
+/// After so many chunks in a row that the system would not move to huge pages it is not asked for the others.
+const MOST_REFUSED: u32 = 16;
 
 /// One part in so many of a chunk is reserved on top of it for notes about what it holds, and for three notes at least:
 /// enough for pages of 80 KiB, as most columns have. What smaller ones need beyond that is reserved as they come.
@@ -121,6 +122,29 @@ impl Mapping {
         Ok(())
     }
 
+    /// Brings in the memory behind a part, which may be in use; false if the system does not do that.
+    fn bring_in(&self, part: Range<u64>) -> bool {
+        let (start, size_bytes) = self.part(part);
+        // SAFETY: the part lies within this mapping, and what it holds stays as it is.
+        #[cfg(target_os = "linux")]
+        return unsafe { libc::madvise(start, size_bytes, libc::MADV_POPULATE_WRITE) } == 0;
+        #[cfg(not(target_os = "linux"))]
+        return false;
+    }
+
+    /// Moves what a part holds to huge pages while it is in use; false if the system does not do that.
+    fn enlarge(&self, part: Range<u64>) -> bool {
+        let (start, size_bytes) = self.part(part);
+        // SAFETY: as above.
+        #[cfg(target_os = "linux")]
+        return unsafe {
+            libc::madvise(start, size_bytes, libc::MADV_HUGEPAGE) == 0
+                && libc::madvise(start, size_bytes, libc::MADV_COLLAPSE) == 0
+        };
+        #[cfg(not(target_os = "linux"))]
+        return false;
+    }
+
     /// Gives the memory behind a part back to the system.
     fn bare(&self, part: Range<u64>) {
         let (start, size_bytes) = self.part(part);
@@ -153,8 +177,7 @@ impl Drop for Mapping {
 pub(crate) struct Arena {
     mapping: Mapping,
     chunk_bytes: u64,
-    /// The advice about pages for fresh chunks.
-    is_huge: Option<bool>,
+    clock: Arc<dyn Clock>,
     backed_bytes: AtomicU64,
     state: Mutex<State>,
 }
@@ -169,6 +192,12 @@ struct State {
     used_bytes: Vec<u64>,
     /// Backed chunks without extents.
     empty: BTreeSet<usize>,
+    /// Decides about pages; none where the system has no huge ones.
+    fresh: Option<FreshMemory>,
+    /// Backed chunks on small pages that are to lie on huge ones.
+    small: BTreeSet<usize>,
+    /// The last chunks that the system refused to move there.
+    refused_count: u32,
     /// For what is backed, and the notes.
     reservation: Reservation,
 }
@@ -179,7 +208,12 @@ impl Arena {
     ///
     /// # Errors
     /// The system grants not even a small part of the addresses.
-    pub(crate) fn new(account: &Account, chunk_bytes: u64, address_bytes: u64) -> Result<Arc<Self>, (u64, io::Error)> {
+    pub(crate) fn new(
+        account: &Account,
+        chunk_bytes: u64,
+        address_bytes: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, (u64, io::Error)> {
         let chunk_bytes = chunk_bytes.max(UNIT_BYTES).next_multiple_of(UNIT_BYTES);
         let mut size_bytes = address_bytes.max(chunk_bytes);
         let mapping = loop {
@@ -192,21 +226,19 @@ impl Arena {
         };
         let mut unbacked = FreeExtents::default();
         unbacked.insert(0, size_bytes);
-        let is_huge = chunk_bytes.is_multiple_of(HUGE_BYTES as u64).then(first_touch).flatten();
+        let touch = chunk_bytes.is_multiple_of(HUGE_BYTES as u64).then(first_touch).flatten();
+        let fresh = touch.filter(|touch| touch.huge_ns.is_some()).map(|touch| FreshMemory::new(touch.slow_ns()));
         let state = State {
             free: FreeExtents::default(),
             unbacked,
             used_bytes: Vec::new(),
             empty: BTreeSet::new(),
+            fresh,
+            small: BTreeSet::new(),
+            refused_count: 0,
             reservation: account.reserve_infallible(0),
         };
-        Ok(Arc::new(Self {
-            mapping,
-            chunk_bytes,
-            is_huge: is_huge.map(|touch| touch.huge_over_small() <= TOLERATED_RATIO),
-            backed_bytes: AtomicU64::new(0),
-            state: Mutex::new(state),
-        }))
+        Ok(Arc::new(Self { mapping, chunk_bytes, clock, backed_bytes: AtomicU64::new(0), state: Mutex::new(state) }))
     }
 
     /// Memory that is backed now.
@@ -224,14 +256,47 @@ impl Arena {
     pub(crate) fn take(self: &Arc<Self>, size_bytes: u64) -> Option<Extent> {
         debug_assert!(size_bytes > 0 && size_bytes.is_multiple_of(UNIT_BYTES), "{size_bytes}");
         let mut state = self.state.lock();
-        let offset = match state.free.take(size_bytes) {
-            Some(offset) => offset,
+        let (offset, huge) = match state.free.take(size_bytes) {
+            Some(offset) => (offset, None),
             None => {
-                self.back_chunks(&mut state, size_bytes.div_ceil(self.chunk_bytes))?;
-                state.free.take(size_bytes)?
+                let huge = self.back_chunks(&mut state, size_bytes.div_ceil(self.chunk_bytes))?;
+                (state.free.take(size_bytes)?, huge)
             }
         };
-        Some(self.extent(state, offset, size_bytes))
+        let extent = self.extent(state, offset, size_bytes);
+        if let Some(huge) = huge {
+            self.bring_in(huge);
+        }
+        Some(extent)
+    }
+
+    /// Brings in huge pages, which is measured: without the lock, since that may take milliseconds. Whoever else has an
+    /// extent there already may be as quick.
+    fn bring_in(&self, huge: Range<u64>) {
+        let page_count = (huge.end - huge.start) / HUGE_BYTES as u64;
+        let began_ns = self.clock.thread_cpu_ns();
+        if self.mapping.bring_in(huge)
+            && let Some(fresh) = &mut self.state.lock().fresh
+        {
+            fresh.came(self.clock.thread_cpu_ns().saturating_sub(began_ns) / page_count);
+        }
+    }
+
+    /// Whether there are chunks that are to lie on huge pages and do not.
+    pub(crate) fn has_small(&self) -> bool {
+        !self.state.lock().small.is_empty()
+    }
+
+    /// Moves one such chunk to huge pages, which may take milliseconds, without the lock. Who reads there meanwhile
+    /// waits for that; if the chunk loses its memory meanwhile, nothing is moved.
+    pub(crate) fn enlarge_next(&self) {
+        let Some(chunk) = self.state.lock().small.pop_first() else { return };
+        let was_enlarged = self.mapping.enlarge(self.chunk(chunk));
+        let mut state = self.state.lock();
+        state.refused_count = if was_enlarged { 0 } else { state.refused_count + 1 };
+        if state.refused_count >= MOST_REFUSED {
+            state.small.clear();
+        }
     }
 
     /// An extent for the first of these sizes, as many of them as lie together anywhere in what is backed and free; for
@@ -263,8 +328,9 @@ impl Arena {
         Extent { arena: Arc::clone(self), offset, size_bytes }
     }
 
-    /// Backs so many neighbouring chunks. Empty ones elsewhere move there before the budget is asked for more.
-    fn back_chunks(&self, state: &mut State, count: u64) -> Option<()> {
+    /// Backs so many neighbouring chunks. Empty ones elsewhere move there before the budget is asked for more. Returns
+    /// the range that is to lie on huge pages and was not touched yet.
+    fn back_chunks(&self, state: &mut State, count: u64) -> Option<Option<Range<u64>>> {
         let moved_count = (state.empty.len() as u64).min(count);
         state.reservation.try_grow((count - moved_count) * self.charge_bytes()).ok()?;
         self.bare_chunks(state, moved_count as usize);
@@ -273,7 +339,8 @@ impl Arena {
             state.reservation.shrink(count * self.charge_bytes());
             return None;
         };
-        if self.mapping.back(offset..offset + size_bytes, self.is_huge).is_err() {
+        let is_huge = state.fresh.as_mut().map(FreshMemory::is_next_huge);
+        if self.mapping.back(offset..offset + size_bytes, is_huge).is_err() {
             state.unbacked.insert(offset, size_bytes);
             state.reservation.shrink(count * self.charge_bytes());
             return None;
@@ -286,22 +353,31 @@ impl Arena {
             state.used_bytes.resize(past, 0);
         }
         state.empty.extend(first..past);
+        if is_huge == Some(false) {
+            state.small.extend(first..past);
+        }
         state.free.insert(offset, size_bytes);
-        Some(())
+        Some((is_huge == Some(true)).then_some(offset..offset + size_bytes))
     }
 
     /// Takes the memory from so many empty chunks, those at the highest addresses; the reservation stays.
     fn bare_chunks(&self, state: &mut State, count: usize) {
         for _ in 0..count {
             let Some(chunk) = state.empty.pop_last() else { return };
-            let offset = chunk as u64 * self.chunk_bytes;
-            let was_free = state.free.take_range(offset, self.chunk_bytes);
+            state.small.remove(&chunk);
+            let range = self.chunk(chunk);
+            let was_free = state.free.take_range(range.start, self.chunk_bytes);
             debug_assert!(was_free, "chunk {chunk} is empty and not free");
-            self.mapping.bare(offset..offset + self.chunk_bytes);
-            state.unbacked.insert(offset, self.chunk_bytes);
+            self.mapping.bare(range.clone());
+            state.unbacked.insert(range.start, self.chunk_bytes);
             self.backed_bytes.fetch_sub(self.chunk_bytes, Ordering::Relaxed);
             BACKED_BYTES.fetch_sub(self.chunk_bytes, Ordering::Relaxed);
         }
+    }
+
+    fn chunk(&self, chunk: usize) -> Range<u64> {
+        let start = chunk as u64 * self.chunk_bytes;
+        start..start + self.chunk_bytes
     }
 
     fn charge_bytes(&self) -> u64 {
@@ -350,8 +426,7 @@ impl Arena {
             .collect();
         drop(state);
         sparse.sort_unstable();
-        let range = |chunk: usize| chunk as u64 * self.chunk_bytes..(chunk as u64 + 1) * self.chunk_bytes;
-        sparse.into_iter().map(|(_, chunk)| range(chunk)).collect()
+        sparse.into_iter().map(|(_, chunk)| self.chunk(chunk)).collect()
     }
 
     /// Gives empty chunks back until `bytes` of the reservation are, or there are none; returns how many bytes those

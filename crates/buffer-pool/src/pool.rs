@@ -77,7 +77,7 @@ impl BufferPool {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let account = budget.account(NAME, Purpose::Cache);
-        let arena = Arena::new(&account, options.chunk_bytes, options.address_bytes)
+        let arena = Arena::new(&account, options.chunk_bytes, options.address_bytes, Arc::clone(&clock))
             .map_err(|(address_bytes, source)| PoolError::Addresses { address_bytes, source: Arc::new(source) })?;
         let notes = account.reserve_infallible(0);
         let pool = Arc::new(Self {
@@ -155,6 +155,16 @@ impl BufferPool {
     /// The memory that the pool has of the system.
     pub(crate) fn mapped_bytes(&self) -> u64 {
         self.arena.backed_bytes()
+    }
+
+    /// Whether some of the memory should lie on huge pages and does not.
+    pub(crate) fn has_small_pages(&self) -> bool {
+        self.arena.has_small()
+    }
+
+    /// Moves some of that to huge pages.
+    pub(crate) fn enlarge_pages(&self) {
+        self.arena.enlarge_next();
     }
 
     /// The memory that the pool has or could get.

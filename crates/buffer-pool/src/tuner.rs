@@ -8,8 +8,9 @@
 //! queries, as soon as something new is known, and rests between decisions (`rest`); a pipeline that begins does not
 //! wait for that, since the first pages that it reads are kept or not by the quotas that there are. Room that lists lend
 //! each other until they are used again is decided when a large pipeline begins, in a fraction of that time, and what
-//! the pool bids with when the budget is divided takes several programmes: both rest by themselves. There is a thread
-//! while pipelines report, and none after [`QUIET`].
+//! the pool bids with when the budget is divided takes several programmes: both rest by themselves. While nothing is to
+//! be decided the thread moves the pool's memory to huge pages, where it is to lie on them. There is a thread while
+//! pipelines report or memory is to be moved, and none after [`QUIET`].
 //!
 //! **Concurrency**: one lock for what is known, which is not held while the programme is solved; decisions are made one
 //! after the other.
@@ -31,7 +32,7 @@ use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Sha
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
 
-use crate::rest::Rest;
+use crate::rest::{self, Rest};
 use crate::running_pipeline::Progress;
 use crate::{BufferPool, PipelineReport, PipelineStart, RunningPipeline, Work};
 
@@ -41,6 +42,8 @@ const QUIET: Duration = Duration::from_millis(50);
 const ENDED_COUNT: usize = 256;
 /// Room is lent for a pipeline that reads at least one part in so many of the memory: hardly any is missing to others.
 const LARGE_PART: u64 = 64;
+/// How much longer than it moves memory to huge pages it rests, while pipelines run and while none does.
+const ENLARGING_REST: [u32; 2] = [10, 1];
 /// Points of the curve that is bid with when the budget is divided.
 const CURVE_POINTS: u32 = 8;
 
@@ -79,6 +82,7 @@ struct State {
     deciding: Rest,
     lending: Rest,
     bidding: Rest,
+    enlarging: Rest,
     decision: Decision,
 }
 
@@ -112,6 +116,7 @@ impl Tuner {
             deciding: Rest::default(),
             lending: Rest::default(),
             bidding: Rest::default(),
+            enlarging: Rest::default(),
             decision: Decision::default(),
         };
         Arc::new(Self { pool, clock, state: Mutex::new(state), changed: Condvar::new(), turn: Mutex::default() })
@@ -223,39 +228,58 @@ impl Tuner {
         }
     }
 
-    /// Waits for news and for the end of its rest, but not for long: a tuner that waits keeps the pool. Decides if both
-    /// are there. Whether the thread should go on.
+    /// Does what is to be done, or waits for news and for the end of its rest, but not for long: a tuner that waits keeps
+    /// the pool. Whether the thread should go on.
     fn decide_in_time(&self) -> bool {
-        {
-            let mut state = self.state.lock();
-            let now_ns = self.clock.monotonic_ns();
-            let until_decided = if state.is_new { state.deciding.left(now_ns, state.is_urgent) } else { Some(QUIET) };
-            let until_lent = if state.must_lend { state.lending.left(now_ns, true) } else { Some(QUIET) };
-            if until_decided.is_some() && until_lent.is_none() {
+        let mut state = self.state.lock();
+        let now_ns = self.clock.monotonic_ns();
+        let has_small_pages = self.pool.has_small_pages();
+        let until = |is_wanted: bool, rest: Rest, is_urgent: bool| {
+            if is_wanted { rest.left(now_ns, is_urgent) } else { Some(QUIET) }
+        };
+        let until_decided = until(state.is_new, state.deciding, state.is_urgent);
+        let until_lent = until(state.must_lend, state.lending, true);
+        let until_enlarged = until(has_small_pages, state.enlarging, false);
+        match (until_decided, until_lent, until_enlarged) {
+            (None, _, _) => {
                 drop(state);
-                self.work_and_rest(Self::lend, |state| &mut state.lending);
-                return true;
+                self.work_and_rest(Self::decide, |state| (&mut state.deciding, rest::LONG));
+                let must_bid = self.state.lock().bidding.left(self.clock.monotonic_ns(), false).is_none();
+                if must_bid {
+                    self.work_and_rest(Self::bid, |state| (&mut state.bidding, rest::LONG));
+                }
+                true
             }
-            if let (Some(until_decided), Some(until_lent)) = (until_decided, until_lent) {
-                let waits = until_decided.min(until_lent).min(QUIET);
+            (_, None, _) => {
+                drop(state);
+                self.work_and_rest(Self::lend, |state| (&mut state.lending, rest::LONG));
+                true
+            }
+            (_, _, None) => {
+                drop(state);
+                self.work_and_rest(
+                    |tuner| tuner.pool.enlarge_pages(),
+                    |state| (&mut state.enlarging, ENLARGING_REST[usize::from(state.running.is_empty())]),
+                );
+                true
+            }
+            (Some(until_decided), Some(until_lent), Some(until_enlarged)) => {
+                let waits = until_decided.min(until_lent).min(until_enlarged).min(QUIET);
                 let timed_out = self.changed.wait_for(&mut state, waits).timed_out();
-                state.has_thread = state.is_new || state.must_lend || !timed_out;
-                return state.has_thread;
+                state.has_thread = state.is_new || state.must_lend || has_small_pages || !timed_out;
+                state.has_thread
             }
         }
-        self.work_and_rest(Self::decide, |state| &mut state.deciding);
-        let must_bid = self.state.lock().bidding.left(self.clock.monotonic_ns(), false).is_none();
-        if must_bid {
-            self.work_and_rest(Self::bid, |state| &mut state.bidding);
-        }
-        true
     }
 
-    fn work_and_rest(&self, work: impl FnOnce(&Self), rest: impl FnOnce(&mut State) -> &mut Rest) {
+    /// Does some work, and rests for so many times as long.
+    fn work_and_rest(&self, work: impl FnOnce(&Self), rest: impl FnOnce(&mut State) -> (&mut Rest, u32)) {
         let began_ns = self.clock.thread_cpu_ns();
         work(self);
-        let took = Duration::from_nanos(self.clock.thread_cpu_ns().saturating_sub(began_ns));
-        rest(&mut self.state.lock()).follow(self.clock.monotonic_ns(), took);
+        let worked = Duration::from_nanos(self.clock.thread_cpu_ns().saturating_sub(began_ns));
+        let mut state = self.state.lock();
+        let (rest, factor) = rest(&mut state);
+        rest.follow(self.clock.monotonic_ns(), worked, factor);
     }
 
     /// Decides from what is known now, and has the pool follow.

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use thermocline_budget::{Budget, Purpose};
+use thermocline_hardware::{ManualClock, SystemClock};
 use thermocline_seeded::Random;
 
 use super::*;
@@ -8,8 +9,12 @@ use super::*;
 const CHUNK_BYTES: u64 = 64 << 10;
 const CHARGE_BYTES: u64 = charge_bytes(CHUNK_BYTES);
 
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(ManualClock::default())
+}
+
 fn arena(budget: &Budget) -> Arc<Arena> {
-    Arena::new(&budget.account("arena", Purpose::Cache), CHUNK_BYTES, 64 << 20).unwrap()
+    Arena::new(&budget.account("arena", Purpose::Cache), CHUNK_BYTES, 64 << 20, clock()).unwrap()
 }
 
 #[test]
@@ -119,7 +124,68 @@ fn sparse_chunks_are_those_with_little_in_them() {
 #[test]
 fn where_the_system_grants_few_addresses_the_arena_makes_do() {
     let budget = Budget::new(4 * CHARGE_BYTES, None);
-    let arena = Arena::new(&budget.account("arena", Purpose::Cache), CHUNK_BYTES, 1 << 60).unwrap();
+    let arena = Arena::new(&budget.account("arena", Purpose::Cache), CHUNK_BYTES, 1 << 60, clock()).unwrap();
     assert_eq!(arena.take(UNIT_BYTES).unwrap().len(), UNIT_BYTES as usize);
     assert!(mapped_bytes() >= arena.backed_bytes());
+}
+
+/// An arena of chunks of the size of a huge page, all of which are slow to come; none where there are no such pages.
+fn slow_arena(budget: &Budget) -> Option<Arc<Arena>> {
+    let clock = Arc::new(SystemClock::new());
+    let arena = Arena::new(&budget.account("arena", Purpose::Cache), HUGE_BYTES as u64, 1 << 30, clock).unwrap();
+    arena.state.lock().fresh.as_mut().map(|fresh| *fresh = FreshMemory::new(0))?;
+    Some(arena)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_lies_on_small_pages_is_moved_to_huge_ones_as_it_is() {
+    let budget = Budget::new(1 << 30, None);
+    let Some(arena) = slow_arena(&budget) else { return };
+    let mut extents: Vec<Extent> = (0..6).map(|_| arena.take(HUGE_BYTES as u64).unwrap()).collect();
+    for (number, extent) in (0..).zip(&mut extents) {
+        extent.fill(number);
+    }
+    let small: Vec<usize> = arena.state.lock().small.iter().copied().collect();
+    assert_eq!(small, [1, 3, 4], "the others were tried");
+    let huge_before_bytes = huge_bytes(&extents);
+    while arena.has_small() {
+        arena.enlarge_next();
+    }
+    for (number, extent) in (0..).zip(&extents) {
+        assert!(extent.iter().all(|byte| *byte == number), "{number}");
+    }
+    // Older systems refuse.
+    if arena.state.lock().refused_count == 0 {
+        let moved_bytes = huge_bytes(&extents) - huge_before_bytes;
+        assert_eq!(moved_bytes, small.len() * HUGE_BYTES);
+    }
+}
+
+/// Bytes on huge pages of the mappings that these extents lie in.
+#[cfg(target_os = "linux")]
+fn huge_bytes(extents: &[Extent]) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let (mut is_theirs, mut bytes) = (false, 0);
+    for line in maps.lines() {
+        let (first, rest) = line.split_once(' ').unwrap();
+        if let Some((start, end)) = first.split_once('-') {
+            let part = usize::from_str_radix(start, 16).unwrap()..usize::from_str_radix(end, 16).unwrap();
+            is_theirs = extents.iter().any(|extent| part.contains(&extent.as_ptr().addr()));
+        } else if is_theirs && first == "AnonHugePages:" {
+            bytes += rest.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10;
+        }
+    }
+    bytes
+}
+
+#[test]
+fn chunks_that_go_are_not_moved() {
+    let budget = Budget::new(1 << 30, None);
+    let Some(arena) = slow_arena(&budget) else { return };
+    let extents: Vec<Extent> = (0..20).map(|_| arena.take(HUGE_BYTES as u64).unwrap()).collect();
+    assert!(arena.has_small());
+    drop(extents);
+    arena.give_back(u64::MAX);
+    assert!(!arena.has_small());
 }

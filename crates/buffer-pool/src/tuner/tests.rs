@@ -128,7 +128,7 @@ fn what_runs_more_often_comes_first_where_memory_is_short() {
 fn a_pipeline_that_begins_is_decided_for_while_the_tuner_rests() {
     let stage = Stage::new(100 * MIB);
     // The clock stands still, so that this rest does not end by itself.
-    stage.tuner.state.lock().deciding.follow(0, Duration::from_micros(400));
+    stage.tuner.state.lock().deciding.follow(0, Duration::from_micros(400), rest::LONG);
     let running = stage.tuner.start(stage.start(1, 0..1, 60 * MIB));
     let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
     while stage.quota(0) == 0 && time.monotonic_ns() < end_ns {
@@ -145,7 +145,7 @@ fn what_pipelines_in_order_use_first_is_lent_the_room_of_what_they_use_last() {
     [0, 0, 0, 0, 1, 1, 1, 1].iter().cycle().take(44).for_each(|list| stage.run(start(*list), 20e9, 0.0, [0.0; 2]));
     stage.tuner.decide();
     // Whatever is decided from now on is lending: the programme rests, and the clock stands still.
-    stage.tuner.state.lock().deciding.follow(stage.clock.monotonic_ns(), Duration::from_secs(10));
+    stage.tuner.state.lock().deciding.follow(stage.clock.monotonic_ns(), Duration::from_secs(10), rest::LONG);
     let running = stage.tuner.start(start(1));
     let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
     while stage.quota(1) <= 50 * MIB && time.monotonic_ns() < end_ns {

@@ -12,6 +12,7 @@
 //!
 //! Paper: HPCache (DaMoN 2022) §3 and §4; each module lists its deviations.
 
+mod fresh_memory;
 pub mod lending;
 pub mod lfu;
 pub mod lru;
@@ -29,6 +30,7 @@ mod replay;
 pub mod two_queue;
 pub mod window;
 
+pub use fresh_memory::FreshMemory;
 pub use policy::{HeldBytes, ListKey, PageKey, PagePolicy};
 pub use policy_name::{PagePolicyName, UnknownPagePolicy};
 pub use read_ahead::read_ahead_bytes;
