@@ -42,8 +42,8 @@ const QUIET: Duration = Duration::from_millis(50);
 const ENDED_COUNT: usize = 256;
 /// Room is lent for a pipeline that reads at least one part in so many of the memory: hardly any is missing to others.
 const LARGE_PART: u64 = 64;
-/// How much longer than it moves memory to huge pages it rests, while pipelines run and while none does.
-const ENLARGING_REST: [u32; 2] = [10, 1];
+/// How much longer than it moves memory to huge pages it rests, unless it is quiet: then it rests as long.
+const ENLARGING_REST: u32 = 40;
 /// Points of the curve that is bid with when the budget is divided.
 const CURVE_POINTS: u32 = 8;
 
@@ -72,6 +72,8 @@ struct State {
     ended: VecDeque<PipelineReport>,
     /// Whether something is known that the last decision did not know,
     is_new: bool,
+    /// when that was reported,
+    news_ns: u64,
     /// and that a pipeline has begun.
     is_urgent: bool,
     /// Whether so much has no room that lists may lend each other some, as of the last decision,
@@ -109,6 +111,7 @@ impl Tuner {
             running: BTreeMap::new(),
             ended: VecDeque::new(),
             is_new: false,
+            news_ns: 0,
             is_urgent: false,
             is_short: false,
             must_lend: false,
@@ -208,8 +211,10 @@ impl Tuner {
 
     /// Has the division decided anew, on the tuner's thread.
     fn note_news(self: &Arc<Self>, is_urgent: bool) {
+        let now_ns = self.clock.monotonic_ns();
         let needs_thread = {
             let mut state = self.state.lock();
+            state.news_ns = now_ns;
             // One that waits for its rest to end knows of news, and is not woken by each report.
             if !state.is_new || is_urgent {
                 self.changed.notify_one();
@@ -256,11 +261,10 @@ impl Tuner {
                 true
             }
             (_, _, None) => {
+                let is_quiet = state.running.is_empty() && now_ns >= state.news_ns + QUIET.as_nanos() as u64;
                 drop(state);
-                self.work_and_rest(
-                    |tuner| tuner.pool.enlarge_pages(),
-                    |state| (&mut state.enlarging, ENLARGING_REST[usize::from(state.running.is_empty())]),
-                );
+                let factor = if is_quiet { 1 } else { ENLARGING_REST };
+                self.work_and_rest(|tuner| tuner.pool.enlarge_pages(), |state| (&mut state.enlarging, factor));
                 true
             }
             (Some(until_decided), Some(until_lent), Some(until_enlarged)) => {
