@@ -13,11 +13,12 @@
 //!
 //! **Which page of a list.** Scans come again in the same order, so giving up the least recently used page of a full
 //! list, or keeping each newcomer, would never hit. The kept pages therefore stay as they are, and newcomers pass by,
-//! but for an even spread over the list (`room`). A page takes the place of the one not used for longest only if the
-//! time since its own last use is clearly shorter (by `CLEARLY`) than the time that the other has gone without: pages
-//! that zone maps make queries touch more often move in, and so do those of a changed workload, at its second or third
-//! query. Names of pages that went are remembered for that. The same rule decides who is spare. Uses that follow each
-//! other closely are one use: they come from one query, or from two that scan together.
+//! but for an even spread over the list (`room`), for which they take the place of pages that the scan has used already;
+//! those that it has not come to would be read again at once. A page takes the place of the one not used for longest only
+//! if the time since its own last use is clearly shorter (by `CLEARLY`) than the time that the other has gone without:
+//! pages that zone maps make queries touch more often move in, and so do those of a changed workload, at its second or
+//! third query. Names of pages that went are remembered for that. The same rule decides who is spare. Uses that follow
+//! each other closely are one use: they come from one query, or from two that scan together.
 //!
 //! **Pages of the same rows stay together** where their columns have equal shares: what a query has to read is then whole
 //! row groups, in fewer and larger reads.
@@ -160,7 +161,12 @@ impl Proportional {
             return Some((oldest, true));
         }
         let number = self.pages.value(slot).number;
-        let follows = |other: &Slot| number < self.pages.value(*other).number;
+        // By the scan that the newcomer is of.
+        let was_used = |unused: u64| gap.is_none_or(|gap| unused.saturating_mul(CLEARLY) < gap);
+        let follows = |other: &Slot| {
+            let State { number: of_other, last, .. } = self.pages.value(*other);
+            number < of_other && was_used(self.now - last)
+        };
         let seen_once = |other: &Slot| self.pages.value(*other).gap.is_none();
         if let Some(weakest) = room.weakest().filter(seen_once).filter(follows) {
             return Some((weakest, false));

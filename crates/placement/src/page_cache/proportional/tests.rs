@@ -83,14 +83,18 @@ impl Slow {
             return Some((room[0].key, true));
         }
         let weakest = |again: bool| weakest_first(room).into_iter().find(|other| other.gap.is_some() == again);
+        let follows = |other: &Page| {
+            let was_used = gap.is_none_or(|gap| (self.now - other.last) * 2 < gap);
+            page.number < other.number && was_used
+        };
         if let Some(other) = weakest(false)
-            && page.number < other.number
+            && follows(&other)
         {
             return Some((other.key, false));
         }
         let (gap, other) = (gap?, weakest(true)?);
         let of_other = other.gap?;
-        let alike = gap <= of_other * 2 && page.number < other.number;
+        let alike = gap <= of_other * 2 && follows(&other);
         let rarer = gap * 2 < of_other.min(self.now - other.last);
         (rarer || alike).then_some((other.key, rarer))
     }
