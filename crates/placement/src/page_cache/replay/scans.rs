@@ -99,16 +99,17 @@ fn what_a_scan_has_not_come_to_yet_stays_while_it_reads_ahead() {
 
 #[test]
 fn what_a_scan_has_not_come_to_yet_stays_though_others_would_spread_better() {
-    // Of the first scan the second half was kept alone, and then all that there is memory for is wanted.
+    // During the first scan it becomes clear that the list is worth more memory: most that is kept is of its second half.
     let mut pool = proportional(200);
-    pool.set_quotas(&[(1, 200)]);
+    pool.set_quotas(&[(0, 20), (1, 180)]);
+    pool.scan(1, 0..180);
     pool.scan(0, 0..200);
     pool.set_quotas(&[(0, 180)]);
     pool.scan(0, 200..400);
     for round in 0..4 {
         let there: Vec<u32> = (0..400).filter(|page| pool.has(0, *page)).collect();
         let lost = there.len() - pool.scan(0, 0..400);
-        assert!(lost <= 10, "round {round}: of {} pages {lost} were read again", there.len());
+        assert!(lost <= 25, "round {round}: of {} pages {lost} were read again", there.len());
     }
     let in_first_half = (0..200).filter(|page| pool.has(0, *page)).count();
     assert!((60..=130).contains(&in_first_half), "{in_first_half} of 180 lie in the first half");
