@@ -5,9 +5,9 @@
 //!
 //! Memory that was touched once is used again before fresh memory is: bringing a page in costs more than reading into
 //! it. Chunks lie on huge pages if those come quickly enough, which is measured ([`FreshMemory`] decides), and else are
-//! moved to them later ([`Arena::enlarge_next`]). One range, rather than a mapping for each chunk, lets an extent cross chunks, and leaves room for the largest
-//! extent wherever chunks are backed, since addresses cost nothing. The range can also be registered as a whole with a
-//! device.
+//! moved to them later ([`Arena::enlarge_next`]). One range, rather than a mapping for each chunk, lets an extent cross
+//! chunks, and leaves room for the largest extent wherever chunks are backed, since addresses cost nothing. The range can
+//! also be registered as a whole with a device.
 //!
 //! **Invariants**
 //! - Extents lie in backed chunks, at multiples of [`UNIT_BYTES`], and no two that are alive overlap.
