@@ -194,6 +194,8 @@ struct State {
     empty: BTreeSet<usize>,
     /// Decides about pages; none where the system has no huge ones.
     fresh: Option<FreshMemory>,
+    /// Backed to lie on huge pages, and not touched yet.
+    untouched: Vec<Range<u64>>,
     /// Backed chunks on small pages that are to lie on huge ones.
     small: BTreeSet<usize>,
     /// The last chunks that the system refused to move there.
@@ -234,6 +236,7 @@ impl Arena {
             used_bytes: Vec::new(),
             empty: BTreeSet::new(),
             fresh,
+            untouched: Vec::new(),
             small: BTreeSet::new(),
             refused_count: 0,
             reservation: account.reserve_infallible(0),
@@ -256,29 +259,29 @@ impl Arena {
     pub(crate) fn take(self: &Arc<Self>, size_bytes: u64) -> Option<Extent> {
         debug_assert!(size_bytes > 0 && size_bytes.is_multiple_of(UNIT_BYTES), "{size_bytes}");
         let mut state = self.state.lock();
-        let (offset, huge) = match state.free.take(size_bytes) {
-            Some(offset) => (offset, None),
+        let offset = match state.free.take(size_bytes) {
+            Some(offset) => offset,
             None => {
-                let huge = self.back_chunks(&mut state, size_bytes.div_ceil(self.chunk_bytes))?;
-                (state.free.take(size_bytes)?, huge)
+                self.back_chunks(&mut state, size_bytes.div_ceil(self.chunk_bytes))?;
+                state.free.take(size_bytes)?
             }
         };
-        let extent = self.extent(state, offset, size_bytes);
-        if let Some(huge) = huge {
-            self.bring_in(huge);
-        }
-        Some(extent)
+        Some(self.extent(state, offset, size_bytes))
     }
 
-    /// Brings in huge pages, which is measured: without the lock, since that may take milliseconds. Whoever else has an
-    /// extent there already may be as quick.
-    fn bring_in(&self, huge: Range<u64>) {
-        let page_count = (huge.end - huge.start) / HUGE_BYTES as u64;
-        let began_ns = self.clock.thread_cpu_ns();
-        if self.mapping.bring_in(huge)
-            && let Some(fresh) = &mut self.state.lock().fresh
-        {
-            fresh.came(self.clock.thread_cpu_ns().saturating_sub(began_ns) / page_count);
+    /// Brings in the huge pages of the chunks backed since, which is measured. Each may take milliseconds: to be called
+    /// when no lock is held, before there is written to what was taken. Without the call they come when they are
+    /// touched.
+    pub(crate) fn bring_in(&self) {
+        loop {
+            let Some(range) = self.state.lock().untouched.pop() else { return };
+            let page_count = (range.end - range.start) / HUGE_BYTES as u64;
+            let began_ns = self.clock.thread_cpu_ns();
+            let came = self.mapping.bring_in(range);
+            let took_ns = self.clock.thread_cpu_ns().saturating_sub(began_ns);
+            if came && let Some(fresh) = &mut self.state.lock().fresh {
+                fresh.came(took_ns / page_count);
+            }
         }
     }
 
@@ -328,9 +331,8 @@ impl Arena {
         Extent { arena: Arc::clone(self), offset, size_bytes }
     }
 
-    /// Backs so many neighbouring chunks. Empty ones elsewhere move there before the budget is asked for more. Returns
-    /// the range that is to lie on huge pages and was not touched yet.
-    fn back_chunks(&self, state: &mut State, count: u64) -> Option<Option<Range<u64>>> {
+    /// Backs so many neighbouring chunks. Empty ones elsewhere move there before the budget is asked for more.
+    fn back_chunks(&self, state: &mut State, count: u64) -> Option<()> {
         let moved_count = (state.empty.len() as u64).min(count);
         state.reservation.try_grow((count - moved_count) * self.charge_bytes()).ok()?;
         self.bare_chunks(state, moved_count as usize);
@@ -353,11 +355,13 @@ impl Arena {
             state.used_bytes.resize(past, 0);
         }
         state.empty.extend(first..past);
-        if is_huge == Some(false) {
-            state.small.extend(first..past);
+        match is_huge {
+            Some(true) => state.untouched.push(offset..offset + size_bytes),
+            Some(false) => state.small.extend(first..past),
+            None => {}
         }
         state.free.insert(offset, size_bytes);
-        Some((is_huge == Some(true)).then_some(offset..offset + size_bytes))
+        Some(())
     }
 
     /// Takes the memory from so many empty chunks, those at the highest addresses; the reservation stays.

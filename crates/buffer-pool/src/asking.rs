@@ -50,6 +50,7 @@ impl BufferPool {
             }
         }
         drop(residents);
+        self.arena.bring_in();
         self.submit(entry, runs);
         done_count
     }

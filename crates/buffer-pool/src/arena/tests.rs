@@ -142,7 +142,12 @@ fn slow_arena(budget: &Budget) -> Option<Arc<Arena>> {
 fn what_lies_on_small_pages_is_moved_to_huge_ones_as_it_is() {
     let budget = Budget::new(1 << 30, None);
     let Some(arena) = slow_arena(&budget) else { return };
-    let mut extents: Vec<Extent> = (0..6).map(|_| arena.take(HUGE_BYTES as u64).unwrap()).collect();
+    let take = |_| {
+        let extent = arena.take(HUGE_BYTES as u64).unwrap();
+        arena.bring_in();
+        extent
+    };
+    let mut extents: Vec<Extent> = (0..6).map(take).collect();
     for (number, extent) in (0..).zip(&mut extents) {
         extent.fill(number);
     }
@@ -184,7 +189,11 @@ fn chunks_that_go_are_not_moved() {
     let budget = Budget::new(1 << 30, None);
     let Some(arena) = slow_arena(&budget) else { return };
     let extents: Vec<Extent> = (0..20).map(|_| arena.take(HUGE_BYTES as u64).unwrap()).collect();
+    assert!(!arena.has_small(), "none was slow yet");
+    arena.bring_in();
+    let more: Vec<Extent> = (0..20).map(|_| arena.take(HUGE_BYTES as u64).unwrap()).collect();
     assert!(arena.has_small());
+    drop(more);
     drop(extents);
     arena.give_back(u64::MAX);
     assert!(!arena.has_small());
