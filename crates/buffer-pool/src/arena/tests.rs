@@ -129,6 +129,14 @@ fn where_the_system_grants_few_addresses_the_arena_makes_do() {
     assert!(mapped_bytes() >= arena.backed_bytes());
 }
 
+impl Arena {
+    /// Has the next chunk lie on small pages, as if the last huge page had been slow to come; false where the system has
+    /// no huge pages.
+    pub(crate) fn finds_huge_pages_slow(&self) -> bool {
+        self.state.lock().fresh.as_mut().map(|fresh| fresh.came(u64::MAX)).is_some()
+    }
+}
+
 /// An arena of chunks of the size of a huge page, all of which are slow to come; none where the system has no such pages.
 fn slow_arena(budget: &Budget) -> Option<Arc<Arena>> {
     let clock = Arc::new(SystemClock::new());

@@ -139,6 +139,23 @@ fn a_pipeline_that_begins_is_decided_for_while_the_tuner_rests() {
 }
 
 #[test]
+fn memory_on_small_pages_is_moved_when_nothing_is_to_be_decided() {
+    let stage = Stage::new(100 * MIB);
+    let arena = &stage.tuner.pool.arena;
+    if !arena.finds_huge_pages_slow() {
+        return;
+    }
+    let _extent = arena.take(2 * MIB).unwrap();
+    assert!(arena.has_small());
+    stage.run(stage.start(1, 0..1, 60 * MIB), 20e9, 0.0, [0.0; 2]);
+    let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
+    while arena.has_small() && time.monotonic_ns() < end_ns {
+        std::thread::yield_now();
+    }
+    assert!(!arena.has_small());
+}
+
+#[test]
 fn what_pipelines_in_order_use_first_is_lent_the_room_of_what_they_use_last() {
     let stage = Stage::new(64 * MIB);
     let start = |list: usize| stage.start(list as u64, list..list + 1, 60 * MIB);
