@@ -64,6 +64,14 @@ impl Stage {
     }
 }
 
+/// Waits for the tuner's thread, but not for ever: what was waited for is looked at afterwards.
+fn wait_until(has_happened: impl Fn() -> bool) {
+    let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
+    while !has_happened() && time.monotonic_ns() < end_ns {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn memory_goes_first_to_what_storage_is_too_slow_for() {
     let stage = Stage::new(44 * MIB);
@@ -130,10 +138,7 @@ fn a_pipeline_that_begins_is_decided_for_while_the_tuner_rests() {
     // The clock stands still, so that this rest does not end by itself.
     stage.tuner.state.lock().deciding.follow(0, Duration::from_micros(400), rest::LONG);
     let running = stage.tuner.start(stage.start(1, 0..1, 60 * MIB));
-    let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
-    while stage.quota(0) == 0 && time.monotonic_ns() < end_ns {
-        std::thread::yield_now();
-    }
+    wait_until(|| stage.quota(0) > 0);
     assert!(stage.quota(0) > 50 * MIB, "{:?}", stage.tuner.decision());
     drop(running);
 }
@@ -148,10 +153,7 @@ fn memory_on_small_pages_is_moved_when_nothing_is_to_be_decided() {
     let _extent = arena.take(2 * MIB).unwrap();
     assert!(arena.has_small());
     stage.run(stage.start(1, 0..1, 60 * MIB), 20e9, 0.0, [0.0; 2]);
-    let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
-    while arena.has_small() && time.monotonic_ns() < end_ns {
-        std::thread::yield_now();
-    }
+    wait_until(|| !arena.has_small());
     assert!(!arena.has_small());
 }
 
@@ -164,10 +166,7 @@ fn what_pipelines_in_order_use_first_is_lent_the_room_of_what_they_use_last() {
     // Whatever is decided from now on is lending: the programme rests, and the clock stands still.
     stage.tuner.state.lock().deciding.follow(stage.clock.monotonic_ns(), Duration::from_secs(10), rest::LONG);
     let running = stage.tuner.start(start(1));
-    let (time, end_ns) = (SystemClock::new(), 20_000_000_000);
-    while stage.quota(1) <= 50 * MIB && time.monotonic_ns() < end_ns {
-        std::thread::yield_now();
-    }
+    wait_until(|| stage.quota(1) > 50 * MIB);
     let Decision { quotas, standing_quotas, .. } = stage.tuner.decision();
     let standing = standing_quotas.iter().find(|(list, _)| *list == stage.lists[1]).map_or(0, |(_, bytes)| *bytes);
     assert!(stage.quota(1) > 50 * MIB && standing < 40 * MIB, "{quotas:?} and {standing_quotas:?}");

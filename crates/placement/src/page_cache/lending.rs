@@ -37,8 +37,8 @@ const CLEARLY_MORE: f64 = 1.25;
 /// Room is lent in so many parts of the borrower's bytes, since the first bytes gain the most.
 const PARTS: u64 = 4;
 
-/// Nothing is lent where less than one part in so many of what is asked for has no room: little can be gained then, and
-/// to look ahead whenever a pipeline begins, and quotas that come and go, cost queries in memory some hundredths.
+/// Nothing is lent where less than one part in so many of what is asked for has no room: little can be gained then by
+/// quotas that come and go whenever a pipeline begins.
 const LEAST_MISSING_PART: u64 = 8;
 
 /// Whether so much of these bytes of lists has no room that lending is worth while.
