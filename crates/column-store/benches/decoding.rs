@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray, StringViewArray};
+use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, StringArray, StringViewArray};
 use thermocline_column_store::{
     Body, Encoding, IntegerEncoding, Integers, MINI_BLOCK_VALUES, Page, Word, encode, encode_as,
 };
@@ -61,7 +61,7 @@ fn main() {
         println!("{width:>5} {:>8.1} {:>8.1} {:>8.2}", 1.0 / smallest, 1.0 / unpack::<u64>(&page), 1.0 / decoded);
     }
 
-    let columns: [(&str, ArrayRef); 9] = [
+    let columns: [(&str, ArrayRef); 10] = [
         ("integers, narrow", Arc::new(Int64Array::from_iter_values((0..VALUES).map(|at| (scrambled(at) % 50) as i64)))),
         (
             "integers, rising",
@@ -100,16 +100,19 @@ fn main() {
                 )
             }))),
         ),
+        (
+            "keys in short runs",
+            Arc::new(Int32Array::from_iter_values((0..VALUES).map(|at| (scrambled(at / 4) % 300_000) as i32))),
+        ),
         ("random texts", Arc::new(StringArray::from_iter_values((0..VALUES).map(|at| format!("{:x}", scrambled(at)))))),
     ];
     println!("\nB a value, ns a value to encode and to decode, ns to open; * is what is chosen");
     for (name, values) in columns {
         let chosen = encode(&values, &mut Vec::new()).unwrap().encoding;
-        let integers = [IntegerEncoding::FrameOfReference, IntegerEncoding::Delta, IntegerEncoding::RunLength];
         let mut encodings = vec![Encoding::Plain, Encoding::Symbols];
-        encodings.extend(integers.map(Encoding::Integers));
-        encodings.extend(integers.map(Encoding::DecimalFloats));
-        encodings.extend(integers.map(Encoding::Dictionary));
+        encodings.extend(IntegerEncoding::ALL.map(Encoding::Integers));
+        encodings.extend(IntegerEncoding::ALL.map(Encoding::DecimalFloats));
+        encodings.extend(IntegerEncoding::ALL.map(Encoding::Dictionary));
         for encoding in encodings {
             let mut bytes = Vec::new();
             if encode_as(&values, encoding, &mut bytes).is_err() {

@@ -52,7 +52,7 @@ pub use bit_packing::{BYTES_PER_WIDTH, PackedBits, Word};
 pub use catalog::{Catalog, CatalogError, ColumnTable, Entry, EntryName, Manifest, PendingSegment};
 pub use error::PageError;
 pub use floats::{DecimalFloats, Float};
-pub use integers::{Deltas, Frame, FramesOfReference, Integers, Native, Runs};
+pub use integers::{Deltas, Frame, FramesOfReference, Integers, Native, PackedRuns, RunFrame, Runs};
 pub use page::{Body, HEADER_BYTES, Page, PageSummary, PhysicalType, Validity, encode, encode_as};
 pub use segment::{
     EncodedRowGroup, PAGE_ALIGNMENT_BYTES, PageName, PagePlace, ROW_GROUP_ROWS, ROW_GROUP_TEXT_BYTES, RowGroup,

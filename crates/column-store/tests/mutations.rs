@@ -21,7 +21,6 @@ fn corpus() -> Vec<Vec<u8>> {
         Arc::new(Int64Array::from_iter((0..2500).map(|index| (index % 9 != 4).then_some(of(index)))))
     };
     let texts = |of: fn(usize) -> String| -> ArrayRef { Arc::new(StringArray::from_iter_values((0..1500).map(of))) };
-    let integers = [IntegerEncoding::FrameOfReference, IntegerEncoding::Delta, IntegerEncoding::RunLength];
     let mut pages = Vec::new();
     let mut add = |array: &ArrayRef, encoding: Option<Encoding>| {
         let mut page = Vec::new();
@@ -31,7 +30,7 @@ fn corpus() -> Vec<Vec<u8>> {
         };
         pages.push(page);
     };
-    for encoding in integers {
+    for encoding in IntegerEncoding::ALL {
         add(&numbers(|index| index / 30 * 1000), Some(Encoding::Integers(encoding)));
         add(&texts(|index| format!("name {}", index / 40 % 9)), Some(Encoding::Dictionary(encoding)));
         let prices = Float64Array::from_iter_values((0..1500).map(|index| f64::from(index) / 7.0));

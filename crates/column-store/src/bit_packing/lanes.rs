@@ -39,6 +39,12 @@ fn prefetch_line(bytes: &[u8]) {
     let _ = bytes;
 }
 
+/// Has all the cache lines of these bytes brought near.
+#[inline]
+pub(crate) fn prefetch(bytes: &[u8]) {
+    bytes.chunks(LINE_BYTES).for_each(prefetch_line);
+}
+
 /// The same of the lines `lines` of a packed mini-block, as far as it goes; how many these are.
 #[inline]
 pub(super) fn prefetch_lines(packed: &[[u8; GROUP_BYTES]], lines: std::ops::Range<usize>) -> usize {
@@ -111,16 +117,37 @@ macro_rules! kernels {
                 }
             }
 
+            /// `packed` holds fewer groups than `width`: only the rows that are wholly there are taken out.
+            #[inline(always)]
+            fn unpack_rows(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
+                let width = width as usize;
+                let mask = <$word>::MAX >> (BITS - width);
+                let (rows, _) = values.as_chunks_mut::<LANES>();
+                for (row, lanes) in rows.iter_mut().take(packed.len() * BITS / width).enumerate() {
+                    let bit = row * width;
+                    let (low, high) = (&packed[bit / BITS], &packed[(bit + width - 1) / BITS]);
+                    let shift = bit % BITS;
+                    for (lane, value) in lanes.iter_mut().enumerate() {
+                        // As in `get`.
+                        *value = ((word(low, lane) >> shift) | (word(high, lane) << 1 << (BITS - 1 - shift))) & mask;
+                    }
+                }
+            }
+
             /// The reference, and what is compiled for wider registers too.
             #[inline(always)]
             pub(in super::super) fn unpack_any(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
+                if packed.len() < width as usize {
+                    return unpack_rows(packed, width, values);
+                }
                 match width {
                     $($width => unpack_width::<$width>(packed, values),)*
                     _ => values.fill(0),
                 }
             }
 
-            /// Takes 1,024 values out of `packed`, which holds `width` groups; `width` is one of this word's.
+            /// Takes 1,024 values out of `packed`, which holds `width` groups, or the first ones where it holds fewer;
+            /// `width` is one of this word's.
             pub(in super::super) fn unpack(packed: &[[u8; GROUP_BYTES]], width: u32, values: &mut [$word; 1024]) {
                 #[cfg(target_arch = "x86_64")]
                 #[target_feature(enable = "avx2")]

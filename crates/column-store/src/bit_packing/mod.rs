@@ -5,7 +5,7 @@
 //! **Does not own**: what is subtracted first (`integers`), where mini-blocks lie in a page.
 //!
 //! **Invariants**: a mini-block of `width` bits takes `width * 128` bytes. The last one of a page is filled up with
-//! zeros.
+//! zeros. Of one that is cut short behind its first values only whole groups are there, no more than these lie in.
 //!
 //! **Concurrency**: plain functions and views.
 //!
@@ -14,6 +14,7 @@
 //! (`tests.rs`).
 
 mod lanes;
+mod population;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
@@ -22,6 +23,8 @@ use std::ops::Range;
 
 use crate::{MINI_BLOCK_VALUES, PageError};
 use lanes::GROUP_BYTES;
+pub(crate) use lanes::prefetch;
+pub(crate) use population::count_ones;
 
 /// Bytes that a mini-block takes for each bit of its width.
 pub const BYTES_PER_WIDTH: usize = GROUP_BYTES;
@@ -42,7 +45,24 @@ pub(crate) fn pack(values: &[u64; MINI_BLOCK_VALUES], width: u32, packed: &mut V
     }
 }
 
-/// The packed bits of one mini-block, without what was subtracted from its values.
+/// Bytes of the first `count` values of a mini-block: the groups that their rows lie in.
+pub(crate) fn first_values_bytes(width: u32, count: usize) -> usize {
+    // By shifts: pages are opened often, and a division takes longer than the rest.
+    let word_bits = width.next_power_of_two().max(8);
+    let shift = word_bits.trailing_zeros();
+    let lane_shift = MINI_BLOCK_VALUES.trailing_zeros() - shift;
+    let row_count = (count + (1 << lane_shift) - 1) >> lane_shift;
+    ((row_count * width as usize + word_bits as usize - 1) >> shift) * BYTES_PER_WIDTH
+}
+
+/// As [`pack`], cut short behind the first `count` values; those behind them must be zeros.
+pub(crate) fn pack_first(values: &[u64; MINI_BLOCK_VALUES], count: usize, width: u32, packed: &mut Vec<u8>) {
+    let start = packed.len();
+    pack(values, width, packed);
+    packed.truncate(start + first_values_bytes(width, count));
+}
+
+/// The packed bits of one mini-block or of its first values, without what was subtracted from them.
 #[derive(Debug, Clone, Copy)]
 pub struct PackedBits<'a> {
     width: u32,
@@ -58,6 +78,14 @@ impl<'a> PackedBits<'a> {
         Self { width: groups.len() as u32, groups }
     }
 
+    /// Of a mini-block that was cut short behind its first values, which `packed` holds.
+    #[inline]
+    pub(crate) fn of_first(width: u32, packed: &'a [u8]) -> Self {
+        let (groups, rest) = packed.as_chunks::<GROUP_BYTES>();
+        debug_assert!(rest.is_empty() && groups.len() <= width as usize, "{} bytes of {width} bits", packed.len());
+        Self { width, groups }
+    }
+
     /// Bits of each value, 0 to 64. With 0 all values are 0 and there are no bytes.
     #[inline]
     pub fn width(&self) -> u32 {
@@ -69,7 +97,7 @@ impl<'a> PackedBits<'a> {
         self.groups.as_flattened()
     }
 
-    /// Takes out all 1,024 values. Cheapest where `W` is the smallest word that holds [`PackedBits::width`].
+    /// Takes out all 1,024 values; of one that was cut short the first ones, and others mean nothing. Cheapest where `W` is the smallest word that holds [`PackedBits::width`].
     ///
     /// # Errors
     /// [`PageError::TooWide`] if the values do not fit `W`.
@@ -81,7 +109,7 @@ impl<'a> PackedBits<'a> {
         Ok(())
     }
 
-    /// Value `index`, which is below 1,024.
+    /// Value `index`, which is below 1,024 and there.
     #[inline]
     pub fn get(&self, index: usize) -> u64 {
         match self.width {
@@ -117,7 +145,7 @@ impl<'a> PackedBits<'a> {
         lanes::prefetch_lines(self.groups, lines)
     }
 
-    /// Calls `each` with some places, which are below 1,024, and their values, in this order.
+    /// Calls `each` with some places, which are below 1,024 and there, and their values, in this order.
     #[inline(always)]
     pub fn for_each_of(&self, places: &[u16], mut each: impl FnMut(u16, u64)) {
         macro_rules! each {

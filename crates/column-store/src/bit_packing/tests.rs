@@ -24,6 +24,31 @@ fn reference(packed: &[u8], width: u32) -> Vec<u64> {
 }
 
 #[test]
+fn the_first_numbers_of_a_mini_block_that_is_cut_short_come_back() {
+    for width in 0..=64 {
+        let mut random = Random::new(u64::from(width) + 100);
+        let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+        for count in [1, 8, 33, 128, 129, 260, 1000, 1023, 1024] {
+            let mut values = [0; 1024];
+            values[..count].fill_with(|| random.next_u64() & mask);
+            let (mut whole, mut bytes) = (Vec::new(), vec![7]);
+            pack(&values, width, &mut whole);
+            pack_first(&values, count, width, &mut bytes);
+            let bytes = &bytes[1..];
+            let name = format!("{count} values of {width} bits");
+            assert_eq!(bytes.len(), first_values_bytes(width, count), "{name}");
+            assert_eq!(bytes, &whole[..bytes.len()], "{name}");
+            assert!(bytes.len() < whole.len() || width == 0 || count > 800 || width < 8, "{name}: {}", bytes.len());
+            let packed = PackedBits::of_first(width, bytes);
+            let mut unpacked = [7u64; 1024];
+            packed.unpack(&mut unpacked).unwrap();
+            assert_eq!(unpacked[..count], values[..count], "{name}");
+            assert!((0..count).all(|index| packed.get(index) == values[index]), "{name}");
+        }
+    }
+}
+
+#[test]
 fn numbers_of_every_width_come_back_and_lie_as_the_format_says() {
     for width in 0..=64 {
         let mut random = Random::new(u64::from(width) + 1);

@@ -1,4 +1,4 @@
-//! Runs of whole numbers, in one of three encodings: a page's values, or what stands for them (codes, starts, scaled
+//! Runs of whole numbers, in one of four encodings: a page's values, or what stands for them (codes, starts, scaled
 //! floats).
 //!
 //! **Owns**: the three sections of a run of integers, reading and writing them, the bytes that each encoding would
@@ -17,6 +17,7 @@
 mod delta;
 mod frame_of_reference;
 mod native;
+mod packed_runs;
 mod run_length;
 mod statistics;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod tests;
 pub use delta::Deltas;
 pub use frame_of_reference::{Frame, FramesOfReference};
 pub use native::Native;
+pub use packed_runs::{PackedRuns, RunFrame};
 pub use run_length::Runs;
 pub(crate) use statistics::IntegerStatistics;
 
@@ -72,6 +74,8 @@ pub enum Integers<'a> {
     Delta(Deltas<'a>),
     /// Runs of equal values.
     RunLength(Runs<'a>),
+    /// Runs of equal values, packed.
+    PackedRuns(PackedRuns<'a>),
 }
 
 impl<'a> Integers<'a> {
@@ -86,6 +90,7 @@ impl<'a> Integers<'a> {
             }
             IntegerEncoding::Delta => Deltas::open(sections, value_count).map(Self::Delta),
             IntegerEncoding::RunLength => Runs::open(sections, value_count).map(Self::RunLength),
+            IntegerEncoding::PackedRuns => PackedRuns::open(sections, value_count).map(Self::PackedRuns),
         }
     }
 
@@ -97,6 +102,7 @@ impl<'a> Integers<'a> {
             Self::FrameOfReference(frames) => frames.decode(index, values),
             Self::Delta(deltas) => deltas.decode(index, values),
             Self::RunLength(runs) => runs.decode(index, values),
+            Self::PackedRuns(runs) => runs.decode(index, values),
         }
     }
 }
@@ -112,6 +118,7 @@ pub(crate) fn write(
         IntegerEncoding::FrameOfReference => frame_of_reference::write(values, signed, sections),
         IntegerEncoding::Delta => delta::write(values, sections),
         IntegerEncoding::RunLength => run_length::write(values, signed, sections),
+        IntegerEncoding::PackedRuns => packed_runs::write(values, signed, sections),
     }
 }
 

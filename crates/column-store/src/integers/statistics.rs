@@ -2,8 +2,8 @@
 
 use thermocline_placement::column_encoding::IntegerEncoding;
 
-use super::{delta, frame_of_reference, mini_block_count, run_length, sign_flip};
-use crate::bit_packing::width_of;
+use super::{delta, frame_of_reference, mini_block_count, packed_runs, run_length, sign_flip};
+use crate::bit_packing::{first_values_bytes, width_of};
 use crate::{BYTES_PER_WIDTH, MINI_BLOCK_VALUES};
 
 /// Exact figures of a run of whole numbers that is not empty.
@@ -16,6 +16,7 @@ pub(crate) struct IntegerStatistics {
     pub(crate) greatest: u64,
     packed_bytes: usize,
     delta_packed_bytes: usize,
+    packed_run_bytes: usize,
     /// Runs of equal values within mini-blocks.
     pub(crate) run_count: usize,
 }
@@ -30,6 +31,7 @@ impl IntegerStatistics {
             greatest: 0,
             packed_bytes: 0,
             delta_packed_bytes: 0,
+            packed_run_bytes: 0,
             run_count: 0,
         };
         let mut scratch = [0; MINI_BLOCK_VALUES];
@@ -40,7 +42,9 @@ impl IntegerStatistics {
             let (steps, _, spread) = delta::steps(block, &mut scratch);
             statistics.packed_bytes += width_of(range) as usize * BYTES_PER_WIDTH;
             statistics.delta_packed_bytes += width_of(spread) as usize * BYTES_PER_WIDTH;
-            statistics.run_count += 1 + steps.iter().filter(|step| **step != 0).count();
+            let run_count = 1 + steps.iter().filter(|step| **step != 0).count();
+            statistics.run_count += run_count;
+            statistics.packed_run_bytes += first_values_bytes(width_of(range), run_count);
         }
         Self { least: least ^ flip, greatest: greatest ^ flip, ..statistics }
     }
@@ -60,6 +64,7 @@ impl IntegerStatistics {
                 let value_bytes = run_length::value_bytes(self.greatest.wrapping_sub(self.least));
                 block_count * 4 + 12 + self.run_count * (2 + value_bytes)
             }
+            IntegerEncoding::PackedRuns => packed_runs::size_bytes(block_count, self.packed_run_bytes),
         }
     }
 }

@@ -2,9 +2,6 @@ use thermocline_seeded::Random;
 
 use super::*;
 
-const ENCODINGS: [IntegerEncoding; 3] =
-    [IntegerEncoding::FrameOfReference, IntegerEncoding::Delta, IntegerEncoding::RunLength];
-
 fn shapes(random: &mut Random, count: usize) -> Vec<(&'static str, bool, Vec<u64>)> {
     let mut value = random.next_u64() as i64;
     let any: Vec<u64> = (0..count).map(|_| random.next_u64()).collect();
@@ -17,6 +14,8 @@ fn shapes(random: &mut Random, count: usize) -> Vec<(&'static str, bool, Vec<u64
         .collect();
     let extremes = (0..count).map(|_| *random.pick(&[i64::MIN as u64, i64::MAX as u64, 0, u64::MAX])).collect();
     let runs = any.iter().flat_map(|value| std::iter::repeat_n(*value, 300)).take(count).collect();
+    let short_runs = any.iter().flat_map(|value| std::iter::repeat_n(*value >> 45, 1 + (*value % 7) as usize));
+    let short_runs = short_runs.take(count).collect();
     let line = (0..count as u64).map(|index| index.wrapping_mul(0x0123_4567_89ab_cdef)).collect();
     vec![
         ("any, signed", true, any.clone()),
@@ -25,6 +24,7 @@ fn shapes(random: &mut Random, count: usize) -> Vec<(&'static str, bool, Vec<u64
         ("rising", true, rising),
         ("extremes, signed", true, extremes),
         ("runs", false, runs),
+        ("short runs", false, short_runs),
         ("line", false, line),
         ("constant", true, vec![random.next_u64(); count]),
     ]
@@ -42,7 +42,7 @@ fn every_mini_block_decodes_alone_to_its_values_and_sizes_are_foretold() {
         let count = *random.pick(&[1, 2, 1023, 1024, 1025, 2048, 5000]);
         for (shape, signed, values) in shapes(&mut random, count) {
             let statistics = IntegerStatistics::of(&values, signed);
-            for encoding in ENCODINGS {
+            for encoding in IntegerEncoding::ALL {
                 let name = format!("seed {seed}, {shape}, {encoding:?}, {count} values");
                 let mut sections = [const { Vec::new() }; 3];
                 write(encoding, &values, signed, &mut sections);
@@ -87,4 +87,36 @@ fn an_arithmetic_sequence_takes_no_bits_and_an_equal_one_none_either() {
     let line: Vec<u64> = (0..10_000).map(|index| 1_000_000 - 7 * index).collect();
     assert_eq!(IntegerStatistics::of(&line, true).size_bytes(IntegerEncoding::Delta), 10 * 20 + 4);
     assert_eq!(IntegerStatistics::of(&[9; 10_000], true).size_bytes(IntegerEncoding::FrameOfReference), 10 * 12 + 4);
+}
+
+#[test]
+fn packed_runs_that_do_not_fit_together_are_refused_by_name() {
+    let values: Vec<u64> = (0..1500).map(|index| index / 5 * 1000).collect();
+    type Change = fn(&mut [Vec<u8>; 3]);
+    let refused = |change: Change| {
+        let mut sections = [const { Vec::new() }; 3];
+        write(IntegerEncoding::PackedRuns, &values, false, &mut sections);
+        change(&mut sections);
+        let sections = std::array::from_fn(|index| Section { offset: 0, bytes: &sections[index] });
+        Integers::open(IntegerEncoding::PackedRuns, sections, values.len()).unwrap_err().to_string()
+    };
+    // Two bases of 8 bytes, three ends of 4, two widths; the last mini-block has 476 values.
+    let cases: [(Change, &str); 7] = [
+        (|sections| sections[0].push(0), "the directory of packed runs"),
+        (|sections| sections[1].truncate(200), "where runs start"),
+        (|sections| sections[0][16] = 1, "offset 16: the end of packed runs is 1, expected 0"),
+        (|sections| sections[0][28] = 65, "offset 28: the bits of a run's value is 65, expected at most 64"),
+        (|sections| sections[1][128] = 0, "offset 128: where runs start is 0"),
+        (|sections| sections[1][128 + 476 / 8] |= 0x80, "none from bit 476 on"),
+        (|sections| sections[2].truncate(128), "the packed runs"),
+    ];
+    for (change, expected) in cases {
+        let message = refused(change);
+        assert!(message.contains(expected), "{message}, expected {expected}");
+    }
+    // Starts that are too few or too many for the runs' values.
+    let message = refused(|sections| sections[1][1..128].fill(0));
+    assert!(message.contains("offset 20: the end of packed runs"), "{message}");
+    let message = refused(|sections| sections[1][..128].fill(0xff));
+    assert!(message.contains("offset 20: the end of packed runs"), "{message}");
 }

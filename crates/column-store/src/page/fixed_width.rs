@@ -11,9 +11,6 @@ use crate::ZoneMap;
 use crate::floats::{self, ScaledFloats};
 use crate::integers::{self, IntegerStatistics};
 
-pub(super) const INTEGER_ENCODINGS: [IntegerEncoding; 3] =
-    [IntegerEncoding::FrameOfReference, IntegerEncoding::RunLength, IntegerEncoding::Delta];
-
 /// The values with each NULL replaced by the value before it (the leading ones by the first), so that NULLs cost no
 /// encoding anything. There is a value that is not NULL.
 pub(super) fn filled<N: Copy, T: Copy>(values: &[N], nulls: Option<&NullBuffer>, to: impl Fn(N) -> T) -> Vec<T> {
@@ -87,7 +84,7 @@ pub(super) fn integer_candidates(
     more_bytes: usize,
     encoding: impl Fn(IntegerEncoding) -> Encoding,
 ) -> impl Iterator<Item = Candidate> {
-    INTEGER_ENCODINGS.into_iter().map(move |integers| Candidate {
+    IntegerEncoding::ALL.into_iter().map(move |integers| Candidate {
         encoding: encoding(integers),
         size_bytes: (statistics.size_bytes(integers) + more_bytes) as u64,
         decoded_bytes,

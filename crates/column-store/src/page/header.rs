@@ -86,6 +86,7 @@ pub(crate) fn encoding_codes(encoding: Encoding) -> (u8, u8) {
         IntegerEncoding::FrameOfReference => 1,
         IntegerEncoding::Delta => 2,
         IntegerEncoding::RunLength => 3,
+        IntegerEncoding::PackedRuns => 4,
     };
     match encoding {
         Encoding::Constant => (1, 0),
@@ -103,7 +104,8 @@ pub(crate) fn encoding_of(code: u8, integer_code: u8) -> Result<Encoding, PageEr
         1 => Some(IntegerEncoding::FrameOfReference),
         2 => Some(IntegerEncoding::Delta),
         3 => Some(IntegerEncoding::RunLength),
-        other => return Err(field("integer encoding", INTEGER_ENCODING_AT, other, "0 to 3")),
+        4 => Some(IntegerEncoding::PackedRuns),
+        other => return Err(field("integer encoding", INTEGER_ENCODING_AT, other, "0 to 4")),
     };
     match (code, integers) {
         (1, None) => Ok(Encoding::Constant),
@@ -116,7 +118,7 @@ pub(crate) fn encoding_of(code: u8, integer_code: u8) -> Result<Encoding, PageEr
             Err(field("integer encoding", INTEGER_ENCODING_AT, integer_code, format!("0 beside encoding {code}")))
         }
         (3..=5, None) => {
-            Err(field("integer encoding", INTEGER_ENCODING_AT, integer_code, format!("1 to 3 beside encoding {code}")))
+            Err(field("integer encoding", INTEGER_ENCODING_AT, integer_code, format!("1 to 4 beside encoding {code}")))
         }
         _ => Err(field("encoding", ENCODING_AT, code, "1 to 6")),
     }

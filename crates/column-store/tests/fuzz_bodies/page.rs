@@ -78,6 +78,15 @@ fn walk(page: &Page<'_>) {
                 let end = runs.runs(index).map(|(end, _)| end).last();
                 assert_eq!(end, Some((page.value_count() - index * 1024).min(1024)), "mini-block {index}");
             }
+            Integers::PackedRuns(runs) => {
+                let frame = runs.frame(index).expect("a frame for each mini-block");
+                let (mut decoded, mut differences) = ([0u64; 1024], [0u64; 1024]);
+                integers.decode(index, &mut decoded);
+                frame.unpack(&mut differences).expect("any value fits 64 bits");
+                let last = frame.starts().iter().map(|word| word.count_ones() as usize).sum::<usize>() - 1;
+                assert_eq!(frame.differences.get(last), differences[1023], "mini-block {index}");
+                assert_eq!(frame.base.wrapping_add(differences[0]), decoded[0], "mini-block {index}");
+            }
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
-use thermocline_column_store::{Body, Frame, MINI_BLOCK_VALUES, Page, Validity};
+use thermocline_column_store::{Body, Frame, MINI_BLOCK_VALUES, Page, RunFrame, Validity};
 
 use super::ahead::{Ahead, Pace};
 use super::array_texts;
@@ -25,13 +25,17 @@ use super::native::Native;
 use super::numbers::{Lane, Numbers};
 use super::page_texts::PageTexts;
 use super::place::PagePlace;
+use super::runs::{self, RunReader, Runs};
 use super::texts::TextUse;
 use crate::ir::{TextMap, ValueType};
-use crate::kernels::{MASK_WORDS, Mask, Words};
+use crate::kernels::{MASK_WORDS, Mask, RunStarts, Words};
 use crate::{PipelineError, TextList};
 
 /// Most rows of a mini-block for which single values are taken out of packed bits instead of all.
 pub(super) const SPARSE_ROWS: usize = 64;
+
+/// The same of packed runs, whatever their width: there are fewer to unpack.
+const SPARSE_RUN_ROWS: usize = 24;
 
 /// Rows from which on, if they are taken out one by one, the next mini-block is brought near meanwhile: they lie in so
 /// many of its cache lines that to wait for each takes longer than to read all of them. (Where this was measured, a line
@@ -66,6 +70,33 @@ fn late_rows(width: u32) -> usize {
 pub(super) struct Block<'a> {
     pub(super) base: i64,
     pub(super) words: Words<'a>,
+}
+
+/// The packed bits of a mini-block, to be looked into one by one.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Packed<'p> {
+    Values(Frame<'p>),
+    Runs(RunFrame<'p>),
+}
+
+impl Packed<'_> {
+    /// Calls `each` with the numbers of some rows, which rise.
+    #[inline(always)]
+    pub(super) fn for_each_of(&self, rows: &[u16], mut each: impl FnMut(u64)) {
+        match self {
+            Self::Values(Frame { base, differences }) => {
+                differences.for_each_of(rows, |_, difference| each(base.wrapping_add(difference)));
+            }
+            Self::Runs(frame @ RunFrame { base, differences, .. }) => {
+                let (mut runs, starts) = ([0; SPARSE_RUN_ROWS], RunStarts::new(frame.starts()));
+                for rows in rows.chunks(SPARSE_RUN_ROWS) {
+                    starts.runs_of(rows, &mut runs);
+                    let of_rows = &runs[..rows.len()];
+                    differences.for_each_of(of_rows, |_, difference| each(base.wrapping_add(difference)));
+                }
+            }
+        }
+    }
 }
 
 /// Which values are not NULL.
@@ -126,6 +157,7 @@ pub(super) struct ColumnReader<'p> {
     scratch: Option<Box<Scratch>>,
     /// The mini-block that `scratch` holds, its base and where.
     current: Option<(usize, i64, Unpacked)>,
+    runs: RunReader,
     ahead: Ahead<'p>,
 }
 
@@ -163,7 +195,7 @@ impl<'p> ColumnReader<'p> {
             return Err(place.mismatch(format!("{:?} values", page.encoding()), "numbers or texts".to_owned()));
         };
         let valid = Valid::Page(page.validity());
-        Ok(Self { place, form, valid, texts, kept, scratch: None, current: None, ahead: Ahead::new(pace) })
+        Ok(Self { kept, ..Self::new(place, form, valid, texts, pace) })
     }
 
     /// Opens an array, likewise.
@@ -186,7 +218,14 @@ impl<'p> ColumnReader<'p> {
             None => (Form::Coded(Coded::of_numbers(array, value_type).ok_or_else(mismatch)?), None),
         };
         let valid = Valid::Array(array.logical_nulls().filter(|nulls| nulls.null_count() > 0));
-        Ok(Self { place, form, valid, texts, kept: None, scratch: None, current: None, ahead: Ahead::new(pace) })
+        Ok(Self::new(place, form, valid, texts, pace))
+    }
+
+    /// One of which nothing is unpacked yet.
+    fn new(place: PagePlace, form: Form<'p>, valid: Valid<'p>, texts: Option<PageTexts<'p>>, pace: Pace) -> Self {
+        let ahead = Ahead::new(pace);
+        let runs = RunReader::default();
+        Self { place, form, valid, texts, kept: None, scratch: None, current: None, runs, ahead }
     }
 
     /// Makes other texts of the page's, whose codes nobody compares.
@@ -285,13 +324,11 @@ impl<'p> ColumnReader<'p> {
     pub(super) fn bounds(&self, index: usize) -> Option<(i64, i64)> {
         match &self.form {
             Form::Constant(value) => i64::try_from(*value).ok().map(|value| (value, value)),
-            Form::Frames { .. } => {
-                let frame = self.form.frame(index)?;
-                let base = frame.base as i64;
-                let limit = u64::MAX.checked_shr(64 - frame.differences.width()).unwrap_or(0);
-                Some((base, base.checked_add_unsigned(limit)?))
+            form => {
+                let (base, differences) = form.packed(index)?;
+                let limit = u64::MAX.checked_shr(64 - differences.width()).unwrap_or(0);
+                Some((base as i64, (base as i64).checked_add_unsigned(limit)?))
             }
-            _ => None,
         }
     }
 
@@ -308,14 +345,23 @@ impl<'p> ColumnReader<'p> {
         let (Some((_, base, unpacked)), Some(scratch)) = (self.current, &self.scratch) else {
             return Ok(Block { base: 0, words: Words::Zeros });
         };
-        let words = match unpacked {
-            Unpacked::Zeros => Words::Zeros,
-            Unpacked::U8 => Words::U8(&scratch.bytes),
-            Unpacked::U16 => Words::U16(&scratch.halves),
-            Unpacked::U32 => Words::U32(&scratch.words),
-            Unpacked::U64 => Words::U64(&scratch.longs),
-        };
-        Ok(Block { base, words })
+        Ok(Block { base, words: scratch.words(unpacked) })
+    }
+
+    /// Whether the runs of a mini-block are unpacked.
+    pub(super) fn has_runs_of(&self, index: usize) -> bool {
+        self.runs.has(index)
+    }
+
+    /// The runs of a mini-block, if it has packed ones.
+    #[inline]
+    pub(super) fn runs(&mut self, index: usize) -> Result<Option<Runs<'_>>, PipelineError> {
+        if !self.runs.has(index) {
+            let Some(frame) = self.form.run_frame(index) else { return Ok(None) };
+            self.runs.unpack(index, frame).map_err(|source| self.place.page_error(source))?;
+            self.bring_near(index);
+        }
+        Ok(self.runs.runs())
     }
 
     /// Takes a mini-block's values out of the page, and has the next one brought near.
@@ -336,36 +382,48 @@ impl<'p> ColumnReader<'p> {
 
     /// Has the mini-block behind `index` brought near, by and by.
     fn bring_near(&mut self, index: usize) {
-        self.ahead.turn_to(self.form.frame(index + 1).map(|next| next.differences));
+        self.ahead.turn_to(self.form.packed(index + 1).map(|(_, next)| next));
     }
 
     /// The packed bits of a mini-block, if they are worth looking into one by one for so many rows.
     #[inline]
-    pub(super) fn packed(&mut self, index: usize, row_count: usize) -> Option<Frame<'p>> {
-        if self.is_unpacked(index) || row_count > SPARSE_ROWS {
+    pub(super) fn packed(&mut self, index: usize, row_count: usize) -> Option<Packed<'p>> {
+        if self.is_unpacked(index) || self.runs.has(index) || row_count > SPARSE_ROWS {
             return None;
         }
-        let frame = self.form.frame(index).filter(|frame| row_count <= sparse_rows(frame.differences.width()))?;
-        if row_count >= PREFETCHED_ROWS {
+        let packed = match self.form.run_frame(index) {
+            Some(frame) => Some(Packed::Runs(frame)).filter(|_| row_count <= SPARSE_RUN_ROWS),
+            None => {
+                let frame = self.form.frame(index);
+                frame.filter(|frame| row_count <= sparse_rows(frame.differences.width())).map(Packed::Values)
+            }
+        };
+        if packed.is_some() && row_count >= PREFETCHED_ROWS {
             self.bring_near(index);
         }
-        Some(frame)
+        packed
     }
 
     /// Up to how many rows of a mini-block, on average, are better looked up together with those of others; 0 if that
     /// gains nothing.
     pub(super) fn late_rows(&self) -> usize {
-        self.form.frame(0).map_or(0, |frame| late_rows(frame.differences.width()))
+        self.form.packed(0).map_or(0, |(_, differences)| late_rows(differences.width()))
     }
 
     /// Whether so many rows of a mini-block are better looked up together with those of others.
     pub(super) fn is_late(&self, index: usize, row_count: usize) -> bool {
-        !self.is_unpacked(index) && row_count <= self.late_rows()
+        !self.is_unpacked(index) && !self.runs.has(index) && row_count <= self.late_rows()
     }
 
     /// Appends some rows of the page, in order.
     pub(super) fn append_rows(&mut self, rows: &[u32], numbers: &mut Numbers) -> Result<(), PipelineError> {
         let block_of = |row: u32| row as usize / MINI_BLOCK_VALUES;
+        if let (Form::Runs { runs, bias }, true, Lane::Narrow(values)) =
+            (&self.form, self.none_null(), &mut numbers.lane)
+        {
+            runs::append_rows(runs, *bias, rows, values);
+            return Ok(());
+        }
         if let (Form::Frames { .. }, true, Lane::Narrow(values)) = (&self.form, self.none_null(), &mut numbers.lane) {
             // One goes ahead of the other.
             let (mut asking, mut taking) = (Frames::of(&self.form), Frames::of(&self.form));
@@ -407,25 +465,22 @@ impl<'p> ColumnReader<'p> {
             coded.gather(index, rows, values);
             return Ok(());
         }
-        if let Some(Frame { base, differences }) = self.packed(index, rows.len()) {
-            differences.for_each_of(rows, |_, difference| values.push(base.wrapping_add(difference) as i64));
+        if let Some(packed) = self.packed(index, rows.len()) {
+            packed.for_each_of(rows, |value| values.push(value as i64));
+            return Ok(());
+        }
+        if !self.is_unpacked(index)
+            && let Some(Runs { block: Block { base, words }, starts }) = self.runs(index)?
+        {
+            let mut runs = [0; MINI_BLOCK_VALUES / 4];
+            for rows in rows.chunks(runs.len()) {
+                starts.runs_of(rows, &mut runs);
+                words.append_to(values, base, &runs[..rows.len()]);
+            }
             return Ok(());
         }
         let Block { base, words } = self.block(index)?;
-        macro_rules! extend {
-            ($words:expr) => {
-                values.extend(
-                    rows.iter().map(|row| base.wrapping_add($words[usize::from(*row) % MINI_BLOCK_VALUES] as i64)),
-                )
-            };
-        }
-        match words {
-            Words::Zeros => values.extend(rows.iter().map(|_| base)),
-            Words::U8(words) => extend!(words),
-            Words::U16(words) => extend!(words),
-            Words::U32(words) => extend!(words),
-            Words::U64(words) => extend!(words),
-        }
+        words.append_to(values, base, rows);
         Ok(())
     }
 

@@ -10,12 +10,14 @@
 use std::ops::Range;
 
 use thermocline_column_store::{
-    Body, DecimalFloats, Frame, FramesOfReference, Integers, MINI_BLOCK_VALUES, Page, PageError, PhysicalType,
+    Body, DecimalFloats, Frame, FramesOfReference, Integers, MINI_BLOCK_VALUES, PackedBits, PackedRuns, Page,
+    PageError, PhysicalType, RunFrame,
 };
 
 use super::coded::Coded;
 use super::native::Native;
 use super::page_texts::{PageTexts, TextCoding};
+use crate::kernels::Words;
 use crate::ordinal;
 
 /// How values lie in the page.
@@ -26,6 +28,11 @@ pub(super) enum Form<'p> {
     /// Numbers whose ordinals are greater by `bias`, modulo 2^64.
     Frames {
         frames: FramesOfReference<'p>,
+        bias: i64,
+    },
+    /// Runs of such numbers, likewise.
+    Runs {
+        runs: PackedRuns<'p>,
         bias: i64,
     },
     /// Decoded to 64-bit patterns, likewise.
@@ -130,6 +137,7 @@ impl<'p> Form<'p> {
         let bias = if physical_type == PhysicalType::UInt64 { i64::MIN } else { 0 };
         let integers = |integers: &Integers<'p>| match integers {
             Integers::FrameOfReference(frames) => Self::Frames { frames: *frames, bias },
+            Integers::PackedRuns(runs) => Self::Runs { runs: *runs, bias },
             other => Self::Integers { integers: *other, bias },
         };
         let coded = |coding: TextCoding| {
@@ -193,6 +201,25 @@ impl<'p> Form<'p> {
         let Frame { base, differences } = frames.frame(index)?;
         Some(Frame { base: base.wrapping_add(*bias as u64), differences })
     }
+
+    /// A mini-block's packed runs, if it has them.
+    #[inline(always)]
+    pub(super) fn run_frame(&self, index: usize) -> Option<RunFrame<'p>> {
+        let Self::Runs { runs, bias } = self else { return None };
+        let mut frame = runs.frame(index)?;
+        frame.base = frame.base.wrapping_add(*bias as u64);
+        Some(frame)
+    }
+
+    /// A mini-block's packed bits, of values or of runs, and what is added to each.
+    #[inline(always)]
+    pub(super) fn packed(&self, index: usize) -> Option<(u64, PackedBits<'p>)> {
+        match self {
+            Self::Frames { .. } => self.frame(index).map(|frame| (frame.base, frame.differences)),
+            Self::Runs { .. } => self.run_frame(index).map(|frame| (frame.base, frame.differences)),
+            _ => None,
+        }
+    }
 }
 
 fn is_signed(physical_type: PhysicalType) -> bool {
@@ -226,13 +253,16 @@ impl Scratch {
             Form::Constant(value) => (*value as i64, Unpacked::Zeros),
             Form::Frames { .. } => {
                 let Some(frame) = form.frame(index) else { return Ok((0, Unpacked::Zeros)) };
-                let bits = frame.differences;
-                let unpacked = match bits.width() {
+                (frame.base as i64, self.fill_bits(frame.differences)?)
+            }
+            Form::Runs { .. } => {
+                let Some(frame) = form.run_frame(index) else { return Ok((0, Unpacked::Zeros)) };
+                let unpacked = match frame.differences.width() {
                     0 => Unpacked::Zeros,
-                    1..=8 => bits.unpack(&mut self.bytes).map(|()| Unpacked::U8)?,
-                    9..=16 => bits.unpack(&mut self.halves).map(|()| Unpacked::U16)?,
-                    17..=32 => bits.unpack(&mut self.words).map(|()| Unpacked::U32)?,
-                    _ => bits.unpack(&mut self.longs).map(|()| Unpacked::U64)?,
+                    1..=8 => frame.unpack(&mut self.bytes).map(|()| Unpacked::U8)?,
+                    9..=16 => frame.unpack(&mut self.halves).map(|()| Unpacked::U16)?,
+                    17..=32 => frame.unpack(&mut self.words).map(|()| Unpacked::U32)?,
+                    _ => frame.unpack(&mut self.longs).map(|()| Unpacked::U64)?,
                 };
                 (frame.base as i64, unpacked)
             }
@@ -269,6 +299,28 @@ impl Scratch {
                 (0, Unpacked::U32)
             }
         })
+    }
+
+    /// Unpacks bits into the smallest words that hold them; which.
+    pub(super) fn fill_bits(&mut self, bits: PackedBits<'_>) -> Result<Unpacked, PageError> {
+        Ok(match bits.width() {
+            0 => Unpacked::Zeros,
+            1..=8 => bits.unpack(&mut self.bytes).map(|()| Unpacked::U8)?,
+            9..=16 => bits.unpack(&mut self.halves).map(|()| Unpacked::U16)?,
+            17..=32 => bits.unpack(&mut self.words).map(|()| Unpacked::U32)?,
+            _ => bits.unpack(&mut self.longs).map(|()| Unpacked::U64)?,
+        })
+    }
+
+    /// What was unpacked.
+    pub(super) fn words(&self, unpacked: Unpacked) -> Words<'_> {
+        match unpacked {
+            Unpacked::Zeros => Words::Zeros,
+            Unpacked::U8 => Words::U8(&self.bytes),
+            Unpacked::U16 => Words::U16(&self.halves),
+            Unpacked::U32 => Words::U32(&self.words),
+            Unpacked::U64 => Words::U64(&self.longs),
+        }
     }
 
     /// Floats as ordinals.

@@ -41,6 +41,7 @@ mod page_texts;
 mod place;
 mod queue;
 mod rows;
+mod runs;
 mod selection;
 mod stage;
 #[cfg(test)]

@@ -60,9 +60,16 @@ impl Selection {
         self.count = intersect(&mut self.mask, mask);
     }
 
-    /// Drops rows by what takes bits out of the mask, and tells how many are left.
-    pub(super) fn drop_by(&mut self, take_out: impl FnOnce(&mut Mask) -> usize) {
-        self.count = take_out(&mut self.mask);
+    /// Drops rows by what takes bits out of the mask, and tells how many are left. It is given the words in which there
+    /// are some.
+    pub(super) fn drop_by(&mut self, take_out: impl FnOnce(&mut [u64]) -> usize) {
+        let word_count = self.word_count();
+        self.count = take_out(&mut self.mask[..word_count]);
+    }
+
+    /// In how many words of the mask there are rows, up to the last one.
+    pub(super) fn word_count(&self) -> usize {
+        MASK_WORDS - self.mask.iter().rev().take_while(|word| **word == 0).count()
     }
 
     /// Drops all rows.

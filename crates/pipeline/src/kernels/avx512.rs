@@ -21,7 +21,7 @@ use std::mem::MaybeUninit;
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::permutation::Permutation;
-use super::{MASK_WORDS, Mask, Words, count, reach};
+use super::{MASK_WORDS, Mask, RunStarts, Words, count, reach};
 
 /// Proof that the processor has AVX-512 with its comparisons of bytes, and what goes with it for single words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +38,9 @@ impl Avx512 {
     }
 
     /// Puts the bits of `found`, lowest first, in the place of the selected ones, which are at most 64.
-    pub(super) fn spread(self, found: u64, selected: &mut Mask) {
+    pub(super) fn spread(self, found: u64, selected: &mut [u64]) {
         #[target_feature(enable = "bmi2,popcnt")]
-        fn kernel(found: u64, selected: &mut Mask) {
+        fn kernel(found: u64, selected: &mut [u64]) {
             let mut taken = 0;
             for word in selected {
                 let count = word.count_ones();
@@ -53,13 +53,45 @@ impl Avx512 {
         unsafe { kernel(found, selected) }
     }
 
+    /// A bit for each row whose run is found: from a found run's first row to the next run's first the bits are the
+    /// difference of the two as powers of two, modulo 2^64, and so are those of all found runs together.
+    pub(super) fn rows_of_runs(self, found: &Mask, starts: &RunStarts) -> Mask {
+        #[target_feature(enable = "bmi2")]
+        fn kernel(found: &Mask, starts: &RunStarts) -> Mask {
+            let (mask, before) = (starts.mask(), starts.before());
+            let mut rows = [0; MASK_WORDS];
+            for (at, word) in rows.iter_mut().enumerate() {
+                // The run that the word before ends in, and those that start here. Before the first word there is none, and
+                // whatever is taken for it ends at once.
+                let first = usize::from(before[at]).wrapping_sub(1);
+                let (from, shift) = (first / 64 % MASK_WORDS, first % 64);
+                let next = found[(from + 1) % MASK_WORDS];
+                let with_before = found[from] >> shift | next << 1 << (63 - shift);
+                let found_here = with_before >> 1 | next >> shift << 63;
+                // No word waits for another.
+                let (ends, begins) = (_pdep_u64(with_before, mask[at]), _pdep_u64(found_here, mask[at]));
+                *word = ends.wrapping_sub(begins).wrapping_sub(with_before & 1);
+            }
+            rows
+        }
+        // SAFETY: `self` exists only when the processor has these instructions.
+        unsafe { kernel(found, starts) }
+    }
+
     /// Which words, `shift` added, are the places of set bits, if that is best found out by permutes: of all, whichever
     /// are selected.
-    pub(super) fn permuted(self, words: Words<'_>, selected: Option<&Mask>, shift: u64, bits: &[u64]) -> Option<Mask> {
+    pub(super) fn permuted(
+        self,
+        words: Words<'_>,
+        selected: Option<&Mask>,
+        word_count: usize,
+        shift: u64,
+        bits: &[u64],
+    ) -> Option<Mask> {
         let proof = self.permutation.filter(|proof| proof.is_faster(bits, selected.map(count)))?;
         match words {
-            Words::U8(words) => Some(proof.in_set_u8(words, shift, bits)),
-            Words::U16(words) => Some(proof.in_set_u16(words, shift, bits)),
+            Words::U8(words) => Some(proof.in_set_u8(words, word_count, shift, bits)),
+            Words::U16(words) => Some(proof.in_set_u16(words, word_count, shift, bits)),
             Words::Zeros | Words::U32(_) | Words::U64(_) => None,
         }
     }
@@ -82,13 +114,13 @@ macro_rules! retain_in_range {
                 words: &[$word; MINI_BLOCK_VALUES],
                 low: $word,
                 span: $word,
-                mask: &mut Mask,
+                mask: &mut [u64],
             ) -> usize {
                 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
-                fn kernel(words: &[$word; MINI_BLOCK_VALUES], (low, span): ($word, $word), mask: &mut Mask) -> usize {
+                fn kernel(words: &[$word; MINI_BLOCK_VALUES], (low, span): ($word, $word), mask: &mut [u64]) -> usize {
                     let (low, span) = ($set1(low as $signed), $set1(span as $signed));
                     let mut count = 0;
-                    for (at, word) in mask.iter_mut().enumerate() {
+                    for (at, word) in mask.iter_mut().take(MASK_WORDS).enumerate() {
                         let mut inside = 0;
                         for group in 0..64 / $lanes {
                             let distance = $sub(load(words, at * 64 + group * $lanes), low);
@@ -167,19 +199,24 @@ impl Sought {
 macro_rules! in_set {
     ($name:ident, $name_of:ident, $word:tt) => {
         impl Avx512 {
-            /// `bits` are at most [`super::MAX_GATHERED_WORDS`].
-            pub(super) fn $name(self, words: &[$word; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
+            /// Of the first `word_count` words of the mask; `bits` are at most [`super::MAX_GATHERED_WORDS`].
+            pub(super) fn $name(
+                self,
+                words: &[$word; MINI_BLOCK_VALUES],
+                word_count: usize,
+                shift: u64,
+                bits: &[u64],
+            ) -> Mask {
                 /// See [`Sought::are_in`].
                 #[target_feature(enable = "avx512f,avx512bw")]
                 unsafe fn kernel(
                     words: &[$word; MINI_BLOCK_VALUES],
-                    reach: (u32, u32),
-                    shift: u64,
+                    word_count: usize,
+                    sought: Sought,
                     bits: &[u64],
                 ) -> Mask {
-                    let sought = Sought::new(reach, shift);
                     let mut mask = [0; MASK_WORDS];
-                    for (at, word) in mask.iter_mut().enumerate() {
+                    for (at, word) in mask.iter_mut().take(word_count).enumerate() {
                         for group in 0..4 {
                             let words = sixteen!($word, words, at * 64 + group * 16);
                             // SAFETY: as the caller promises.
@@ -191,7 +228,7 @@ macro_rules! in_set {
                 match reach(shift, bits) {
                     // SAFETY: `self` exists only when the processor has these instructions; by these bounds all places
                     // that are loaded are in `bits`, and within reach of a gather.
-                    Some(reach) => unsafe { kernel(words, reach, shift, bits) },
+                    Some(reach) => unsafe { kernel(words, word_count, Sought::new(reach, shift), bits) },
                     None => [0; MASK_WORDS],
                 }
             }

@@ -26,6 +26,7 @@ mod places;
 #[cfg(target_arch = "x86_64")]
 mod population;
 mod prefetch;
+mod runs;
 mod scalar;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
@@ -35,6 +36,7 @@ mod windows;
 pub(crate) use arithmetic::Values;
 pub(crate) use folds::Extreme;
 pub(crate) use prefetch::prefetch_value;
+pub(crate) use runs::{RunStarts, run_of};
 use thermocline_column_store::MINI_BLOCK_VALUES;
 pub(crate) use windows::{WINDOW, first_equal};
 
@@ -66,8 +68,8 @@ pub(crate) fn count(mask: &Mask) -> usize {
     scalar::count(mask)
 }
 
-/// Drops the bits that `other` has not; how many are left.
-pub(crate) fn intersect(mask: &mut Mask, other: &Mask) -> usize {
+/// Drops the bits that `other` has not, of a mask or its first words; how many are left.
+pub(crate) fn intersect(mask: &mut [u64], other: &Mask) -> usize {
     #[cfg(target_arch = "x86_64")]
     if let Some(proof) = population::Population::detect() {
         return proof.intersect(mask, other);
@@ -135,6 +137,24 @@ pub(crate) enum Words<'a> {
 }
 
 impl Words<'_> {
+    /// Appends the words at some places, each with `base` added.
+    pub(crate) fn append_to(self, values: &mut Vec<i64>, base: i64, places: &[u16]) {
+        macro_rules! extend {
+            ($words:expr) => {
+                values.extend(
+                    places.iter().map(|at| base.wrapping_add($words[usize::from(*at) % MINI_BLOCK_VALUES] as i64)),
+                )
+            };
+        }
+        match self {
+            Self::Zeros => values.extend(places.iter().map(|_| base)),
+            Self::U8(words) => extend!(words),
+            Self::U16(words) => extend!(words),
+            Self::U32(words) => extend!(words),
+            Self::U64(words) => extend!(words),
+        }
+    }
+
     /// The greatest that a word can be.
     pub(crate) fn limit(self) -> u64 {
         match self {
@@ -201,7 +221,7 @@ impl InstructionSet {
     }
 
     /// Puts the bits of `found`, lowest first, in the place of the selected ones, which are at most 64.
-    pub(crate) fn spread(self, found: u64, selected: &mut Mask) {
+    pub(crate) fn spread(self, found: u64, selected: &mut [u64]) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Choice::Avx512(proof) => proof.spread(found, selected),
@@ -209,10 +229,20 @@ impl InstructionSet {
         }
     }
 
+    /// A bit for each row of a mini-block: whether its run is found, of which `found` has a bit for each, lowest first.
+    pub(crate) fn rows_of_runs(self, found: &Mask, starts: &RunStarts) -> Mask {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Choice::Avx512(proof) => proof.rows_of_runs(found, starts),
+            _ => scalar::rows_of_runs(found, starts.mask()),
+        }
+    }
+
     /// Drops the bits of `mask` whose words are not `low` to `low + span`; how many are left. Both ends must be at most the
-    /// words' limit; `low + span` may wrap around in 64 bits, and then the range goes over the end.
+    /// words' limit; `low + span` may wrap around in 64 bits, and then the range goes over the end. Of a mask's first
+    /// words alone where there are no others.
     // Masks are changed where they lie: to read as vectors what was just written word by word takes as long as the rest.
-    pub(crate) fn retain_in_range(self, words: Words<'_>, low: u64, span: u64, mask: &mut Mask) -> usize {
+    pub(crate) fn retain_in_range(self, words: Words<'_>, low: u64, span: u64, mask: &mut [u64]) -> usize {
         macro_rules! dispatch {
             ($words:expr, $word:ty, $name:ident, $retain:ident) => {{
                 let (low, span) = (low as $word, span as $word);
@@ -228,9 +258,9 @@ impl InstructionSet {
             }};
         }
         match words {
-            Words::Zeros if 0u64.wrapping_sub(low) <= span => count(mask),
+            Words::Zeros if 0u64.wrapping_sub(low) <= span => intersect(mask, &[u64::MAX; MASK_WORDS]),
             Words::Zeros => {
-                *mask = [0; MASK_WORDS];
+                mask.fill(0);
                 0
             }
             Words::U8(words) => dispatch!(words, u8, in_range_u8, retain_in_range_u8),
@@ -245,7 +275,7 @@ impl InstructionSet {
     pub(crate) fn in_set_of(self, words: Words<'_>, selected: &Mask, shift: u64, bits: &[u64]) -> Mask {
         #[cfg(target_arch = "x86_64")]
         if let (Choice::Avx512(proof), true) = (self.0, bits.len() <= MAX_GATHERED_WORDS) {
-            if let Some(found) = proof.permuted(words, Some(selected), shift, bits) {
+            if let Some(found) = proof.permuted(words, Some(selected), MASK_WORDS, shift, bits) {
                 return found;
             }
             match words {
@@ -257,15 +287,16 @@ impl InstructionSet {
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = selected;
-        self.in_set(words, shift, bits)
+        self.in_set(words, MASK_WORDS, shift, bits)
     }
 
-    /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set.
-    pub(crate) fn in_set(self, words: Words<'_>, shift: u64, bits: &[u64]) -> Mask {
+    /// Which words, `shift` added modulo 2^64, are the places of set bits. Bits past the end of `bits` are not set. What is
+    /// said beyond the mask's first `word_count` words means nothing.
+    pub(crate) fn in_set(self, words: Words<'_>, word_count: usize, shift: u64, bits: &[u64]) -> Mask {
         let choice = if bits.len() <= MAX_GATHERED_WORDS { self.0 } else { Choice::Scalar };
         #[cfg(target_arch = "x86_64")]
         if let Choice::Avx512(proof) = choice
-            && let Some(found) = proof.permuted(words, None, shift, bits)
+            && let Some(found) = proof.permuted(words, None, word_count, shift, bits)
         {
             return found;
         }
@@ -276,7 +307,7 @@ impl InstructionSet {
                     #[cfg(target_arch = "x86_64")]
                     Choice::Avx2(proof) => proof.$narrow_or_wide($words, shift, bits),
                     #[cfg(target_arch = "x86_64")]
-                    Choice::Avx512(proof) => proof.$name($words, shift, bits),
+                    Choice::Avx512(proof) => proof.$name($words, word_count, shift, bits),
                     #[cfg(target_arch = "aarch64")]
                     Choice::Neon(_) => scalar::in_set($words, shift, bits),
                 }

@@ -115,15 +115,26 @@ fn look_up(table: &[u64; TABLE_WORDS], number: usize, places: &mut [Places; AT_O
 
 macro_rules! in_set {
     ($name:ident, $word:tt) => {
-        /// Which words, `shift` added, are the places of set bits.
-        pub(super) fn $name(self, words: &[$word; MINI_BLOCK_VALUES], shift: u64, bits: &[u64]) -> Mask {
+        /// Which words, `shift` added, are the places of set bits, of the first `word_count` words of the mask.
+        pub(super) fn $name(
+            self,
+            words: &[$word; MINI_BLOCK_VALUES],
+            word_count: usize,
+            shift: u64,
+            bits: &[u64],
+        ) -> Mask {
             #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-            fn kernel(words: &[$word; MINI_BLOCK_VALUES], reach: (u16, u16), shift: u16, bits: &[u64]) -> Mask {
+            fn kernel(
+                words: &[$word; MINI_BLOCK_VALUES],
+                word_count: usize,
+                (reach, shift): ((u16, u16), u16),
+                bits: &[u64],
+            ) -> Mask {
                 let (tables, rest) = bits.as_chunks::<TABLE_WORDS>();
                 let mut last = [0; TABLE_WORDS];
                 last[..rest.len()].copy_from_slice(rest);
                 let mut mask = [0; MASK_WORDS];
-                for (group, mask) in mask.chunks_mut(AT_ONCE).enumerate() {
+                for (group, mask) in mask.chunks_mut(AT_ONCE).take(word_count.div_ceil(AT_ONCE)).enumerate() {
                     let first = group * AT_ONCE * 64;
                     let mut places: [Places; AT_ONCE] =
                         std::array::from_fn(|at| Places::of(sixty_four!($word, words, first + at * 64), reach, shift));
@@ -146,7 +157,7 @@ macro_rules! in_set {
                 Some((low, span)) if low <= limit => {
                     let reach = (low as u16, (low + span).min(limit) as u16 - low as u16);
                     // SAFETY: `self` exists only when the processor has these instructions.
-                    unsafe { kernel(words, reach, shift as u16, bits) }
+                    unsafe { kernel(words, word_count, (reach, shift as u16), bits) }
                 }
                 _ => [0; MASK_WORDS],
             }

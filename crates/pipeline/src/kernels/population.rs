@@ -6,7 +6,8 @@
 //! Concurrency: plain functions.
 #![allow(unsafe_code)]
 
-use super::{Mask, scalar};
+use super::runs::counted_run_of;
+use super::{Mask, RunStarts, scalar};
 
 /// Proof that the processor counts bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +29,40 @@ impl Population {
         unsafe { kernel(mask) }
     }
 
-    pub(super) fn intersect(self, mask: &mut Mask, other: &Mask) -> usize {
+    pub(super) fn intersect(self, mask: &mut [u64], other: &Mask) -> usize {
         #[target_feature(enable = "popcnt")]
-        fn kernel(mask: &mut Mask, other: &Mask) -> usize {
+        fn kernel(mask: &mut [u64], other: &Mask) -> usize {
             scalar::intersect(mask, other)
         }
         // SAFETY: as above.
         unsafe { kernel(mask, other) }
+    }
+
+    pub(super) fn run_starts(self, mask: Mask) -> RunStarts {
+        #[target_feature(enable = "popcnt")]
+        fn kernel(mask: Mask) -> RunStarts {
+            RunStarts::counted(mask)
+        }
+        // SAFETY: as above.
+        unsafe { kernel(mask) }
+    }
+
+    pub(super) fn run_of(self, row: usize, starts: &Mask) -> usize {
+        #[target_feature(enable = "popcnt")]
+        fn kernel(row: usize, starts: &Mask) -> usize {
+            counted_run_of(row, starts)
+        }
+        // SAFETY: as above.
+        unsafe { kernel(row, starts) }
+    }
+
+    pub(super) fn runs_of(self, starts: &RunStarts, rows: &[u16], runs: &mut [u16]) {
+        #[target_feature(enable = "popcnt")]
+        fn kernel(starts: &RunStarts, rows: &[u16], runs: &mut [u16]) {
+            starts.each_run_of(rows, runs);
+        }
+        // SAFETY: as above.
+        unsafe { kernel(starts, rows, runs) }
     }
 
     pub(super) fn ranks(self, places: &[u64], bits: &[u64], before: &[u32], ranks: &mut Vec<u32>) {

@@ -68,7 +68,7 @@ pub(super) fn places(mask: &Mask, places: &mut [u16]) -> usize {
 
 /// Drops the bits that `other` has not; how many are left.
 #[inline(always)]
-pub(super) fn intersect(mask: &mut Mask, other: &Mask) -> usize {
+pub(super) fn intersect(mask: &mut [u64], other: &Mask) -> usize {
     let mut count = 0;
     for (word, other) in mask.iter_mut().zip(other) {
         *word &= other;
@@ -78,7 +78,7 @@ pub(super) fn intersect(mask: &mut Mask, other: &Mask) -> usize {
 }
 
 /// Puts the bits of `found`, lowest first, in the place of the selected ones.
-pub(super) fn spread(mut found: u64, selected: &mut Mask) {
+pub(super) fn spread(mut found: u64, selected: &mut [u64]) {
     for word in selected {
         let mut left = std::mem::take(word);
         while left != 0 {
@@ -87,6 +87,22 @@ pub(super) fn spread(mut found: u64, selected: &mut Mask) {
             left &= left - 1;
         }
     }
+}
+
+/// A bit for each row whose run is found.
+pub(super) fn rows_of_runs(found: &Mask, starts: &Mask) -> Mask {
+    let (mut run, mut is_found) = (0, 0);
+    let mut rows = [0; MASK_WORDS];
+    for (word, starts) in rows.iter_mut().zip(starts) {
+        for at in 0..64 {
+            if starts >> at & 1 != 0 {
+                is_found = found[run / 64] >> (run % 64) & 1;
+                run += 1;
+            }
+            *word |= is_found << at;
+        }
+    }
+    rows
 }
 
 /// For each place how many bits are set before it, if the bit at it is, else [`NO_RANK`]; `before` has for each word of

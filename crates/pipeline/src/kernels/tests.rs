@@ -56,10 +56,53 @@ fn check(words: Words<'_>, random: &mut Random, seed: u64) {
             let expected = and(&expected_range, &selected);
             assert_eq!(in_range, expected, "{set:?}, seed {seed}, {low} and {span} on");
             assert_eq!(left, scalar::count(&expected), "{set:?}, seed {seed}, {low} and {span} on");
-            assert_eq!(set.in_set(words, shift, &bits), expected_set, "{set:?}, seed {seed}, shift {shift}");
+            assert_eq!(
+                set.in_set(words, MASK_WORDS, shift, &bits),
+                expected_set,
+                "{set:?}, seed {seed}, shift {shift}"
+            );
+            let word_count = random.below(MASK_WORDS + 1);
+            let found = set.in_set(words, word_count, shift, &bits);
+            assert_eq!(found[..word_count], expected_set[..word_count], "{set:?}, seed {seed}, shift {shift}");
+            let mut first_words = selected;
+            let left = set.retain_in_range(words, low, span, &mut first_words[..word_count]);
+            assert_eq!(first_words[..word_count], expected[..word_count], "{set:?}, seed {seed}, {low} and {span} on");
+            assert_eq!(left, expected[..word_count].iter().map(|word| word.count_ones() as usize).sum::<usize>());
             let found = set.in_set_of(words, &selected, shift, &bits);
             let expected = mask_by(|at| is_selected(at) && is_set(shift.wrapping_add(word(words, at))));
             assert_eq!(and(&found, &selected), expected, "{set:?}, seed {seed}, shift {shift}, of {selected:?}");
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_finds_the_same_rows_of_runs() {
+    for seed in seeds() {
+        let mut random = Random::new(seed);
+        let mean = *random.pick(&[1, 2, 4, 30, 500, 5000]);
+        let starts_run: Vec<bool> = (0..MINI_BLOCK_VALUES).map(|row| row == 0 || random.below(mean) == 0).collect();
+        let found: Mask = std::array::from_fn(|_| random.next_u64());
+        let (mut run, mut expected) = (0, [0; MASK_WORDS]);
+        for row in 0..MINI_BLOCK_VALUES {
+            run += usize::from(starts_run[row] && row > 0);
+            expected[row / 64] |= (found[run / 64] >> (run % 64) & 1) << (row % 64);
+        }
+        let starts = RunStarts::new(mask_by(|row| starts_run[row]));
+        let runs_of_rows: Vec<u16> = (0..MINI_BLOCK_VALUES)
+            .map(|row| starts_run[..=row].iter().filter(|starts| **starts).count() as u16 - 1)
+            .collect();
+        let rows: Vec<u16> = (0..MINI_BLOCK_VALUES as u16).filter(|_| random.below(3) > 0).collect();
+        let expected_runs: Vec<u16> = rows.iter().map(|row| runs_of_rows[usize::from(*row)]).collect();
+        for find in [RunStarts::runs_of, RunStarts::each_run_of] {
+            let mut runs = vec![7; rows.len()];
+            find(&starts, &rows, &mut runs);
+            assert_eq!(runs, expected_runs, "seed {seed}, runs of {mean}");
+            assert!(
+                rows.iter().zip(&runs).all(|(row, run)| run_of(usize::from(*row), starts.mask()) == usize::from(*run))
+            );
+        }
+        for set in InstructionSet::available() {
+            assert_eq!(set.rows_of_runs(&found, &starts), expected, "{set:?}, seed {seed}, runs of {mean}");
         }
     }
 }

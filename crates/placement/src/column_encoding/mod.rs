@@ -25,6 +25,13 @@ pub enum IntegerEncoding {
     Delta,
     /// Each run of equal values once, with its end.
     RunLength,
+    /// Each run once, packed as in a frame of reference, and for each value a bit: whether a run starts there.
+    PackedRuns,
+}
+
+impl IntegerEncoding {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::FrameOfReference, Self::Delta, Self::RunLength, Self::PackedRuns];
 }
 
 /// How a page is written.
@@ -75,6 +82,8 @@ impl Candidate {
             IntegerEncoding::Delta => values * 0.55 + self.size_bytes as f64 * 0.08,
             // A run's end is a branch that is not foreseen.
             IntegerEncoding::RunLength => values * 0.1 + self.run_count as f64 * 6.0,
+            // No branch at all: each value is looked up by how many runs have started.
+            IntegerEncoding::PackedRuns => values * 0.8 + self.size_bytes as f64 * 0.03,
         };
         match self.encoding {
             Encoding::Constant => 0.0,

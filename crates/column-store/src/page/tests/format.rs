@@ -78,6 +78,33 @@ fn codes_of_a_dictionary_in_runs() {
 }
 
 #[test]
+fn packed_runs_are_the_first_values_of_a_mini_block_of_their_own() {
+    let array = Int16Array::from(vec![5, 5, 9, 9, 9, 5]);
+    let (mut starts, mut packed) = ([0; 128], [0; 128]);
+    starts[0] = 0b10_0101;
+    // 3 bits: one row of 128 lanes takes one word of each, and there are two more in a whole mini-block.
+    packed[..3].copy_from_slice(&[0, 4, 0]);
+    let expected = page(
+        &[
+            (20, &[6]),
+            (28, &[3, 3, 4, 0]), // 16 bits, integers, packed runs, no NULLs
+            (48, &[1]),
+            (80, &[5]),
+            (104, &[9]),
+        ],
+        [
+            &[],
+            &[5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3], // base 5; ends 0 and 1; 3 bits
+            &starts,
+            &packed,
+            &[],
+            &[],
+        ],
+    );
+    assert_eq!(written(&array, Encoding::Integers(IntegerEncoding::PackedRuns)), expected);
+}
+
+#[test]
 fn packed_integers_lie_in_lanes() {
     // 3 bits from a base of 10: words of 8 bits, 128 lanes of 8 rows.
     let array = Int16Array::from_iter_values((0..1024).map(|index| 10 + (index * 5 % 8) as i16));

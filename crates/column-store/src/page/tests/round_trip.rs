@@ -7,18 +7,21 @@ use thermocline_seeded::Random;
 use super::arrays::{Nulls, SHAPES, array, types};
 use crate::{Body, Encoding, IntegerEncoding, MINI_BLOCK_VALUES, Page, PageError, PageSummary, encode, encode_as};
 
-pub(super) const ENCODINGS: [Encoding; 12] = [
+pub(super) const ENCODINGS: [Encoding; 15] = [
     Encoding::Constant,
     Encoding::Plain,
     Encoding::Integers(IntegerEncoding::FrameOfReference),
     Encoding::Integers(IntegerEncoding::Delta),
     Encoding::Integers(IntegerEncoding::RunLength),
+    Encoding::Integers(IntegerEncoding::PackedRuns),
     Encoding::Dictionary(IntegerEncoding::FrameOfReference),
     Encoding::Dictionary(IntegerEncoding::Delta),
     Encoding::Dictionary(IntegerEncoding::RunLength),
+    Encoding::Dictionary(IntegerEncoding::PackedRuns),
     Encoding::DecimalFloats(IntegerEncoding::FrameOfReference),
     Encoding::DecimalFloats(IntegerEncoding::Delta),
     Encoding::DecimalFloats(IntegerEncoding::RunLength),
+    Encoding::DecimalFloats(IntegerEncoding::PackedRuns),
     Encoding::Symbols,
 ];
 
@@ -110,6 +113,8 @@ fn obvious_data_get_the_obvious_encoding() {
     assert_eq!(chosen(rising), Encoding::Integers(IntegerEncoding::Delta));
     let runs = ints(&mut |_, index| (index / 500).wrapping_mul(0x1234_5678_9abc_def1));
     assert_eq!(chosen(runs), Encoding::Integers(IntegerEncoding::RunLength));
+    let lines_of_orders = ints(&mut |_, index| (index / 4).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) >> 44);
+    assert_eq!(chosen(lines_of_orders), Encoding::Integers(IntegerEncoding::PackedRuns));
     assert_eq!(chosen(ints(&mut |random, _| random.next_u64() as i64)), Encoding::Plain);
     let prices = Float64Array::from_iter_values((0..20_000).map(|_| random.below(100_000) as f64 / 100.0));
     assert_eq!(chosen(Arc::new(prices)), Encoding::DecimalFloats(IntegerEncoding::FrameOfReference));

@@ -2,13 +2,14 @@
 //!
 //! **Concurrency**: plain functions.
 
-use thermocline_column_store::{Frame, MINI_BLOCK_VALUES};
+use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::super::column::{Block, ColumnReader, SPARSE_ROWS};
 use super::super::numbers::{Lane, Numbers};
+use super::super::runs::Runs;
 use super::super::selection::{Selection, room_for};
 use crate::PipelineError;
-use crate::kernels::{InstructionSet, MASK_WORDS, Mask, NO_RANK, Words};
+use crate::kernels::{InstructionSet, MASK_WORDS, NO_RANK, Words};
 use crate::membership::Membership;
 use crate::table::KeyIndex;
 
@@ -50,23 +51,42 @@ pub(super) fn members(
     };
     let is_sparse = selection.count() <= SPARSE_RANGE_ROWS
         || reader.packed(block, selection.count()).is_some()
+        || selection.count() <= SPARSE_ROWS && reader.has_runs_of(block)
         || reader.is_array() && selection.count() <= FEW_NATIVE_ROWS;
     if is_sparse || ranges.len() > FEW_RANGES {
         return one_by_one(|value| membership.contains(value), reader, block, selection, instructions);
     }
-    let Block { base, words } = reader.block(block)?;
-    let retain = |range: (i64, i64), mask: &mut Mask| retain_in_range(base, words, range, mask, instructions);
-    if let [range] = ranges {
-        selection.drop_by(|mask| retain(*range, mask));
-        return Ok(());
+    of_runs_or_rows(reader, block, selection, instructions, |Block { base, words }, selection| {
+        let retain = |range: (i64, i64), mask: &mut [u64]| retain_in_range(base, words, range, mask, instructions);
+        if let [range] = ranges {
+            return selection.drop_by(|mask| retain(*range, mask));
+        }
+        let mut any = [0; MASK_WORDS];
+        for range in ranges {
+            let mut mask = *selection.mask();
+            retain(*range, &mut mask);
+            any.iter_mut().zip(mask).for_each(|(word, more)| *word |= more);
+        }
+        selection.intersect(&any);
+    })
+}
+
+/// Drops rows by what drops selected words: those of the rows, or of the runs that they are in where there are such.
+#[inline(always)]
+fn of_runs_or_rows(
+    reader: &mut ColumnReader<'_>,
+    block: usize,
+    selection: &mut Selection,
+    instructions: InstructionSet,
+    drop: impl FnOnce(Block<'_>, &mut Selection),
+) -> Result<(), PipelineError> {
+    if let Some(runs) = reader.runs(block)? {
+        let mut kept = Selection::all(runs.starts.count());
+        drop(runs.block, &mut kept);
+        selection.intersect(&instructions.rows_of_runs(kept.mask(), runs.starts));
+    } else {
+        drop(reader.block(block)?, selection);
     }
-    let mut any = [0; MASK_WORDS];
-    for range in ranges {
-        let mut mask = *selection.mask();
-        retain(*range, &mut mask);
-        any.iter_mut().zip(mask).for_each(|(word, more)| *word |= more);
-    }
-    selection.intersect(&any);
     Ok(())
 }
 
@@ -75,7 +95,7 @@ fn retain_in_range(
     base: i64,
     words: Words<'_>,
     (low, high): (i64, i64),
-    mask: &mut Mask,
+    mask: &mut [u64],
     instructions: InstructionSet,
 ) -> usize {
     if let Words::U64(_) = words {
@@ -86,7 +106,7 @@ fn retain_in_range(
     let low = (i128::from(low) - i128::from(base)).max(0);
     let high = (i128::from(high) - i128::from(base)).min(words.limit().into());
     if low > high {
-        *mask = [0; MASK_WORDS];
+        mask.fill(0);
         return 0;
     }
     instructions.retain_in_range(words, low as u64, (high - low) as u64, mask)
@@ -105,15 +125,16 @@ pub(super) fn in_set(
     if selection.count() <= instructions.sparse_set_rows() {
         return one_by_one(contains, reader, block, selection, instructions);
     }
-    let Block { base: block_base, words } = reader.block(block)?;
-    let shift = block_base.wrapping_sub(base) as u64;
-    let found = if selection.count() <= MINI_BLOCK_VALUES / 2 {
-        instructions.in_set_of(words, selection.mask(), shift, bits)
-    } else {
-        instructions.in_set(words, shift, bits)
-    };
-    selection.intersect(&found);
-    Ok(())
+    of_runs_or_rows(reader, block, selection, instructions, |Block { base: block_base, words }, selection| {
+        let shift = block_base.wrapping_sub(base) as u64;
+        let word_count = selection.word_count();
+        let found = if selection.count() <= word_count * 64 / 2 {
+            instructions.in_set_of(words, selection.mask(), shift, bits)
+        } else {
+            instructions.in_set(words, word_count, shift, bits)
+        };
+        selection.intersect(&found);
+    })
 }
 
 // What is found of them is gathered in 64 bits.
@@ -134,9 +155,9 @@ pub(super) fn one_by_one(
         found |= u64::from(contains(value as i64)) << count;
         count += 1;
     };
-    if let Some(Frame { base, differences }) = reader.packed(block, selection.count()) {
+    if let Some(packed) = reader.packed(block, selection.count()) {
         let mut rows = [0; room_for(SPARSE_ROWS)];
-        differences.for_each_of(selection.rows(&mut rows), |_, difference| take(base.wrapping_add(difference)));
+        packed.for_each_of(selection.rows(&mut rows), take);
         drop_unfound(selection, found, instructions);
         return Ok(());
     }
@@ -148,20 +169,27 @@ pub(super) fn one_by_one(
         selection.retain(|_| ordinals.next().is_some_and(&contains));
         return Ok(());
     }
-    let Block { base, words } = reader.block(block)?;
-    let base = base as u64;
     if selection.count() <= SPARSE_ROWS {
         let mut rows = [0; room_for(SPARSE_ROWS)];
         let rows = selection.rows(&mut rows);
+        let mut runs = [0; SPARSE_ROWS];
+        let (Block { base, words }, places) = match reader.runs(block)? {
+            Some(of_block) => {
+                of_block.starts.runs_of(rows, &mut runs);
+                (of_block.block, &runs[..rows.len()])
+            }
+            None => (reader.block(block)?, rows),
+        };
+        let base = base as u64;
         macro_rules! test {
             ($words:expr) => {
-                for row in rows {
-                    take(base.wrapping_add($words[usize::from(*row) % MINI_BLOCK_VALUES].into()));
+                for at in places {
+                    take(base.wrapping_add($words[usize::from(*at) % MINI_BLOCK_VALUES].into()));
                 }
             };
         }
         match words {
-            Words::Zeros => rows.iter().for_each(|_| take(base)),
+            Words::Zeros => places.iter().for_each(|_| take(base)),
             Words::U8(words) => test!(words),
             Words::U16(words) => test!(words),
             Words::U32(words) => test!(words),
@@ -170,6 +198,8 @@ pub(super) fn one_by_one(
         drop_unfound(selection, found, instructions);
         return Ok(());
     }
+    let Block { base, words } = reader.block(block)?;
+    let base = base as u64;
     macro_rules! retain {
         ($words:expr) => {
             selection.retain(|row| contains(base.wrapping_add($words[row % MINI_BLOCK_VALUES].into()) as i64))
@@ -199,12 +229,27 @@ pub(super) fn are_keys(
     reader: &mut ColumnReader<'_>,
     block: usize,
     selection: &mut Selection,
+    instructions: InstructionSet,
 ) -> Result<(), PipelineError> {
     let mut rows = [0; room_for(MINI_BLOCK_VALUES)];
+    let retain = |numbers: &[i64], selection: &mut Selection| {
+        let mut found = keys.rows(numbers).into_iter();
+        selection.retain(|_| found.next().is_some_and(|row| row != NO_RANK));
+    };
+    if selection.count() > SPARSE_ROWS
+        && let Some(Runs { block: Block { base, words }, starts }) = reader.runs(block)?
+    {
+        let mut kept = Selection::all(starts.count());
+        let mut numbers = Vec::with_capacity(kept.count());
+        words.append_to(&mut numbers, base, kept.rows(&mut rows));
+        retain(&numbers, &mut kept);
+        selection.intersect(&instructions.rows_of_runs(kept.mask(), starts));
+        return Ok(());
+    }
     let mut numbers = Numbers::none(false, selection.count());
     reader.append(block, selection.rows(&mut rows), &mut numbers)?;
-    let Lane::Narrow(numbers) = numbers.lane else { return Ok(()) };
-    let mut found = keys.rows(&numbers).into_iter();
-    selection.retain(|_| found.next().is_some_and(|row| row != NO_RANK));
+    if let Lane::Narrow(numbers) = numbers.lane {
+        retain(&numbers, selection);
+    }
     Ok(())
 }

@@ -288,7 +288,7 @@ impl Test<'_> {
             Self::Keys { keys: KeyIndex::Dense(keys), .. } => {
                 in_set(keys.base(), keys.bits(), |key| keys.contains(key), reader, block, selection, instructions)
             }
-            Self::Keys { keys, .. } => are_keys(keys, reader, block, selection),
+            Self::Keys { keys, .. } => are_keys(keys, reader, block, selection, instructions),
             // Compiled, or dealt with before.
             Self::Texts { .. }
             | Self::Tested { .. }

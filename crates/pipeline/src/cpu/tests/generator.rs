@@ -73,13 +73,13 @@ impl Column {
             _ => 0i128.clamp(least, greatest - spread),
         };
         let nullable = random.one_in(3);
-        let (runs, rising) = (random.one_in(4), random.one_in(4));
+        let (run_rows, rising) = (*random.pick(&[1, 1, 1, 4, 20]), random.one_in(4));
         let mut last = start;
         let mut row_groups: Vec<Vec<Option<i128>>> = Vec::new();
         for count in row_counts {
             let all_null = nullable && random.one_in(6);
             let values = (0..*count).map(|at| {
-                if !runs || random.one_in(20) {
+                if at == 0 || random.one_in(run_rows) {
                     let number = (i128::from(random.next_u64()) << 32 | i128::from(random.next_u64())) % (spread + 1);
                     last = start + if rising { at as i128 * spread / *count as i128 } else { number };
                 }
@@ -124,10 +124,9 @@ impl Column {
 
 /// The columns as pages, each in some encoding that its values can have.
 pub(super) fn pages(random: &mut Random, columns: &[Column]) -> MemoryPages {
-    let integers = [IntegerEncoding::FrameOfReference, IntegerEncoding::Delta, IntegerEncoding::RunLength];
     let mut encodings = vec![Encoding::Plain, Encoding::Symbols];
-    encodings.extend(integers.map(Encoding::Integers));
-    encodings.extend(integers.map(Encoding::Dictionary));
+    encodings.extend(IntegerEncoding::ALL.map(Encoding::Integers));
+    encodings.extend(IntegerEncoding::ALL.map(Encoding::Dictionary));
     let mut source = MemoryPages::new();
     for row_group in 0..columns[0].row_groups.len() {
         let page = |column: &Column| {
