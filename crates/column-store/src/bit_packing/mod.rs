@@ -97,7 +97,8 @@ impl<'a> PackedBits<'a> {
         self.groups.as_flattened()
     }
 
-    /// Takes out all 1,024 values; of one that was cut short the first ones, and others mean nothing. Cheapest where `W` is the smallest word that holds [`PackedBits::width`].
+    /// Takes out all 1,024 values; of a mini-block that was cut short the first ones, and others mean nothing. Cheapest
+    /// where `W` is the smallest word that holds [`PackedBits::width`].
     ///
     /// # Errors
     /// [`PageError::TooWide`] if the values do not fit `W`.

@@ -18,6 +18,8 @@ use crate::{BYTES_PER_WIDTH, MINI_BLOCK_VALUES, PackedBits, PageError, Word};
 const START_BYTES: usize = MINI_BLOCK_VALUES / 8;
 /// 64-bit words of the same.
 const START_WORDS: usize = START_BYTES / 8;
+/// Mini-blocks whose runs are counted together when a page is opened.
+const COUNTED_TOGETHER: usize = 64;
 
 /// Bytes of the sections if the runs' values take so many.
 pub(super) fn size_bytes(block_count: usize, packed_bytes: usize) -> usize {
@@ -103,7 +105,12 @@ impl<'a> PackedRuns<'a> {
         if end_at(0) != end {
             return Err(field(0, end));
         }
+        let mut run_counts = [0; COUNTED_TOGETHER];
         for (index, (width, bits)) in self.widths.iter().zip(self.starts).enumerate() {
+            if index % COUNTED_TOGETHER == 0 {
+                count_ones(&self.starts[index..], &mut run_counts);
+            }
+            let run_count = usize::from(run_counts[index % COUNTED_TOGETHER]);
             if *width > 64 {
                 let expected = "at most 64".to_owned();
                 return Err(directory.field(
@@ -119,7 +126,7 @@ impl<'a> PackedRuns<'a> {
                 let expected = format!("the lowest bit of all, and none from bit {past_end} on");
                 return Err(starts.field("where runs start", index * START_BYTES, u64::from(bits[0]), expected));
             }
-            end += (first_values_bytes((*width).into(), count_ones(bits)) / BYTES_PER_WIDTH) as u32;
+            end += (first_values_bytes((*width).into(), run_count) / BYTES_PER_WIDTH) as u32;
             if end_at(index + 1) != end {
                 return Err(field(index + 1, end));
             }
@@ -162,10 +169,10 @@ impl RunFrame<'_> {
         std::array::from_fn(|at| u64::from_le_bytes(words[at]))
     }
 
-    /// Has where the runs start brought near while something else is done.
+    /// Has where the runs start up to value `index`, which is below 1,024, brought near while something else is done.
     #[inline]
-    pub fn prefetch_starts(&self) {
-        prefetch(self.starts);
+    pub fn prefetch_starts(&self, index: usize) {
+        prefetch(&self.starts[..=index / 8]);
     }
 
     /// Takes out the differences of all 1,024 values to the base; those past the page's end are the last run's. Cheapest

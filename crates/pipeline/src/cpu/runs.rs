@@ -75,7 +75,7 @@ pub(super) fn append_rows(runs: &PackedRuns<'_>, bias: i64, rows: &[u32], values
         for (found, row) in found.iter_mut().zip(rows) {
             let (block, place) = (*row as usize / MINI_BLOCK_VALUES, *row as usize % MINI_BLOCK_VALUES);
             if let Some(frame) = runs.frame(block) {
-                frame.prefetch_starts();
+                frame.prefetch_starts(place);
                 *found = Some((frame, place));
             }
         }

@@ -3,7 +3,7 @@
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 #[cfg(target_arch = "x86_64")]
-use super::population::Population;
+use super::population::{Population, VectorPopulation};
 use super::{MASK_WORDS, Mask};
 
 /// The run that a row is in, by a bit for each row that starts one, as the first row does.
@@ -77,8 +77,13 @@ impl RunStarts {
         started.wrapping_sub(1) % MINI_BLOCK_VALUES
     }
 
-    /// Writes the run that each row is in, of as many rows as there is room for.
+    /// Writes the run that each row is in. There must be room for all.
     pub(crate) fn runs_of(&self, rows: &[u16], runs: &mut [u16]) {
+        debug_assert!(rows.len() <= runs.len(), "{} rows in room for {}", rows.len(), runs.len());
+        #[cfg(target_arch = "x86_64")]
+        if let Some(proof) = VectorPopulation::detect() {
+            return proof.runs_of(self, rows, runs);
+        }
         #[cfg(target_arch = "x86_64")]
         if let Some(proof) = Population::detect() {
             return proof.runs_of(self, rows, runs);

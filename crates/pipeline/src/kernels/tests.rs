@@ -94,9 +94,9 @@ fn every_instruction_set_finds_the_same_rows_of_runs() {
         let rows: Vec<u16> = (0..MINI_BLOCK_VALUES as u16).filter(|_| random.below(3) > 0).collect();
         let expected_runs: Vec<u16> = rows.iter().map(|row| runs_of_rows[usize::from(*row)]).collect();
         for find in [RunStarts::runs_of, RunStarts::each_run_of] {
-            let mut runs = vec![7; rows.len()];
+            let mut runs = vec![7; rows.len() + random.below(20)];
             find(&starts, &rows, &mut runs);
-            assert_eq!(runs, expected_runs, "seed {seed}, runs of {mean}");
+            assert_eq!(runs[..rows.len()], expected_runs, "seed {seed}, runs of {mean}");
             assert!(
                 rows.iter().zip(&runs).all(|(row, run)| run_of(usize::from(*row), starts.mask()) == usize::from(*run))
             );
