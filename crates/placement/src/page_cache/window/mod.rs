@@ -16,6 +16,7 @@
 //! Pure; a report is O(1), a run that begins a look at each that is remembered, the merged view O(L log L).
 
 mod device_rate;
+mod familiarity;
 mod pace;
 mod plan_history;
 mod reading_cost;
@@ -26,6 +27,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 pub use device_rate::{DeviceRate, SHORTEST_REPORT_NS};
+use familiarity::{Familiarity, SHORTLY_BEFORE};
 pub use pace::Pace;
 use plan_history::PlanHistory;
 pub use reading_cost::Ran;
@@ -76,6 +78,7 @@ pub struct PipelineWindow {
     known: HashMap<u64, Known>,
     /// Of more runs than there are in the window.
     succession: Succession,
+    familiarity: Familiarity,
     reading: ReadingCost,
 }
 
@@ -101,6 +104,7 @@ impl PipelineWindow {
             first: 0,
             known: HashMap::new(),
             succession: Succession::default(),
+            familiarity: Familiarity::default(),
             reading,
         }
     }
@@ -118,6 +122,7 @@ impl PipelineWindow {
             self.forget_run(oldest);
         }
         self.succession.push(signature);
+        self.familiarity.push(&offered);
         let columns = self.expected(signature, &offered);
         let known = self.known.entry(signature).or_default();
         known.remembered_runs += 1;
@@ -135,7 +140,8 @@ impl PipelineWindow {
         }
     }
 
-    /// The run that began last and those likely to follow it.
+    /// The run that began last and those likely to follow it: what followed its plan before. If that has not run before,
+    /// the largest of the last runs is taken to come again, as often as columns that were asked for shortly before are.
     pub fn outlook(&self, rates: Rates) -> Outlook {
         let Some(last) = self.runs.back() else { return Outlook::default() };
         let pipeline = |signature: u64| {
@@ -146,6 +152,15 @@ impl PipelineWindow {
                 weight: 1.0,
             }
         };
+        let bytes = |run: &&Run| run.columns.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        if let (None, Some(largest)) =
+            (self.succession.next().next(), self.runs.iter().rev().take(SHORTLY_BEFORE).rev().max_by_key(bytes))
+        {
+            let times_again = self.familiarity.times_again();
+            let count = times_again.ceil();
+            let runs = std::iter::repeat_n(largest.signature, 1 + count as usize).map(pipeline).collect();
+            return Outlook { runs, confidence: times_again / count.max(1.0) };
+        }
         let runs = std::iter::once(last.signature).chain(self.succession.next()).map(pipeline).collect();
         Outlook { runs, confidence: self.succession.confidence() }
     }

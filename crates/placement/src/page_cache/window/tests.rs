@@ -292,3 +292,26 @@ fn predictions_settle_on_what_plans_take_whatever_the_model_leaves_out() {
     let plain_s = window.predicted_s(8, &columns, &held, 1e12, Rates { reading_s_per_byte: 0.0, ..rates(&window) });
     assert!((plain_s / 0.2 - 1.0).abs() < 1e-6, "{plain_s}");
 }
+
+#[test]
+fn a_plan_that_has_not_run_before_is_expected_again_as_often_as_columns_were() {
+    let mut window = PipelineWindow::default();
+    let lists = |outlook: &Outlook| -> Vec<u32> { outlook.runs.iter().map(|run| run.columns[0].0.0).collect() };
+    let mut start = |signature: u64, list: u32, bytes: u64| {
+        window.start(signature, vec![(ListKey(list), bytes)]);
+        window.outlook(FREE_READS)
+    };
+    assert_eq!(lists(&start(1, 0, 900)), [0], "nothing was asked for again yet");
+    // New plans, each with a small table of its own first.
+    for signature in 1..10 {
+        start(100 + signature, 50 + signature as u32, 1);
+        start(10 + signature, 0, 900);
+    }
+    let small = start(200, 99, 1);
+    assert_eq!(lists(&small), [0, 0, 0, 0], "the large one, three times again");
+    assert!(small.confidence > 0.9, "{}", small.confidence);
+    let other = start(300, 1, 900);
+    assert!(lists(&other).iter().all(|list| *list <= 1), "{other:?}");
+    // What has run before is foretold by what followed.
+    assert_eq!(lists(&start(11, 0, 900))[..2], [0, 52]);
+}
