@@ -134,11 +134,6 @@ impl<'a> PackedRuns<'a> {
         packed.expect_length("the packed runs", end as usize * BYTES_PER_WIDTH)
     }
 
-    /// How many mini-blocks there are.
-    pub fn mini_block_count(&self) -> usize {
-        self.bases.len()
-    }
-
     /// Mini-block `index`; `None` if there is none.
     #[inline(always)]
     pub fn frame(&self, index: usize) -> Option<RunFrame<'a>> {

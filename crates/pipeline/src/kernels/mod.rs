@@ -294,6 +294,8 @@ impl InstructionSet {
     /// said beyond the mask's first `word_count` words means nothing.
     pub(crate) fn in_set(self, words: Words<'_>, word_count: usize, shift: u64, bits: &[u64]) -> Mask {
         let choice = if bits.len() <= MAX_GATHERED_WORDS { self.0 } else { Choice::Scalar };
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = word_count;
         #[cfg(target_arch = "x86_64")]
         if let Choice::Avx512(proof) = choice
             && let Some(found) = proof.permuted(words, None, word_count, shift, bits)

@@ -1,4 +1,8 @@
-//! Rows and the runs that they are in.
+//! Rows and the runs that they are in: where runs start, and which one a row belongs to.
+//!
+//! **Does not own**: which runs are found, spread over their rows (`rows_of_runs` of each instruction set).
+//!
+//! **Concurrency**: plain values.
 
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
@@ -15,6 +19,7 @@ pub(crate) fn run_of(row: usize, starts: &Mask) -> usize {
     counted_run_of(row, starts)
 }
 
+/// The same for every processor; compiled a second time with the instruction that counts bits.
 #[inline(always)]
 pub(super) fn counted_run_of(row: usize, starts: &Mask) -> usize {
     let at = row / 64 % MASK_WORDS;
@@ -64,6 +69,7 @@ impl RunStarts {
     }
 
     /// How many runs start before each word of the mask.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn before(&self) -> &[u16; MASK_WORDS] {
         &self.before
     }

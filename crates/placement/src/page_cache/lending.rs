@@ -25,7 +25,8 @@ use super::model::{Pipeline, Rates, expected_s};
 /// What is likely to run.
 #[derive(Clone, Debug, Default)]
 pub struct Outlook {
-    /// The pipeline that has begun last, and those likely to follow it, the next first.
+    /// The pipeline that has begun last, and those likely to follow it, the next first. Where nothing is known of what
+    /// follows, the largest of the last ones, as often as it is likely to come again.
     pub runs: Vec<Pipeline>,
     /// Of such forecasts, the part that comes true.
     pub confidence: f64,

@@ -5,11 +5,11 @@
 //! Who looks into something asks several questions of the same columns, each with a plan that has not run before, and
 //! then turns to other columns. How often they are asked again is measured, not guessed.
 //!
-//! Pure; a run costs a look at the lists of those shortly before.
+//! Pure; a run costs a look-up for each of its lists.
 //!
 //! [`PipelineWindow::outlook`]: super::PipelineWindow::outlook
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::page_cache::ListKey;
 
@@ -25,6 +25,8 @@ const MOST_AGAIN: f64 = 3.0;
 pub(super) struct Familiarity {
     /// The lists of the last runs, the oldest first.
     recent: VecDeque<Vec<ListKey>>,
+    /// How many of these runs each list is one of.
+    recent_runs: HashMap<ListKey, usize>,
     /// What runs may have asked for, and how much of that others had shortly before.
     measured: VecDeque<(u64, u64)>,
 }
@@ -32,17 +34,23 @@ pub(super) struct Familiarity {
 impl Familiarity {
     /// A run begins that may ask for these bytes.
     pub(super) fn push(&mut self, offered: &[(ListKey, u64)]) {
-        let bytes = |of: &[&(ListKey, u64)]| of.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        let seen: Vec<&(ListKey, u64)> =
-            offered.iter().filter(|(list, _)| self.recent.iter().flatten().any(|recent| recent == list)).collect();
+        let all = offered.iter().map(|(_, bytes)| bytes).sum();
+        let seen = offered.iter().filter(|(list, _)| self.recent_runs.contains_key(list)).map(|(_, bytes)| bytes).sum();
         if self.measured.len() == MEASURED {
             self.measured.pop_front();
         }
-        self.measured.push_back((bytes(&offered.iter().collect::<Vec<_>>()), bytes(&seen)));
+        self.measured.push_back((all, seen));
         if self.recent.len() == SHORTLY_BEFORE {
-            self.recent.pop_front();
+            for list in self.recent.pop_front().unwrap_or_default() {
+                match self.recent_runs.get_mut(&list) {
+                    Some(runs) if *runs > 1 => *runs -= 1,
+                    _ => drop(self.recent_runs.remove(&list)),
+                }
+            }
         }
-        self.recent.push_back(offered.iter().map(|(list, _)| *list).collect());
+        let lists: Vec<ListKey> = offered.iter().map(|(list, _)| *list).collect();
+        lists.iter().for_each(|list| *self.recent_runs.entry(*list).or_default() += 1);
+        self.recent.push_back(lists);
     }
 
     /// How often the columns of a run are likely to be asked for again before others are, if each next run stays with them

@@ -1,7 +1,8 @@
 //! The last pipelines and what was measured of them: what the programmes place pages for.
 //!
 //! **Owns**: which pipelines ran, how fast each works and what reading costs them ([`PipelineWindow`]), how fast one
-//! works while it runs ([`Pace`]), how fast the devices are ([`DeviceRate`]), which are likely to come next (`succession`).
+//! works while it runs ([`Pace`]), how fast the devices are ([`DeviceRate`]), which are likely to come next (`succession`,
+//! and `familiarity` where the order tells nothing).
 //! **Does not own** the measuring: who runs pipelines reports here.
 //!
 //! **Invariants**: at most `capacity` pipelines, and the order of a few times as many; what a plan is known for is
