@@ -95,7 +95,7 @@ impl OperatorCache {
         size: KeptBytes,
         source_bytes: u64,
     ) -> Option<Reservation> {
-        if !self.is_enabled() || !scan.is_keeping() {
+        if !scan.is_keeping() {
             return None;
         }
         let meters = &scan.meters;
@@ -318,10 +318,6 @@ impl OperatorCache {
     /// Makes an item of a scan that ended well: of the file's head, if no more was kept. False if there is no room for what
     /// it needs beside the rows.
     pub(crate) fn admit(&self, scan: &Arc<SharedScan>, end: &SourceEnd, is_head: bool) -> bool {
-        if !self.is_enabled() {
-            self.forget_scan(scan, "the cache was switched off");
-            return true;
-        }
         let base = scan.base.as_ref();
         let ends_count = |morsel_count: usize| if is_head { 0 } else { morsel_count };
         // Held while small results are merged, which takes what is free.

@@ -30,7 +30,7 @@ impl OperatorCache {
         pinned: &PinnedSource,
         factory: SourceFactory,
     ) -> Option<Arc<Participant>> {
-        if !self.is_enabled() || !pinned.is_current() || pinned.has_unreadable() {
+        if !pinned.is_current() || pinned.has_unreadable() {
             return None;
         }
         let mut catalog = self.catalog();

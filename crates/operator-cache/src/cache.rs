@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
@@ -80,7 +80,6 @@ pub struct OperatorCache {
     account: Account,
     clock: Arc<dyn Clock>,
     pub(crate) idle_processors: IdleProcessors,
-    enabled: AtomicBool,
     pub(crate) layout_rule: Mutex<LayoutRule>,
     pub(crate) admission_rule: Mutex<AdmissionRule>,
     files: Mutex<HashMap<Arc<str>, Arc<FileRecord>>>,
@@ -219,7 +218,6 @@ impl OperatorCache {
             account: budget.account("operator cache", Purpose::Cache),
             clock,
             idle_processors: IdleProcessors::new(options.processor_count),
-            enabled: AtomicBool::new(true),
             layout_rule: Mutex::default(),
             admission_rule: Mutex::default(),
             files: Mutex::new(HashMap::new()),
@@ -275,7 +273,7 @@ impl OperatorCache {
         retain: bool,
         factory: SourceFactory,
     ) -> Start {
-        if !self.is_enabled() || pinned.record.is_none() {
+        if pinned.record.is_none() {
             return Start::Scan(self.scan_alone(request, pinned, factory));
         }
         for attempt in 0..PLAN_ATTEMPTS {
@@ -472,9 +470,6 @@ impl OperatorCache {
 
     /// What [`begin`](Self::begin) would do now, and why; changes nothing.
     pub fn explain(&self, request: &SelectRequest, pinned: &PinnedSource) -> Explanation {
-        if !self.is_enabled() {
-            return Explanation::Miss { reason: "the cache is off", map: None };
-        }
         let catalog = self.catalog.lock();
         let summary = |item: &Item| self.summary(&catalog, item);
         let placed = self.placed_bet(&catalog, request, pinned);
@@ -535,19 +530,6 @@ impl OperatorCache {
     pub fn limit_bytes(&self) -> u64 {
         let limit_bytes = self.budget.limit_bytes();
         self.budget.cache_limit_bytes().map_or(limit_bytes, |cache_limit_bytes| cache_limit_bytes.min(limit_bytes))
-    }
-
-    /// Whether items are used and made.
-    pub fn is_enabled(&self) -> bool {
-        self.enabled.load(Ordering::Relaxed)
-    }
-
-    /// Switches the cache on or off for all sessions; off drops everything.
-    pub fn set_enabled(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
-        if !enabled {
-            self.clear();
-        }
     }
 
     /// Drops every item, and what running scans keep. Queries go on.

@@ -218,7 +218,7 @@ impl OperatorCache {
             self.hand_on(item, &scan.pinned);
         }
         let Some((map, reservation)) = scan.take_map() else { return };
-        if !self.is_enabled() || !scan.pinned.is_current() {
+        if !scan.pinned.is_current() {
             return;
         }
         let (list, spec) = (scan.source.unnest.as_ref(), &scan.spec);
@@ -345,7 +345,7 @@ impl OperatorCache {
 
     /// Whether [`load_map`](Self::load_map) may find a map that is of use for a request. Cheap.
     pub fn may_load_map(&self, request: &SelectRequest, pinned: &PinnedSource) -> bool {
-        let is_usable = request.can_map && !pinned.is_young && self.is_enabled() && pinned.is_current();
+        let is_usable = request.can_map && !pinned.is_young && pinned.is_current();
         let is_sought = || pinned.with_map_history(&request.source.options, |history| history.is_sought);
         self.map_store().is_some() && is_usable && is_sought() == Some(false)
     }

@@ -157,7 +157,6 @@ fn few_records_whose_positions_are_known_are_read_without_waiting() {
 enum Loss {
     Memory,
     Clear,
-    Off,
     Failure,
     Finish,
     Change,
@@ -165,7 +164,7 @@ enum Loss {
 
 #[test]
 fn the_wait_is_over_when_nothing_is_left_to_wait_for() {
-    for loss in [Loss::Memory, Loss::Clear, Loss::Off, Loss::Failure, Loss::Finish, Loss::Change] {
+    for loss in [Loss::Memory, Loss::Clear, Loss::Failure, Loss::Finish, Loss::Change] {
         let (cache, _budget) = cache(64 << 20);
         let fail_at = matches!(loss, Loss::Failure).then_some(3);
         let fake = Arc::new(Fake { fail_at, ..Fake::default() });
@@ -176,7 +175,6 @@ fn the_wait_is_over_when_nothing_is_left_to_wait_for() {
         match loss {
             Loss::Memory => drop(cache.release(1 << 30)),
             Loss::Clear => cache.clear(),
-            Loss::Off => cache.set_enabled(false),
             Loss::Failure => {}
             Loss::Finish => fake.finish_fails.store(true, std::sync::atomic::Ordering::Relaxed),
             Loss::Change => drop(pin(&cache, &object("f", "2", RECORDS))),

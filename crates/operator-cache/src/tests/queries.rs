@@ -155,22 +155,6 @@ fn what_is_not_to_be_retained_leaves_nothing() {
 }
 
 #[test]
-fn switched_off_the_cache_holds_nothing_and_answers_the_same() {
-    let (cache, _budget) = cache(64 << 20);
-    let fake = Arc::new(Fake::default());
-    let request = request(&["a", "b"], &between(0, 500));
-    ask(&cache, &fake, &request);
-    cache.set_enabled(false);
-    assert!(cache.items().is_empty());
-    assert_eq!(ask(&cache, &fake, &request), expected(RECORDS, &request.predicate));
-    assert!(cache.items().is_empty());
-    assert_eq!(fake.most_decodes(), 2);
-    cache.set_enabled(true);
-    ask(&cache, &fake, &request);
-    assert_eq!(cache.items().len(), 1);
-}
-
-#[test]
 fn an_empty_file_is_an_item_too() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());
