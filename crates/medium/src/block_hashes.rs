@@ -54,6 +54,18 @@ impl BlockHashes {
         &self.whole
     }
 
+    /// Whether `content`, which is block `index` of a file and has that hash, begins with what was hashed of the block.
+    pub(crate) fn is_prefix_of_block(&self, index: usize, content: &[u8], hash: u64) -> bool {
+        match self.whole.get(index) {
+            Some(whole) => content.len() == BLOCK_BYTES && *whole == hash,
+            None if index == self.whole.len() => {
+                let tail_bytes = (self.size_bytes % BLOCK_BYTES as u64) as usize;
+                self.tail.is_none_or(|tail| content.get(..tail_bytes).is_some_and(|begin| xxh3_64(begin) == tail))
+            }
+            None => true,
+        }
+    }
+
     /// How many of the file's first bytes are covered.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes

@@ -1,6 +1,7 @@
 //! Collects the block hashes of a file while a scan reads it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -19,6 +20,8 @@ use crate::block_hashes::{BLOCK_BYTES, BlockHashes};
 #[derive(Debug, Default)]
 pub struct HashRecorder {
     blocks: Mutex<Vec<Option<Block>>>,
+    earlier: Option<Arc<BlockHashes>>,
+    has_other_prefix: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +42,18 @@ impl HashRecorder {
     /// [`first_missing_block`](Self::first_missing_block).
     pub fn after_prefix(prefix: &BlockHashes) -> Self {
         let block = |&hash: &u64| Some(Block { hash, length_bytes: BLOCK_BYTES as u32 });
-        Self { blocks: Mutex::new(prefix.whole_blocks().iter().map(block).collect()) }
+        Self { blocks: Mutex::new(prefix.whole_blocks().iter().map(block).collect()), ..Self::default() }
+    }
+
+    /// The same, which also finds out whether what is recorded begins with what was hashed earlier.
+    #[must_use]
+    pub fn against(self, earlier: Arc<BlockHashes>) -> Self {
+        Self { earlier: Some(earlier), ..self }
+    }
+
+    /// Whether a block was recorded that is not as it was hashed earlier, as far as it was hashed then.
+    pub fn has_other_prefix(&self) -> bool {
+        self.has_other_prefix.load(Ordering::Relaxed)
     }
 
     /// Records block `block_index`: the whole of it, or as much as the file has of its last one. The same block may be
@@ -56,6 +70,11 @@ impl HashRecorder {
             return;
         }
         let block = Block { hash: xxh3_64(content), length_bytes };
+        if let Some(earlier) = &self.earlier
+            && !earlier.is_prefix_of_block(index, content, block.hash)
+        {
+            self.has_other_prefix.store(true, Ordering::Relaxed);
+        }
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if blocks.len() <= index {
             blocks.resize(index + 1, None);
@@ -128,6 +147,31 @@ mod tests {
         assert!(recorder.finish(2 * BLOCK_BYTES as u64).is_some(), "the prefix of whole blocks");
         assert!(recorder.finish(BLOCK_BYTES as u64 * 4).is_none());
         assert_eq!(recorder.first_missing_block(), 3);
+    }
+
+    #[test]
+    fn another_prefix_than_earlier_is_seen_in_whole_blocks_and_within_one() {
+        let old: Vec<u8> = (0..BLOCK_BYTES + 9).map(|at| (at / 7) as u8).collect();
+        let record = |recorder: HashRecorder, content: &[u8]| {
+            for (index, block) in content.chunks(BLOCK_BYTES).enumerate() {
+                recorder.record(index as u64, block);
+            }
+            recorder
+        };
+        let earlier = Arc::new(record(HashRecorder::new(), &old).finish(old.len() as u64).unwrap());
+        let has_other_prefix =
+            |content: &[u8]| record(HashRecorder::new().against(Arc::clone(&earlier)), content).has_other_prefix();
+        let grown = [old.as_slice(), &vec![5; 2 * BLOCK_BYTES]].concat();
+        assert!(!has_other_prefix(&old) && !has_other_prefix(&grown));
+        for at in [0, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 8] {
+            let mut other = grown.clone();
+            other[at] ^= 1;
+            assert!(has_other_prefix(&other), "{at}");
+        }
+        let mut other = grown;
+        other[BLOCK_BYTES + 9] ^= 1;
+        assert!(!has_other_prefix(&other), "behind what was hashed");
+        assert!(has_other_prefix(&old[..BLOCK_BYTES + 3]), "shorter");
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl MorselSource for Orders {
     }
 
     fn finish(&self) -> Result<SourceEnd, SourceError> {
-        Ok(SourceEnd { covered_end_bytes: Some(self.record_count), hashes: None })
+        Ok(SourceEnd { covered_end_bytes: Some(self.record_count), ..SourceEnd::default() })
     }
 }
 

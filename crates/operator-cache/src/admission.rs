@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_budget::{ReclaimableCache, Reservation};
-use thermocline_medium::BlockHashes;
 use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit, refusal_ages};
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
@@ -27,6 +26,7 @@ use crate::candidates::{Candidate, Going};
 use crate::catalog::Catalog;
 use crate::conversion::shape_of;
 use crate::decisions::DecisionKind;
+use crate::file_record::{Learned, PinnedSource};
 use crate::item::{Item, ItemId, Meters, predicted_scan_ns};
 use crate::rows::element_columns;
 use crate::scan::SharedScan;
@@ -470,16 +470,35 @@ impl OperatorCache {
         }
     }
 
-    /// Takes over the hashes that a scan recorded. False when they show that the content changed unseen.
-    pub(crate) fn learn(&self, scan: &SharedScan, hashes: BlockHashes) -> bool {
-        let Some(record) = &scan.pinned.record else { return true };
-        let sound = record.learn(scan.pinned.generation, hashes, self.moments(), |bytes| self.reserve_if_free(bytes));
-        if !sound {
-            self.drop_stale(&scan.source.path, "two scans of one version read different content", |generation, _| {
-                generation <= scan.pinned.generation
-            });
+    /// Takes over the hashes that a scan recorded.
+    ///
+    /// # Errors
+    /// Why the scan's rows are not to be kept.
+    pub(crate) fn learn(&self, scan: &SharedScan, end: &mut SourceEnd) -> Result<(), &'static str> {
+        if end.has_other_prefix {
+            let reason = "the file was rewritten while a scan of it began";
+            self.forget_content(scan, reason);
+            return Err(reason);
         }
-        sound
+        let (Some(hashes), Some(record)) = (end.hashes.take(), &scan.pinned.record) else { return Ok(()) };
+        let PinnedSource { generation, hashes: checked, .. } = &scan.pinned;
+        let reserve = |bytes| self.reserve_if_free(bytes);
+        match record.learn(*generation, hashes, checked.as_ref(), self.moments(), reserve) {
+            Learned::Holds => Ok(()),
+            Learned::Unknown => Err("the file grew, and another scan has read it since this one began"),
+            Learned::Contradicted => {
+                self.forget_content(scan, "two scans of one version read different content");
+                Err("an earlier scan of the same version read other content")
+            }
+        }
+    }
+
+    /// What is kept of the file is of other content than a scan has read.
+    pub(crate) fn forget_content(&self, scan: &SharedScan, reason: &'static str) {
+        if let Some(record) = &scan.pinned.record {
+            record.end_generation(scan.pinned.generation, self.moments());
+        }
+        self.drop_stale(&scan.source.path, reason, |generation, _| generation <= scan.pinned.generation);
     }
 }
 

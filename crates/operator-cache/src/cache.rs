@@ -1,4 +1,4 @@
-//! The cache: files are pinned here, requests answered, everything listed.
+//! The cache as a whole: what it consists of, which files it knows, what it records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,27 +15,17 @@ use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
 use thermocline_predicate::Conjunction;
 
-use crate::catalog::{Catalog, Plan};
-use crate::combination::{Combination, CombinedPart, PartSummary};
-use crate::cut::View;
+use crate::catalog::Catalog;
 use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry};
 use crate::error::CacheError;
 use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
-use crate::item::{Item, ItemId, ItemSummary};
-use crate::lazy::Promotion;
+use crate::item::{Item, ItemId};
 use crate::map_store::MapStore;
-use crate::matching::Match;
-use crate::planning::{REBUILD_REASON, scan_spec, whole_columns};
 use crate::recording::Recorder;
-use crate::request::{ColumnSpec, SelectRequest};
-use crate::scan::{Awaited, Participant, ScanStart, SharedScan};
-use crate::source::{ScanSpec, SourceFactory};
+use crate::scan::SharedScan;
 
 /// File records beyond which those without items are dropped.
 const RECORD_COUNT: usize = 65_536;
-
-/// How often a request is planned anew because the scan it would have joined ended meanwhile.
-const PLAN_ATTEMPTS: usize = 8;
 
 /// How a cache is made.
 #[derive(Debug)]
@@ -88,122 +78,6 @@ pub struct OperatorCache {
     moments: Moments,
     numbers: AtomicU64,
     ticks: AtomicU64,
-}
-
-/// How a request is answered.
-#[derive(Debug)]
-pub enum Start {
-    /// By an item. Hold it while its rows are read, and tell the cache how long that took
-    /// ([`OperatorCache::finish_reading`]).
-    Hit {
-        /// Covers the request.
-        item: Arc<Item>,
-        /// What must still be checked on each row.
-        residual: Conjunction,
-        /// What the request takes for a row.
-        view: View,
-        /// Whether the item's predicate is the request's.
-        kind: MatchKind,
-    },
-    /// By several items that cover the request together, perhaps with a scan of what they lack. Every row comes once.
-    /// Each item is read as for a hit.
-    Combine {
-        /// The items, each with the filter on its rows.
-        parts: Vec<CombinedPart>,
-        /// The scan of the rows that none of them has, if there are any.
-        remainder: Option<Arc<Participant>>,
-    },
-    /// By scanning the file, perhaps together with others, perhaps only what it grew by.
-    Scan(Arc<Participant>),
-    /// Better once a scan that runs is over: ask again then.
-    Wait(Awaited),
-}
-
-/// How an item covers a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MatchKind {
-    /// Same predicate.
-    Exact,
-    /// A wider one.
-    Subsumed,
-}
-
-/// What [`OperatorCache::begin`] would do.
-#[derive(Debug, Clone)]
-pub enum Explanation {
-    /// Read an item.
-    Hit {
-        /// Which.
-        item: ItemSummary,
-        /// The filter on its rows.
-        residual: Conjunction,
-        /// Whether the item's predicate is the request's.
-        kind: MatchKind,
-    },
-    /// Read an item and scan what its file grew by.
-    Extend {
-        /// Which.
-        item: ItemSummary,
-        /// The filter on the rows.
-        residual: Conjunction,
-        /// Bytes to scan.
-        new_bytes: u64,
-    },
-    /// Scan the columns that an item lacks.
-    TopUp {
-        /// Which.
-        item: ItemSummary,
-        /// The filter on the rows.
-        residual: Conjunction,
-        /// The columns to scan.
-        missing: Arc<[ColumnSpec]>,
-    },
-    /// Read several items, and scan what they lack.
-    Combine {
-        /// The items, each with the filter on its rows.
-        parts: Vec<PartSummary>,
-        /// The rows to scan.
-        remainder: Option<Arc<Conjunction>>,
-    },
-    /// Read an item of the file's first records, and scan the others.
-    Head {
-        /// Which.
-        item: ItemSummary,
-        /// The filter on the rows.
-        residual: Conjunction,
-        /// Bytes to scan.
-        rest_bytes: u64,
-    },
-    /// Read the records again whose positions an item holds, and keep their rows.
-    Promote {
-        /// Which.
-        item: ItemSummary,
-        /// The filter on the rows.
-        residual: Conjunction,
-        /// Records to read.
-        record_count: u64,
-    },
-    /// Take part in a scan that runs already.
-    InFlight {
-        /// The scan's predicate.
-        predicate: Arc<Conjunction>,
-        /// The filter on its rows.
-        residual: Conjunction,
-    },
-    /// Wait for a scan that runs, and scan what its item will lack then.
-    Wait {
-        /// The scan's predicate.
-        predicate: Arc<Conjunction>,
-        /// The scan's columns.
-        columns: Arc<[ColumnSpec]>,
-    },
-    /// Scan the file.
-    Miss {
-        /// Why.
-        reason: &'static str,
-        /// The positional map that the scan would go by.
-        map: Option<ItemId>,
-    },
 }
 
 impl OperatorCache {
@@ -263,269 +137,6 @@ impl OperatorCache {
         Ok(PinnedSource { version, generation, hashes, is_young, record: Some(record) })
     }
 
-    /// Answers a request: by an item, by a scan that runs, by extending an item, by several items together, or by a new
-    /// scan of the file whose rows are kept if `retain` and memory allow. Never blocks on I/O; `factory` is called when
-    /// the scan is first read.
-    pub fn begin(
-        self: &Arc<Self>,
-        request: &SelectRequest,
-        pinned: &PinnedSource,
-        retain: bool,
-        factory: SourceFactory,
-    ) -> Start {
-        if pinned.record.is_none() {
-            return Start::Scan(self.scan_alone(request, pinned, factory));
-        }
-        for attempt in 0..PLAN_ATTEMPTS {
-            let began_ns = self.clock.monotonic_ns();
-            let mut catalog = self.catalog.lock();
-            let placed = self.placed_bet(&catalog, request, pinned);
-            let request = placed.as_ref();
-            let plan = self.plan(&catalog, request, pinned);
-            if attempt == 0 {
-                catalog.note_demand(self.policy, request, self.tick());
-            }
-            let lookup_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
-            let mut parts = None;
-            let (mut spec, mut start) = match plan {
-                Plan::Hit(found) => {
-                    let baseline = self.policy.baseline_on_use(&catalog.policy_state);
-                    drop(catalog);
-                    found.item.record_use(self.next_tick(), lookup_ns, baseline);
-                    if !found.exact {
-                        pinned.note_bet_won(request.source.unnest.as_ref());
-                    }
-                    self.record_hit(request, &found.item, found.exact, lookup_ns);
-                    return self.hit(request, found, lookup_ns);
-                }
-                Plan::Join(scan) => {
-                    let participant = Participant::join(&scan, &request.columns, &request.predicate);
-                    drop(catalog);
-                    let Some(participant) = participant else { continue };
-                    self.next_tick();
-                    self.expect_record(request, &scan, lookup_ns);
-                    let (scanned_bytes, total_bytes) = participant.progress();
-                    let numbers = vec![("scanned_bytes", scanned_bytes as f64), ("total_bytes", total_bytes as f64)];
-                    self.record_scan(DecisionKind::Join, &scan, numbers, "a scan that runs computes it");
-                    return Start::Scan(participant);
-                }
-                Plan::Wait(scan) => {
-                    let Some(awaited) = Awaited::new(&scan, request) else { continue };
-                    catalog.add_awaited(&request.source, awaited.columns());
-                    drop(catalog);
-                    let numbers = vec![("scanned_bytes", scan.meters.scanned_bytes.load(Ordering::Relaxed) as f64)];
-                    self.record_scan(DecisionKind::Wait, &scan, numbers, "a scan that runs has some of its columns");
-                    return Start::Wait(awaited);
-                }
-                Plan::Extend(item) => {
-                    let spec = ScanSpec {
-                        start_bytes: item.end_bytes,
-                        end_bytes: pinned.end_bytes(),
-                        head: None,
-                        columns: Arc::clone(&item.columns),
-                        predicate: Arc::clone(&item.predicate),
-                        keeps_empty: item.keeps_empty,
-                        hashes: pinned.hashes.clone(),
-                        notes_positions: item.positions.is_some() && request.can_seek,
-                        positions: None,
-                        map: None,
-                        makes_map: false,
-                    };
-                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
-                    let new_bytes = spec.end_bytes - spec.start_bytes;
-                    let numbers = vec![("new_bytes", new_bytes as f64), ("lookup_ns", lookup_ns as f64)];
-                    self.record_item(DecisionKind::Extend, &item, numbers, "the file grew");
-                    (spec, ScanStart { base: Some(item), ..ScanStart::anew(Arc::clone(&factory)) })
-                }
-                Plan::TopUp(mut top_up) => {
-                    let (mapped, map) = self.map_for_top_up(&catalog, request, pinned, &mut top_up).unzip();
-                    let item = &top_up.base;
-                    let spec = ScanSpec {
-                        start_bytes: 0,
-                        end_bytes: pinned.end_bytes(),
-                        head: None,
-                        columns: Arc::clone(&top_up.columns),
-                        predicate: Arc::clone(&item.predicate),
-                        keeps_empty: item.keeps_empty,
-                        hashes: pinned.hashes.clone(),
-                        notes_positions: false,
-                        positions: top_up.positions.clone().filter(|_| map.is_none()),
-                        map,
-                        makes_map: false,
-                    };
-                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
-                    let (missing, wanted) = (top_up.missing.len(), request.columns.len());
-                    let numbers = vec![("missing_columns", missing as f64), ("wanted_columns", wanted as f64)];
-                    self.record_item(DecisionKind::TopUp, item, numbers, "an item lacks columns");
-                    let start = ScanStart::anew(Arc::clone(&factory));
-                    (spec, ScanStart { top_up: Some(top_up), mapped, compares_content: true, ..start })
-                }
-                Plan::Combine(combination) => {
-                    self.use_parts(&catalog, request, &combination, lookup_ns);
-                    let Some(rest) = combination.remainder_request(request) else {
-                        drop(catalog);
-                        return self.combined(request, combination.parts, None, lookup_ns);
-                    };
-                    if let Some(scan) = catalog.running_beside_items(&rest, pinned)
-                        && let Some(participant) = Participant::join(&scan, &rest.columns, &rest.predicate)
-                    {
-                        drop(catalog);
-                        self.expect_record(request, &scan, lookup_ns);
-                        return self.combined(request, combination.parts, Some(participant), lookup_ns);
-                    }
-                    parts = Some(combination.parts);
-                    let start = ScanStart { compares_content: true, ..ScanStart::anew(Arc::clone(&factory)) };
-                    (scan_spec(&rest, pinned, retain, false), start)
-                }
-                Plan::Head(item) => {
-                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
-                    pinned.note_bet_won(request.source.unnest.as_ref());
-                    let spec = ScanSpec { head: item.head, ..scan_spec(request, pinned, false, false) };
-                    let kept_bytes = item.head.map_or(0, |head| head.end_bytes);
-                    let numbers = vec![("kept_bytes", kept_bytes as f64), ("lookup_ns", lookup_ns as f64)];
-                    self.record_item(DecisionKind::Head, &item, numbers, "the first part of the file is kept");
-                    parts = Some(self.head_part(&item, request));
-                    (spec, ScanStart { compares_content: true, ..ScanStart::anew(Arc::clone(&factory)) })
-                }
-                Plan::Promote(promotion) => {
-                    let Promotion { item, positions, predicate, keeps_empty } = promotion;
-                    let position_count = positions.len() as f64;
-                    let spec = ScanSpec {
-                        predicate,
-                        keeps_empty,
-                        notes_positions: false,
-                        positions: Some(positions),
-                        ..scan_spec(request, pinned, false, false)
-                    };
-                    item.record_use(self.next_tick(), lookup_ns, self.policy.baseline_on_use(&catalog.policy_state));
-                    let numbers = vec![("position_count", position_count), ("lookup_ns", lookup_ns as f64)];
-                    self.record_item(DecisionKind::Promote, &item, numbers, "positions that are asked for again");
-                    (spec, ScanStart { promoted: Some(item), ..ScanStart::anew(Arc::clone(&factory)) })
-                }
-                Plan::Rebuild(columns) => {
-                    self.next_tick();
-                    let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
-                    let path = &request.source.path;
-                    self.record(DecisionKind::Miss, None, path, &request.predicate, numbers, REBUILD_REASON);
-                    let whole = whole_columns(request, columns);
-                    let may_keep_head = self.may_keep_head(request, &Conjunction::all());
-                    let start = ScanStart { may_keep_head, ..ScanStart::anew(Arc::clone(&factory)) };
-                    (scan_spec(&whole, pinned, retain, false), start)
-                }
-                Plan::Miss(reason) => {
-                    self.next_tick();
-                    let numbers = vec![("source_bytes", pinned.end_bytes() as f64), ("lookup_ns", lookup_ns as f64)];
-                    self.record(DecisionKind::Miss, None, &request.source.path, &request.predicate, numbers, reason);
-                    let rule = self.admission_rule();
-                    let spec = scan_spec(request, pinned, retain, true);
-                    let may_turn_lazy = rule.may_be_lazy() && catalog.kept_item_count(&request.source.path) == 0;
-                    let may_keep_head = self.may_keep_head(request, &spec.predicate);
-                    (spec, ScanStart { may_turn_lazy, may_keep_head, ..ScanStart::anew(Arc::clone(&factory)) })
-                }
-            };
-            let is_rest = spec.head.is_some();
-            if !is_rest {
-                pinned.note_scan(request.source.unnest.as_ref());
-            }
-            let keeps = retain && pinned.is_current() && !is_rest;
-            self.place_map(&catalog, request, pinned, &mut spec, &mut start, keeps);
-            if keeps && start.top_up.is_some() {
-                pinned.note_bet_won(request.source.unnest.as_ref());
-            }
-            let is_wider = request.retain_predicate != request.predicate && spec.predicate == request.retain_predicate;
-            if keeps && start.base.is_none() && is_wider {
-                pinned.note_bet(request.source.unnest.as_ref());
-            }
-            let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
-            // The scan of a remainder has just the rows that are wanted of it.
-            let wanted = if parts.is_some() { &scan.spec.predicate } else { &request.predicate };
-            let participant = Participant::first(&scan, &request.columns, wanted);
-            if scan.spec.makes_map {
-                catalog.add_mapping_scan(&scan);
-            }
-            if keeps {
-                self.expect_record(request, &scan, lookup_ns);
-                catalog.add_scan(scan);
-            }
-            drop(catalog);
-            return match parts {
-                Some(parts) => self.combined(request, parts, Some(participant), lookup_ns),
-                None => Start::Scan(participant),
-            };
-        }
-        Start::Scan(self.scan_alone(request, pinned, factory))
-    }
-
-    /// Answers a request from the file alone: no item is used, nothing is kept, nobody joins.
-    pub fn scan_alone(
-        self: &Arc<Self>,
-        request: &SelectRequest,
-        pinned: &PinnedSource,
-        factory: SourceFactory,
-    ) -> Arc<Participant> {
-        let spec = scan_spec(request, pinned, false, false);
-        let scan = SharedScan::new(self, &request.source, pinned, spec, ScanStart::anew(factory), false);
-        Participant::first(&scan, &request.columns, &request.predicate)
-    }
-
-    /// What [`begin`](Self::begin) would do now, and why; changes nothing.
-    pub fn explain(&self, request: &SelectRequest, pinned: &PinnedSource) -> Explanation {
-        let catalog = self.catalog.lock();
-        let summary = |item: &Item| self.summary(&catalog, item);
-        let placed = self.placed_bet(&catalog, request, pinned);
-        let request = placed.as_ref();
-        match self.plan(&catalog, request, pinned) {
-            Plan::Hit(found) => Explanation::Hit {
-                item: summary(&found.item),
-                residual: found.item.predicate.residual(&request.predicate),
-                kind: if found.exact { MatchKind::Exact } else { MatchKind::Subsumed },
-            },
-            Plan::Join(scan) => Explanation::InFlight {
-                predicate: Arc::clone(&scan.spec.predicate),
-                residual: scan.spec.predicate.residual(&request.predicate),
-            },
-            Plan::Wait(scan) => Explanation::Wait {
-                predicate: Arc::clone(&scan.spec.predicate),
-                columns: Arc::clone(&scan.spec.columns),
-            },
-            Plan::Extend(item) => Explanation::Extend {
-                item: summary(&item),
-                residual: item.predicate.residual(&request.predicate),
-                new_bytes: pinned.end_bytes() - item.end_bytes,
-            },
-            Plan::TopUp(top_up) => Explanation::TopUp {
-                item: summary(&top_up.base),
-                residual: top_up.base.predicate.residual(&request.predicate),
-                missing: top_up.missing,
-            },
-            Plan::Combine(Combination { parts, remainder, .. }) => {
-                let part = |part: CombinedPart| PartSummary { item: summary(&part.item), residual: part.residual };
-                Explanation::Combine { parts: parts.into_iter().map(part).collect(), remainder }
-            }
-            Plan::Head(head) => Explanation::Head {
-                item: summary(&head),
-                residual: Conjunction::all().residual(&request.predicate),
-                rest_bytes: head.rest_bytes(),
-            },
-            Plan::Promote(promotion) => Explanation::Promote {
-                item: summary(&promotion.item),
-                residual: promotion.predicate.residual(&request.predicate),
-                record_count: promotion.positions.len() as u64,
-            },
-            Plan::Rebuild(columns) => {
-                let whole = whole_columns(request, columns);
-                let spec = scan_spec(&whole, pinned, true, false);
-                let map = self.map_for(&catalog, &whole, pinned, &spec).map(|(item, _)| item.id);
-                Explanation::Miss { reason: REBUILD_REASON, map }
-            }
-            Plan::Miss(reason) => {
-                let spec = scan_spec(request, pinned, true, true);
-                let map = self.map_for(&catalog, request, pinned, &spec).map(|(item, _)| item.id);
-                Explanation::Miss { reason, map }
-            }
-        }
-    }
-
     /// What caches may hold in all.
     pub fn limit_bytes(&self) -> u64 {
         let limit_bytes = self.budget.limit_bytes();
@@ -551,14 +162,6 @@ impl OperatorCache {
         self.record(DecisionKind::Clear, None, &Arc::from(""), &Arc::default(), numbers, "asked for");
     }
 
-    /// The items, for the table `thermocline.cache_items`.
-    pub fn items(&self) -> Vec<ItemSummary> {
-        let catalog = self.catalog.lock();
-        let mut items: Vec<ItemSummary> = catalog.items().map(|item| self.summary(&catalog, item)).collect();
-        items.sort_by_key(|item| item.id);
-        items
-    }
-
     /// The latest decisions, oldest first, for the table `thermocline.decisions`.
     pub fn decisions(&self) -> Vec<Decision> {
         self.decisions.snapshot()
@@ -567,72 +170,6 @@ impl OperatorCache {
     /// Bytes reserved for items, running scans, file records and hashes.
     pub fn reserved_bytes(&self) -> u64 {
         self.account.reserved_bytes()
-    }
-
-    /// Notes that a combination is used: each of its items once, at the same time, for its part of the look-up.
-    fn use_parts(&self, catalog: &Catalog, request: &SelectRequest, combination: &Combination, lookup_ns: u64) {
-        let (tick, baseline) = (self.next_tick(), self.policy.baseline_on_use(&catalog.policy_state));
-        for part in &combination.parts {
-            part.item.record_use(tick, lookup_ns / combination.parts.len() as u64, baseline);
-        }
-        let (numbers, reason) = (combination.numbers(lookup_ns), combination.reason());
-        self.record(DecisionKind::Combine, None, &request.source.path, &request.predicate, numbers, reason);
-    }
-
-    /// Starts reading a combination; each of its items is recorded as one that answered.
-    fn combined(
-        &self,
-        request: &SelectRequest,
-        parts: Vec<CombinedPart>,
-        remainder: Option<Arc<Participant>>,
-        lookup_ns: u64,
-    ) -> Start {
-        for part in &parts {
-            self.record_hit(request, &part.item, false, lookup_ns / parts.len() as u64);
-        }
-        Start::Combine { parts, remainder }
-    }
-
-    fn hit(&self, request: &SelectRequest, found: Match, lookup_ns: u64) -> Start {
-        let (kind, decision, reason) = if found.exact {
-            (MatchKind::Exact, DecisionKind::Hit, "an item of the same predicate")
-        } else {
-            (MatchKind::Subsumed, DecisionKind::Subsume, "an item of a wider predicate")
-        };
-        let residual = found.item.predicate.residual(&request.predicate);
-        let numbers = vec![
-            ("row_count", found.item.row_count as f64),
-            ("size_bytes", found.item.size_bytes as f64),
-            ("lookup_ns", lookup_ns as f64),
-        ];
-        self.record_item(decision, &found.item, numbers, reason);
-        let view = if request.source.unnest == found.item.source.unnest { View::Elements } else { View::Records };
-        Start::Hit { item: found.item, residual, view, kind }
-    }
-
-    fn summary(&self, catalog: &Catalog, item: &Item) -> ItemSummary {
-        let (measured, expected) = (item.measurements(), catalog.measured(self.policy, item));
-        ItemSummary {
-            id: item.id,
-            source: item.source.clone(),
-            predicate: Arc::clone(&item.predicate),
-            columns: item.listed_columns(),
-            end_bytes: item.head.map_or(item.end_bytes, |head| head.end_bytes),
-            file_bytes: item.end_bytes,
-            row_count: item.row_count,
-            is_lazy: item.is_lazy,
-            is_map: item.map.is_some(),
-            layout: item.layout,
-            chunk_count: item.chunks.len() as u64,
-            size_bytes: item.size_bytes,
-            use_count: measured.use_count,
-            execute_ns: measured.execute_ns,
-            cache_ns: measured.cache_ns,
-            reuse_scan_ns: item.meters.reuse_scan_ns().unwrap_or(0),
-            lookup_ns: measured.lookup_ns,
-            benefit_s: self.policy.worth_s(&self.policy_state(catalog), &expected),
-            score: self.policy.score(&expected),
-        }
     }
 
     /// The record of a file, made if there is room for it.
@@ -699,7 +236,7 @@ impl OperatorCache {
         self.record(kind, None, &scan.source.path, &scan.spec.predicate, numbers, reason);
     }
 
-    fn record(
+    pub(crate) fn record(
         &self,
         kind: DecisionKind,
         item_id: Option<ItemId>,

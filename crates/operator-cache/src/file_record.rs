@@ -172,6 +172,8 @@ struct Known {
     hashes: Option<Arc<BlockHashes>>,
     /// Whether the version was young when its content was last read from the start or checked.
     young: bool,
+    /// Whether it was taken to be a longer state of the one before, unchecked.
+    trusted: bool,
     /// Moment of the latest check, by [`Moments`].
     checked_at: u64,
     hashes_reservation: Option<Reservation>,
@@ -201,6 +203,17 @@ pub(crate) struct Pinned {
     pub(crate) hashes: Option<Arc<BlockHashes>>,
     /// What must be dropped because of it.
     pub(crate) stale: Option<Stale>,
+}
+
+/// What a finished scan's hashes tell of what earlier ones read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Learned {
+    /// The scan read the same content, as far as both did.
+    Holds,
+    /// Other content: it changed between the two without a trace in the version. A new generation has begun.
+    Contradicted,
+    /// Another scan has recorded hashes since this one began, which these cannot be compared with.
+    Unknown,
 }
 
 /// What of a path is no longer true.
@@ -264,12 +277,13 @@ impl FileRecord {
                         generation,
                         hashes: None,
                         young,
+                        trusted: false,
                         checked_at: arrived_at,
                         hashes_reservation: None,
                     });
                     return Ok(Pinned { generation, hashes: None, stale: None });
                 }
-                Some(known) if known.holds_for(version, young, arrived_at) => return Ok(known.pinned(None)),
+                Some(known) if known.holds_for(version, young, append, arrived_at) => return Ok(known.pinned(None)),
                 Some(_) => {}
             }
         }
@@ -282,7 +296,7 @@ impl FileRecord {
                     what: "its record was emptied".into(),
                 });
             };
-            if known.holds_for(version, young, arrived_at) {
+            if known.holds_for(version, young, append, arrived_at) {
                 return Ok(known.pinned(None));
             }
             (known.version.clone(), known.generation, known.hashes.clone())
@@ -301,47 +315,56 @@ impl FileRecord {
             if known.generation == generation { verdict } else { Verdict::Changed("another scan found other content") };
         known.version = version.clone();
         known.young = young;
+        known.trusted = verdict == Verdict::Trusted;
         known.checked_at = began_at;
         let stale = match verdict {
-            Verdict::Same => None,
+            Verdict::Trusted => None,
             Verdict::SameUpTo(bytes) => Some(Stale::Beyond(bytes)),
             Verdict::Changed(reason) => {
-                known.generation = moments.next_generation();
-                known.forget_hashes();
+                known.end_generation(moments);
                 Some(Stale::Generation(reason))
             }
         };
         Ok(known.pinned(stale))
     }
 
-    /// Takes the hashes that a finished scan recorded. False when they contradict those of an earlier scan: the content
-    /// changed between the two without a trace in the version; a new generation begins.
+    /// Takes the hashes that a finished scan recorded, which began with those of `checked` as far as these reach.
     ///
     /// `reserve` gets memory for them; without it they are not kept, and the next doubt ends the generation.
     pub(crate) fn learn(
         &self,
         generation: u64,
         hashes: BlockHashes,
+        checked: Option<&Arc<BlockHashes>>,
         moments: &Moments,
         reserve: impl FnOnce(u64) -> Option<Reservation>,
-    ) -> bool {
+    ) -> Learned {
         let mut known = self.known.lock();
-        let Some(known) = known.as_mut().filter(|known| known.generation == generation) else { return true };
+        let Some(known) = known.as_mut().filter(|known| known.generation == generation) else {
+            return Learned::Holds;
+        };
         match &known.hashes {
             Some(old) if old.size_bytes() == hashes.size_bytes() && **old != hashes => {
-                known.generation = moments.next_generation();
-                known.forget_hashes();
-                false
+                known.end_generation(moments);
+                return Learned::Contradicted;
             }
-            Some(old) if old.size_bytes() >= hashes.size_bytes() => true,
-            _ => {
-                known.forget_hashes();
-                known.hashes_reservation = reserve(hashes.heap_bytes() as u64);
-                if known.hashes_reservation.is_some() {
-                    known.hashes = Some(Arc::new(hashes));
-                }
-                true
-            }
+            Some(old) if old.size_bytes() >= hashes.size_bytes() => return Learned::Holds,
+            // Of two that end within one block none tells whether the longer one begins with the shorter.
+            Some(old) if !checked.is_some_and(|checked| Arc::ptr_eq(checked, old)) => return Learned::Unknown,
+            _ => {}
+        }
+        known.forget_hashes();
+        known.hashes_reservation = reserve(hashes.heap_bytes() as u64);
+        if known.hashes_reservation.is_some() {
+            known.hashes = Some(Arc::new(hashes));
+        }
+        Learned::Holds
+    }
+
+    /// Nothing that was derived under `generation` holds any more.
+    pub(crate) fn end_generation(&self, generation: u64, moments: &Moments) {
+        if let Some(known) = self.known.lock().as_mut().filter(|known| known.generation == generation) {
+            known.end_generation(moments);
         }
     }
 
@@ -352,8 +375,16 @@ impl FileRecord {
 }
 
 impl Known {
-    fn holds_for(&self, version: &FileVersion, young: bool, arrived_at: u64) -> bool {
-        self.version == *version && ((!self.young && !young) || self.checked_at > arrived_at)
+    /// Whether what is known is true of a version. What one user vouches for is not known to another.
+    fn holds_for(&self, version: &FileVersion, young: bool, append: AppendPolicy, arrived_at: u64) -> bool {
+        self.version == *version
+            && ((!self.young && !young) || self.checked_at > arrived_at)
+            && (!self.trusted || append == AppendPolicy::Trust)
+    }
+
+    fn end_generation(&mut self, moments: &Moments) {
+        self.generation = moments.next_generation();
+        self.forget_hashes();
     }
 
     fn forget_hashes(&mut self) {
@@ -366,8 +397,10 @@ impl Known {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Verdict {
-    Same,
+    /// The same, as the user says.
+    Trusted,
     SameUpTo(u64),
     Changed(&'static str),
 }
@@ -381,7 +414,7 @@ fn judge(
     let OpenedFile::Local(file) = opened else { return Ok(Verdict::Changed("the object has another version")) };
     let version = file.version();
     if append == AppendPolicy::Trust && version.size_bytes >= old.size_bytes && is_same_file(old, version) {
-        return Ok(Verdict::Same);
+        return Ok(Verdict::Trusted);
     }
     let Some(hashes) = hashes else {
         return Ok(Verdict::Changed(

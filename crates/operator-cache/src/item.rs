@@ -557,7 +557,7 @@ pub struct ItemSummary {
     /// l: finding it, mean, nanoseconds.
     pub lookup_ns: u64,
     /// Query time it is still expected to save, seconds.
-    pub benefit_s: f64,
+    pub worth_s: f64,
     /// The eviction policy's score, in its own unit; the least goes first.
     pub score: f64,
 }

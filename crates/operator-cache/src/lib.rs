@@ -31,6 +31,7 @@
 
 mod admission;
 mod ahead;
+mod begin;
 mod cache;
 mod candidates;
 mod catalog;
@@ -46,6 +47,7 @@ mod item;
 mod item_columns;
 mod layout;
 mod lazy;
+mod listing;
 mod map_history;
 mod map_store;
 mod maps;
@@ -60,7 +62,8 @@ mod source;
 mod tests;
 mod top_up;
 
-pub use cache::{CacheOptions, Explanation, MatchKind, OperatorCache, Start};
+pub use begin::{MatchKind, Start};
+pub use cache::{CacheOptions, OperatorCache};
 pub use combination::{CombinedPart, PartSummary};
 pub use conversion::Conversion;
 pub use cut::{Cut, CutRows, View};
@@ -69,6 +72,7 @@ pub use error::{CacheError, SourceError};
 pub use file_record::{AppendPolicy, OpenedFile, PinnedSource};
 pub use item::{Item, ItemId, ItemSummary, Piece};
 pub use layout::{ReadTimes, Reading};
+pub use listing::Explanation;
 pub use map_store::MapStore;
 pub use recording::Recorder;
 pub use request::{ColumnSpec, Expectation, SelectRequest};

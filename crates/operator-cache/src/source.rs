@@ -114,6 +114,9 @@ pub struct SourceEnd {
     pub covered_end_bytes: Option<u64>,
     /// Hashes of the file's whole content up to `end_bytes`, as the scan read it; None when it did not see all of it.
     pub hashes: Option<BlockHashes>,
+    /// Whether the scan read other content than that of [`ScanSpec::hashes`] where these reach: the file was rewritten
+    /// between the check that they passed and the reads.
+    pub has_other_prefix: bool,
 }
 
 /// A scanner over one file, shared by all threads of all queries that take part.

@@ -1,13 +1,19 @@
 //! Where the records lie that a running scan found, morsel by morsel, until a lazy item is made of it.
 //!
 //! **Owns**: the positions and the memory that is reserved for them. **Does not own**: whether they are wanted (the
-//! scan's [`Sharing`](super::Sharing) says), what makes room for them (`lazy`).
+//! scan's [`Sharing`] says), what makes room for them (`lazy`).
 //!
 //! **Memory**: twice what is noted is reserved, in steps, since at the end all is laid together in one piece.
 //! **Concurrency**: behind a lock of its own, under which nothing is asked of others; morsels come in any order.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use thermocline_budget::Reservation;
 use thermocline_raw::RecordPositions;
+
+use super::state::{Phase, Sharing};
+use super::{NOTE_ATTEMPTS, SharedScan};
 
 /// Reserved at least when more is needed, so that not every morsel asks: a step of the noted bytes, …
 const STEP_SHARE: u64 = 4;
@@ -85,6 +91,72 @@ impl Gathering {
         }
         merged.shrink_to_fit();
         Some((merged, self.noted, self.reservation))
+    }
+}
+
+impl SharedScan {
+    /// Keeps where a morsel's records lie, or gives that up for the whole scan.
+    pub(super) fn note_positions(
+        self: &Arc<Self>,
+        index: usize,
+        mut noted: RecordPositions,
+        record_count: u64,
+        bytes: u64,
+    ) {
+        noted.shrink_to_fit();
+        for _ in 0..NOTE_ATTEMPTS {
+            match &mut *self.gathered.lock() {
+                None => return,
+                Some(gathering) => match gathering.note(index, noted, record_count) {
+                    Ok(()) => return,
+                    Err(refused) => noted = refused,
+                },
+            }
+            // Beside rows they are a comfort, and displace nothing.
+            let is_needed = self.may_turn_lazy;
+            if !is_needed || !self.cache.make_room_for_positions(self, noted.size_bytes() as u64, bytes) {
+                break;
+            }
+        }
+        self.give_up_positions("no memory for its records' positions");
+    }
+
+    /// Frees the positions; a scan that keeps nothing else keeps nothing then.
+    pub(crate) fn give_up_positions(self: &Arc<Self>, reason: &'static str) {
+        self.forget_positions();
+        let kept_nothing_else = {
+            let mut state = self.state.lock();
+            let is_noted = state.sharing == Sharing::Noted && matches!(state.phase, Phase::Running);
+            if is_noted {
+                state.sharing = Sharing::Solo;
+            }
+            is_noted
+        };
+        if kept_nothing_else {
+            self.cache.forget_scan(self, reason);
+        }
+    }
+
+    /// Frees the positions gathered so far; no more are.
+    pub(crate) fn forget_positions(&self) {
+        let _gathered = self.gathered.lock().take();
+    }
+
+    /// What was gathered of positions, and the bytes reserved for it; None if none are.
+    pub(crate) fn noted(&self) -> Option<(Noted, u64)> {
+        self.gathered.lock().as_ref().map(|gathering| (gathering.noted(), gathering.reserved_bytes()))
+    }
+
+    /// All positions, once every morsel was decoded, with their reservation. None if some are missing.
+    pub(crate) fn take_positions(&self) -> Option<(RecordPositions, Noted, Reservation)> {
+        let gathering = self.gathered.lock().take()?;
+        let morsel_count = self.state.lock().slots.len();
+        gathering.merged(morsel_count)
+    }
+
+    /// Reserved for rows and positions so far.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.meters.kept_bytes.load(Ordering::Relaxed) + self.noted().map_or(0, |(_, reserved_bytes)| reserved_bytes)
     }
 }
 

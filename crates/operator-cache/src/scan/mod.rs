@@ -25,6 +25,7 @@
 //! decoded, reserved, freed or woken.
 
 mod awaited;
+mod claiming;
 mod compaction;
 mod gathering;
 mod keeping;
@@ -38,11 +39,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
-use futures::{FutureExt, future};
 use parking_lot::Mutex;
-use thermocline_budget::Reservation;
 use thermocline_placement::operator_cache::eagerness::Worth;
-use thermocline_raw::RecordPositions;
 
 pub use awaited::Awaited;
 pub(crate) use awaited::AwaitedColumns;
@@ -61,11 +59,11 @@ use crate::item::{Chunk, Item};
 use crate::matching::is_worth_it;
 use crate::request::SelectRequest;
 use crate::rows::Rows;
-use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
+use crate::source::{Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
 use crate::top_up::{Differs, KeptRows, TopUp, missing_columns};
 use gathering::Gathering;
 use morsel_set::MorselSet;
-use state::{FetchedMorsel, Phase, Post, SharedFetch, Sharing, Slot, State, Step};
+use state::{Phase, Post, Sharing, Slot, State, Step};
 
 /// How often room is made for the positions of one morsel.
 const NOTE_ATTEMPTS: usize = 3;
@@ -373,100 +371,6 @@ impl SharedScan {
         Ok(source)
     }
 
-    /// Claims the next morsel for participant `me`, whose step counted the claim. Rows if it could be decoded at once.
-    fn claim(self: &Arc<Self>, me: u64) -> Claimed {
-        let guard = FailOnUnwind(self);
-        let next = self.open().and_then(|source| Ok((source.next_morsel()?, source)));
-        let claimed = match next {
-            Err(error) => self.end_claim(|_| Err(CacheError::source(error))),
-            Ok((None, _)) => self.end_claim(|state| {
-                state.exhausted = true;
-                Ok(Claimed::Nothing)
-            }),
-            Ok((Some(morsel), source)) => {
-                let Ok(index) = usize::try_from(morsel.index) else { return self.gap() };
-                if self.skip.contains(index) {
-                    self.end_claim(|state| self.issue(state, index).map(|()| Claimed::Nothing))
-                } else {
-                    self.meters
-                        .scanned_bytes
-                        .fetch_add(morsel.end_bytes.saturating_sub(morsel.start_bytes), Ordering::Relaxed);
-                    match source.fetch(morsel) {
-                        Fetch::Ready(morsel) => self.end_claim(|state| {
-                            self.issue(state, index)?;
-                            if state.begin_decoding(me, index) {
-                                return Ok(Claimed::Morsel(index, morsel));
-                            }
-                            // The claimer sits elsewhere by now: whoever reads on here takes it up.
-                            let fetched: FetchedMorsel = Arc::new(Mutex::new(Some(morsel)));
-                            state.fetching.insert(index, future::ready(Ok(fetched)).boxed().shared());
-                            Ok(Claimed::Nothing)
-                        }),
-                        Fetch::Pending(fetch) => {
-                            let fetch = fetch
-                                .map(|fetched| match fetched {
-                                    Ok(morsel) => Ok(Arc::new(Mutex::new(Some(morsel)))),
-                                    Err(error) => Err(CacheError::source(error)),
-                                })
-                                .boxed()
-                                .shared();
-                            self.end_claim(|state| {
-                                self.issue(state, index)?;
-                                state.fetching.insert(index, fetch.clone());
-                                Ok(Claimed::Fetch(index, fetch))
-                            })
-                        }
-                    }
-                }
-            }
-        };
-        guard.disarm();
-        claimed
-    }
-
-    fn issue(&self, state: &mut State, index: usize) -> Result<(), CacheError> {
-        // A morsel number far beyond the file's bytes would make the table of morsels huge.
-        let bound = self.spec.end_bytes.saturating_sub(self.spec.start_bytes).saturating_add(1024);
-        if index as u64 <= bound && state.issue(index) { Ok(()) } else { Err(self.broken_numbering()) }
-    }
-
-    fn end_claim(&self, end: impl FnOnce(&mut State) -> Result<Claimed, CacheError>) -> Claimed {
-        let (ended, wakers) = {
-            let mut state = self.state.lock();
-            state.claiming_count -= 1;
-            let ended = end(&mut state);
-            (ended, state.take_wakers())
-        };
-        wake(wakers);
-        ended.unwrap_or_else(|error| {
-            self.fail(error);
-            Claimed::Nothing
-        })
-    }
-
-    fn gap(&self) -> Claimed {
-        self.fail(self.broken_numbering());
-        Claimed::Nothing
-    }
-
-    fn broken_numbering(&self) -> CacheError {
-        CacheError::Contract {
-            path: Arc::clone(&self.source.path),
-            what: "morsels must be numbered densely from 0, each number given out once".to_owned(),
-        }
-    }
-
-    /// Takes a fetched morsel for decoding; None when another stream did, or when `me` sits elsewhere now.
-    fn take_fetched(&self, me: u64, index: usize, fetched: &FetchedMorsel) -> Option<Morsel> {
-        let mut state = self.state.lock();
-        if !state.seats.contains_key(&me) || matches!(state.phase, Phase::Failed(_)) {
-            return None;
-        }
-        let morsel = fetched.lock().take()?;
-        state.fetching.remove(&index);
-        state.begin_decoding(me, index).then_some(morsel)
-    }
-
     /// Decodes a morsel and makes its rows known. Rows and errors are for the stream that called; an error ends the
     /// scan.
     fn decode(self: &Arc<Self>, me: u64, index: usize, morsel: Morsel) -> Result<Arc<Rows>, Undecoded> {
@@ -522,64 +426,6 @@ impl SharedScan {
         Ok(rows)
     }
 
-    /// Keeps where a morsel's records lie, or gives that up for the whole scan.
-    fn note_positions(self: &Arc<Self>, index: usize, mut noted: RecordPositions, record_count: u64, bytes: u64) {
-        noted.shrink_to_fit();
-        for _ in 0..NOTE_ATTEMPTS {
-            match &mut *self.gathered.lock() {
-                None => return,
-                Some(gathering) => match gathering.note(index, noted, record_count) {
-                    Ok(()) => return,
-                    Err(refused) => noted = refused,
-                },
-            }
-            // Beside rows they are a comfort, and displace nothing.
-            let is_needed = self.may_turn_lazy;
-            if !is_needed || !self.cache.make_room_for_positions(self, noted.size_bytes() as u64, bytes) {
-                break;
-            }
-        }
-        self.give_up_positions("no memory for its records' positions");
-    }
-
-    /// Frees the positions; a scan that keeps nothing else keeps nothing then.
-    pub(crate) fn give_up_positions(self: &Arc<Self>, reason: &'static str) {
-        self.forget_positions();
-        let kept_nothing_else = {
-            let mut state = self.state.lock();
-            let is_noted = state.sharing == Sharing::Noted && matches!(state.phase, Phase::Running);
-            if is_noted {
-                state.sharing = Sharing::Solo;
-            }
-            is_noted
-        };
-        if kept_nothing_else {
-            self.cache.forget_scan(self, reason);
-        }
-    }
-
-    /// Frees the positions gathered so far; no more are.
-    pub(crate) fn forget_positions(&self) {
-        let _gathered = self.gathered.lock().take();
-    }
-
-    /// What was gathered of positions, and the bytes reserved for it; None if none are.
-    pub(crate) fn noted(&self) -> Option<(Noted, u64)> {
-        self.gathered.lock().as_ref().map(|gathering| (gathering.noted(), gathering.reserved_bytes()))
-    }
-
-    /// All positions, once every morsel was decoded, with their reservation. None if some are missing.
-    pub(crate) fn take_positions(&self) -> Option<(RecordPositions, Noted, Reservation)> {
-        let gathering = self.gathered.lock().take()?;
-        let morsel_count = self.state.lock().slots.len();
-        gathering.merged(morsel_count)
-    }
-
-    /// Reserved for rows and positions so far.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        self.meters.kept_bytes.load(Ordering::Relaxed) + self.noted().map_or(0, |(_, reserved_bytes)| reserved_bytes)
-    }
-
     fn publish(&self, me: u64, (index, head_end_bytes): (usize, u64), rows: &Arc<Rows>, chunk: Option<Arc<Chunk>>) {
         let (_unkept, wakers) = {
             let mut state = self.state.lock();
@@ -608,7 +454,7 @@ impl SharedScan {
                         // The heir of a scan that stopped keeping while others were decoding is given what they found.
                         for (_, seat) in state.seats.iter_mut().filter(|(id, _)| **id != me) {
                             seat.consumed.insert(index);
-                            seat.handed.push_back(Arc::clone(rows));
+                            seat.handed.push_back((index, Arc::clone(rows)));
                         }
                     }
                 }
@@ -658,18 +504,15 @@ impl SharedScan {
     }
 
     fn settle(self: &Arc<Self>, sharing: Sharing, mut end: SourceEnd) {
-        let sound = match end.hashes.take() {
-            Some(hashes) => self.cache.learn(self, hashes),
-            None => true,
-        };
-        match sharing {
-            Sharing::Solo => {}
-            _ if !sound => self.cache.forget_scan(self, "an earlier scan of the same version read other content"),
-            Sharing::Kept | Sharing::Headed => self.admit(sharing == Sharing::Headed, &end),
-            Sharing::Noted => self.cache.admit_lazy(self, &end),
+        let learned = self.cache.learn(self, &mut end);
+        match (sharing, learned) {
+            (Sharing::Solo, _) => {}
+            (_, Err(reason)) => self.cache.forget_scan(self, reason),
+            (Sharing::Kept | Sharing::Headed, Ok(())) => self.admit(sharing == Sharing::Headed, &end),
+            (Sharing::Noted, Ok(())) => self.cache.admit_lazy(self, &end),
         }
         self.forget_positions();
-        if sound {
+        if learned.is_ok() {
             self.cache.settle_map(self);
             self.cache.record_askers(self);
         }
@@ -724,16 +567,6 @@ enum Undecoded {
     ForAll(CacheError),
     /// Something in it is bad, which may be nothing that the participant asked for.
     ForWhoAskedForIt(CacheError),
-}
-
-/// What a claim gave.
-enum Claimed {
-    /// Rows can be decoded at once.
-    Morsel(usize, Morsel),
-    /// They must be fetched.
-    Fetch(usize, SharedFetch),
-    /// Nothing for this stream; look again.
-    Nothing,
 }
 
 /// A source that panics must not leave the others waiting.

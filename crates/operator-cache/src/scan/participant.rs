@@ -9,9 +9,10 @@ use futures::{FutureExt, Stream};
 use parking_lot::Mutex;
 use thermocline_predicate::{Conjunction, FieldPath};
 
+use super::claiming::Claimed;
 use super::retreat::{Asked, Delivered, DeliveredCut};
 use super::state::{Post, SharedFetch, Step};
-use super::{Claimed, SharedScan, Undecoded};
+use super::{SharedScan, Undecoded};
 use crate::cut::{Cut, View};
 use crate::error::CacheError;
 use crate::item::Item;

@@ -121,6 +121,10 @@ impl SharedScan {
         for index in seat.decoding {
             seen.insert(index);
         }
+        // Nobody took them yet, and nobody will.
+        for (index, _) in seat.handed {
+            seen.remove(index);
+        }
         *post.lock() = Arc::new(self.rest(participant_id, &post, seat.asked, seen, is_own || self.is_own));
     }
 

@@ -47,8 +47,8 @@ pub(crate) struct Seat {
     pub(crate) decoding: Vec<usize>,
     /// Kept morsels that it may take; some may have been consumed since, as part of a merged chunk.
     pub(crate) ready: VecDeque<usize>,
-    /// Rows handed to it that are not kept.
-    pub(crate) handed: VecDeque<Arc<Rows>>,
+    /// Rows handed to it that are not kept, with the numbers of their morsels, which count as delivered.
+    pub(crate) handed: VecDeque<(usize, Arc<Rows>)>,
     /// Weak: the post holds the scan that holds the seat.
     pub(crate) post: Weak<Mutex<Arc<SharedScan>>>,
     pub(crate) asked: Arc<Asked>,
@@ -184,7 +184,7 @@ impl State {
             return Step::Fail(error.clone());
         }
         let Some(seat) = self.seats.get_mut(&me) else { return Step::Moved };
-        if let Some(rows) = seat.handed.pop_front() {
+        if let Some((_, rows)) = seat.handed.pop_front() {
             return Step::Deliver(rows);
         }
         while let Some(index) = seat.ready.pop_front() {

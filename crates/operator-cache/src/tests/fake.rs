@@ -215,7 +215,7 @@ impl MorselSource for FakeSource {
         if self.fake.finish_fails.load(Ordering::Relaxed) {
             return Err("the file changed while it was read".into());
         }
-        Ok(SourceEnd { covered_end_bytes: self.fake.growable.then_some(self.spec.end_bytes), hashes: None })
+        Ok(SourceEnd { covered_end_bytes: self.fake.growable.then_some(self.spec.end_bytes), ..SourceEnd::default() })
     }
 }
 

@@ -41,12 +41,14 @@ struct Records {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Hashes {
     Recorded,
+    /// The same, of a file that is read at the end: what was written to it meanwhile is what was scanned.
+    ReadLate,
     /// Of other content, as if the file had been changed between reading and now without a trace.
     Wrong,
     None,
 }
 
-fn hashes_of(file: &PinnedFile, end_bytes: u64, recorder: HashRecorder) -> Option<BlockHashes> {
+fn hashes_of(file: &PinnedFile, end_bytes: u64, recorder: &HashRecorder) -> Option<BlockHashes> {
     let mut at = recorder.first_missing_block();
     while at * (BLOCK_BYTES as u64) < end_bytes {
         let from = at * BLOCK_BYTES as u64;
@@ -101,11 +103,16 @@ impl MorselSource for Records {
     }
 
     fn finish(&self) -> Result<SourceEnd, SourceError> {
-        self.file.require_unchanged_or_grown()?;
-        let recorder =
-            self.spec.hashes.as_ref().map_or_else(HashRecorder::new, |hashes| HashRecorder::after_prefix(hashes));
+        let recorder = match &self.spec.hashes {
+            Some(hashes) if self.spec.start_bytes > 0 => HashRecorder::after_prefix(hashes).against(Arc::clone(hashes)),
+            Some(hashes) => HashRecorder::new().against(Arc::clone(hashes)),
+            None => HashRecorder::new(),
+        };
+        if self.hashes != Hashes::ReadLate {
+            self.file.require_unchanged_or_grown()?;
+        }
         let hashes = match self.hashes {
-            Hashes::Recorded => hashes_of(&self.file, self.spec.end_bytes, recorder),
+            Hashes::Recorded | Hashes::ReadLate => hashes_of(&self.file, self.spec.end_bytes, &recorder),
             Hashes::Wrong => {
                 let recorder = HashRecorder::new();
                 recorder.record(0, &vec![1; self.spec.end_bytes as usize]);
@@ -114,7 +121,7 @@ impl MorselSource for Records {
             Hashes::None => None,
         };
         let covered_end_bytes = Some(self.spec.end_bytes - if self.terminated { 0 } else { 8 });
-        Ok(SourceEnd { covered_end_bytes, hashes })
+        Ok(SourceEnd { covered_end_bytes, hashes, has_other_prefix: recorder.has_other_prefix() })
     }
 }
 
@@ -366,6 +373,38 @@ fn a_record_changed_in_what_was_appended_is_noticed() {
     session.overwrite(5050, 999);
     session.append([1]);
     assert_eq!(session.ask(), Some(0));
+}
+
+#[test]
+fn a_prefix_rewritten_between_check_and_scan_ends_what_was_kept_of_it() {
+    let session = Session { hashes: Hashes::ReadLate, ..Session::new() };
+    session.write(0..5000);
+    session.ask();
+    session.append(0..100);
+    let (file, pinned) = session.open();
+    session.overwrite(3, 777);
+    assert_eq!(session.ask_pinned(&file, &pinned, 2000, 3000), Some(0));
+    assert_eq!(session.invalidations(), 2, "the item, and what the scan would have kept");
+    assert_eq!(session.ask(), Some(0), "what was kept is of the old record");
+    // The same where only what was appended is scanned.
+    session.append(0..100);
+    let (file, pinned) = session.open();
+    session.overwrite(3, 3);
+    values(session.begin(&file, &pinned, &between(0, 999)));
+    assert_eq!(session.ask(), Some(0));
+}
+
+#[test]
+fn what_one_user_trusts_is_checked_for_another() {
+    let mut session = Session::new();
+    session.write(0..5000);
+    session.ask();
+    session.overwrite(3, 777);
+    session.append = AppendPolicy::Trust;
+    session.open();
+    session.append = AppendPolicy::Verify;
+    assert_eq!(session.ask(), Some(0), "the same version, which nobody has checked");
+    assert_eq!(session.ask(), None);
 }
 
 #[test]

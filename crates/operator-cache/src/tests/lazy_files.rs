@@ -101,7 +101,7 @@ impl MorselSource for Ndjson {
     fn finish(&self) -> Result<SourceEnd, SourceError> {
         self.file.require_unchanged_or_grown()?;
         let hashes = self.recorder.as_ref().and_then(|recorder| recorder.finish(self.spec.end_bytes));
-        Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes })
+        Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes, has_other_prefix: false })
     }
 }
 

@@ -115,6 +115,56 @@ fn random_request(random: &mut Random) -> SelectRequest {
     SelectRequest { further_columns: if random.one_in(2) { columns(&["s", "w"]) } else { Arc::default() }, ..asked }
 }
 
+/// What a poll gives a query, which may be nothing yet; `None` at the end.
+fn next_rows(participant: &Participant, stream: &mut RowStream) -> Option<Vec<i64>> {
+    match Pin::new(stream).poll_next(&mut Context::from_waker(&noop_waker())) {
+        Poll::Ready(rows) => rows.map(|rows| delivered(participant, &rows.unwrap())),
+        Poll::Pending => Some(Vec::new()),
+    }
+}
+
+#[test]
+fn rows_handed_to_one_who_is_sent_away_before_taking_them_are_not_lost() {
+    let (cache, _budget) = timed_cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let asked = bet(&["a", "b"], &["a", "b", "s"], (0, 999));
+    fake.bad_values.lock().push(("s", row_with((0, 999), 5 * fake.morsel_records)));
+    let begun = || match cache.begin(&asked, &pin(&cache, &object("f", "1", RECORDS)), true, fake.factory()) {
+        Start::Scan(participant) => participant,
+        other => panic!("{other:?}"),
+    };
+    let (heir, other) = (begun(), begun());
+    let (mut stream, mut other_stream) = (heir.stream(), other.stream());
+    let mut found: Vec<i64> = (0..5).flat_map(|_| next_rows(&heir, &mut stream).unwrap()).collect();
+    let of_other = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    // While a stream of the heir finds what is bad, another query that is decoding loses its seat, and hands over its rows.
+    let (inner_fake, inner_cache, rows, participant) =
+        (Arc::clone(&fake), Arc::clone(&cache), Arc::clone(&of_other), Arc::clone(&other));
+    let (sender, back) = std::sync::mpsc::channel();
+    *fake.interrupt.lock() = Some(Box::new(move |seam| {
+        let Some(sender) = (seam == Seam::Bad).then(|| sender.clone()) else { return };
+        let released = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (cache, is_released) = (Arc::clone(&inner_cache), Arc::clone(&released));
+        *inner_fake.interrupt.lock() = Some(Box::new(move |seam| {
+            if seam == Seam::Decode && !is_released.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                cache.release(1 << 20);
+            }
+        }));
+        while !released.load(std::sync::atomic::Ordering::Relaxed) {
+            rows.lock().extend(next_rows(&participant, &mut other_stream).unwrap());
+        }
+        let _ = sender.send(());
+    }));
+    for poll_count in 0.. {
+        assert!(poll_count < 1000, "no progress");
+        let Some(rows) = next_rows(&heir, &mut stream) else { break };
+        found.extend(rows);
+    }
+    back.try_recv().unwrap();
+    found.sort_unstable();
+    assert_eq!(found, expected(RECORDS, &asked.predicate));
+}
+
 #[test]
 fn queries_that_share_scans_fail_by_their_own_values_alone() {
     let (mut failed_count, mut spared_count) = (0, 0);
