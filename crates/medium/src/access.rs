@@ -62,9 +62,20 @@ impl Access {
     /// # Errors
     /// [`MediumError::NotAllowed`]; failures of resolving, of an allowed path only.
     pub fn check(&self, path: &Path) -> Result<()> {
-        let Some(allowed) = &self.allowed else { return Ok(()) };
+        self.checked(path).map(|_| ())
+    }
+
+    /// As [`check`](Self::check); the absolute path. Where anything is restricted it is the one that was judged, links and
+    /// `..` resolved, and leads elsewhere only if links change.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn checked(&self, path: &Path) -> Result<PathBuf> {
+        let Some(allowed) = &self.allowed else {
+            return std::path::absolute(path).map_err(|source| MediumError::from_io(path, "resolve the path", source));
+        };
         match resolve(path) {
-            Ok(resolved) if allowed.folders.iter().any(|folder| resolved.starts_with(folder)) => Ok(()),
+            Ok(resolved) if allowed.folders.iter().any(|folder| resolved.starts_with(folder)) => Ok(resolved),
             _ => Err(self.refusal(&path.display().to_string())),
         }
     }
