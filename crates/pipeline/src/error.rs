@@ -146,6 +146,12 @@ pub enum PipelineError {
         /// The right operand.
         right: i128,
     },
+    /// A sum that an average is made of and that 128 bits do not hold.
+    #[error("overflow: the values of {name} add up to more than 38 digits")]
+    SumOverflow {
+        /// The average's sum.
+        name: String,
+    },
     /// A division of integers by zero.
     #[error("division by zero: {left} {operator} 0")]
     DivisionByZero {

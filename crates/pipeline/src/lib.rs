@@ -9,8 +9,8 @@
 //! **Invariants**
 //! - What a pipeline cannot express is refused while it is made, with the reason; one that exists runs on every
 //!   backend.
-//! - Values of pages are never decoded to arrays: filters work on packed words and codes, texts are codes until somebody reads a
-//!   result.
+//! - Values of pages are never decoded to arrays: filters work on packed words and codes, texts are codes until somebody
+//!   reads a result. (Parquet chunks and record batches are brought into the same form first.)
 //! - The answer is that of the slow, obvious interpreter in the tests, for every encoding, order, instruction set and
 //!   number of threads.
 //!

@@ -185,6 +185,8 @@ fn truth(pipeline: &Pipeline, condition: &Condition, values: &[Value]) -> Result
                 other => other,
             };
             let (left, right) = (scaled(left, scale(right_type)), scaled(right, scale(left_type)));
+            let unsigned_zero = |value| if value == Value::Float(-0.0) { Value::Float(0.0) } else { value };
+            let (left, right) = (unsigned_zero(left), unsigned_zero(right));
             (left != Value::Null && right != Value::Null).then(|| comparison.holds(left.cmp(&right)))
         }
         Condition::All(parts) => {

@@ -338,7 +338,7 @@ impl Pipeline {
         self.lists_texts
     }
 
-    /// Whether it computes anything of a row's values, so that arithmetic may end a run.
+    /// Whether it computes anything of a row's values, so that arithmetic, or a test that fails, may end a run.
     pub fn computes(&self) -> bool {
         let is_arithmetic = |operand: &Expression| {
             use Expression::{Literal, Null, Parameter, Slot};
@@ -346,9 +346,12 @@ impl Pipeline {
         };
         let compares_computed = |condition: &Condition| match condition {
             Condition::Compare { operands, .. } => is_arithmetic(&operands.0) || is_arithmetic(&operands.1),
+            Condition::Text { test, .. } => test.may_fail(),
             _ => false,
         };
+        let may_fail = |slot: &SlotInfo| slot.text_map.as_ref().is_some_and(TextMap::may_fail);
         self.steps.iter().any(|step| matches!(step, Step::Compute { .. }))
+            || self.slots.iter().any(may_fail)
             || self.conditions().into_iter().any(compares_computed)
     }
 

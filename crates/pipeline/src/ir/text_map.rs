@@ -19,6 +19,7 @@ type Apply = dyn Fn(&ArrayRef) -> Result<ArrayRef, Box<dyn Error + Send + Sync>>
 #[derive(Clone)]
 pub struct TextMap {
     shown: Arc<str>,
+    may_fail: bool,
     apply: Arc<Apply>,
 }
 
@@ -29,7 +30,18 @@ impl TextMap {
         shown: impl Into<Arc<str>>,
         apply: impl Fn(&ArrayRef) -> Result<ArrayRef, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     ) -> Self {
-        Self { shown: shown.into(), apply: Arc::new(apply) }
+        Self { shown: shown.into(), may_fail: true, apply: Arc::new(apply) }
+    }
+
+    /// The same, known to make a text of every one.
+    #[must_use]
+    pub fn never_failing(self) -> Self {
+        Self { may_fail: false, ..self }
+    }
+
+    /// Whether it may meet a text that ends the run.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.may_fail
     }
 
     /// As people know what it makes.

@@ -18,6 +18,7 @@ type Evaluate = dyn Fn(&ArrayRef) -> Result<BooleanArray, Box<dyn Error + Send +
 pub struct TextTest {
     shown: Arc<str>,
     of_null: Option<bool>,
+    may_fail: bool,
     evaluate: Arc<Evaluate>,
 }
 
@@ -29,7 +30,18 @@ impl TextTest {
         of_null: Option<bool>,
         evaluate: impl Fn(&ArrayRef) -> Result<BooleanArray, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     ) -> Self {
-        Self { shown: shown.into(), of_null, evaluate: Arc::new(evaluate) }
+        Self { shown: shown.into(), of_null, may_fail: true, evaluate: Arc::new(evaluate) }
+    }
+
+    /// The same, known to be true or false of every text.
+    #[must_use]
+    pub fn never_failing(self) -> Self {
+        Self { may_fail: false, ..self }
+    }
+
+    /// Whether it may meet a text that ends the run.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.may_fail
     }
 
     /// What it says of a NULL; `None` if that is unknown.

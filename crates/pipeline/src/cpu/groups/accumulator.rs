@@ -12,7 +12,7 @@ use super::text_extremes::TextExtremes;
 use crate::ir::{Aggregate, ColumnShape, ValueType};
 use crate::kernels::{Extreme, InstructionSet, Mask, count};
 use crate::tuples::Tuples;
-use crate::{RowsetColumn, RowsetValues, ordinal};
+use crate::{PipelineError, RowsetColumn, RowsetValues, ordinal};
 
 /// What an aggregate keeps for each cell.
 #[derive(Debug)]
@@ -37,6 +37,10 @@ pub(super) struct Accumulator {
     state: State,
     /// Values that are not NULL.
     counts: Vec<u64>,
+    /// Whether a wide sum has left 128 bits.
+    overflowed: bool,
+    /// Whether that may be: not of what makes averages.
+    wraps: bool,
 }
 
 /// Most bytes that a cell takes in an accumulator: a number of 128 bits, or a text's reference and code; and a count.
@@ -57,7 +61,8 @@ impl Accumulator {
             Aggregate::Minimum(_) => State::Least(Vec::new()),
             Aggregate::Maximum(_) => State::Greatest(Vec::new()),
         };
-        Self { state, counts: Vec::new() }
+        let wraps = !matches!(aggregate, Aggregate::WideSum(_));
+        Self { state, counts: Vec::new(), overflowed: false, wraps }
     }
 
     /// Makes room for `cell_count` cells; never takes cells away.
@@ -111,7 +116,8 @@ impl Accumulator {
                 if valid.is_none() && rows.are_few() && few_cells::can_add_up(numbers) =>
             {
                 let more = few_cells::sums(cells, numbers);
-                sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.wrapping_add(more.into()));
+                let overflowed = &mut self.overflowed;
+                sums.iter_mut().zip(more).for_each(|(sum, more)| *overflowed |= add_wide(sum, more.into()));
             }
             (Lane::Narrow(ordinals), State::FloatSum(sums)) if valid.is_none() && rows.are_few() => {
                 let more = few_cells::sums_of_floats(cells, ordinals);
@@ -134,7 +140,8 @@ impl Accumulator {
                 sums[0] = numbers.iter().fold(sums[0], |sum, number| sum.wrapping_add(*number));
             }
             (Lane::Narrow(numbers), State::WideSum(sums)) => {
-                sums[0] = numbers.iter().fold(sums[0], |sum, number| sum.wrapping_add((*number).into()));
+                let more = numbers.iter().fold(0_i128, |sum, number| sum + i128::from(*number));
+                self.overflowed |= add_wide(&mut sums[0], more);
             }
             (Lane::Narrow(numbers), State::Least(least)) => {
                 let of_these = numbers.iter().copied().min().map_or(i128::MAX, i128::from);
@@ -169,7 +176,7 @@ impl Accumulator {
             State::Count | State::Text(_) | State::Distinct(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => sums[0] = sums[0].wrapping_add(sum() as i64),
-            State::WideSum(sums) => sums[0] = sums[0].wrapping_add(sum()),
+            State::WideSum(sums) => self.overflowed |= add_wide(&mut sums[0], sum()),
             State::FloatSum(sums) => sums[0] += instructions.sum_of_floats(words, base, selected),
             State::Least(least) => {
                 let of_these = instructions.extreme(Extreme::Least, words, base, selected);
@@ -189,7 +196,10 @@ impl Accumulator {
             State::Count | State::FloatSum(_) | State::Text(_) | State::Distinct(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into() as i64)),
-            State::WideSum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into())),
+            State::WideSum(sums) => {
+                let overflowed = &mut self.overflowed;
+                each(sums, rows, |sum, number| *overflowed |= add_wide(sum, number.into()));
+            }
             State::Least(values) => each(values, rows, |least, number| *least = number.into().min(*least)),
             State::Greatest(values) => each(values, rows, |greatest, number| *greatest = number.into().max(*greatest)),
         }
@@ -249,7 +259,9 @@ impl Accumulator {
             self.counts[to] += other.counts[from];
             match (&mut self.state, &other.state) {
                 (State::Sum(sums), State::Sum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
-                (State::WideSum(sums), State::WideSum(more)) => sums[to] = sums[to].wrapping_add(more[from]),
+                (State::WideSum(sums), State::WideSum(more)) => {
+                    self.overflowed |= other.overflowed | add_wide(&mut sums[to], more[from]);
+                }
                 (State::FloatSum(sums), State::FloatSum(more)) => sums[to] += more[from],
                 (State::Least(values), State::Least(more)) => values[to] = values[to].min(more[from]),
                 (State::Greatest(values), State::Greatest(more)) => values[to] = values[to].max(more[from]),
@@ -261,7 +273,13 @@ impl Accumulator {
     }
 
     /// The results of some cells.
-    pub(super) fn finish(&self, shape: &ColumnShape, cells: &[u32]) -> RowsetColumn {
+    ///
+    /// # Errors
+    /// A sum for an average does not fit.
+    pub(super) fn finish(&self, shape: &ColumnShape, cells: &[u32]) -> Result<RowsetColumn, PipelineError> {
+        if self.overflowed && !self.wraps {
+            return Err(PipelineError::SumOverflow { name: shape.name.clone() });
+        }
         let wide = |value: &dyn Fn(usize) -> i128| -> RowsetValues {
             let values = cells.iter().map(|cell| value(*cell as usize));
             match shape.value_type {
@@ -287,8 +305,16 @@ impl Accumulator {
         let valid: Option<Vec<bool>> =
             shape.nullable.then(|| cells.iter().map(|cell| has_value(*cell as usize)).collect());
         let valid = valid.filter(|valid| valid.contains(&false));
-        RowsetColumn { shape: shape.clone(), values, valid }
+        Ok(RowsetColumn { shape: shape.clone(), values, valid })
     }
+}
+
+/// Adds to a sum modulo 2^128. Whether it wrapped around.
+#[inline(always)]
+fn add_wide(sum: &mut i128, number: i128) -> bool {
+    let overflowed;
+    (*sum, overflowed) = sum.overflowing_add(number);
+    overflowed
 }
 
 /// The sum of floats by their ordinals: of every eighth one, and then of these sums.
@@ -308,7 +334,7 @@ fn sum_of_floats(ordinals: &[i64]) -> f64 {
 fn each<N: Copy, T>(
     kept: &mut [T],
     (cells, numbers, valid): (&[u32], &[N], Option<&[bool]>),
-    take: impl Fn(&mut T, N),
+    mut take: impl FnMut(&mut T, N),
 ) {
     match valid {
         None => {

@@ -405,7 +405,7 @@ impl<'r> Groups<'r> {
             columns.push(RowsetColumn { shape, values, valid: valid.contains(&false).then_some(valid) });
         }
         for (accumulator, shape) in self.accumulators.iter().zip(&output[self.keys.len()..]) {
-            columns.push(accumulator.finish(shape, &cells));
+            columns.push(accumulator.finish(shape, &cells)?);
         }
         Ok((Rowset { columns, row_count: cells.len() }, self.memory))
     }

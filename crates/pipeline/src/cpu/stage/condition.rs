@@ -21,6 +21,7 @@ use super::{Stage, zone_may_have_null};
 use crate::PipelineError;
 use crate::ir::{Comparison, Condition, Expression, Slot, ValueType, text_slot};
 use crate::kernels::{InstructionSet, MASK_WORDS};
+use crate::ordinal::NEGATIVE_ZERO;
 
 /// The rows of which a condition is true, and those of which it is false.
 #[derive(Debug, Clone, Copy)]
@@ -210,7 +211,7 @@ fn split(selection: &Selection, mut test: impl FnMut(usize) -> Option<bool>) -> 
 }
 
 /// How the numbers of each row are ordered; `None` where one is NULL. Decimals are compared as numbers, whatever their
-/// scales.
+/// scales, and both zeros of floats are equal.
 pub(in crate::cpu) fn orderings(
     (left_type, left): (ValueType, Numbers),
     (right_type, right): (ValueType, Numbers),
@@ -222,6 +223,11 @@ pub(in crate::cpu) fn orderings(
         Lane::Wide(values) => values.len(),
     };
     let is_valid = |at: usize| left.is_valid(at) && right.is_valid(at);
+    if let (Lane::Narrow(left), Lane::Narrow(right), true) = (&left.lane, &right.lane, left_type.is_float()) {
+        let compared = |ordinal: i64| if ordinal == NEGATIVE_ZERO { 0 } else { ordinal };
+        let ordering = |at: usize| compared(left[at]).cmp(&compared(right[at]));
+        return (0..count).map(|at| is_valid(at).then(|| ordering(at))).collect();
+    }
     if let (Lane::Narrow(left), Lane::Narrow(right), true) = (&left.lane, &right.lane, left_scale == right_scale) {
         return (0..count).map(|at| is_valid(at).then(|| left[at].cmp(&right[at]))).collect();
     }
@@ -253,16 +259,14 @@ impl TextRanks {
         let mut ranks = Self { left: vec![0; left_order.len()], right: vec![0; right_order.len()] };
         let (mut of_left, mut of_right) = (left_order.into_iter().peekable(), right_order.into_iter().peekable());
         for rank in 0.. {
-            let ordering = match (of_left.peek(), of_right.peek()) {
-                (None, None) => break,
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some(one), Some(other)) => left.get(*one).cmp(right.get(*other)),
-            };
-            if let Some(code) = of_left.next_if(|_| ordering.is_le()) {
+            let next_left = of_left.peek().map(|code| left.get(*code));
+            let next_right = of_right.peek().map(|code| right.get(*code));
+            let Some(least) = next_left.into_iter().chain(next_right).min() else { break };
+            // Texts of tables are listed row by row, so that several codes may stand for one text.
+            while let Some(code) = of_left.next_if(|code| left.get(*code) == least) {
                 ranks.left[code] = rank;
             }
-            if let Some(code) = of_right.next_if(|_| ordering.is_ge()) {
+            while let Some(code) = of_right.next_if(|code| right.get(*code) == least) {
                 ranks.right[code] = rank;
             }
         }
