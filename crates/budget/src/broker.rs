@@ -186,11 +186,14 @@ impl BudgetState {
             }
             Err(shortfall) => shortfall,
         };
+        // With all caches empty it would not fit either: leave them alone.
+        let is_hopeless = || self.ledger.unreclaimable_bytes().saturating_add(bytes) > self.ledger.limit_bytes();
+        if is_hopeless() {
+            return Err(self.refusal(account, bytes, shortfall));
+        }
         let _wanted = self.ledger.want(bytes);
         for _ in 0..RECLAIM_ROUND_COUNT {
-            // With all caches empty it would not fit either: leave them alone.
-            let hopeless = self.ledger.unreclaimable_bytes().saturating_add(bytes) > self.ledger.limit_bytes();
-            let released_bytes = if hopeless { 0 } else { self.reclaim(shortfall.missing_bytes) };
+            let released_bytes = if is_hopeless() { 0 } else { self.reclaim(shortfall.missing_bytes) };
             match self.ledger.try_add(account.purpose, bytes) {
                 Ok(()) => return Ok(()),
                 Err(still) => shortfall = still,
@@ -202,7 +205,8 @@ impl BudgetState {
         Err(self.refusal(account, bytes, shortfall))
     }
 
-    /// Asks the caches to give back `bytes` in all; returns what they say they gave.
+    /// Asks the caches to give back `bytes` in all, the least missed first, each for what is still missing: what a cache
+    /// holds it may not be able to give. Returns what they say they gave.
     fn reclaim(&self, bytes: u64) -> u64 {
         let caches = self.live_caches();
         let offers: Vec<(u64, f64)> = caches
@@ -212,10 +216,15 @@ impl BudgetState {
                 (held_bytes, cache.marginal_benefit(bytes.min(held_bytes)))
             })
             .collect();
-        shrink_order(bytes, &offers)
-            .into_iter()
-            .filter_map(|(index, share_bytes)| caches.get(index).map(|cache| cache.release(share_bytes)))
-            .fold(0, u64::saturating_add)
+        let mut given_bytes = 0_u64;
+        for (index, held_bytes) in shrink_order(u64::MAX, &offers) {
+            let missing_bytes = bytes.saturating_sub(given_bytes);
+            if missing_bytes == 0 {
+                break;
+            }
+            given_bytes = given_bytes.saturating_add(caches[index].release(held_bytes.min(missing_bytes)));
+        }
+        given_bytes
     }
 
     /// Asks the caches to make up for what is over either limit, as far as they can.

@@ -35,6 +35,15 @@ pub(crate) struct Shortfall {
     pub(crate) free_bytes: u64,
 }
 
+/// Nobody is short of memory in what is gone.
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        if let (Some(hook), true) = (self.on_scarcity.get(), *self.is_scarce.get_mut()) {
+            hook(false);
+        }
+    }
+}
+
 impl Ledger {
     pub(crate) fn new(limit_bytes: u64, cache_limit_bytes: Option<u64>) -> Self {
         Self {

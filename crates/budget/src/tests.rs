@@ -74,6 +74,42 @@ impl ReclaimableCache for FakeCache {
     }
 }
 
+/// A cache all of which is in use.
+struct StuckCache(Reservation);
+
+impl ReclaimableCache for StuckCache {
+    fn name(&self) -> &str {
+        "stuck"
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.0.size_bytes()
+    }
+
+    fn marginal_benefit(&self, _bytes: u64) -> f64 {
+        0.0
+    }
+
+    fn release(&self, _bytes: u64) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn what_one_cache_cannot_give_another_gives() {
+    let budget = Budget::new(1000, None);
+    let stuck = Arc::new(StuckCache(budget.account("stuck", Purpose::Cache).try_reserve(500).unwrap()));
+    let weak: Weak<StuckCache> = Arc::downgrade(&stuck);
+    budget.register_cache(weak);
+    let items = FakeCache::new(&budget, "items", 100, 1.0);
+    items.fill(4);
+    let query = budget.account("query", Purpose::Query).try_reserve(300).unwrap();
+    assert_eq!((query.size_bytes(), items.held_bytes()), (300, 200));
+    // So it is where the limit is lowered.
+    budget.set_limit(900);
+    assert_eq!(items.held_bytes(), 100);
+}
+
 #[test]
 fn a_reservation_counts_while_it_lives() {
     let budget = Budget::new(100, None);

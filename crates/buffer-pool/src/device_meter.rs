@@ -38,7 +38,8 @@ impl Sums {
         if self.under_way_count > 0 {
             self.since_taken.busy_ns += now_ns.saturating_sub(self.counted_until_ns);
         }
-        self.counted_until_ns = now_ns;
+        // Clocks are read before the lock is had, and may come in another order.
+        self.counted_until_ns = self.counted_until_ns.max(now_ns);
     }
 }
 

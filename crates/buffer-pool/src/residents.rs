@@ -126,7 +126,9 @@ impl Residents {
 
     /// Whether the page may be found, of use or not.
     pub(crate) fn has(&self, key: PageKey) -> bool {
-        self.table.get(key).is_some() || !self.passing.is_empty() && self.passing.contains_key(&key)
+        // Those that have passed are noted for a while.
+        let passes = |frame: &Weak<Frame>| frame.strong_count() > 0;
+        self.table.get(key).is_some() || !self.passing.is_empty() && self.passing.get(&key).is_some_and(passes)
     }
 
     fn count_miss(&mut self, frame: &Frame) {
@@ -205,14 +207,14 @@ impl Residents {
         (self.table.page_count() * NOTE_BYTES).saturating_sub(self.arena.notes_bytes())
     }
 
-    /// Reserves for the notes, or gives up a chunk, which is room for those of thousands of pages, until what is reserved
-    /// suffices. Of pages that are all in use, the last few notes go uncounted.
+    /// Reserves for the notes; where nothing is free, after it has given up a chunk, which is room for those of thousands
+    /// of pages. Where somebody else is given that, or all pages are in use, the last few notes go uncounted until the
+    /// next ones come.
     fn make_room_for_notes(&mut self) {
-        loop {
+        let missing_bytes = self.notes_needed_bytes().saturating_sub(self.notes.size_bytes());
+        if missing_bytes > 0 && self.notes.try_grow(missing_bytes).is_err() && self.release(missing_bytes) > 0 {
             let missing_bytes = self.notes_needed_bytes().saturating_sub(self.notes.size_bytes());
-            if missing_bytes == 0 || self.notes.try_grow(missing_bytes).is_ok() || self.release(missing_bytes) == 0 {
-                return;
-            }
+            let _ = self.notes.try_grow(missing_bytes);
         }
     }
 

@@ -5,12 +5,21 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_placement::page_cache::ListKey;
 use thermocline_placement::page_cache::model::{Rates, Shares, expected_s};
 use thermocline_placement::page_cache::window::{Pace, PipelineWindow, Ran, RunId};
 
 use crate::Tuner;
+
+/// Is told how far pipelines have come. Called from their threads, and cheap.
+pub trait Watcher: fmt::Debug + Send + Sync {
+    /// A pipeline that may ask for so many bytes has begun.
+    fn begun(&self, bytes: u64);
+    /// So many of them are done. Those that a pipeline turns out not to need are done when it ends.
+    fn done(&self, bytes: u64);
+}
 
 /// A pipeline about to run.
 #[derive(Debug, Clone)]
@@ -25,6 +34,8 @@ pub struct PipelineStart {
     pub thread_count: u32,
     /// Whether how long it is busy shows what reads of the database's storage cost: not if they are of another device.
     pub shows_storage: bool,
+    /// Who wants to know how far it has come.
+    pub watcher: Option<Arc<dyn Watcher>>,
 }
 
 /// A piece of a pipeline's work, done by one thread.
@@ -70,11 +81,36 @@ pub struct PipelineReport {
 pub struct RunningPipeline {
     pub(crate) tuner: Arc<Tuner>,
     pub(crate) run: RunId,
+    pub(crate) watched: Option<Watched>,
+}
+
+/// What a pipeline's watcher has still to be told of.
+pub(crate) struct Watched {
+    watcher: Arc<dyn Watcher>,
+    left_bytes: AtomicU64,
+}
+
+impl Watched {
+    pub(crate) fn begin(start: &PipelineStart) -> Option<Self> {
+        let watcher = Arc::clone(start.watcher.as_ref()?);
+        let bytes = start.columns.iter().map(|(_, bytes)| bytes).sum();
+        watcher.begun(bytes);
+        Some(Self { watcher, left_bytes: AtomicU64::new(bytes) })
+    }
+
+    fn done(&self, bytes: u64) {
+        let taken = |left: u64| Some(left.saturating_sub(bytes));
+        let left_bytes = self.left_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).unwrap_or_default();
+        self.watcher.done(bytes.min(left_bytes));
+    }
 }
 
 impl RunningPipeline {
     /// Some of it is done.
     pub fn observe(&self, work: Work) {
+        if let Some(watched) = &self.watched {
+            watched.done(work.bytes);
+        }
         self.tuner.observe(self.run, work);
     }
 
@@ -91,6 +127,9 @@ impl RunningPipeline {
 
 impl Drop for RunningPipeline {
     fn drop(&mut self) {
+        if let Some(watched) = &self.watched {
+            watched.done(u64::MAX);
+        }
         self.tuner.give_up(self.run);
     }
 }

@@ -33,7 +33,7 @@ use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, nex
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
 
 use crate::rest::{self, Rest};
-use crate::running_pipeline::Progress;
+use crate::running_pipeline::{Progress, Watched};
 use crate::{BufferPool, PipelineReport, PipelineStart, RunningPipeline, Work};
 
 /// After so long without reports the thread ends: it keeps the pool, so it should not outlive the last query for long.
@@ -127,6 +127,7 @@ impl Tuner {
 
     /// A pipeline begins.
     pub fn start(self: &Arc<Self>, start: PipelineStart) -> RunningPipeline {
+        let watched = Watched::begin(&start);
         let held = self.pool.shares(&start.columns);
         let begun = (self.clock.monotonic_ns(), self.pool.mapped_bytes());
         let is_large =
@@ -141,7 +142,7 @@ impl Tuner {
             run
         };
         self.note_news(true);
-        RunningPipeline { tuner: Arc::clone(self), run }
+        RunningPipeline { tuner: Arc::clone(self), run, watched }
     }
 
     /// Some of a pipeline is done.
@@ -207,6 +208,15 @@ impl Tuner {
         let throughput_bytes_per_s = window.known_throughput(signature, rates)?;
         let columns = window.expected(signature, columns);
         Some(window.predicted_s(signature, &columns, &held, throughput_bytes_per_s, rates))
+    }
+
+    pub(crate) fn pool(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    /// What the next decision would be made from.
+    pub(crate) fn known(&self) -> Known {
+        self.state.lock().known()
     }
 
     /// Has the division decided anew, on the tuner's thread.
@@ -342,7 +352,7 @@ impl Tuner {
 
     /// Has the pool bid with what its memory is worth by what is known now.
     fn bid(&self) {
-        let known = self.state.lock().known();
+        let known = self.known();
         let memory_bytes = self.pool.keepable_bytes();
         if let Ok(curve) = benefit_curve(known.workload(), memory_bytes, CURVE_POINTS) {
             self.pool.set_marginal_benefit(Box::new(move |bytes| lost_s_per_byte(&curve, memory_bytes, bytes)));
@@ -351,14 +361,14 @@ impl Tuner {
 }
 
 /// What a decision is made from.
-struct Known {
+pub(crate) struct Known {
     pipelines: Vec<Pipeline>,
     rates: Rates,
     earlier: Shares,
 }
 
 impl Known {
-    fn workload(&self) -> Workload<'_> {
+    pub(crate) fn workload(&self) -> Workload<'_> {
         let Self { pipelines, rates, earlier } = self;
         Workload { pipelines, rates: *rates, combination: Combination::default(), earlier }
     }

@@ -21,6 +21,7 @@ mod control_group;
 mod first_touch;
 mod idle_processors;
 mod machine;
+mod open_files;
 mod process_memory;
 mod processor;
 
@@ -30,4 +31,5 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use first_touch::{FirstTouch, first_touch};
 pub use idle_processors::IdleProcessors;
 pub use machine::Machine;
+pub use open_files::allow_open_files;
 pub use process_memory::{ProcessMemory, process_memory};

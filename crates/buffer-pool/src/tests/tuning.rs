@@ -34,6 +34,7 @@ impl Runs {
             columns: self.columns.clone(),
             thread_count: 1,
             shows_storage: true,
+            watcher: None,
         };
         let running = self.tuner.start(start);
         let hit_count = (0..PAGE_COUNT).filter(|page| self.play.pinned(*page).was_hit()).count() as u32;

@@ -1,13 +1,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_budget::Budget;
 use thermocline_hardware::{ManualClock, SystemClock};
 use thermocline_placement::page_cache::PagePolicyName;
 
 use super::*;
-use crate::PoolOptions;
+use crate::{PoolOptions, Watcher};
 
 const MIB: u64 = 1 << 20;
 
@@ -37,6 +38,7 @@ impl Stage {
             columns,
             thread_count: 2,
             shows_storage: true,
+            watcher: None,
         }
     }
 
@@ -184,6 +186,51 @@ fn where_all_has_room_nothing_is_looked_ahead_for() {
     let running = stage.tuner.start(start(1));
     assert!(!stage.tuner.state.lock().must_lend);
     drop(running);
+}
+
+#[test]
+fn a_watcher_is_told_of_every_byte_once_also_of_those_that_are_not_asked_for() {
+    #[derive(Debug, Default)]
+    struct Sums([AtomicU64; 2]);
+    impl Watcher for Sums {
+        fn begun(&self, bytes: u64) {
+            self.0[0].fetch_add(bytes, Ordering::Relaxed);
+        }
+        fn done(&self, bytes: u64) {
+            self.0[1].fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+    let (stage, sums) = (Stage::new(64 * MIB), Arc::new(Sums::default()));
+    let seen = || sums.0.each_ref().map(|sum| sum.load(Ordering::Relaxed));
+    let watcher: Arc<dyn Watcher> = Arc::clone(&sums) as Arc<dyn Watcher>;
+    let running = stage.tuner.start(PipelineStart { watcher: Some(watcher), ..stage.start(1, 0..2, 50) });
+    running.observe(Work { bytes: 30, ..Work::default() });
+    assert_eq!(seen(), [100, 30]);
+    running.observe(Work { bytes: 80, ..Work::default() });
+    assert_eq!(seen(), [100, 100]);
+    let watcher: Arc<dyn Watcher> = Arc::clone(&sums) as Arc<dyn Watcher>;
+    drop(stage.tuner.start(PipelineStart { watcher: Some(watcher), ..stage.start(1, 0..1, 40) }));
+    drop(running);
+    assert_eq!(seen(), [140, 140]);
+}
+
+#[test]
+fn less_memory_is_told_with_the_slow_down_that_it_brings() {
+    let stage = Stage::new(64 * MIB);
+    assert_eq!(stage.tuner.memory_needs().unwrap(), []);
+    // The first list's bytes are worked on faster than storage gives them, those of the second much slower.
+    stage.run(stage.start(1, 0..1, 100 * MIB), 6e9, 0.0, [0.0; 2]);
+    stage.run(stage.start(2, 1..2, 100 * MIB), 1e8, 0.0, [0.0; 2]);
+    let needs = stage.tuner.memory_needs().unwrap();
+    let current = needs.iter().find(|need| need.is_current).unwrap();
+    assert_eq!(current.memory_bytes, stage.tuner.pool().keepable_bytes());
+    let least: Vec<_> = needs.iter().filter(|need| !need.is_current).collect();
+    assert!(least.first().unwrap().slow_down < 0.001, "{least:?}");
+    assert_eq!(least.last().unwrap().memory_bytes, 0, "{least:?}");
+    for pair in needs.windows(2) {
+        assert!(pair[0].memory_bytes >= pair[1].memory_bytes, "{needs:?}");
+        assert!(pair[0].predicted_s <= pair[1].predicted_s * 1.001, "{needs:?}");
+    }
 }
 
 #[test]

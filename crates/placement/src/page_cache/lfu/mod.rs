@@ -75,6 +75,11 @@ impl PagePolicy for Lfu {
         Some(page)
     }
 
+    /// To look raises no floor.
+    fn show_next(&mut self, look: &mut dyn FnMut(PageKey) -> bool) {
+        self.order.iter().find(|(_, _, page)| look(*page));
+    }
+
     fn set_quotas(&mut self, _quotas: &[(ListKey, u64)]) {}
 
     fn held(&self) -> Vec<HeldBytes> {

@@ -166,20 +166,14 @@ pub fn next_placement(workload: Workload<'_>, memory_bytes: u64) -> Result<Place
 /// The shares of the fewest bytes with which all pipelines together take at most `1 + slow_down` of the time that they
 /// would take with all in memory. A negative slow-down is none.
 ///
-/// For who chooses how much memory to have. The engine has been given its memory and divides it by [`least_time`]; it
-/// does not ask this programme, and no statement or option leads to it.
+/// For who chooses how much memory to have: the engine has been given its memory and divides it by [`least_time`].
 ///
 /// # Errors
 /// If the rates are no rates, or the solver fails.
 pub fn least_memory(workload: Workload<'_>, slow_down: f64) -> Result<Placement, ProgrammeError> {
     let form = NormalForm::new(workload)?;
-    let lists = list_bytes(workload.pipelines);
-    let seconds = |share: f64| {
-        let shares = Shares::new(lists.keys().map(|list| (*list, share)));
-        workload_s(workload.pipelines, workload.rates, &shares, workload.combination)
-    };
-    let (without_memory_s, in_memory_s) = (seconds(0.0), seconds(1.0));
-    let allowed_s = (1.0 + slow_down.max(0.0)) * in_memory_s;
+    let without_memory_s = workload_s(workload.pipelines, workload.rates, &Shares::default(), workload.combination);
+    let allowed_s = (1.0 + slow_down.max(0.0)) * in_memory_s(workload);
     if form.pipelines.is_empty() || without_memory_s <= allowed_s {
         return Ok(form.placement(workload, &[], form.first_byte_s()));
     }
@@ -188,6 +182,12 @@ pub fn least_memory(workload: Workload<'_>, slow_down: f64) -> Result<Placement,
     let allowed_s = allowed_s - left_out_s;
     let (shares, price) = solver::solve(&form, Goal::Memory, Constraint::Time { seconds: allowed_s })?;
     Ok(form.placement(workload, &shares, price))
+}
+
+/// Predicted for the whole window with all pages in memory, in seconds.
+pub fn in_memory_s(workload: Workload<'_>) -> f64 {
+    let all = Shares::new(list_bytes(workload.pipelines).into_keys().map(|list| (list, 1.0)));
+    workload_s(workload.pipelines, workload.rates, &all, workload.combination)
 }
 
 /// Seconds of the window saved over bytes, from `point_count` placements of up to `most_bytes`; more of them where

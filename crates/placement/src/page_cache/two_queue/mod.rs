@@ -40,6 +40,16 @@ pub struct TwoQueue {
 }
 
 impl TwoQueue {
+    fn first_that_can_go(&self, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
+        let first_seen_goes = self.first_seen.size_bytes() > self.pages.size_bytes() / FIRST_SEEN_PART;
+        let order = match first_seen_goes {
+            true => [&self.first_seen, &self.returned],
+            false => [&self.returned, &self.first_seen],
+        };
+        let slot = order.into_iter().find_map(|chain| self.pages.oldest_that_can_go(chain, can_go))?;
+        Some(self.pages.key(slot))
+    }
+
     fn unlink(&mut self, slot: Slot) {
         let chain = match self.pages.value(slot) {
             Queue::FirstSeen => &mut self.first_seen,
@@ -102,14 +112,13 @@ impl PagePolicy for TwoQueue {
     }
 
     fn victim(&mut self, _incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
-        let first_seen_goes = self.first_seen.size_bytes() > self.pages.size_bytes() / FIRST_SEEN_PART;
-        let order = match first_seen_goes {
-            true => [&self.first_seen, &self.returned],
-            false => [&self.returned, &self.first_seen],
-        };
-        let slot = order.into_iter().find_map(|chain| self.pages.oldest_that_can_go(chain, can_go))?;
-        self.named = Some(self.pages.key(slot));
+        self.named = self.first_that_can_go(can_go);
         self.named
+    }
+
+    /// To look names none.
+    fn show_next(&mut self, look: &mut dyn FnMut(PageKey) -> bool) {
+        self.first_that_can_go(look);
     }
 
     fn set_quotas(&mut self, _quotas: &[(ListKey, u64)]) {}
