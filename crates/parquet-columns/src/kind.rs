@@ -86,7 +86,10 @@ fn stored(column: &ColumnDescriptor, data_type: &DataType) -> Option<Stored> {
         Type::INT64 => match data_type {
             DataType::Int64 => is_integer(column, true).then_some(Stored::Int64),
             DataType::UInt64 => is_integer(column, false).then_some(Stored::Int64),
-            DataType::Timestamp(unit, _) => (timestamp_unit(column) == Some(*unit)).then_some(Stored::Int64),
+            // What is cast from a local time to an instant, or back, is another number.
+            DataType::Timestamp(unit, zone) => {
+                (timestamp(column) == Some((*unit, zone.is_some()))).then_some(Stored::Int64)
+            }
             _ => decimal(18, Stored::Int64),
         },
         Type::FIXED_LEN_BYTE_ARRAY => {
@@ -119,15 +122,19 @@ fn is_decimal(column: &ColumnDescriptor) -> bool {
         || matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_)))
 }
 
-fn timestamp_unit(column: &ColumnDescriptor) -> Option<ArrowUnit> {
+/// The unit of a column's times, and whether they are instants.
+fn timestamp(column: &ColumnDescriptor) -> Option<(ArrowUnit, bool)> {
     match (column.logical_type_ref(), column.converted_type()) {
-        (Some(LogicalType::Timestamp(timestamp)), _) => Some(match timestamp.unit {
-            TimeUnit::MILLIS => ArrowUnit::Millisecond,
-            TimeUnit::MICROS => ArrowUnit::Microsecond,
-            TimeUnit::NANOS => ArrowUnit::Nanosecond,
-        }),
-        (None, ConvertedType::TIMESTAMP_MILLIS) => Some(ArrowUnit::Millisecond),
-        (None, ConvertedType::TIMESTAMP_MICROS) => Some(ArrowUnit::Microsecond),
+        (Some(LogicalType::Timestamp(timestamp)), _) => {
+            let unit = match timestamp.unit {
+                TimeUnit::MILLIS => ArrowUnit::Millisecond,
+                TimeUnit::MICROS => ArrowUnit::Microsecond,
+                TimeUnit::NANOS => ArrowUnit::Nanosecond,
+            };
+            Some((unit, timestamp.is_adjusted_to_u_t_c))
+        }
+        (None, ConvertedType::TIMESTAMP_MILLIS) => Some((ArrowUnit::Millisecond, true)),
+        (None, ConvertedType::TIMESTAMP_MICROS) => Some((ArrowUnit::Microsecond, true)),
         _ => None,
     }
 }

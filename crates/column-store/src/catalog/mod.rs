@@ -66,8 +66,8 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Reads the manifest, if there is one, and removes segments that it does not name, which a crash has left.
-    /// Files of other names are left alone.
+    /// Reads the manifest, if there is one, and removes segments that it does not name, which a crash has left; none if
+    /// some that it names are missing, since it may not be that of these files. Files of other names are left alone.
     ///
     /// There may be one such catalog of a medium at a time, and none that reads beside it.
     ///
@@ -82,7 +82,10 @@ impl Catalog {
             medium.sync_namespace()?;
         }
         let named: BTreeSet<&str> = manifest.segments().map(|(_, segment)| segment.name.as_str()).collect();
-        for name in names.iter().filter(|name| number_of(name).is_some() && !named.contains(name.as_str())) {
+        let found: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let is_whole = named.is_subset(&found);
+        let is_left = |name: &&String| is_whole && number_of(name).is_some() && !named.contains(name.as_str());
+        for name in names.iter().filter(is_left) {
             // One that can't be removed takes room and does no harm.
             let _ = medium.remove(name);
         }

@@ -112,11 +112,11 @@ impl Page<'_> {
                     let entries = texts_array(dictionary.entries()?, data_type, None)?;
                     return Ok(take(&entries, &UInt32Array::new(codes.into(), nulls), None)?);
                 }
-                dictionary.decode(&codes)?
+                dictionary.decode(&codes, nulls.as_ref())?
             }
-            Body::Constant(text) => DecodedTexts::repeated(text, count)?,
+            Body::Constant(text) => DecodedTexts::repeated(text, count, nulls.as_ref())?,
             // `open` lets texts have no other body.
-            _ => DecodedTexts::repeated(&[], count)?,
+            _ => DecodedTexts::repeated(&[], count, None)?,
         };
         texts_array(decoded, data_type, nulls)
     }

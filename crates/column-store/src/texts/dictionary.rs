@@ -2,6 +2,8 @@
 //!
 //! Sections: where each entry starts, and where the last one ends (4 bytes each); the entries' bytes.
 
+use arrow::buffer::NullBuffer;
+
 use super::{DecodedTexts, DistinctTexts, checked_size};
 use crate::PageError;
 use crate::integers::Section;
@@ -97,11 +99,13 @@ impl<'a> Dictionary<'a> {
         Ok(DecodedTexts { offsets, bytes: self.bytes.to_vec() })
     }
 
-    /// The texts of codes that were checked.
-    pub(crate) fn decode(&self, codes: &[u32]) -> Result<DecodedTexts, PageError> {
+    /// The texts of codes that were checked; of NULLs nothing, whatever their codes are.
+    pub(crate) fn decode(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<DecodedTexts, PageError> {
         let mut decoded = DecodedTexts::with_capacity(codes.len());
-        for code in codes {
-            decoded.bytes.extend_from_slice(self.entry(*code as usize).unwrap_or_default());
+        for (index, code) in codes.iter().enumerate() {
+            if nulls.is_none_or(|nulls| nulls.is_valid(index)) {
+                decoded.bytes.extend_from_slice(self.entry(*code as usize).unwrap_or_default());
+            }
             decoded.end_text()?;
         }
         Ok(decoded)

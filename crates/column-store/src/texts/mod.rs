@@ -22,6 +22,7 @@ pub(crate) use values::TextValues;
 
 use std::ops::Range;
 
+use arrow::buffer::NullBuffer;
 use thermocline_placement::column_encoding::IntegerEncoding;
 
 use crate::integers::{self, Deltas, INTEGER_SECTIONS, Section, mini_block_count};
@@ -48,11 +49,18 @@ impl DecodedTexts {
         Ok(())
     }
 
-    /// The same text, `count` times.
-    pub(crate) fn repeated(text: &[u8], count: usize) -> Result<Self, PageError> {
-        checked_size(text.len().saturating_mul(count))?;
-        let offsets = (0..=count).map(|index| (index * text.len()) as i32).collect();
-        Ok(Self { offsets, bytes: text.repeat(count) })
+    /// The same text, `count` times; of NULLs nothing.
+    pub(crate) fn repeated(text: &[u8], count: usize, nulls: Option<&NullBuffer>) -> Result<Self, PageError> {
+        let valid_count = count - nulls.map_or(0, NullBuffer::null_count);
+        checked_size(text.len().saturating_mul(valid_count))?;
+        let mut decoded = Self::with_capacity(count);
+        decoded.bytes = text.repeat(valid_count);
+        let mut end = 0;
+        decoded.offsets.extend((0..count).map(|index| {
+            end += if nulls.is_none_or(|nulls| nulls.is_valid(index)) { text.len() } else { 0 };
+            end as i32
+        }));
+        Ok(decoded)
     }
 }
 

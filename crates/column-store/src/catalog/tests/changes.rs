@@ -291,6 +291,27 @@ fn a_manifest_that_is_missing_or_of_another_time_removes_nothing() {
 }
 
 #[test]
+fn an_older_manifest_put_back_alone_removes_no_newer_segments() {
+    let medium = memory();
+    let catalog = Catalog::open(Arc::clone(&medium)).unwrap();
+    let write = || {
+        let pending = catalog.new_segment().unwrap();
+        let segment = write_segment(medium.as_ref(), &pending).unwrap();
+        set(&catalog, "t", Some(table(&[&segment]))).unwrap();
+    };
+    write();
+    let manifest = medium.open("manifest").unwrap();
+    let mut older = vec![0; medium.size_bytes(&manifest).unwrap() as usize];
+    medium.read_at(&manifest, 0, &mut older).unwrap();
+    write();
+    assert_eq!(medium.list().unwrap(), ["00000001.segment", "manifest"]);
+    medium.remove("manifest").unwrap();
+    medium.write_at(&medium.create("manifest").unwrap(), 0, &older).unwrap();
+    Catalog::open(Arc::clone(&medium)).unwrap();
+    assert_eq!(medium.list().unwrap(), ["00000001.segment", "manifest"]);
+}
+
+#[test]
 fn threads_that_change_at_once_change_one_after_the_other() {
     let medium = memory();
     let catalog = Catalog::open(Arc::clone(&medium)).unwrap();
