@@ -140,8 +140,7 @@ fn truth(fields: &Fields<'_>, expr: &Expr) -> Option<Truth> {
             if points.iter().any(is_zero) {
                 return None;
             }
-            let values = points.into_iter().map(equal_to).reduce(|left, right| left.union(&right));
-            let sets = Truth::of_values(path, data_type, values.unwrap_or_else(Domain::none));
+            let sets = Truth::of_values(path, data_type, Domain::points(points));
             Some(if list.negated { sets.negated() } else { sets })
         }
         Expr::BinaryExpr(binary) => binary_truth(fields, binary),
@@ -253,7 +252,7 @@ impl Beginning {
             _ => None,
         };
         let begun: Vec<Domain> = texts.iter().map(begun_by).collect::<Option<_>>()?;
-        let when_true = begun.into_iter().reduce(|one, other| one.union(&other)).unwrap_or_else(Domain::none);
+        let when_true = union_of(begun);
         Some(Truth::of_values(path, data_type, when_true))
     }
 }
@@ -272,6 +271,18 @@ fn pattern_domain(pattern: &str) -> Option<Domain> {
         }
     }
     Some(Domain::point(Scalar::from(text.as_str())))
+}
+
+/// What is in any of many domains: two and two, so that each is copied a few times alone.
+fn union_of(mut domains: Vec<Domain>) -> Domain {
+    while domains.len() > 1 {
+        let unions = domains.chunks(2).map(|pair| match pair {
+            [one, other] => one.union(other),
+            _ => pair[0].clone(),
+        });
+        domains = unions.collect();
+    }
+    domains.pop().unwrap_or_else(Domain::none)
 }
 
 /// The values that compare equal to `value`. A domain orders floats totally, SQL holds both zeros to be equal: a bound

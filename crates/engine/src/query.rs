@@ -12,11 +12,13 @@ use std::sync::{Arc, OnceLock};
 use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
 use parking_lot::Mutex;
+use thermocline_buffer_pool::Watcher;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::raw_table::listing::QueryFile;
 
-/// How far a query has come, for progress bars. Bytes are those of raw files that the query has to parse.
+/// How far a statement has come, for progress bars. Bytes are those of raw files that have to be parsed, and of the
+/// pages of column tables and Parquet files, wherever they are.
 #[derive(Debug, Default)]
 pub struct Progress {
     done_bytes: AtomicU64,
@@ -24,12 +26,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Bytes parsed so far.
+    /// Bytes read and parsed, or worked on, so far.
     pub fn done_bytes(&self) -> u64 {
         self.done_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes known to need parsing; grows while scans start.
+    /// Bytes known to be needed; grows while scans start.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes.load(Ordering::Relaxed)
     }
@@ -40,6 +42,16 @@ impl Progress {
 
     pub(crate) fn add_total(&self, bytes: u64) {
         self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Watcher for Progress {
+    fn begun(&self, bytes: u64) {
+        self.add_total(bytes);
+    }
+
+    fn done(&self, bytes: u64) {
+        self.add_done(bytes);
     }
 }
 

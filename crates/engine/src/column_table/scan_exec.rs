@@ -4,7 +4,7 @@
 //! groups from one queue, so that a slow partition never holds back the others.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::common::stats::Precision;
@@ -22,6 +22,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use super::scan_run::{ColumnScan, ColumnScanRun};
 use super::statistics;
+use crate::runs::Runs;
 
 /// Reads a column table.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct ColumnScanExec {
     columns: Vec<usize>,
     limit: Option<usize>,
     properties: Arc<PlanProperties>,
-    run: OnceLock<Arc<ColumnScanRun>>,
+    runs: Runs<ColumnScanRun>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -69,7 +70,7 @@ impl ColumnScanExec {
             columns,
             limit,
             properties: Arc::new(properties),
-            run: OnceLock::new(),
+            runs: Runs::default(),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -168,11 +169,11 @@ impl ExecutionPlan for ColumnScanExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let run = self.run.get_or_init(|| {
+        let run = self.runs.of(partition, || {
             ColumnScanRun::new(&self.scan, &self.columns, self.schema(), self.partition_count(), &self.metrics)
         });
         let batch_rows = context.session_config().batch_size();
-        let stream = Arc::clone(run).partition_stream(partition, self.limit, batch_rows, &self.metrics);
+        let stream = run.partition_stream(partition, self.limit, batch_rows, &self.metrics);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
     }
 

@@ -16,7 +16,7 @@ use datafusion::common::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use futures::Stream;
 use parking_lot::Mutex;
-use thermocline_buffer_pool::{PageReader, PinnedPage, PipelineStart, ReadOptions, RunningPipeline, Work};
+use thermocline_buffer_pool::{PageReader, PinnedPage, PipelineStart, ReadOptions, RunningPipeline, Watcher, Work};
 use thermocline_column_store::{MINI_BLOCK_VALUES, Page, RowGroup, Segment};
 use thermocline_medium::{AlignedBuffer, Medium};
 use thermocline_predicate::Conjunction;
@@ -28,6 +28,7 @@ use super::pruning;
 use super::store::{OpenSegment, OpenTable};
 use crate::database::Database;
 use crate::idle_work::Busy;
+use crate::query::Progress;
 use crate::raw_table::listing::external;
 
 /// Bytes of pages asked for beyond the row groups that are being worked on: a few of the device's longest requests.
@@ -48,6 +49,8 @@ pub(crate) struct ColumnScan {
     pub(crate) predicate: Conjunction,
     /// Of the query that it is part of: what is done with its rows.
     pub(crate) plan_signature: u64,
+    /// Of that query.
+    progress: Arc<Progress>,
     /// Whether pages come through the buffer pool, or from the files each time.
     pub(crate) uses_pool: bool,
     /// Why it is not part of a fused pipeline, if that was tried.
@@ -67,11 +70,12 @@ impl ColumnScan {
         database: Arc<Database>,
         table: Arc<OpenTable>,
         predicate: Conjunction,
-        plan_signature: u64,
+        (plan_signature, progress): (u64, &Arc<Progress>),
         uses_pool: bool,
     ) -> Self {
         let groups = pruning::row_groups(&table, &predicate).into();
-        Self { database, table, groups, predicate, plan_signature, uses_pool, unfused: None }
+        let progress = Arc::clone(progress);
+        Self { database, table, groups, predicate, plan_signature, progress, uses_pool, unfused: None }
     }
 
     pub(crate) fn open_segment(&self, place: GroupPlace) -> &Arc<OpenSegment> {
@@ -105,6 +109,7 @@ impl ColumnScan {
             columns: columns.iter().map(|&column| (self.table.lists[column], self.column_bytes(column))).collect(),
             thread_count: u32::try_from(thread_count).unwrap_or(u32::MAX),
             shows_storage: true,
+            watcher: Some(Arc::clone(&self.progress) as Arc<dyn Watcher>),
         }
     }
 

@@ -98,7 +98,7 @@ impl<'r> ScanChunks<'r> {
         for (row_group, of) in row_groups.groups.iter().enumerate() {
             let before = all.len();
             for (first_row, row_count) in slices(of.row_count) {
-                let zone = |at: usize| of.zone(at).map(|zone| zone_of_slice(zone, of.row_count, row_count));
+                let zone = |at: usize| of.zone(at).and_then(|zone| zone_of_slice(zone, of.row_count, row_count));
                 let zones = (0..row_groups.columns.len()).map(zone).collect();
                 all.push(Slice { row_group, first_row, row_count, zones });
             }
@@ -198,15 +198,17 @@ impl<'r> ScanChunks<'r> {
     }
 }
 
-/// What is known of a slice's values by what is known of its row group's.
-fn zone_of_slice((zone, null_count): &(ZoneMap, usize), rows: usize, slice_rows: usize) -> (ZoneMap, usize) {
+/// What is known of a slice's values by what is known of its row group's. Nothing if it has one row, which may be one of
+/// the NULLs or not.
+fn zone_of_slice((zone, null_count): &(ZoneMap, usize), rows: usize, slice_rows: usize) -> Option<(ZoneMap, usize)> {
     let null_count = match *null_count {
         0 => 0,
         all if all == rows => slice_rows,
+        _ if slice_rows == 1 => return None,
         // Some, of which nobody knows where they are.
         some => some.min(slice_rows.saturating_sub(1)).max(1),
     };
-    (zone.clone(), null_count)
+    Some((zone.clone(), null_count))
 }
 
 impl PageSource for ScanChunks<'_> {

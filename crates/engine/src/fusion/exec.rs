@@ -20,6 +20,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use thermocline_budget::BudgetError;
+use thermocline_column_store::EntryName;
 use thermocline_pipeline::PipelineError;
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
@@ -310,6 +311,13 @@ impl ExecutionPlan for PipelineExec {
             false => Precision::Inexact(row_count as usize),
         };
         Ok(Arc::new(statistics))
+    }
+}
+
+impl PipelineExec {
+    /// Whether pages of that column table are among what it reads.
+    pub(crate) fn reads(&self, table: &EntryName) -> bool {
+        self.inputs.iter().any(|input| matches!(input, StageInput::Pages(scan) if scan.table.name == *table))
     }
 }
 

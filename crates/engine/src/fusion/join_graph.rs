@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue, TableReference};
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Aggregate, Case, Expr, Join, LogicalPlan, TableScan};
 use thermocline_pipeline::ProbeKind;
 use thermocline_placement::fusion::GroupWay;
 
@@ -281,12 +281,35 @@ impl JoinGraph {
                 }
                 let turned =
                     |(left_side, right_side)| if is_left { (left_side, right_side) } else { (right_side, left_side) };
-                let sides = on.into_iter().map(turned).collect();
+                let sides: Vec<(Expr, Expr)> = on.into_iter().map(turned).collect();
+                let found = if is_left { join.right.schema() } else { join.left.schema() };
+                let (left, right) = match is_left {
+                    true => (left, self.found(right, found, &sides)?),
+                    false => (self.found(left, found, &sides)?, right),
+                };
                 self.edges.push(Edge { sides, kind: ProbeKind::Outer, inner });
                 Ok([left, right].concat())
             }
             other => Err(Refusal::new(format!("a {other} join"))),
         }
+    }
+
+    /// The columns of what an outer join finds: NULL where it finds nothing, whatever they are computed of.
+    fn found(&self, columns: Vec<Expr>, schema: &DFSchema, sides: &[(Expr, Expr)]) -> Result<Vec<Expr>, Refusal> {
+        // Of a match it is not NULL, since it is equal to something.
+        let key = sides.iter().map(|(_, key)| key).find(|key| self.base_column(key).is_some());
+        let found = |(number, column): (usize, Expr)| {
+            if is_null_of_nulls(&column) {
+                return Ok(column);
+            }
+            let Some(key) = key else {
+                return Err(Refusal::new(format!("{} of an outer join", self.readable(&column))));
+            };
+            let nothing = Expr::Literal(ScalarValue::try_from(schema.field(number).data_type())?, None);
+            let is_unmatched = Box::new(key.clone().is_null());
+            Ok(Expr::Case(Case::new(None, vec![(is_unmatched, Box::new(nothing))], Some(Box::new(column)))))
+        };
+        columns.into_iter().enumerate().map(found).collect()
     }
 
     /// A join for the rows for which there is another value, or for which there is none: see [`other_values`].
@@ -364,6 +387,20 @@ impl JoinGraph {
         self.edges.extend(edges);
         self.add_condition(condition);
         Ok(kept)
+    }
+}
+
+/// Whether an expression is NULL where all its columns are.
+fn is_null_of_nulls(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Alias(alias) => is_null_of_nulls(&alias.expr),
+        Expr::Cast(cast) => is_null_of_nulls(&cast.expr),
+        Expr::Negative(operand) => is_null_of_nulls(operand),
+        Expr::BinaryExpr(binary) if binary.op.is_numerical_operators() => {
+            is_null_of_nulls(&binary.left) || is_null_of_nulls(&binary.right)
+        }
+        _ => false,
     }
 }
 

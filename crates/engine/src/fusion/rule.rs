@@ -57,7 +57,9 @@ impl OptimizerRule for FusePipelines {
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let options = config.options();
         let is_on = options.extensions.get::<ThermoclineConfig>().is_some_and(|config| config.fused_pipelines);
-        if is_on { fused(plan, &options, Joins::Tried) } else { Ok(Transformed::no(plan)) }
+        // What PREPARE has optimized is no query yet: its types are those that were written, its tables may change.
+        let is_query = config.query_execution_start_time().is_some();
+        if is_on && is_query { fused(plan, &options, Joins::Tried) } else { Ok(Transformed::no(plan)) }
     }
 }
 

@@ -17,7 +17,7 @@ use super::fallback::{Fallback, state};
 use super::relation::Rows;
 use super::star::FusedPlan;
 use crate::column_table::ColumnScan;
-use crate::query;
+use crate::query::{self, QueryContext};
 use crate::settings::ThermoclineConfig;
 
 /// See the module.
@@ -76,13 +76,14 @@ impl TableProvider for FusedTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let config = session.config_options().extensions.get::<ThermoclineConfig>();
         let uses_pool = config.is_none_or(|config| config.cache);
-        let signature = query::signature(&self.replaced.display_indent().to_string());
+        let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
+        let query = (query::signature(&self.replaced.display_indent().to_string()), context.progress());
         let mut inputs = Vec::with_capacity(self.plan.stages.len());
         for stage in &self.plan.stages {
             inputs.push(match &stage.relation.rows {
                 Rows::Pages { database, table } => {
                     let (database, table) = (Arc::clone(database), Arc::clone(table));
-                    let scan = ColumnScan::new(database, table, stage.predicate.clone(), signature, uses_pool);
+                    let scan = ColumnScan::new(database, table, stage.predicate.clone(), query, uses_pool);
                     StageInput::Pages(Arc::new(scan))
                 }
                 Rows::Batches { table, filters, .. } => {

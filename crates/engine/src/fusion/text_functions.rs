@@ -10,9 +10,9 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, TableReference};
-use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, Operator};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use thermocline_pipeline::{TextMap, TextTest, ValueType};
 
@@ -31,7 +31,57 @@ pub(super) fn text_test(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, T
         let by_pieces = pieces.as_ref().and_then(|pieces| pieces.answers(texts));
         by_pieces.map_or_else(|| Ok(evaluated.answers(texts)?), Ok)
     });
-    Some((base, test))
+    Some((base, if is_total(expr) { test.never_failing() } else { test }))
+}
+
+/// Whether an expression has a value for every text.
+fn is_total(expr: &Expr) -> bool {
+    !expr.exists(|nested| Ok(!is_total_itself(nested))).unwrap_or(true)
+}
+
+/// Whether it has one for whatever values the expressions below it have.
+fn is_total_itself(expr: &Expr) -> bool {
+    const FUNCTIONS: [&str; 13] = [
+        "btrim",
+        "character_length",
+        "contains",
+        "ends_with",
+        "lower",
+        "ltrim",
+        "octet_length",
+        "reverse",
+        "rtrim",
+        "starts_with",
+        "strpos",
+        "substr",
+        "upper",
+    ];
+    match expr {
+        Expr::Column(_) | Expr::Like(_) | Expr::InList(_) | Expr::Between(_) | Expr::Not(_) => true,
+        Expr::IsNull(_) | Expr::IsNotNull(_) => true,
+        Expr::Literal(value, _) => !value.is_null(),
+        // A regular expression may be none.
+        Expr::BinaryExpr(binary) => matches!(
+            binary.op,
+            Operator::And
+                | Operator::Or
+                | Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq
+                | Operator::IsDistinctFrom
+                | Operator::IsNotDistinctFrom
+                | Operator::LikeMatch
+                | Operator::NotLikeMatch
+                | Operator::ILikeMatch
+                | Operator::NotILikeMatch
+                | Operator::StringConcat
+        ),
+        Expr::ScalarFunction(call) => FUNCTIONS.contains(&call.func.name()),
+        _ => false,
+    }
 }
 
 /// The column of texts that an expression makes a text of, if it takes nothing else, and the expression as a function of
@@ -45,7 +95,8 @@ pub(super) fn text_map(expr: &Expr, graph: &JoinGraph) -> Option<(BaseColumn, Te
     if value_type(of_null.data_type()) != Some(ValueType::Text) || of_null.is_valid(0) {
         return None;
     }
-    Some((base, TextMap::new(graph.readable(expr), move |texts: &ArrayRef| Ok(evaluated.evaluate(texts)?))))
+    let map = TextMap::new(graph.readable(expr), move |texts: &ArrayRef| Ok(evaluated.evaluate(texts)?));
+    Some((base, if is_total(expr) { map.never_failing() } else { map }))
 }
 
 /// Whether an expression is made to be NULL for some texts.

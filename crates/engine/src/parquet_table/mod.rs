@@ -136,7 +136,8 @@ impl ParquetTable {
         self.store.as_ref().zip(self.files.first()).map(|(store, (first, _))| {
             let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
             let kept = uses_pool.then(|| pages.iter().flatten().cloned().collect());
-            ParquetScan::new(store, &self.schema, (first.path(), self.files.len()), kept, context.plan_signature())
+            let query = (context.plan_signature(), context.progress());
+            ParquetScan::new(store, &self.schema, (first.path(), self.files.len()), kept, query)
         })
     }
 }

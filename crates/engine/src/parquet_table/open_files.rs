@@ -171,8 +171,11 @@ impl Medium for OpenFiles {
             match open_file(&file) {
                 Ok(ParquetFile::Local(file)) => submit_local(&file, of_file),
                 Ok(ParquetFile::Remote(file)) => submit_remote(&file, of_file),
-                Err(_) => of_file.into_iter().for_each(|ReadAt { file, read, .. }| {
-                    read.completed(open_file(&file).map(|_| ()));
+                // Each is told why; the file may be open by then.
+                Err(_) => of_file.into_iter().for_each(|asked| match open_file(&asked.file) {
+                    Ok(ParquetFile::Local(file)) => submit_local(&file, vec![asked]),
+                    Ok(ParquetFile::Remote(file)) => submit_remote(&file, vec![asked]),
+                    Err(error) => asked.read.completed(Err(error)),
                 }),
             }
         }

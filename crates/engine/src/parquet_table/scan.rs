@@ -4,13 +4,14 @@ use std::sync::{Arc, Weak};
 
 use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
-use thermocline_buffer_pool::PipelineStart;
+use thermocline_buffer_pool::{PipelineStart, Watcher};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::file_pages::FilePages;
 use super::page_store::ParquetPages;
 use super::scan_meter::ScanRun;
 use crate::page_pool::PagePool;
+use crate::query::Progress;
 
 /// What a query reads of Parquet files through the pool.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct ParquetScan {
     uses_pool: bool,
     /// Of the query that it is part of: what is done with its rows.
     plan_signature: u64,
+    /// Of that query.
+    progress: Arc<Progress>,
     /// The execution that goes on, if one does.
     run: Mutex<Weak<ScanRun>>,
 }
@@ -37,7 +40,7 @@ impl ParquetScan {
         schema: &SchemaRef,
         (first_path, file_count): (&Arc<str>, usize),
         pages: Option<Vec<Arc<FilePages>>>,
-        plan_signature: u64,
+        (plan_signature, progress): (u64, &Arc<Progress>),
     ) -> Self {
         Self {
             store: Arc::clone(store),
@@ -47,6 +50,7 @@ impl ParquetScan {
             uses_pool: pages.is_some(),
             pages: pages.unwrap_or_default(),
             plan_signature,
+            progress: Arc::clone(progress),
             run: Mutex::default(),
         }
     }
@@ -97,6 +101,7 @@ impl ParquetScan {
             columns: self.pages.iter().flat_map(of_file).collect(),
             thread_count: u32::try_from(thread_count).unwrap_or(u32::MAX),
             shows_storage: false,
+            watcher: Some(Arc::clone(&self.progress) as Arc<dyn Watcher>),
         }
     }
 

@@ -51,14 +51,54 @@ fn of_file(
     for (column, field) in statistics.column_statistics.iter_mut().zip(table_schema.fields()) {
         match fields.find(field.name()) {
             Some((_, stored)) if stored.data_type() != field.data_type() => *column = ColumnStatistics::new_unknown(),
-            Some(_) if is_float(field.data_type()) => {
-                column.min_value = std::mem::take(&mut column.min_value).to_inexact();
-                column.max_value = std::mem::take(&mut column.max_value).to_inexact();
+            Some(_) => {
+                let known = Known::of(footer, field.name());
+                if !known.bounds {
+                    (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
+                } else if is_float(field.data_type()) {
+                    column.min_value = std::mem::take(&mut column.min_value).to_inexact();
+                    column.max_value = std::mem::take(&mut column.max_value).to_inexact();
+                }
+                if !known.null_counts {
+                    column.null_count = Precision::Absent;
+                }
             }
-            Some(_) | None => {}
+            None => {}
         }
     }
     Ok(statistics)
+}
+
+/// What the footer says of every chunk of a column. DataFusion takes what it says of some for what is true of all, and
+/// a count of NULLs that is missing for none.
+struct Known {
+    bounds: bool,
+    null_counts: bool,
+}
+
+impl Known {
+    fn of(footer: &ParquetMetaData, name: &str) -> Self {
+        let columns = footer.file_metadata().schema_descr().columns();
+        // Of what is nested DataFusion takes no statistics.
+        let Some(leaf) = columns.iter().position(|column| column.path().parts() == [name]) else {
+            return Self { bounds: true, null_counts: true };
+        };
+        let is_required = columns[leaf].max_def_level() == 0;
+        let mut known = Self { bounds: true, null_counts: true };
+        for row_group in footer.row_groups() {
+            let statistics = row_group.column(leaf).statistics();
+            let null_count = statistics.and_then(|statistics| statistics.null_count_opt());
+            // Old writers ordered some types in their own way.
+            let has_bounds = statistics.is_some_and(|statistics| {
+                let has_both = statistics.min_bytes_opt().is_some() && statistics.max_bytes_opt().is_some();
+                has_both && !statistics.is_min_max_deprecated()
+            });
+            let has_values = null_count.and_then(|count| i64::try_from(count).ok()) != Some(row_group.num_rows());
+            known.bounds &= has_bounds || !has_values;
+            known.null_counts &= is_required || null_count.is_some();
+        }
+        known
+    }
 }
 
 fn is_float(data_type: &DataType) -> bool {

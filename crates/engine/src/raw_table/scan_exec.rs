@@ -7,7 +7,7 @@
 //! parsed and cached.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
@@ -28,6 +28,7 @@ use thermocline_predicate::FieldPath;
 
 use super::scan_run::{Scan, ScanRun};
 use crate::filters;
+use crate::runs::Runs;
 
 /// Below this many bytes a partition, another one costs more than it helps.
 const PARTITION_MIN_BYTES: u64 = 1 << 20;
@@ -40,7 +41,7 @@ pub(crate) struct RawScanExec {
     paths: Vec<FieldPath>,
     limit: Option<usize>,
     properties: Arc<PlanProperties>,
-    run: OnceLock<Arc<ScanRun>>,
+    runs: Runs<ScanRun>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -74,7 +75,7 @@ impl RawScanExec {
             paths,
             limit,
             properties: Arc::new(properties),
-            run: OnceLock::new(),
+            runs: Runs::default(),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -86,7 +87,7 @@ impl RawScanExec {
             paths: self.paths.clone(),
             limit: self.limit,
             properties: Arc::clone(&self.properties),
-            run: OnceLock::new(),
+            runs: Runs::default(),
             metrics: self.metrics.clone(),
         }
     }
@@ -94,15 +95,14 @@ impl RawScanExec {
     /// What [`execute`](ExecutionPlan::execute) gives, but that rows which fail may be left among the others, and values
     /// in narrow forms of their types (`thermocline_narrow`). A node does the one or the other.
     pub(crate) fn kept_batches(&self, partition: usize) -> impl Stream<Item = Result<SourceBatch>> + Send + use<> {
-        self.run(self.limit.is_none()).partition_stream(partition, self.limit, &self.metrics)
+        self.run(partition, self.limit.is_none()).partition_stream(partition, self.limit, &self.metrics)
     }
 
-    fn run(&self, as_kept: bool) -> Arc<ScanRun> {
-        let run = || {
+    fn run(&self, partition: usize, as_kept: bool) -> Arc<ScanRun> {
+        self.runs.of(partition, || {
             let outputs = (self.paths.clone(), self.schema());
             Arc::new(ScanRun::new(Arc::clone(&self.scan), outputs, self.limit, as_kept, &self.metrics))
-        };
-        Arc::clone(self.run.get_or_init(run))
+        })
     }
 
     /// The scan behind the node.
@@ -208,7 +208,7 @@ impl ExecutionPlan for RawScanExec {
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let stream = self.run(false).partition_stream(partition, self.limit, &self.metrics);
+        let stream = self.run(partition, false).partition_stream(partition, self.limit, &self.metrics);
         let stream = stream.map_ok(|rows| rows.batch);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
     }

@@ -97,8 +97,10 @@ impl Scan {
         wanted.sort_by_key(|(path, _)| path.len());
         let mut columns: Vec<ColumnSpec> = Vec::new();
         for (path, data_type) in wanted {
-            if ColumnRoute::find(&columns, path).is_none() {
-                columns.push(ColumnSpec { path: path.clone(), data_type: data_type.clone() });
+            let column = ColumnSpec { path: path.clone(), data_type: data_type.clone() };
+            // A list is found in its struct, and is not the elements that it is unnested into.
+            if ColumnRoute::find_typed(&columns, &column).is_none() {
+                columns.push(column);
             }
         }
         columns.sort_by(|left, right| left.path.cmp(&right.path));
@@ -118,6 +120,10 @@ impl Scan {
             self.options.fingerprint(self.format, &self.config),
             schema_fingerprint(&self.table_schema)
         );
+        if let Some(csv) = &self.csv {
+            // What was not said was found out of the first of the table's files.
+            let _ = write!(options, " {csv:?}");
+        }
         let columns = self.columns(outputs, self.config.cache);
         let may_skip = self.options.on_error(&self.config) == OnError::Skip;
         if may_skip {

@@ -63,8 +63,9 @@ impl RawSource {
         // instead.
         let recorder = (matches!(file.source, Source::Local(_)) && !by_kept).then(|| {
             Arc::new(match &spec.hashes {
-                Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes),
-                _ => HashRecorder::new(),
+                Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes).against(Arc::clone(hashes)),
+                Some(hashes) => HashRecorder::new().against(Arc::clone(hashes)),
+                None => HashRecorder::new(),
             })
         });
         let threads = scan.database.threads();
@@ -166,7 +167,7 @@ impl MorselSource for RawSource {
     fn finish(&self) -> Result<SourceEnd, SourceError> {
         let Source::Local(file) = &self.file.source else {
             // Every read of an object is conditional on its version.
-            return Ok(SourceEnd { covered_end_bytes: None, hashes: None });
+            return Ok(SourceEnd::default());
         };
         let hashes = self.recorder.as_ref().and_then(|recorder| recorder.finish(self.end_bytes));
         if self.must_compare || file.change()? != Change::Unchanged {
@@ -182,7 +183,8 @@ impl MorselSource for RawSource {
                 }));
             }
         }
-        Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes })
+        let has_other_prefix = self.recorder.as_ref().is_some_and(|recorder| recorder.has_other_prefix());
+        Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes, has_other_prefix })
     }
 }
 

@@ -370,6 +370,10 @@ fn preserving(join: &Join) -> Result<Option<LogicalPlan>> {
     let right = join.right.as_ref().clone().transform_down(|node| match node {
         LogicalPlan::Unnest(mut unnest) => {
             unnest_count += 1;
+            // What is computed beside the lists is there for a row without elements too, and so is an outer list of lists
+            // whose inner ones are empty.
+            understood &= unnest.input.schema().fields().len() == unnest.exec_columns.len()
+                && unnest.list_type_columns.iter().all(|(_, list)| list.depth == 1);
             unnest.options.null_handling = NullHandling::PreserveAndExpandEmpty;
             Ok(Transformed::yes(LogicalPlan::Unnest(unnest)))
         }
@@ -399,7 +403,8 @@ fn is_null_of_null(expr: &Expr) -> bool {
         Expr::TryCast(cast) => is_null_of_null(&cast.expr),
         Expr::Negative(operand) | Expr::Not(operand) => is_null_of_null(operand),
         Expr::BinaryExpr(binary) => {
-            (binary.op.is_numerical_operators() || binary.op.supports_propagation())
+            let is_distinct = matches!(binary.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
+            (binary.op.is_numerical_operators() || binary.op.supports_propagation() && !is_distinct)
                 && (is_null_of_null(&binary.left) || is_null_of_null(&binary.right))
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) => {

@@ -411,6 +411,9 @@ async fn what_cannot_be_rewritten_is_refused_with_the_reason() {
         "SELECT id, z.s FROM t, LATERAL (SELECT sum(i.q) AS s FROM UNNEST(t.items) AS i) z",
         "SELECT id, z.d FROM t LEFT JOIN LATERAL (SELECT coalesce(i, 0) AS d FROM UNNEST(t.n) AS i) z ON true",
         "SELECT id, y FROM t LEFT JOIN LATERAL (SELECT y FROM UNNEST(t.items) x, UNNEST(x.tags) y) z ON true",
+        "SELECT t.id, z.i, z.k FROM t LEFT JOIN LATERAL (SELECT unnest(t.n) AS i, t.id AS k, 1 AS one) AS z ON true",
+        "SELECT id, z.d FROM t LEFT JOIN LATERAL (SELECT i IS DISTINCT FROM 5 AS d FROM UNNEST(t.n) AS i) z ON true",
+        "SELECT id, z.x FROM t LEFT JOIN LATERAL (SELECT unnest(unnest(make_array(t.n))) AS x) z ON true",
     ] {
         let error = try_run(&context(), sql).await.unwrap_err();
         assert!(error.contains("UNNEST(") && error.contains("not supported"), "{sql}: {error}");
