@@ -7,20 +7,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::datasource::sink::DataSink;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use futures::{Stream, StreamExt, stream};
 use thermocline_budget::{Account, Purpose};
-use thermocline_column_store::{ColumnTable, Entry, EntryName};
+use thermocline_column_store::{ColumnTable, Entry, EntryName, SegmentInfo};
 
 use super::merging::{self, ReservedBatch, Tail};
 use super::store::OpenTable;
 use super::{ColumnTables, LoadedRows, load};
 use crate::database::Database;
 use crate::error::Error;
+use crate::own_batch::own;
 
 /// Adds rows to a column table, or puts them in the place of those it has: all of them or none.
 #[derive(Debug)]
@@ -33,10 +34,17 @@ pub(super) struct ColumnSink {
     account: Account,
     threads: usize,
     overwrite: bool,
+    /// The segments that the new rows are made of, if they are made of the table's own.
+    read: Option<Vec<SegmentInfo>>,
 }
 
 impl ColumnSink {
-    pub(super) fn new(database: &Arc<Database>, table: &OpenTable, overwrite: bool) -> Result<Self> {
+    pub(super) fn new(
+        database: &Arc<Database>,
+        table: &OpenTable,
+        overwrite: bool,
+        reads_itself: bool,
+    ) -> Result<Self> {
         let Some(tables) = database.column_tables() else {
             return internal_err!("a column table of a database without a folder");
         };
@@ -49,6 +57,7 @@ impl ColumnSink {
             account: database.budget().account(format!("insert into {}", table.name), Purpose::Query),
             threads: database.threads(),
             overwrite,
+            read: reads_itself.then(|| table.segments.iter().map(|open| open.segment.info().clone()).collect()),
         })
     }
 }
@@ -81,10 +90,18 @@ impl ColumnSink {
         let added = loaded.infos();
         self.commit(|table| {
             if self.overwrite {
+                // Rows that another statement has added since would be lost.
+                if self.read.as_ref().is_some_and(|read| *read != table.segments) {
+                    return Err(Error::input(format!(
+                        "table {} was changed while it was being overwritten: try again",
+                        self.name
+                    )));
+                }
                 table.segments.clear();
             }
             table.segments.extend(added);
-        })?;
+            Ok(())
+        })??;
         Ok(loaded.row_count())
     }
 
@@ -94,6 +111,7 @@ impl ColumnSink {
         let mut row_count = 0;
         let last = loop {
             let Some(batch) = rows.next().await.transpose()? else { break None };
+            let batch = own(batch).map_err(|error| DataFusionError::ArrowError(Box::new(error), None))?;
             row_count += batch.num_rows() as u64;
             match self.account.try_reserve(batch.get_array_memory_size() as u64) {
                 Ok(reserved) if row_count < merging::FULL_ROWS => gathered.push((batch, reserved)),

@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use super::ColumnTables;
 use crate::error::{Error, Result};
+use crate::own_batch::own;
 use crate::raw_table::listing::external;
 
 /// Rows that were written; unless they are in a table by then, they are removed when this is dropped.
@@ -136,6 +137,7 @@ impl Load {
     }
 
     async fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let batch = own(batch).map_err(external)?;
         let size_bytes = batch.get_array_memory_size() as u64;
         let reserved = match self.account.try_reserve(size_bytes) {
             Ok(reserved) => reserved,

@@ -49,6 +49,8 @@ pub(crate) struct ColumnTables {
     pages: Arc<PagePool>,
     account: Account,
     open: Mutex<HashMap<EntryName, Arc<OpenTable>>>,
+    /// The pool's lists of tables that are gone.
+    spare_lists: Mutex<Vec<ListKey>>,
 }
 
 impl fmt::Debug for ColumnTables {
@@ -168,6 +170,7 @@ impl ColumnTables {
             pages: Arc::clone(pages),
             account,
             open: Mutex::default(),
+            spare_lists: Mutex::default(),
         })
     }
 
@@ -235,9 +238,16 @@ impl ColumnTables {
         let manifest = self.catalog.snapshot();
         // Closes what has no segment left that is named, so that its room on disk is free; queries that read it keep
         // it.
-        self.open.lock().retain(|name, open| match manifest.entries.get(name) {
-            Some(Entry::ColumnTable(table)) => open.shares_with(&table.segments),
-            _ => false,
+        let mut spare = self.spare_lists.lock();
+        self.open.lock().retain(|name, open| {
+            let stays = match manifest.entries.get(name) {
+                Some(Entry::ColumnTable(table)) => open.shares_with(&table.segments),
+                _ => false,
+            };
+            if !stays {
+                spare.extend(open.lists.iter());
+            }
+            stays
         });
         Ok(result)
     }
@@ -292,7 +302,7 @@ impl ColumnTables {
         let known = known.filter(|known| known.schema == *schema);
         let lists = match &known {
             Some(known) => Arc::clone(&known.lists),
-            None => schema.fields().iter().map(|_| self.pages.pool().new_list()).collect(),
+            None => schema.fields().iter().map(|_| self.unused_list()).collect(),
         };
         let mut segments = Vec::with_capacity(infos.len());
         for info in infos {
@@ -309,6 +319,13 @@ impl ColumnTables {
             Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner, most_values });
         self.open.lock().insert(name.clone(), Arc::clone(&opened));
         Ok(opened)
+    }
+
+    /// The pool's list of something that is gone, or a new one.
+    fn unused_list(&self) -> ListKey {
+        let pool = self.pages.pool();
+        let spare = self.spare_lists.lock().pop();
+        spare.inspect(|list| pool.reuse_list(*list)).unwrap_or_else(|| pool.new_list())
     }
 
     fn open_segment(

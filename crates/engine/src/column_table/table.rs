@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err, not_impl_err};
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::logical_expr::dml::InsertOp;
@@ -18,6 +19,7 @@ use super::store::OpenTable;
 use crate::database::Database;
 use crate::error::Error;
 use crate::filters::{self, Fields};
+use crate::fusion::PipelineExec;
 use crate::query::QueryContext;
 use crate::settings::ThermoclineConfig;
 
@@ -96,7 +98,8 @@ impl TableProvider for ColumnTable {
         let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
         let uses_pool = config.is_none_or(|config| config.cache);
         let (database, table) = (Arc::clone(&self.database), Arc::clone(&self.open));
-        let mut scan = ColumnScan::new(database, table, predicate, context.plan_signature(), uses_pool);
+        let mut scan =
+            ColumnScan::new(database, table, predicate, (context.plan_signature(), context.progress()), uses_pool);
         scan.unfused.clone_from(&self.unfused);
         let partition_count = session.config().target_partitions();
         Ok(Arc::new(ColumnScanExec::new(Arc::new(scan), columns, limit, partition_count)?))
@@ -112,7 +115,16 @@ impl TableProvider for ColumnTable {
             return not_impl_err!("REPLACE INTO needs a primary key, which column tables do not have");
         }
         self.database.check_changeable(&self.open.name).map_err(Error::into_datafusion)?;
-        let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite)?;
+        let mut reads_itself = false;
+        input.apply(|node| {
+            reads_itself |= match (node.downcast_ref::<ColumnScanExec>(), node.downcast_ref::<PipelineExec>()) {
+                (Some(exec), _) => exec.scan().table.name == self.open.name,
+                (_, Some(exec)) => exec.reads(&self.open.name),
+                _ => false,
+            };
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite, reads_itself)?;
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
     }
 }

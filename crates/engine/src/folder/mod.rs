@@ -62,10 +62,7 @@ impl Folder {
     /// When it holds something else than a database of this format, is open elsewhere, or can't be written.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |what: &str, error: io::Error| failure(path, what, &error);
-        match fs::create_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(|error| failed("the folder cannot be made", error))?,
-        }
+        let is_new = make_folder(path).map_err(|error| failed("the folder cannot be made", error))?;
         let path = path.canonicalize().map_err(|error| failed("the folder cannot be opened", error))?;
         found_format(&path)?;
         let lock = lock::for_changes(&path)?;
@@ -73,9 +70,14 @@ impl Folder {
         let maps = MapFiles::open(path.join(MAPS_FOLDER))
             .map_err(|error| failure(&path, "the folder of positional maps cannot be made", &error))?;
         let tables_path = path.join(TABLES_FOLDER);
-        match fs::create_dir(&tables_path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(|error| failure(&path, "the folder of tables cannot be made", &error))?,
+        let has_new_tables =
+            make_folder(&tables_path).map_err(|error| failure(&path, "the folder of tables cannot be made", &error))?;
+        // What is acknowledged survives a loss of power only if the folders that it is in do.
+        let made = [(is_new, path.parent()), (has_new_tables, Some(path.as_path()))];
+        for within in made.into_iter().filter_map(|(is_new, within)| within.filter(|_| is_new)) {
+            File::open(within)
+                .and_then(|folder| folder.sync_all())
+                .map_err(|error| failure(&path, "the folder cannot be made to last", &error))?;
         }
         Ok(Self { path, tables_path, maps, is_read_only: false, _lock: Some(lock) })
     }
@@ -130,6 +132,14 @@ impl MapStore for Folder {
 
     fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
         self.maps.save(version, options, map);
+    }
+}
+
+/// Whether the folder was not there.
+fn make_folder(path: &Path) -> io::Result<bool> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        made => made.map(|()| true),
     }
 }
 
