@@ -75,7 +75,8 @@ fn read_stream(object: &Bound<'_, PyAny>, limit_bytes: u64) -> PyResult<Table> {
     let mut batches = Vec::new();
     let mut size_bytes = 0;
     while let Some(batch) = py.detach(|| stream.next()).map_err(refused)? {
-        size_bytes += batch.get_array_memory_size() as u64;
+        // Batches may be slices of one array.
+        size_bytes += thermocline::memory::used_bytes(&batch).map_err(refused)? as u64;
         if size_bytes > limit_bytes {
             return Err(ResourceError::new_err(format!(
                 "the table takes more than thermocline.memory = {}: free some, or raise thermocline.memory",

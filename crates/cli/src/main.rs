@@ -39,6 +39,7 @@ use crate::terminal::Terminal;
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
+    thermocline_hardware::allow_open_files();
     let (arguments, sources) = match Arguments::read(std::env::args_os()) {
         Ok(read) => read,
         Err(error) => {

@@ -1,10 +1,10 @@
 //! The progress bar of a running statement, on standard error.
 //!
-//! It appears after a second and vanishes before the first row is printed to the same terminal. Bytes are those of raw
-//! files that have to be parsed; where a statement reports none, a spinner tells that it is alive.
+//! It appears after a second and vanishes before the first row is printed to the same terminal. Where a
+//! statement reports no bytes, a spinner tells that it is alive.
 //!
-//! Concurrency: the statement's task hands over its [`Progress`] and closes the bar, the waiting thread draws; one lock
-//! makes sure that nothing is drawn after the bar is closed.
+//! Concurrency: the statement's task tells its [`Progress`] and closes the bar, the waiting thread draws; one lock makes
+//! sure that nothing is drawn after the bar is closed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,12 +21,12 @@ const APPEARS_AFTER_NS: u64 = 1_000_000_000;
 pub(crate) struct StatementBar {
     clock: Arc<dyn Clock>,
     started_ns: u64,
+    progress: Arc<Progress>,
     state: Mutex<State>,
 }
 
 struct State {
     enabled: bool,
-    progress: Option<Arc<Progress>>,
     bar: Option<ProgressBar>,
 }
 
@@ -34,12 +34,12 @@ impl StatementBar {
     /// A bar for a statement that starts now; when not `enabled`, it never shows.
     pub(crate) fn new(clock: Arc<dyn Clock>, enabled: bool) -> Self {
         let started_ns = clock.monotonic_ns();
-        Self { clock, started_ns, state: Mutex::new(State { enabled, progress: None, bar: None }) }
+        Self { clock, started_ns, progress: Arc::default(), state: Mutex::new(State { enabled, bar: None }) }
     }
 
-    /// Where the figures come from, once the statement runs.
-    pub(crate) fn watch(&self, progress: Arc<Progress>) {
-        self.state().progress = Some(progress);
+    /// Where the figures come from: what the statement is to tell.
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 
     /// Draws the present state, if it is time.
@@ -49,8 +49,7 @@ impl StatementBar {
         if !state.enabled || elapsed_ns < APPEARS_AFTER_NS {
             return;
         }
-        let (done_bytes, total_bytes) =
-            state.progress.as_ref().map_or((0, 0), |progress| (progress.done_bytes(), progress.total_bytes()));
+        let (done_bytes, total_bytes) = (self.progress.done_bytes(), self.progress.total_bytes());
         let bar = state.bar.get_or_insert_with(|| {
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(spinner())
         });

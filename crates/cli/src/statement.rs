@@ -107,8 +107,7 @@ fn fault_text(error: tokio::task::JoinError) -> String {
 }
 
 async fn print_rows(conversation: Conversation, statement: SqlStatement, bar: Arc<StatementBar>) -> Result<()> {
-    let mut result = conversation.session.execute(&statement).await?;
-    bar.watch(result.progress());
+    let mut result = conversation.session.execute_watched(&statement, bar.progress()).await?;
     let schema = result.schema();
     let mut out = Vec::new();
     if schema.fields().is_empty() {

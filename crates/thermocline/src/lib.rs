@@ -29,7 +29,8 @@ pub use thermocline_engine::{
     StoreOptions, add_caches, arrow, datafusion,
 };
 
-/// Memory: the counting allocator for a host's binary, and sizes as text.
+/// Memory: the counting allocator for a host's binary, sizes as text, and what rows take.
 pub mod memory {
     pub use thermocline_budget::{CountingAllocator, format_bytes, parse_bytes};
+    pub use thermocline_engine::used_bytes;
 }

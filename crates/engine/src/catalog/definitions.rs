@@ -1,24 +1,27 @@
 //! Tables and views that are kept as the statement that makes them: that statement, planned.
 //!
-//! The name in such a statement is not looked up: it would lead back to the statement.
+//! The name in such a statement is not looked up: it would lead back to the statement. Names without a schema are those of
+//! schema `public`, whatever the defaults of the session that asks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::catalog::TableProvider;
-use datafusion::common::{DataFusionError, Result, plan_err};
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DataFusionError, Result, TableReference, internal_err, plan_err};
 use datafusion::datasource::ViewTable;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{CreateView, DdlStatement, Expr, LogicalPlan, TableType};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement as SqlAst};
 use thermocline_column_store::{Entry, EntryName};
 
-use super::files::external_table;
-use crate::column_table::ColumnTables;
-use crate::database::{DEFAULT_CATALOG, Database};
+use super::files::{external_table, looks_like_path};
+use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::settings::ThermoclineConfig;
 
 /// Stands for the name of what a statement makes, while the statement is planned. No table has it, and no path.
@@ -28,7 +31,7 @@ const NAMELESS: &str = "\u{1}";
 ///
 /// # Errors
 /// Types that do not go together; a column name that is there twice.
-pub(crate) fn view(state: &SessionState, command: &CreateView) -> Result<Arc<dyn TableProvider>> {
+fn view(state: &SessionState, command: &CreateView) -> Result<Arc<dyn TableProvider>> {
     let input = LogicalPlan::clone(&command.input);
     let input = TypeCoercion::new().analyze(input, state.config_options())?;
     let mut names = HashSet::new();
@@ -53,6 +56,7 @@ pub(crate) async fn planned(
     name: &EntryName,
     definition: &str,
 ) -> Result<Arc<dyn TableProvider>> {
+    let state = &with_fixed_defaults(state);
     let statement = parsed(state, definition)?;
     match state.statement_to_plan(nameless(statement)).await? {
         LogicalPlan::Ddl(DdlStatement::CreateExternalTable(command)) => {
@@ -66,46 +70,127 @@ pub(crate) async fn planned(
     }
 }
 
+/// The session with the defaults by which names in kept statements are resolved, whoever asks.
+fn with_fixed_defaults(state: &SessionState) -> SessionState {
+    let mut state = state.clone();
+    let defaults = &mut state.config_mut().options_mut().catalog;
+    defaults.default_catalog = DEFAULT_CATALOG.to_owned();
+    defaults.default_schema = DEFAULT_SCHEMA.to_owned();
+    state
+}
+
+/// The text by which a statement is kept.
+///
+/// # Errors
+/// The text would be read as another statement, or mean another one under other defaults than the session's.
+pub(crate) fn kept_text(state: &SessionState, statement: &Statement) -> Result<String> {
+    let defaults = &state.config_options().catalog;
+    if (defaults.default_catalog.as_str(), defaults.default_schema.as_str()) != (DEFAULT_CATALOG, DEFAULT_SCHEMA) {
+        let used = state.resolve_table_references(&nameless(statement.clone()))?;
+        let is_vague = |used: &&TableReference| used.schema().is_none() && !looks_like_path(used.table());
+        if let Some(vague) = used.iter().find(|used| used.table() != NAMELESS && is_vague(used)) {
+            return plan_err!(
+                "'{vague}' in a view means that of schema '{DEFAULT_SCHEMA}', whatever the session's default is: \
+                 say which schema, as in {DEFAULT_SCHEMA}.{vague}"
+            );
+        }
+    }
+    let text = statement.to_string();
+    match parsed(state, &text) {
+        Ok(read) if read == *statement => Ok(text),
+        _ => plan_err!("the statement cannot be kept as text, which would be read otherwise: {text}"),
+    }
+}
+
 fn parsed(state: &SessionState, definition: &str) -> Result<Statement> {
     state.sql_to_statement(definition, &state.config_options().sql_parser.dialect)
 }
 
-fn nameless(mut statement: Statement) -> Statement {
+/// The statement with a name in which nothing is found.
+pub(crate) fn nameless(mut statement: Statement) -> Statement {
     let nameless = || ObjectName::from(vec![Ident::with_quote('"', NAMELESS)]);
     match &mut statement {
         Statement::CreateExternalTable(table) => table.name = nameless(),
-        Statement::Statement(ast) => {
-            if let SqlAst::CreateView(view) = ast.as_mut() {
-                view.name = nameless();
-            }
-        }
+        Statement::Statement(ast) => match ast.as_mut() {
+            SqlAst::CreateView(view) => view.name = nameless(),
+            SqlAst::CreateTable(table) => table.name = nameless(),
+            _ => {}
+        },
         _ => {}
     }
     statement
 }
 
-/// Refuses a view that would be defined by itself, directly or through other views of the folder.
+/// What has a name that a view uses.
+#[derive(Debug)]
+pub(crate) enum Named {
+    /// A view, and its definition.
+    View(String),
+    Other,
+}
+
+impl Named {
+    pub(crate) fn of_entry(entry: &Entry) -> Self {
+        match entry {
+            Entry::View { definition } => Self::View(definition.clone()),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A view that no folder keeps: its definition, in the place of what that makes whenever it is named.
+#[derive(Debug)]
+pub(crate) struct MemoryView {
+    pub(crate) definition: String,
+    /// Of when it was made.
+    pub(crate) schema: SchemaRef,
+}
+
+#[async_trait]
+impl TableProvider for MemoryView {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        Some(&self.definition)
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        _projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        internal_err!("a view is planned where it is named")
+    }
+}
+
+/// Refuses a view that would be defined by itself, directly or through other views.
 ///
 /// # Errors
 /// It would be.
 pub(crate) fn check_acyclic(
     state: &SessionState,
-    tables: &ColumnTables,
+    named: &dyn Fn(&EntryName) -> Option<Named>,
     name: &EntryName,
     statement: &Statement,
 ) -> Result<()> {
-    let manifest = tables.manifest();
     let mut seen: HashSet<EntryName> = HashSet::new();
     let mut open = vec![statement.clone()];
     while let Some(statement) = open.pop() {
         for reference in state.resolve_table_references(&nameless(statement))? {
-            let defaults = &state.config_options().catalog;
-            let reference = reference.resolve(&defaults.default_catalog, &defaults.default_schema);
+            let reference = reference.resolve(DEFAULT_CATALOG, DEFAULT_SCHEMA);
             if &*reference.catalog != DEFAULT_CATALOG {
                 continue;
             }
             let used = EntryName::new(&*reference.schema, &*reference.table);
-            if used == *name && matches!(manifest.entries.get(name), Some(Entry::View { .. }) | None) {
+            if used == *name && !matches!(named(name), Some(Named::Other)) {
                 return Err(DataFusionError::Plan(format!("view '{name}' cannot be defined by itself")));
             }
             if used == *name {
@@ -113,10 +198,10 @@ pub(crate) fn check_acyclic(
                     "view '{name}' would take the place of the table that it is defined by"
                 )));
             }
-            if let Some(Entry::View { definition }) = manifest.entries.get(&used)
+            if let Some(Named::View(definition)) = named(&used)
                 && seen.insert(used)
             {
-                open.push(parsed(state, definition)?);
+                open.push(parsed(state, &definition)?);
             }
         }
     }

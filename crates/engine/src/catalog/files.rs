@@ -14,7 +14,7 @@ use crate::raw_table::{RawTable, TableDefinition};
 use crate::settings::ThermoclineConfig;
 
 /// Whether a table name can only be meant as a path. A bare word never is, even if a folder of that name exists.
-fn looks_like_path(name: &str) -> bool {
+pub(super) fn looks_like_path(name: &str) -> bool {
     name.contains('/')
         || name.contains(['*', '?', '['])
         || name.starts_with('~')

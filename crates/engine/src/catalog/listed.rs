@@ -15,6 +15,7 @@ use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use thermocline_column_store::Entry;
 
+use super::definitions::MemoryView;
 use super::{Context, FileCatalogList, FileSchema};
 use crate::raw_table::RawTable;
 use crate::settings::ThermoclineConfig;
@@ -36,7 +37,14 @@ impl FileSchema {
         config: &ThermoclineConfig,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
         if let Some(table) = self.inner.table(name).await? {
-            let renewed = match (table.as_ref() as &dyn Any).downcast_ref::<RawTable>() {
+            let kept = table.as_ref() as &dyn Any;
+            if let Some(view) = kept.downcast_ref::<MemoryView>() {
+                return match self.planned(name, &view.definition, config).await {
+                    Ok(table) => Ok(Some(table)),
+                    Err(_) => Ok(Some(unplanned(Some(view.definition.clone()))?)),
+                };
+            }
+            let renewed = match kept.downcast_ref::<RawTable>() {
                 Some(raw) => raw.renewed(config).await.ok(),
                 None => None,
             };
@@ -50,7 +58,12 @@ impl FileSchema {
         };
         match self.stored_table(name, config).await {
             Ok(table) => Ok(table),
-            Err(_) => Ok(Some(Arc::new(ViewTable::new(LogicalPlanBuilder::empty(false).build()?, definition)))),
+            Err(_) => Ok(Some(unplanned(definition)?)),
         }
     }
+}
+
+/// A view without columns.
+fn unplanned(definition: Option<String>) -> Result<Arc<dyn TableProvider>> {
+    Ok(Arc::new(ViewTable::new(LogicalPlanBuilder::empty(false).build()?, definition)))
 }

@@ -27,11 +27,12 @@ pub(crate) use system::SYSTEM_SCHEMA;
 use thermocline_column_store::{Entry, EntryName, Manifest};
 
 use crate::column_table::{ColumnTable, ColumnTables};
-use crate::database::{DEFAULT_CATALOG, Database};
+use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::error::Error;
 use crate::raw_table::RawTable;
 use crate::raw_table::listing::external;
 use crate::settings::ThermoclineConfig;
+use definitions::MemoryView;
 
 /// How a catalog reaches the settings of the session that resolves a name; filled once the session exists.
 #[derive(Debug, Default, Clone)]
@@ -146,6 +147,31 @@ impl CatalogProvider for FileCatalog {
     }
 
     fn deregister_schema(&self, name: &str, cascade: bool) -> Result<Option<Arc<dyn SchemaProvider>>> {
+        if name == SYSTEM_SCHEMA || self.is_stored && name == DEFAULT_SCHEMA {
+            return plan_err!("schema '{name}' cannot be dropped: it is there as long as the database is");
+        }
+        let database = &self.catalogs.context.database;
+        if let Some(tables) = database.column_tables().filter(|_| self.is_stored) {
+            let manifest = tables.manifest();
+            let stored: Vec<&EntryName> = manifest.entries.keys().filter(|entry| entry.schema == name).collect();
+            if let (Some(first), false) = (stored.first(), cascade) {
+                return plan_err!("schema '{name}' has tables, such as {first}: DROP SCHEMA … CASCADE drops them too");
+            }
+            if let Some(first) = stored.first() {
+                database.check_changeable(first).map_err(Error::into_datafusion)?;
+            }
+            // First, so that no statement that is under way puts a table into it any more.
+            let gone = self.inner.deregister_schema(name, cascade)?;
+            let drop_all = |manifest: &mut Manifest| {
+                manifest.entries.retain(|entry, _| entry.schema != name);
+                Ok(())
+            };
+            if let (Err(error), Some(schema)) = (tables.commit(drop_all), &gone) {
+                self.inner.register_schema(name, Arc::clone(schema))?;
+                return Err(error.into_datafusion());
+            }
+            return Ok(gone);
+        }
         self.inner.deregister_schema(name, cascade)
     }
 }
@@ -167,15 +193,26 @@ impl FileSchema {
         manifest.entries.contains_key(&entry_name).then_some((tables, entry_name, manifest))
     }
 
+    /// What a definition makes now.
+    async fn planned(
+        &self,
+        name: &str,
+        definition: &str,
+        config: &ThermoclineConfig,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let Some(state) = self.context.session.state() else {
+            return internal_err!("a table was looked up before its session was there");
+        };
+        let name = EntryName::new(self.stored_name.as_deref().unwrap_or_default(), name);
+        definitions::planned(&self.context.database, &state, config, &name, definition).await
+    }
+
     async fn stored_table(&self, name: &str, config: &ThermoclineConfig) -> Result<Option<Arc<dyn TableProvider>>> {
         let Some((tables, entry_name, manifest)) = self.stored(name) else { return Ok(None) };
         let database = &self.context.database;
         match manifest.entries.get(&entry_name) {
             Some(Entry::ExternalTable { definition } | Entry::View { definition }) => {
-                let Some(state) = self.context.session.state() else {
-                    return internal_err!("a table was looked up before its session was there");
-                };
-                definitions::planned(database, &state, config, &entry_name, definition).await.map(Some)
+                self.planned(name, definition, config).await.map(Some)
             }
             _ => {
                 let tables = Arc::clone(tables);
@@ -211,11 +248,17 @@ impl SchemaProvider for FileSchema {
             return self.listed(name, &config).await;
         }
         match self.inner.table(name).await? {
-            Some(table) => match (table.as_ref() as &dyn Any).downcast_ref::<RawTable>() {
-                // The files behind a registered table may have changed, and their schema with them.
-                Some(raw) => Ok(Some(raw.renewed(&config).await?)),
-                None => Ok(Some(table)),
-            },
+            Some(table) => {
+                let kept = table.as_ref() as &dyn Any;
+                if let Some(raw) = kept.downcast_ref::<RawTable>() {
+                    // The files behind a registered table may have changed, and their schema with them.
+                    return Ok(Some(raw.renewed(&config).await?));
+                }
+                match kept.downcast_ref::<MemoryView>() {
+                    Some(view) => self.planned(name, &view.definition, &config).await.map(Some),
+                    None => Ok(Some(table)),
+                }
+            }
             None => match self.stored_table(name, &config).await? {
                 Some(table) => Ok(Some(table)),
                 None => files::table_for_path(&self.context.database, &config, name).await,

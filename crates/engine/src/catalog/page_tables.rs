@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::Result;
-use thermocline_buffer_pool::{Decision, ListSnapshot};
+use thermocline_buffer_pool::{Decision, ListSnapshot, MemoryNeed};
 use thermocline_column_store::{Entry, EntryName};
 use thermocline_placement::page_cache::{ListKey, PagePolicyName};
 
@@ -231,5 +231,19 @@ pub(super) fn pipelines(database: &Database) -> Result<RecordBatch> {
         .number("predicted_s", reports.iter().map(|report| report.predicted_s))
         .number("in_memory_s", reports.iter().map(|report| report.in_memory_s))
         .number("took_s", reports.iter().map(|report| Some(report.took_s)))
+        .finish()
+}
+
+/// What other amounts of memory for pages would do for the pipelines that ran lately.
+pub(super) fn memory_needs(database: &Database) -> Result<RecordBatch> {
+    memory_needs_of(&database.pages().tuner().memory_needs().map_err(external)?)
+}
+
+pub(super) fn memory_needs_of(needs: &[MemoryNeed]) -> Result<RecordBatch> {
+    Rows::new()
+        .integer("memory_bytes", needs.iter().map(|need| need.memory_bytes))
+        .number("slow_down", needs.iter().map(|need| Some(need.slow_down)))
+        .number("predicted_s", needs.iter().map(|need| Some(need.predicted_s)))
+        .boolean("is_current", needs.iter().map(|need| need.is_current))
         .finish()
 }

@@ -20,7 +20,8 @@ use crate::database::Database;
 /// The schema's name.
 pub(crate) const SYSTEM_SCHEMA: &str = "thermocline";
 
-const TABLES: [&str; 7] = ["cache_items", "columns", "decisions", "hardware", "memory", "pipelines", "tables"];
+const TABLES: [&str; 8] =
+    ["cache_items", "columns", "decisions", "hardware", "memory", "memory_needs", "pipelines", "tables"];
 
 /// The system tables of a database.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ impl SchemaProvider for SystemSchema {
             "decisions" => decisions(&self.database)?,
             "hardware" => hardware(&self.database)?,
             "memory" => memory(&self.database)?,
+            "memory_needs" if self.is_listing => page_tables::memory_needs_of(&[])?,
+            "memory_needs" => page_tables::memory_needs(&self.database)?,
             "pipelines" => page_tables::pipelines(&self.database)?,
             "tables" => page_tables::tables(&self.database)?,
             _ => return Ok(None),
@@ -151,7 +154,8 @@ fn cache_items(database: &Database) -> Result<RecordBatch> {
         .integer("cache_ns", items.iter().map(|item| item.cache_ns))
         .integer("reuse_scan_ns", items.iter().map(|item| item.reuse_scan_ns))
         .integer("lookup_ns", items.iter().map(|item| item.lookup_ns))
-        .number("benefit", items.iter().map(|item| Some(item.score)))
+        .number("worth_s", items.iter().map(|item| Some(item.worth_s)))
+        .number("score", items.iter().map(|item| Some(item.score)))
         .finish()
 }
 

@@ -1,5 +1,6 @@
 //! Puts Thermocline's parts into a DataFusion session.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::CatalogProviderList;
@@ -34,6 +35,8 @@ pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
         .with_config(config)
         .with_runtime_env(Arc::clone(database.runtime()))
         .with_default_features()
+        // Tables over files are ours alone: others would look at no setting.
+        .with_table_factories(HashMap::new())
         .with_catalog_list(Arc::clone(database.catalogs()))
         .build();
     install(database, state)

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{CreateMemoryTable, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlanProperties;
 use thermocline_budget::Purpose;
-use thermocline_column_store::{ColumnTable, Entry, PhysicalType};
+use thermocline_column_store::{ColumnTable, Entry, EntryName, Manifest, PhysicalType};
 
 use super::stored::{self, Place};
 use super::{Session, memory_table};
@@ -15,7 +17,13 @@ use crate::error::{Error, Result};
 use crate::query::Progress;
 
 /// Runs the statement.
-pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Result<()> {
+/// `before` is what the database's folder named before the statement was planned.
+pub(super) async fn create(
+    session: &Session,
+    command: CreateMemoryTable,
+    before: Option<Arc<Manifest>>,
+    progress: &Arc<Progress>,
+) -> Result<()> {
     let CreateMemoryTable { name, constraints, input, if_not_exists, or_replace, column_defaults, temporary } = command;
     if temporary {
         return Err(Error::input("temporary tables are not supported: a table lives as long as its database"));
@@ -37,9 +45,9 @@ pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Res
         return Err(Error::input(format!("table '{name}' already exists")));
     }
     if let Some(place) = stored::place(session, &name)? {
-        return create_stored(session, place, &input, or_replace).await;
+        return create_stored(session, place, (&input, progress), (or_replace, before)).await;
     }
-    let table = memory_table::filled(session, &name, &input).await?;
+    let table = memory_table::filled(session, &name, (&input, progress)).await?;
     if exists {
         session.context().deregister_table(name.clone())?;
     }
@@ -47,14 +55,20 @@ pub(super) async fn create(session: &Session, command: CreateMemoryTable) -> Res
     Ok(())
 }
 
-async fn create_stored(session: &Session, place: Place, input: &LogicalPlan, or_replace: bool) -> Result<()> {
+async fn create_stored(
+    session: &Session,
+    place: Place,
+    (input, progress): (&LogicalPlan, &Arc<Progress>),
+    (or_replace, before): (bool, Option<Arc<Manifest>>),
+) -> Result<()> {
     let Place { tables, name } = place;
+    let read = before.filter(|_| reads(input, &name));
     session.database().check_changeable(&name)?;
     let (schema, loaded) = if let LogicalPlan::EmptyRelation(declared) = input {
         (table_schema(declared.schema.as_arrow(), true)?, LoadedRows::default())
     } else {
         // What the columns are is known for certain only when the query is planned to its end.
-        let (state, physical) = session.physical(input, &Arc::new(Progress::default())).await?;
+        let (state, physical) = session.physical(input, progress).await?;
         let schema = table_schema(&physical.schema(), false)?;
         let account = session.database().budget().account(format!("create table {name}"), Purpose::Query);
         let context = state.task_ctx();
@@ -70,12 +84,33 @@ async fn create_stored(session: &Session, place: Place, input: &LogicalPlan, or_
         if manifest.entries.contains_key(&name) && !or_replace {
             return Err(stored::already_exists(&name));
         }
+        stored::check_schema(session, &name)?;
+        // Rows that another statement has added since this one read the table would be lost.
+        if read.as_ref().is_some_and(|before| before.entries.get(&name) != manifest.entries.get(&name)) {
+            return Err(Error::input(format!("table '{name}' was changed while it was being replaced: try again")));
+        }
         manifest.entries.insert(name.clone(), entry);
         Ok(())
     })?;
     drop(loaded);
     stored::unregister(session, &name)?;
     Ok(())
+}
+
+/// Whether a plan reads that column table.
+fn reads(plan: &LogicalPlan, name: &EntryName) -> bool {
+    let mut is_read = false;
+    // The closure never fails, so neither does the walk.
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Ok(provider) = source_as_provider(&scan.source)
+            && let Some(table) = provider.downcast_ref::<crate::column_table::ColumnTable>()
+        {
+            is_read |= table.open().name == *name;
+        }
+        Ok(if is_read { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    is_read
 }
 
 /// The columns as they are kept: names once each, types that pages can hold. What a query computes may be NULL,

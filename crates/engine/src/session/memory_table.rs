@@ -26,6 +26,8 @@ use thermocline_budget::{Account, Purpose, Reservation};
 use super::Session;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::own_batch::own;
+use crate::query::Progress;
 
 /// Batches and the bytes reserved for them.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ impl Held {
 
     /// Reserves, then keeps.
     fn push(&mut self, account: &Account, batch: RecordBatch) -> DataFusionResult<()> {
+        let batch = own(batch)?;
         let bytes = batch.get_array_memory_size() as u64;
         let reservation = account.try_reserve(bytes).map_err(|error| DataFusionError::External(Box::new(error)))?;
         self.batches.push(batch);
@@ -189,11 +192,11 @@ fn table(database: &Arc<Database>, schema: SchemaRef, account: Account, held: He
 pub(super) async fn filled(
     session: &Session,
     name: &TableReference,
-    input: &LogicalPlan,
+    (input, progress): (&LogicalPlan, &Arc<Progress>),
 ) -> Result<Arc<dyn TableProvider>> {
     let account = session.database().budget().account(name.to_string(), Purpose::Query);
     let mut held = Held::empty();
-    let mut rows = session.query(input.clone()).await?;
+    let mut rows = session.query(input.clone(), progress).await?;
     let schema = rows.schema();
     while let Some(batch) = rows.next().await {
         held.push(&account, batch?)?;

@@ -10,8 +10,10 @@ mod column_names;
 mod create_table;
 mod memory_table;
 mod ndjson_output;
+mod prepared;
 mod result;
 mod stored;
+mod unstored;
 
 pub(crate) use memory_table::MemoryTable;
 
@@ -19,17 +21,21 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::{DataFusionError, TableReference};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DataFusionError, TableReference, plan_err};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement, WriteOp};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement, TableType, WriteOp};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::planner::object_name_to_table_reference;
+use datafusion::sql::sqlparser::ast::Statement as SqlAst;
 use thermocline_medium::Location;
 
 pub use build::add_caches;
 pub use result::QueryResult;
 
+use crate::catalog::definitions;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::explain_cache;
@@ -38,6 +44,7 @@ use crate::query::{Progress, QueryContext};
 use crate::settings::ThermoclineConfig;
 use crate::sql::{self, SqlStatement, StatementKind};
 use crate::verify;
+use prepared::Prepared;
 
 /// One user's conversation with a [`Database`]. Cheap to make and to clone; clones share settings and prepared
 /// statements.
@@ -45,6 +52,7 @@ use crate::verify;
 pub struct Session {
     database: Arc<Database>,
     context: SessionContext,
+    prepared: Arc<Prepared>,
     _presence: Arc<Presence>,
 }
 
@@ -58,7 +66,7 @@ impl Session {
     pub(crate) fn new(database: Arc<Database>) -> Self {
         let context = build::session_context(&database);
         let presence = Arc::new(database.idle_work().presence());
-        Self { database, context, _presence: presence }
+        Self { database, context, prepared: Arc::default(), _presence: presence }
     }
 
     /// The database of this session.
@@ -93,31 +101,41 @@ impl Session {
     /// # Errors
     /// The first statement that fails ends the run.
     pub async fn sql(&self, text: &str) -> Result<QueryResult> {
-        let mut last = None;
+        let mut last: Option<QueryResult> = None;
         for statement in self.parse(text)? {
-            if let Some(previous) = last.replace(self.execute(&statement).await?) {
-                QueryResult::drain(previous).await?;
+            // A query may fail late, and what follows is not to run then.
+            if let Some(previous) = last.take() {
+                previous.drain().await?;
             }
+            last = Some(self.execute(&statement).await?);
         }
         last.ok_or_else(|| Error::input("there is no statement to run"))
     }
 
-    /// Runs one statement. A query's rows come as they are computed; anything else is done when this returns.
+    /// Runs one statement. A query's rows come as they are computed; anything else, `INSERT` and `COPY` too, is done when
+    /// this returns.
     ///
     /// # Errors
     /// Planning errors; errors of the query itself come from the result.
     pub async fn execute(&self, statement: &SqlStatement) -> Result<QueryResult> {
+        self.execute_watched(statement, &Arc::default()).await
+    }
+
+    /// As [`execute`](Self::execute), and tells `progress` how far the statement has come, also before this returns.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_watched(&self, statement: &SqlStatement, progress: &Arc<Progress>) -> Result<QueryResult> {
         self.database.check_process()?;
         match &statement.kind {
             StatementKind::ExplainCache(inner) => {
-                let progress = Arc::new(Progress::default());
                 let plan = self.plan(inner).await?;
-                let (_, physical) = self.physical(&plan, &progress).await?;
+                let (_, physical) = self.physical(&plan, progress).await?;
                 QueryResult::from_batch(
                     explain_cache::explain(&self.database, &self.config(), physical.as_ref()).await?,
                 )
             }
-            StatementKind::Plan(inner) => self.run(inner).await,
+            StatementKind::Plan(inner) => self.run(inner, progress).await,
         }
     }
 
@@ -168,7 +186,29 @@ impl Session {
     }
 
     async fn plan(&self, statement: &Statement) -> Result<LogicalPlan> {
-        Ok(column_names::shortened(self.context.state().statement_to_plan(statement.clone()).await?)?)
+        let state = self.context.state();
+        let name = match statement {
+            Statement::CreateExternalTable(table) => Some(&table.name),
+            Statement::Statement(ast) => match ast.as_ref() {
+                SqlAst::CreateTable(table) => Some(&table.name),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(name) = name else {
+            return Ok(column_names::shortened(state.statement_to_plan(statement.clone()).await?)?);
+        };
+        // What has the name already is not looked up: its files may be gone, and it may be replaced.
+        let plan = state.statement_to_plan(definitions::nameless(statement.clone())).await?;
+        let normalizes = state.config_options().sql_parser.enable_ident_normalization;
+        let name = object_name_to_table_reference(name.clone(), normalizes)?;
+        let mut plan = column_names::shortened(plan)?;
+        match &mut plan {
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(command)) => command.name = name,
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(command)) => command.name = name,
+            _ => {}
+        }
+        Ok(plan)
     }
 
     /// Optimises and plans a query under a fresh [`QueryContext`].
@@ -183,8 +223,10 @@ impl Session {
         Ok((state, physical))
     }
 
-    async fn run(&self, statement: &Statement) -> Result<QueryResult> {
-        let plan = self.plan(statement).await?;
+    async fn run(&self, statement: &Statement, progress: &Arc<Progress>) -> Result<QueryResult> {
+        // Older than what the plan reads, so that no change in between is missed.
+        let before = self.database.column_tables().map(|tables| tables.manifest());
+        let plan = self.with_checked_targets(self.plan(statement).await?)?;
         if let LogicalPlan::Ddl(ddl) = &plan
             && let Some(subject) = stored::subject(ddl)
             && let Some(place) = stored::place(self, subject)?
@@ -194,7 +236,25 @@ impl Session {
         }
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(command)) => {
-                create_table::create(self, command).await?;
+                create_table::create(self, command, before, progress).await?;
+                Ok(QueryResult::done())
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(command)) => {
+                unstored::create_external(self, &command).await?;
+                Ok(QueryResult::done())
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateView(ref command)) => {
+                if !unstored::create_view(self, statement, command).await? {
+                    self.context.execute_logical_plan(plan).await?;
+                }
+                Ok(QueryResult::done())
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(command)) => {
+                unstored::drop(self, &command.name, command.if_exists, TableType::Base).await?;
+                Ok(QueryResult::done())
+            }
+            LogicalPlan::Ddl(DdlStatement::DropView(command)) => {
+                unstored::drop(self, &command.name, command.if_exists, TableType::View).await?;
                 Ok(QueryResult::done())
             }
             LogicalPlan::Ddl(DdlStatement::CreateIndex(command)) => Err(Error::input(format!(
@@ -215,35 +275,47 @@ impl Session {
                 self.context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done())
             }
-            LogicalPlan::Statement(PlanStatement::Execute(_)) => {
-                let frame = self.context.execute_logical_plan(plan).await?;
-                let (_, plan) = frame.into_parts();
-                self.query(column_names::shortened(plan)?).await
-            }
-            LogicalPlan::Statement(_) => {
-                self.context.execute_logical_plan(plan).await?;
-                Ok(QueryResult::done())
-            }
-            LogicalPlan::Dml(ref dml) if !matches!(dml.op, WriteOp::Insert(_)) => {
-                Err(Error::input(format!("{} is not supported on {}: only INSERT is", dml.op.name(), dml.table_name)))
-            }
-            LogicalPlan::Copy(ref copy) => {
-                self.check_target(&copy.output_url)?;
-                self.query(plan).await
-            }
-            plan => self.query(plan).await,
+            LogicalPlan::Statement(PlanStatement::TransactionStart(_) | PlanStatement::TransactionEnd(_)) => Err(
+                Error::input("transactions of several statements are not supported: each statement is done as a whole"),
+            ),
+            LogicalPlan::Statement(command) => match self.prepared.run(self, statement, command).await? {
+                Some(plan) => {
+                    let plan = self.with_checked_targets(column_names::shortened(plan)?)?;
+                    self.answer(plan, progress).await
+                }
+                None => Ok(QueryResult::done()),
+            },
+            plan => self.answer(plan, progress).await,
         }
     }
 
-    async fn query(&self, plan: LogicalPlan) -> Result<QueryResult> {
+    /// Runs a plan that gives rows; to its end, if it changes something beside.
+    async fn answer(&self, plan: LogicalPlan, progress: &Arc<Progress>) -> Result<QueryResult> {
+        if let LogicalPlan::Dml(dml) = &plan
+            && !matches!(dml.op, WriteOp::Insert(_))
+        {
+            let (what, table) = (dml.op.name(), &dml.table_name);
+            return Err(Error::input(format!("{what} is not supported on {table}: only INSERT is")));
+        }
+        // The closure never fails.
+        let changes = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_) | LogicalPlan::Copy(_))))?;
+        let is_shown_only = matches!(plan, LogicalPlan::Explain(_));
+        let result = self.query(plan, progress).await?;
+        if !changes || is_shown_only {
+            return Ok(result);
+        }
+        let schema = result.schema();
+        QueryResult::from_batches(schema, result.collect().await?)
+    }
+
+    async fn query(&self, plan: LogicalPlan, progress: &Arc<Progress>) -> Result<QueryResult> {
         let config = self.config();
         if config.verify && verify::applies_to(&plan) {
             return verify::run(self, &plan).await;
         }
-        let progress = Arc::new(Progress::default());
-        let (state, physical) = self.physical(&plan, &progress).await?;
+        let (state, physical) = self.physical(&plan, progress).await?;
         let stream = execute_stream(physical, state.task_ctx())?;
-        Ok(QueryResult::new(stream, progress))
+        Ok(QueryResult::new(stream, Arc::clone(progress)))
     }
 
     /// Runs `plan` with the session's settings changed by `change`, and collects its rows.
@@ -263,15 +335,43 @@ impl Session {
         Ok((schema, batches))
     }
 
-    /// Whether `COPY … TO target` may write there.
-    fn check_target(&self, target: &str) -> Result<()> {
+    /// The plan, each of whose `COPY … TO` has a target that may be written, and is written there and nowhere else: what
+    /// was judged is what DataFusion is told.
+    fn with_checked_targets(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let checked = plan.transform_down(|node| match node {
+            LogicalPlan::Copy(mut copy) => {
+                copy.output_url = self.checked_target(&copy.output_url)?;
+                Ok(Transformed::yes(LogicalPlan::Copy(copy)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(checked.data)
+    }
+
+    fn checked_target(&self, target: &str) -> Result<String, DataFusionError> {
+        let failed = |error| DataFusionError::External(Box::new(error));
         let access = self.database.settings().access();
-        match Location::parse(target) {
-            Ok(Location::Local(pattern)) => access.check(pattern.path()),
-            Ok(Location::Remote(_)) => access.check_url(target),
-            Err(error) => Err(error),
+        match Location::parse(target).map_err(failed)? {
+            Location::Local(pattern) => {
+                let path = access.checked(pattern.path()).map_err(failed)?;
+                let Some(text) = path.to_str().filter(|_| !pattern.is_glob() && !is_half_url(target)) else {
+                    return plan_err!(
+                        "COPY TO '{target}': expected a path or file:///path of one file or folder, without * ? [ ]"
+                    );
+                };
+                // A folder is told by its slash.
+                Ok(file_url(text, target.ends_with('/')))
+            }
+            Location::Remote(_) => {
+                access.check_url(target).map_err(failed)?;
+                // Anything else could mean another place to whoever writes it.
+                let is_plain = |letter: char| letter.is_ascii_graphic() && !"%\\\"<>^`{|}".contains(letter);
+                if access.is_restricted() && !target.chars().all(is_plain) {
+                    return plan_err!("COPY TO '{target}': expected a URL of plain ASCII letters, digits and signs");
+                }
+                Ok(target.to_owned())
+            }
         }
-        .map_err(|error| DataFusionError::External(Box::new(error)).into())
     }
 
     fn check_setting(&self, variable: &str) -> Result<()> {
@@ -284,4 +384,26 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// A path as a URL, in which no letter means anything else than itself.
+fn file_url(path: &str, is_folder: bool) -> String {
+    let mut url = "file://".to_owned();
+    for byte in path.bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => url.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => url.push(byte.into()),
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if is_folder && !url.ends_with('/') {
+        url.push('/');
+    }
+    url
+}
+
+/// `file:x`, which is a path to some and a URL to others.
+fn is_half_url(target: &str) -> bool {
+    let target = target.trim_start();
+    target.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !target.starts_with("file://")
 }

@@ -10,11 +10,12 @@ use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::{ResolvedTableReference, TableReference};
 use datafusion::logical_expr::DdlStatement;
 use datafusion::sql::parser::{CreateExternalTable, Statement};
-use thermocline_column_store::{Entry, EntryName};
+use thermocline_column_store::{Entry, EntryName, Manifest};
 use thermocline_medium::Location;
 
 use super::Session;
-use crate::catalog::{SYSTEM_SCHEMA, definitions, external_table};
+use crate::catalog::definitions::{self, Named};
+use crate::catalog::{SYSTEM_SCHEMA, external_table};
 use crate::column_table::ColumnTables;
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
@@ -86,16 +87,23 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
             // Made once, to see that it can be.
             external_table(session.database(), &session.config(), command).await?;
             let entry = Entry::ExternalTable { definition: definition_of(written)? };
-            create(session, place, entry, command.if_not_exists, command.or_replace)
+            create(session, place, (entry, &|_| Ok(())), command.if_not_exists, command.or_replace)
         }
         DdlStatement::CreateView(command) => {
             if command.temporary {
                 return Err(Error::input("temporary views are not supported: a view lives as long as its database"));
             }
             let state = session.context().state();
-            definitions::check_acyclic(&state, &place.tables, &place.name, statement)?;
-            definitions::view(&state, command)?;
-            create(session, place, Entry::View { definition: statement.to_string() }, false, command.or_replace)
+            let definition = definitions::kept_text(&state, statement)?;
+            let check = |manifest: &Manifest| {
+                let named = |name: &EntryName| manifest.entries.get(name).map(Named::of_entry);
+                definitions::check_acyclic(&state, &named, &place.name, statement)
+            };
+            check(&place.tables.manifest())?;
+            // Made once, to see that it can be.
+            definitions::planned(session.database(), &state, &session.config(), &place.name, &definition).await?;
+            let entry = Entry::View { definition };
+            create(session, place, (entry, &|manifest| Ok(check(manifest)?)), false, command.or_replace)
         }
         DdlStatement::DropTable(command) => drop_entry(session, place, command.if_exists, false),
         DdlStatement::DropView(command) => drop_entry(session, place, command.if_exists, true),
@@ -103,7 +111,17 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
     }
 }
 
-fn create(session: &Session, place: &Place, entry: Entry, if_not_exists: bool, or_replace: bool) -> Result<()> {
+/// Finds what is against an entry in what there is when it is made.
+type Check<'a> = dyn Fn(&Manifest) -> Result<()> + 'a;
+
+/// Makes an entry, if `check` finds nothing against it in what there is then.
+fn create(
+    session: &Session,
+    place: &Place,
+    (entry, check): (Entry, &Check<'_>),
+    if_not_exists: bool,
+    or_replace: bool,
+) -> Result<()> {
     if if_not_exists && or_replace {
         return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
     }
@@ -121,11 +139,22 @@ fn create(session: &Session, place: &Place, entry: Entry, if_not_exists: bool, o
         if manifest.entries.contains_key(&place.name) && !or_replace {
             return Err(already_exists(&place.name));
         }
+        check(manifest)?;
+        check_schema(session, &place.name)?;
         manifest.entries.insert(place.name.clone(), entry);
         Ok(())
     })?;
     unregister(session, &place.name)?;
     Ok(())
+}
+
+/// The schema may have been dropped since a statement began.
+pub(super) fn check_schema(session: &Session, name: &EntryName) -> Result<()> {
+    let catalog = session.database().catalogs().catalog(DEFAULT_CATALOG);
+    match catalog.and_then(|catalog| catalog.schema(&name.schema)) {
+        Some(_) => Ok(()),
+        None => Err(Error::input(format!("schema '{}' does not exist", name.schema))),
+    }
 }
 
 pub(super) fn already_exists(name: &EntryName) -> Error {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::Statement as SqlAst;
+use datafusion::sql::sqlparser::ast::{SetExpr, Statement as SqlAst};
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -34,19 +34,34 @@ impl SqlStatement {
     pub fn is_query(&self) -> bool {
         match &self.kind {
             StatementKind::ExplainCache(_) => true,
-            StatementKind::Plan(statement) => match statement.as_ref() {
-                Statement::Explain(_) => true,
-                Statement::Statement(ast) => matches!(
-                    ast.as_ref(),
-                    SqlAst::Query(_)
-                        | SqlAst::ShowVariable { .. }
-                        | SqlAst::ShowTables { .. }
-                        | SqlAst::ShowColumns { .. }
-                        | SqlAst::ExplainTable { .. }
-                ),
-                _ => false,
-            },
+            StatementKind::Plan(statement) => only_asks(statement),
         }
+    }
+}
+
+fn only_asks(statement: &Statement) -> bool {
+    match statement {
+        // It may be EXPLAIN ANALYZE, which runs the statement.
+        Statement::Explain(explained) => only_asks(&explained.statement),
+        Statement::Statement(ast) => match ast.as_ref() {
+            SqlAst::Query(query) => !makes_table(&query.body),
+            SqlAst::ShowVariable { .. }
+            | SqlAst::ShowTables { .. }
+            | SqlAst::ShowColumns { .. }
+            | SqlAst::ExplainTable { .. } => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether it is `SELECT … INTO`.
+fn makes_table(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => select.into.is_some(),
+        SetExpr::Query(query) => makes_table(&query.body),
+        SetExpr::SetOperation { left, right, .. } => makes_table(left) || makes_table(right),
+        _ => false,
     }
 }
 

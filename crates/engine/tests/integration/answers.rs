@@ -1,6 +1,6 @@
 //! Types and semantics of raw files, as the documentation states them.
 
-use crate::harness::{self, Folder, rows, session};
+use crate::harness::{self, FIRST, Folder, integer, numbered_csv, rows, session, sorted_rows};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fraction_past_the_sample_is_an_error_never_a_truncation() {
@@ -115,4 +115,51 @@ async fn a_field_of_a_struct_is_called_by_its_own_name_unless_another_column_is(
     assert_eq!(session.sql(&distinct).await.unwrap().schema().field(0).name(), "n");
     let grouped = format!("SELECT t.o.x.y, count(*) FROM '{}' AS t GROUP BY t.o.x.y", path.display());
     assert_eq!(session.sql(&grouped).await.unwrap().schema().field(0).name(), "y");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_in_a_struct_is_unnested_beside_its_siblings() {
+    let folder = Folder::new();
+    let path =
+        folder.file("t.ndjson", "{\"id\":1,\"s\":{\"x\":1,\"deep\":[1,2]}}\n{\"id\":2,\"s\":{\"x\":5,\"deep\":[]}}\n");
+    let session = session();
+    let name = path.display();
+    for _ in 0..2 {
+        assert_eq!(
+            rows(&session, &format!("SELECT s['x'] + 1, unnest(s['deep']) FROM '{name}'")).await,
+            ["2|1", "2|2"]
+        );
+        let sql =
+            format!("SELECT x + 1, d FROM (SELECT s['x'] AS x, unnest(s['deep']) AS d FROM '{name}') WHERE d > 1");
+        assert_eq!(rows(&session, &sql).await, ["2|2"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_read_by_the_dialect_of_each_table_it_belongs_to() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("logs")).unwrap();
+    folder.settled_file("logs/a.csv", "1,x\n2,y\n");
+    let later = folder.settled_file("logs/c.csv", "id,name\n3,z\n");
+    let session = session();
+    let create = |name: &str, place: &str| {
+        format!("CREATE EXTERNAL TABLE {name} (id VARCHAR, name VARCHAR) STORED AS CSV LOCATION '{place}'")
+    };
+    rows(&session, &create("all_files", &format!("{}/logs/", folder.path().display()))).await;
+    rows(&session, &create("one_file", &later.display().to_string())).await;
+    for _ in 0..2 {
+        assert_eq!(sorted_rows(&session, "SELECT * FROM all_files").await, ["1|x", "2|y", "3|z", "id|name"]);
+        assert_eq!(rows(&session, "SELECT * FROM one_file").await, ["3|z"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_lists_are_planned() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.csv", numbered_csv(FIRST, 100));
+    let list = (0..10_000).map(|number| (number * 3).to_string()).collect::<Vec<_>>().join(", ");
+    let session = session();
+    let of_list = integer(&session, &format!("SELECT count(*) FROM '{}' WHERE id IN ({list})", path.display())).await;
+    let plain = format!("SELECT count(*) FROM '{}' WHERE id % 3 = 0 AND id < 30000", path.display());
+    assert_eq!(of_list, integer(&session, &plain).await);
 }

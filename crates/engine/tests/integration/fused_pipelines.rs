@@ -293,3 +293,41 @@ async fn a_query_that_nobody_waits_for_ends() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_zeros_are_equal_in_comparisons_of_columns() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 64 * MIB).session();
+    rows(
+        &session,
+        "CREATE TABLE z AS SELECT CASE WHEN value % 2 = 0 THEN -0.0 ELSE 0.0 END AS x,
+            CASE WHEN value % 3 = 0 THEN -0.0 WHEN value % 3 = 1 THEN 0.0 ELSE 1.5 END AS y FROM generate_series(1, 600)",
+    )
+    .await;
+    for condition in ["x = y", "x <> y", "x < y", "x >= y", "x + 0.0 = y", "NOT x > y"] {
+        let sql = format!("SELECT count(*), count(CASE WHEN x = y THEN 1 END) FROM z WHERE {condition}");
+        assert!(is_fused(&session, &sql).await, "{sql}");
+        let (fused, stock) = both(&session, &sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn averages_of_long_decimals_are_those_of_the_operators() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 64 * MIB).session();
+    rows(
+        &session,
+        "CREATE TABLE d AS SELECT value % 3 AS g, CAST('0.9' AS DECIMAL(38, 38)) AS long,
+            CAST('9999999999999999999999999999.99' AS DECIMAL(30, 2)) AS wide FROM generate_series(1, 4000)",
+    )
+    .await;
+    for sql in [
+        "SELECT avg(long), avg(wide) FROM d",
+        "SELECT g, avg(long) FROM d GROUP BY g",
+        "SELECT g, avg(wide) FROM d GROUP BY g",
+    ] {
+        let (fused, stock) = both(&session, sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
+}

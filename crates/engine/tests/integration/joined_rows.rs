@@ -165,3 +165,42 @@ async fn little_memory_changes_no_row() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_that_come_several_times_in_a_joined_table_are_compared_as_texts() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 256 * MIB).session();
+    let table = |name: &str, texts: u32, rows: u32| {
+        format!(
+            "CREATE TABLE {name} AS SELECT value AS k, 't' || (value * 7919 % {texts}) AS t FROM generate_series(1, {rows})"
+        )
+    };
+    rows(&session, &table("f", 700, 30_000)).await;
+    rows(&session, &table("a", 699, 2000)).await;
+    for compared in ["<>", "=", "<"] {
+        let sql = format!("SELECT f.k FROM f JOIN a ON f.k = a.k WHERE f.t {compared} a.t");
+        assert!(is_fused(&session, &sql).await, "{sql}");
+        let (fused, stock) = both(&session, &sql).await;
+        assert_eq!(fused, stock, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_fails_on_a_late_text_is_left_to_operators() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 512 * MIB).session();
+    rows(
+        &session,
+        "CREATE TABLE f AS SELECT value AS id, value % 50 AS k, 'a text that takes some room, number ' || (value % 900) AS pad,
+            CASE WHEN value < 590000 THEN CAST(value % 800 AS VARCHAR) ELSE 'none' END AS t FROM generate_series(1, 600000)",
+    )
+    .await;
+    rows(&session, "CREATE TABLE a AS SELECT value AS k, value * 3 AS w FROM generate_series(1, 50)").await;
+    let sql = "SELECT f.id, f.pad, a.w FROM f JOIN a ON f.k = a.k WHERE TRY_CAST(f.t AS INT) > 5";
+    let (fused, stock) = both(&session, sql).await;
+    assert!(fused.len() > 500_000 && fused == stock, "{} and {} rows", fused.len(), stock.len());
+    // What is true or false of every text is given out as it is found.
+    let sql = "SELECT f.id, f.pad, a.w FROM f JOIN a ON f.k = a.k WHERE upper(f.t) LIKE '%1%'";
+    let shown = analyzed(&session, sql).await;
+    assert!(shown.contains("PipelineExec") && shown.contains("fallbacks=0"), "{shown}");
+}

@@ -30,5 +30,6 @@ mod security;
 mod slt;
 mod staleness;
 mod stars;
+mod statements;
 mod tpch;
 mod tracing;

@@ -23,12 +23,39 @@ async fn only_allowed_directories_are_read_and_written() {
         format!("SELECT count(*) FROM '{}/*.csv'", forbidden.path().display()),
         format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}'", outside.display()),
         format!("COPY (SELECT 1 AS a) TO '{}/out.csv'", forbidden.path().display()),
+        format!("EXPLAIN ANALYZE COPY (SELECT 1 AS a) TO '{}/out.csv'", forbidden.path().display()),
     ];
     for sql in refused {
         let message = harness::error(&session, &sql).await;
         assert!(message.contains("not allowed"), "{sql}\n{message}");
     }
+    // What is judged is what is written, however others would read it.
+    let outside_name = forbidden.path().file_name().unwrap().to_str().unwrap();
+    for target in [
+        format!("file://{}/..\\{outside_name}\\out.csv", allowed.path().display()),
+        format!("file://{}/.\t./{outside_name}/out.csv", allowed.path().display()),
+        format!(" file://{}/out.csv", forbidden.path().display()),
+        format!("file:{}/out.csv", forbidden.path().display()),
+    ] {
+        let _ = harness::try_rows(&session, &format!("COPY (SELECT 1 AS a) TO '{target}'")).await;
+        assert!(!forbidden.path().join("out.csv").exists(), "{target}");
+    }
     rows(&session, &format!("COPY (SELECT 1 AS a) TO '{}/out.csv'", allowed.path().display())).await;
+    assert!(allowed.path().join("out.csv").is_file());
+    // Names whose letters mean something to others.
+    let odd = allowed.path().join("a [1] %20ü");
+    std::fs::create_dir(&odd).unwrap();
+    rows(&session, &format!("SET allowed_directories = '{}'", allowed.path().display())).await;
+    std::os::unix::fs::symlink(&odd, allowed.path().join("plain")).unwrap();
+    rows(&session, &format!("COPY (SELECT 1 AS a) TO '{}/plain/out.csv'", allowed.path().display())).await;
+    assert!(odd.join("out.csv").is_file());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_over_files_are_of_the_kinds_that_obey_the_settings() {
+    let folder = Folder::new();
+    let sql = format!("CREATE EXTERNAL TABLE x (a TEXT) STORED AS ARROW LOCATION '{}/'", folder.path().display());
+    assert!(harness::error(&session(), &sql).await.contains("expected one of NDJSON"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,6 +162,25 @@ async fn a_registered_table_follows_a_change_of_its_schema_unless_columns_were_d
     assert_eq!(rows(&session, "SELECT a, b FROM inferred").await, ["text|2"]);
     let message = harness::error(&session, "SELECT a FROM declared").await;
     assert!(message.contains("t.ndjson") && message.contains("column a"), "{message}");
-    let message = harness::error(&session, "SELECT a FROM seen").await;
-    assert!(message.contains("schema changed"), "{message}");
+    assert_eq!(rows(&session, "SELECT a FROM seen").await, ["text"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_statement_sees_tables_as_they_are_when_it_is_executed() {
+    let folder = Folder::new();
+    for session in [session(), crate::column_stars::database(folder.path(), 64 * harness::MIB).session()] {
+        rows(&session, "CREATE TABLE t AS SELECT value % 5 AS k, value AS v FROM generate_series(1, 1000)").await;
+        rows(&session, "PREPARE all_of(BIGINT) AS SELECT k, count(*) FROM t WHERE k = $1 GROUP BY k").await;
+        assert_eq!(rows(&session, "EXECUTE all_of(3)").await, ["3|200"]);
+        rows(&session, "INSERT INTO t VALUES (3, 1)").await;
+        assert_eq!(rows(&session, "EXECUTE all_of(3)").await, ["3|201"]);
+        rows(&session, "DROP TABLE t").await;
+        let gone = harness::error(&session, "EXECUTE all_of(3)").await;
+        assert!(gone.contains("not found"), "{gone}");
+        rows(&session, "CREATE TABLE t AS SELECT 3 AS k").await;
+        assert_eq!(rows(&session, "EXECUTE all_of(3)").await, ["3|1"]);
+        assert_eq!(rows(&session, "EXECUTE all_of(4)").await, [""; 0]);
+        rows(&session, "DEALLOCATE all_of").await;
+        assert!(harness::error(&session, "EXECUTE all_of(3)").await.contains("does not exist"));
+    }
 }

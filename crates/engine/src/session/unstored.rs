@@ -1,0 +1,125 @@
+//! External tables and views, and dropping either and tables, where no folder keeps them.
+//!
+//! DataFusion looks up what it drops or replaces, which for files means to read them: a table whose file is gone could
+//! not be got rid of.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::catalog::SchemaProvider;
+use datafusion::common::{ResolvedTableReference, TableReference};
+use datafusion::logical_expr::{CreateExternalTable, CreateView, TableType};
+use datafusion::sql::parser::Statement;
+use futures::FutureExt;
+use thermocline_column_store::EntryName;
+
+use super::Session;
+use crate::catalog::definitions::{self, MemoryView, Named};
+use crate::catalog::external_table;
+use crate::database::DEFAULT_CATALOG;
+use crate::error::{Error, Result};
+
+/// Held while a view is checked and made.
+static MAKING_VIEWS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+struct Place {
+    catalog: String,
+    schema_name: String,
+    /// What keeps the tables, without what wraps it.
+    schema: Arc<dyn SchemaProvider>,
+    /// Within the schema.
+    name: String,
+}
+
+/// Where what has this name is kept.
+fn place(session: &Session, name: &TableReference) -> Result<Place> {
+    let ResolvedTableReference { catalog, schema, table } = {
+        let state = session.context().state_ref();
+        let state = state.read();
+        let defaults = &state.config_options().catalog;
+        name.clone().resolve(&defaults.default_catalog, &defaults.default_schema)
+    };
+    let kept = session.database().catalogs().catalog(&catalog).and_then(|catalog| catalog.schema(&schema));
+    let kept = kept.ok_or_else(|| Error::input(format!("schema '{catalog}.{schema}' does not exist")))?;
+    let (catalog, schema_name) = (catalog.to_string(), schema.to_string());
+    Ok(Place { catalog, schema_name, schema: kept, name: table.to_string() })
+}
+
+/// `CREATE EXTERNAL TABLE`.
+pub(super) async fn create_external(session: &Session, command: &CreateExternalTable) -> Result<()> {
+    if command.temporary {
+        return Err(Error::input("temporary tables are not supported: a table lives as long as its database"));
+    }
+    if command.if_not_exists && command.or_replace {
+        return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
+    }
+    let Place { schema, name, .. } = place(session, &command.name)?;
+    let exists = schema.table_exist(&name);
+    if exists && command.if_not_exists {
+        return Ok(());
+    }
+    if exists && !command.or_replace {
+        return Err(Error::input(format!("table '{}' already exists", command.name)));
+    }
+    let table = external_table(session.database(), &session.config(), command).await?;
+    if exists {
+        schema.deregister_table(&name)?;
+    }
+    schema.register_table(name, table)?;
+    Ok(())
+}
+
+/// `CREATE VIEW`, whose definition is planned whenever the view is named: what it is made of may be replaced. `false` for a
+/// view in a catalog of the host's, which is left to DataFusion.
+pub(super) async fn create_view(session: &Session, statement: &Statement, command: &CreateView) -> Result<bool> {
+    if command.temporary {
+        return Err(Error::input("temporary views are not supported: a view lives as long as its database"));
+    }
+    let Place { catalog, schema_name, schema, name } = place(session, &command.name)?;
+    if catalog != DEFAULT_CATALOG {
+        return Ok(false);
+    }
+    // What is checked of other views stays true until this one is there.
+    let _making = MAKING_VIEWS.lock().await;
+    let (state, entry) = (session.context().state(), EntryName::new(schema_name, name.as_str()));
+    let definition = definitions::kept_text(&state, statement)?;
+    let catalogs = session.database().catalogs();
+    let named = |used: &EntryName| {
+        // The catalog is in memory, and answers at once.
+        let schema = catalogs.catalog(DEFAULT_CATALOG)?.schema(&used.schema)?;
+        let table = schema.table(&used.name).now_or_never()?.ok()??;
+        let view = (table.as_ref() as &dyn Any).downcast_ref::<MemoryView>();
+        Some(view.map_or(Named::Other, |view| Named::View(view.definition.clone())))
+    };
+    definitions::check_acyclic(&state, &named, &entry, statement)?;
+    let made = definitions::planned(session.database(), &state, &session.config(), &entry, &definition).await?;
+    if schema.table_exist(&name) {
+        if !command.or_replace {
+            return Err(Error::input(format!("table '{}' already exists", command.name)));
+        }
+        schema.deregister_table(&name)?;
+    }
+    schema.register_table(name, Arc::new(MemoryView { definition, schema: made.schema() }))?;
+    Ok(true)
+}
+
+/// `DROP TABLE` and `DROP VIEW`.
+pub(super) async fn drop(session: &Session, name: &TableReference, if_exists: bool, of: TableType) -> Result<()> {
+    let (kind, is_view) = if of == TableType::View { ("view", true) } else { ("table", false) };
+    let Place { schema, name: table, .. } = match place(session, name) {
+        Err(_) if if_exists => return Ok(()),
+        place => place?,
+    };
+    match schema.table_type(&table).await? {
+        None if if_exists => Ok(()),
+        None => Err(Error::input(format!("{kind} '{name}' does not exist"))),
+        Some(found) if (found == TableType::View) != is_view => {
+            let other = if is_view { "table" } else { "view" };
+            Err(Error::input(format!("'{name}' is a {other}: use DROP {}", other.to_uppercase())))
+        }
+        Some(_) => {
+            schema.deregister_table(&table)?;
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Statements one after the other, and what they leave behind.
+
+use std::sync::Arc;
+
+use thermocline_engine::Session;
+use thermocline_engine::datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect_partitioned};
+
+use crate::column_stars::database;
+use crate::harness::{self, FIRST, Folder, MIB, error, integer, numbered_csv, rows, try_rows};
+
+/// A session without a folder, and one with.
+fn sessions(folder: &Folder) -> [Session; 2] {
+    [harness::session(), database(folder.path(), 128 * MIB).session()]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_statement_is_done_before_the_next_one_begins() {
+    let folder = Folder::new();
+    let out = folder.path().join("out.csv");
+    for session in sessions(&folder) {
+        rows(&session, "CREATE TABLE t AS SELECT 1 AS i").await;
+        assert_eq!(rows(&session, "INSERT INTO t VALUES (2); SELECT count(*) FROM t").await, ["2"]);
+        let copied = format!("COPY t TO '{0}'; SELECT sum(i) FROM '{0}'", out.display());
+        assert_eq!(rows(&session, &copied).await, ["3"]);
+        // Nobody asks for the rows of an INSERT.
+        let [insert] = session.parse("INSERT INTO t VALUES (3)").unwrap().try_into().unwrap();
+        drop(session.execute(&insert).await.unwrap());
+        assert_eq!(rows(&session, "SELECT count(*) FROM t").await, ["3"]);
+        rows(&session, "EXPLAIN ANALYZE INSERT INTO t VALUES (4)").await;
+        rows(&session, "EXPLAIN INSERT INTO t VALUES (5)").await;
+        assert_eq!(rows(&session, "SELECT sum(i) FROM t").await, ["10"]);
+        for begun in ["START TRANSACTION", "COMMIT", "ROLLBACK"] {
+            assert!(error(&session, begun).await.contains("transactions"), "{begun}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_change_something_are_no_queries() {
+    let session = harness::session();
+    for (sql, is_query) in [
+        ("SELECT 1", true),
+        ("EXPLAIN SELECT 1", true),
+        ("EXPLAIN ANALYZE SELECT 1", true),
+        ("SELECT 1 AS a INTO t", false),
+        ("EXPLAIN ANALYZE INSERT INTO t VALUES (1)", false),
+    ] {
+        let [statement] = session.parse(sql).unwrap().try_into().unwrap();
+        assert_eq!(statement.is_query(), is_query, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_follows_what_it_is_made_of() {
+    let folder = Folder::new();
+    for session in sessions(&folder) {
+        rows(&session, "CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT * FROM t").await;
+        rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 2 AS a").await;
+        assert_eq!(rows(&session, "SELECT a FROM v").await, ["2"]);
+        rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 'x' AS b, 3 AS a").await;
+        assert_eq!(rows(&session, "SELECT * FROM v").await, ["x|3"]);
+        rows(&session, "CREATE VIEW w AS SELECT * FROM v").await;
+        let message = error(&session, "CREATE OR REPLACE VIEW v AS SELECT * FROM w").await;
+        assert!(message.contains("cannot be defined by itself"), "{message}");
+        assert!(error(&session, "CREATE VIEW v AS SELECT 1 AS a").await.contains("already exists"));
+        assert!(error(&session, "DROP TABLE v").await.contains("is a view"));
+        rows(&session, "DROP TABLE t").await;
+        assert!(error(&session, "SELECT * FROM v").await.contains("not found"));
+        rows(&session, "DROP VIEW w; DROP VIEW v; DROP VIEW IF EXISTS v").await;
+        assert!(error(&session, "DROP VIEW v").await.contains("does not exist"));
+        // Text that would be read as another is not kept.
+        let quotes = "CREATE VIEW q AS SELECT 'it''''s' AS x";
+        assert!(error(&session, quotes).await.contains("cannot be kept"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_in_a_kept_view_are_the_same_whoever_asks() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 128 * MIB).session();
+    rows(&session, "CREATE SCHEMA s; CREATE TABLE t AS SELECT 1 AS i; CREATE VIEW v AS SELECT * FROM t").await;
+    rows(&session, "SET datafusion.catalog.default_schema = 's'").await;
+    rows(&session, "CREATE TABLE t AS SELECT 2 AS i").await;
+    assert!(error(&session, "CREATE VIEW w AS SELECT * FROM t").await.contains("public.t"));
+    rows(&session, "CREATE VIEW w AS SELECT * FROM s.t").await;
+    assert_eq!(rows(&session, "SELECT i FROM w").await, ["2"]);
+    assert_eq!(rows(&session, "SELECT i FROM public.v").await, ["1"]);
+    assert_eq!(rows(&session, "SELECT i FROM t").await, ["2"]);
+    let message = error(&session, "CREATE OR REPLACE VIEW public.v AS SELECT * FROM public.v").await;
+    assert!(message.contains("cannot be defined by itself"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_goes_with_its_tables_or_not_at_all() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 128 * MIB).session();
+    rows(&session, "CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 1 AS i").await;
+    assert!(error(&session, "DROP SCHEMA s").await.contains("CASCADE"));
+    assert_eq!(rows(&session, "SELECT i FROM s.t").await, ["1"]);
+    rows(&session, "DROP SCHEMA s CASCADE; CREATE SCHEMA s").await;
+    assert!(error(&session, "SELECT i FROM s.t").await.contains("not found"));
+    for schema in ["public", "thermocline"] {
+        assert!(error(&session, &format!("DROP SCHEMA {schema} CASCADE")).await.contains("cannot be dropped"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_whose_file_is_gone_can_be_dropped_and_replaced() {
+    let folder = Folder::new();
+    for session in sessions(&folder) {
+        let gone = folder.file("gone.csv", numbered_csv(FIRST, 10));
+        let there = folder.file("there.csv", numbered_csv(FIRST, 20));
+        let create = |what: &str, name: &str, path: &std::path::Path| {
+            format!("CREATE {what} {name} STORED AS CSV LOCATION '{}'", path.display())
+        };
+        rows(&session, &create("EXTERNAL TABLE", "a", &gone)).await;
+        rows(&session, &create("EXTERNAL TABLE", "b", &gone)).await;
+        std::fs::remove_file(&gone).unwrap();
+        rows(&session, "DROP TABLE a").await;
+        assert!(error(&session, "DROP TABLE a").await.contains("does not exist"));
+        let message = error(&session, &create("EXTERNAL TABLE", "b", &there)).await;
+        assert!(message.contains("already exists"), "{message}");
+        rows(&session, "CREATE TABLE IF NOT EXISTS b AS SELECT 1 AS i").await;
+        rows(&session, &create("OR REPLACE EXTERNAL TABLE", "b", &there)).await;
+        assert_eq!(integer(&session, "SELECT count(*) FROM b").await, 20);
+        // A path is no table that could be dropped.
+        assert!(error(&session, &format!("DROP TABLE '{}'", there.display())).await.contains("does not exist"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_groups_become_a_table_in_the_memory_that_they_take() {
+    let folder = Folder::new();
+    for session in sessions(&folder) {
+        rows(&session, "SET thermocline.memory = '256MiB'").await;
+        let groups = "SELECT value AS k, count(*) AS n FROM generate_series(1, 500000) GROUP BY value";
+        rows(&session, &format!("CREATE TABLE g AS {groups}")).await;
+        assert_eq!(rows(&session, "SELECT count(*), sum(n) FROM g").await, ["500000|500000"]);
+        rows(&session, "INSERT INTO g SELECT * FROM g").await;
+        assert_eq!(rows(&session, "SELECT count(*), sum(n) FROM g").await, ["1000000|1000000"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_added_while_a_table_is_replaced_by_its_own_are_not_lost() {
+    let folder = Folder::new();
+    let database = database(folder.path(), 256 * MIB);
+    let session = database.session();
+    rows(&session, "CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 1000)").await;
+    let slow =
+        "SELECT i FROM t WHERE i <= (SELECT count(*) FROM generate_series(1, 20000) a, generate_series(1, 20000) b)";
+    for attempt in 0..6 {
+        let replace = if attempt % 2 == 0 { "CREATE OR REPLACE TABLE t AS" } else { "INSERT OVERWRITE t" };
+        let (replacing, replace) = (database.session(), format!("{replace} {slow}"));
+        let replaced = tokio::spawn(async move { try_rows(&replacing, &replace).await });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        rows(&session, "INSERT INTO t VALUES (0)").await;
+        // Where it did not fail it began after, or ended before.
+        if let Err(error) = replaced.await.unwrap() {
+            assert!(error.to_string().contains("try again"), "{error}");
+        }
+        assert_eq!(rows(&session, "SELECT count(*) FROM t").await, [(1001 + attempt).to_string()]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_text_among_many_nulls_can_be_read() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 512 * MIB).session();
+    let text = "CASE WHEN value % 15000 = 7 THEN repeat(chr(CAST(65 + value % 2 AS BIGINT)), 150000) END";
+    for (table, texts) in [("one", text.replace("value % 2", "0")), ("two", text.to_owned())] {
+        rows(
+            &session,
+            &format!("CREATE TABLE {table} AS SELECT value AS i, {texts} AS s FROM generate_series(1, 40000)"),
+        )
+        .await;
+        rows(&session, "SET thermocline.fused_pipelines = 'off'").await;
+        let sql = format!("SELECT count(*), count(s), max(length(s)), sum(length(s)) FROM {table} WHERE i > 0");
+        assert_eq!(rows(&session, &sql).await, ["40000|3|150000|450000"]);
+        rows(&session, "SET thermocline.fused_pipelines = 'on'").await;
+        assert_eq!(rows(&session, &sql).await, ["40000|3|150000|450000"]);
+    }
+}
+
+/// The nodes that read tables.
+fn scans(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
+    match plan.children().as_slice() {
+        [] => vec![Arc::clone(plan)],
+        children => children.iter().flat_map(|child| scans(child)).collect(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_that_is_executed_again_gives_all_rows_again() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.csv", numbered_csv(FIRST, 200_000));
+    let session = database(folder.path(), 256 * MIB).session();
+    rows(&session, "CREATE TABLE c AS SELECT value AS i FROM generate_series(1, 400000)").await;
+    rows(&session, "SET thermocline.fused_pipelines = 'off'").await;
+    for (sql, row_count) in
+        [("SELECT * FROM c".to_owned(), 400_000), (format!("SELECT * FROM '{}'", path.display()), 200_000)]
+    {
+        let state = session.context().state();
+        let plan = state.create_physical_plan(&state.create_logical_plan(&sql).await.unwrap()).await.unwrap();
+        let [scan] = scans(&plan).try_into().unwrap();
+        assert!(
+            scan.name().ends_with("ScanExec") && scan.output_partitioning().partition_count() > 1,
+            "{}",
+            scan.name()
+        );
+        for _ in 0..3 {
+            let partitions = collect_partitioned(Arc::clone(&scan), state.task_ctx()).await.unwrap();
+            let found: usize = partitions.iter().flatten().map(|batch| batch.num_rows()).sum();
+            assert_eq!(found, row_count, "{sql}");
+        }
+    }
+}
