@@ -66,7 +66,7 @@ command: # the binaries; the whole workspace is selected so that features are th
 	cargo build --release --locked --workspace --bins
 	if ! [ "$(TARGET)/release" -ef target/release ]; then \
 		mkdir -p target/release; \
-		ln -sfn "$(TARGET)/release/thermocline" target/release/thermocline; \
+		for name in thermocline lab; do ln -sfn "$(TARGET)/release/$$name" "target/release/$$name"; done; \
 	fi
 
 .PHONY: package

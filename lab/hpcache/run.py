@@ -2,7 +2,7 @@
 """Measures figures of the HPCache paper (DaMoN 2022): each configuration in a fresh process from a cold pool, answers
 compared.
 
-    cargo build --release -p thermocline-lab
+    make build
     .venv/bin/python lab/hpcache/run.py all --data DATA --scale 10 --db /dev/shm/ssb.db --disk ssb.db --out results
     lab/hpcache/draw.py results --out docs/results
 
@@ -59,7 +59,7 @@ class Lab:
         try:
             subprocess.run(command, check=True)
         except FileNotFoundError as error:
-            raise SystemExit(f"{self.arguments.lab} is not there: cargo build --release -p thermocline-lab") from error
+            raise SystemExit(f"{self.arguments.lab} is not there: make build") from error
 
     def make_databases(self) -> dict[str, Any]:
         """Makes their tables, once, and tells what is in them."""

@@ -16,7 +16,7 @@ def replay(lab: Path, trace: Path, limits_bytes: list[int]) -> dict[str, list[fl
     try:
         done = subprocess.run([lab, "replay", trace, *memory], capture_output=True, text=True, check=True)
     except FileNotFoundError as error:
-        raise SystemExit(f"{lab} is not there: build it with cargo build --release -p thermocline-lab") from error
+        raise SystemExit(f"{lab} is not there: build it with make build") from error
     except subprocess.CalledProcessError as error:
         raise SystemExit(error.stderr) from error
     return seconds(done.stdout, len(limits_bytes))

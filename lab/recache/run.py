@@ -226,7 +226,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.figure in ("14", "all") and not arguments.lab.is_file():
         # Found out now rather than after the runs, which take an hour.
-        parser.error(f"--lab: there is no {arguments.lab}; `cargo build --release -p thermocline-lab` makes it")
+        parser.error(f"--lab: there is no {arguments.lab}; `make build` makes it")
     if arguments.figure == "all":
         for figure in FIGURES:
             measure_figure(figure, arguments, arguments.out / f"{figure}.json")

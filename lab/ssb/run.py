@@ -2,7 +2,7 @@
 """The thirteen queries of the Star Schema Benchmark, asked of several engines in turn: are the answers the same, and what
 does each query take?
 
-    cargo build --release -p thermocline-lab
+    make build
     .venv/bin/pip install duckdb datafusion chdb
     .venv/bin/python lab/ssb/run.py --data DATA [--scale 10] [--engines thermocline duckdb …] [--rounds 4] [--turns 3]
                                     [--memory 1000M --budget 850MB]
