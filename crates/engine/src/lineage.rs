@@ -2,7 +2,8 @@
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, Operator};
 
 /// `expr`, which reads columns of a node of this schema, over what these columns are themselves. None if it holds a
 /// subquery, whose outer references would have to be followed as well.
@@ -27,4 +28,24 @@ pub(crate) fn over_columns(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> 
 /// place.
 pub(crate) fn is_same_schema(left: &DFSchema, right: &DFSchema) -> bool {
     left.fields().len() == right.fields().len() && left.iter().eq(right.iter())
+}
+
+/// Whether `expr` is NULL where every column of its input is. Knows columns, casts, struct fields and arithmetic.
+pub(crate) fn is_null_of_nulls(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Alias(alias) => is_null_of_nulls(&alias.expr),
+        Expr::Cast(cast) => is_null_of_nulls(&cast.expr),
+        Expr::TryCast(cast) => is_null_of_nulls(&cast.expr),
+        Expr::Negative(operand) | Expr::Not(operand) => is_null_of_nulls(operand),
+        Expr::BinaryExpr(binary) => {
+            let is_distinct = matches!(binary.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
+            (binary.op.is_numerical_operators() || binary.op.supports_propagation() && !is_distinct)
+                && (is_null_of_nulls(&binary.left) || is_null_of_nulls(&binary.right))
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) => {
+            func.name() == "get_field" && args.first().is_some_and(is_null_of_nulls)
+        }
+        _ => false,
+    }
 }

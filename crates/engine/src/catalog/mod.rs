@@ -157,14 +157,23 @@ impl CatalogProvider for FileCatalog {
             if let (Some(first), false) = (stored.first(), cascade) {
                 return plan_err!("schema '{name}' has tables, such as {first}: DROP SCHEMA … CASCADE drops them too");
             }
-            if let Some(first) = stored.first() {
-                database.check_changeable(first).map_err(Error::into_datafusion)?;
+            if let Err(error) = database.check_changeable(&EntryName::new(name, "*")) {
+                // What has no tables is in memory alone.
+                return if stored.is_empty() {
+                    self.inner.deregister_schema(name, cascade)
+                } else {
+                    Err(error.into_datafusion())
+                };
             }
-            // First, so that no statement that is under way puts a table into it any more.
+            // First, so that no statement that is under way puts a table into it any more; one may have by now.
             let gone = self.inner.deregister_schema(name, cascade)?;
             let drop_all = |manifest: &mut Manifest| {
+                let entry_count = manifest.entries.len();
                 manifest.entries.retain(|entry, _| entry.schema != name);
-                Ok(())
+                match cascade || manifest.entries.len() == entry_count {
+                    true => Ok(()),
+                    false => Err(Error::input(format!("schema '{name}' has been given a table meanwhile"))),
+                }
             };
             if let (Err(error), Some(schema)) = (tables.commit(drop_all), &gone) {
                 self.inner.register_schema(name, Arc::clone(schema))?;

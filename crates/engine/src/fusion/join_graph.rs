@@ -24,7 +24,7 @@ use super::star;
 use super::subqueries::Planning;
 use super::table::FusedTable;
 use crate::column_table::ColumnTable;
-use crate::lineage::over_columns;
+use crate::lineage::{is_null_of_nulls, over_columns};
 use crate::raw_table::RawTable;
 use crate::session::MemoryTable;
 
@@ -387,20 +387,6 @@ impl JoinGraph {
         self.edges.extend(edges);
         self.add_condition(condition);
         Ok(kept)
-    }
-}
-
-/// Whether an expression is NULL where all its columns are.
-fn is_null_of_nulls(expr: &Expr) -> bool {
-    match expr {
-        Expr::Column(_) => true,
-        Expr::Alias(alias) => is_null_of_nulls(&alias.expr),
-        Expr::Cast(cast) => is_null_of_nulls(&cast.expr),
-        Expr::Negative(operand) => is_null_of_nulls(operand),
-        Expr::BinaryExpr(binary) if binary.op.is_numerical_operators() => {
-            is_null_of_nulls(&binary.left) || is_null_of_nulls(&binary.right)
-        }
-        _ => false,
     }
 }
 

@@ -27,13 +27,14 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, NullEquality, NullHandling, Result, ScalarValue, not_impl_err};
-use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     EmptyRelation, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
     SubqueryAlias, Unnest, binary_expr,
 };
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+
+use crate::lineage::is_null_of_nulls;
 
 /// Adds [`DecorrelateUnnest`] where it belongs: before type coercion, which then sees only ordinary plans.
 pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
@@ -379,7 +380,7 @@ fn preserving(join: &Join) -> Result<Option<LogicalPlan>> {
         }
         LogicalPlan::Projection(projection) => {
             // Above the unnest, an expression must pass the NULLs of the kept row on.
-            understood &= unnest_count > 0 || projection.expr.iter().all(is_null_of_null);
+            understood &= unnest_count > 0 || projection.expr.iter().all(is_null_of_nulls);
             Ok(Transformed::no(LogicalPlan::Projection(projection)))
         }
         LogicalPlan::Subquery(_)
@@ -392,26 +393,6 @@ fn preserving(join: &Join) -> Result<Option<LogicalPlan>> {
         }
     })?;
     Ok((understood && unnest_count == 1).then_some(right.data))
-}
-
-/// Whether `expr` is NULL where every column of its input is. Knows columns, casts, struct fields and arithmetic.
-fn is_null_of_null(expr: &Expr) -> bool {
-    match expr {
-        Expr::Column(_) => true,
-        Expr::Alias(alias) => is_null_of_null(&alias.expr),
-        Expr::Cast(cast) => is_null_of_null(&cast.expr),
-        Expr::TryCast(cast) => is_null_of_null(&cast.expr),
-        Expr::Negative(operand) | Expr::Not(operand) => is_null_of_null(operand),
-        Expr::BinaryExpr(binary) => {
-            let is_distinct = matches!(binary.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
-            (binary.op.is_numerical_operators() || binary.op.supports_propagation() && !is_distinct)
-                && (is_null_of_null(&binary.left) || is_null_of_null(&binary.right))
-        }
-        Expr::ScalarFunction(ScalarFunction { func, args }) => {
-            func.name() == "get_field" && args.first().is_some_and(is_null_of_null)
-        }
-        _ => false,
-    }
 }
 
 /// Whether `plan` may refer to an outer query. Counts references of its own subqueries to itself, too.
