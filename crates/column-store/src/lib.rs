@@ -56,7 +56,7 @@ pub use integers::{Deltas, Frame, FramesOfReference, Integers, Native, PackedRun
 pub use page::{Body, HEADER_BYTES, Page, PageSummary, PhysicalType, Validity, encode, encode_as};
 pub use segment::{
     EncodedRowGroup, PAGE_ALIGNMENT_BYTES, PageName, PagePlace, ROW_GROUP_ROWS, ROW_GROUP_TEXT_BYTES, RowGroup,
-    RowGroupBuilder, Segment, SegmentError, SegmentInfo, SegmentWriter, supports,
+    RowGroupBuilder, Segment, SegmentError, SegmentInfo, SegmentWriter, encoding_bytes, supports,
 };
 pub use texts::{Dictionary, SymbolTexts, Texts};
 pub use thermocline_placement::column_encoding::{Encoding, IntegerEncoding};

@@ -59,7 +59,7 @@ mod writer;
 pub use directory::{PagePlace, RowGroup};
 pub use error::{PageName, SegmentError};
 pub use reader::Segment;
-pub use row_group::{EncodedRowGroup, supports};
+pub use row_group::{EncodedRowGroup, encoding_bytes, supports};
 pub use row_group_builder::{ROW_GROUP_TEXT_BYTES, RowGroupBuilder};
 pub use writer::SegmentWriter;
 

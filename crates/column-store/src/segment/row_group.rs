@@ -4,12 +4,36 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, SchemaRef};
 
+use super::row_group_builder::text_bytes;
 use super::{SegmentError, stored_bytes};
 use crate::{MAX_PAGE_VALUES, PageSummary, PhysicalType, encode};
 
 /// Whether a column of this type can be stored.
 pub fn supports(data_type: &DataType) -> bool {
     PhysicalType::of(data_type).is_some()
+}
+
+/// Memory a value that finding its column's encoding takes at most: places and codes of distinct texts and the table
+/// that finds them, or patterns, numbers and exceptions of floats.
+const PLANNING_BYTES: usize = 24;
+
+/// Memory that a batch's rows add, at most, to what [`EncodedRowGroup::encode`] takes beside its batches: their part of
+/// all pages, and of one column laid together and written.
+pub fn encoding_bytes(batch: &RecordBatch) -> usize {
+    let column_bytes = |column: &ArrayRef| {
+        let data = column.to_data();
+        match text_bytes(column.as_ref()) {
+            0 => data.get_slice_memory_size().unwrap_or_else(|_| data.get_array_memory_size()),
+            // An offset as well, be they views or not.
+            text_bytes => text_bytes + column.len() * size_of::<i64>(),
+        }
+    };
+    let (all, largest) = batch
+        .columns()
+        .iter()
+        .map(column_bytes)
+        .fold((0, 0), |(all, largest), bytes| (all + bytes, bytes.max(largest)));
+    all + 2 * largest + batch.num_rows() * PLANNING_BYTES
 }
 
 /// The pages of some rows, one for each column. Made without a file, in any thread.
@@ -29,8 +53,8 @@ pub(super) struct EncodedPage {
 
 impl EncodedRowGroup {
     /// Lays the batches' rows together and encodes each column of them. The batches must have the columns of `schema`
-    /// in its order, by type; their own names are not looked at. Takes the decoded values of one column and the pages
-    /// of all as memory, besides the batches.
+    /// in its order, by type; their own names are not looked at. Takes no more memory, beside
+    /// the batches, than [`encoding_bytes`] says of them together.
     ///
     /// # Errors
     /// No columns, a type that cannot be stored, batches with other columns, NULLs where `schema` has none; no rows or

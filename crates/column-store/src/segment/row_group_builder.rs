@@ -70,7 +70,7 @@ fn batch_text_bytes(batch: &RecordBatch) -> usize {
 }
 
 /// Bytes of an array's texts or binaries; 0 for other types.
-fn text_bytes(array: &dyn Array) -> usize {
+pub(super) fn text_bytes(array: &dyn Array) -> usize {
     macro_rules! between_ends {
         ($type:ty) => {{
             let offsets = array.as_bytes::<$type>().value_offsets();

@@ -1,7 +1,8 @@
 //! Rows into segments: streams are cut into row groups, which are encoded in parallel and written in order.
 //!
 //! Each stream becomes one segment, so that rows that come in order stay in order and lie together. Batches that wait
-//! to be encoded are reserved as query memory; when there is none left, a row group is made of what there is.
+//! to be encoded are reserved as query memory, and so is what encoding them takes; when there is none left, a row group
+//! is made of what there is.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,7 +14,9 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use thermocline_budget::{Account, Reservation};
-use thermocline_column_store::{EncodedRowGroup, PendingSegment, RowGroupBuilder, SegmentInfo, SegmentWriter};
+use thermocline_column_store::{
+    EncodedRowGroup, PendingSegment, RowGroupBuilder, SegmentInfo, SegmentWriter, encoding_bytes,
+};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
@@ -21,6 +24,9 @@ use super::ColumnTables;
 use crate::error::{Error, Result};
 use crate::own_batch::own;
 use crate::raw_table::listing::external;
+
+/// Rows that are taken in at once: so few that what encoding them takes is soon there.
+const PIECE_ROWS: usize = 16_384;
 
 /// Rows that were written; unless they are in a table by then, they are removed when this is dropped.
 #[derive(Debug, Default)]
@@ -94,8 +100,8 @@ struct Load {
     builder: RowGroupBuilder,
     /// For the batches that the builder has.
     reserved: Vec<Arc<Reservation>>,
-    /// Groups being encoded, in order.
-    encoding: VecDeque<JoinHandle<Result<EncodedRowGroup, DataFusionError>>>,
+    /// Groups being encoded, in order, with the memory that their pages take.
+    encoding: VecDeque<JoinHandle<Result<(EncodedRowGroup, Vec<Reservation>), DataFusionError>>>,
     /// How many groups may be on their way beside the one that is awaited.
     waiting: usize,
     begun: Option<Begun>,
@@ -137,28 +143,33 @@ impl Load {
     }
 
     async fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let batch = own(batch).map_err(external)?;
-        let size_bytes = batch.get_array_memory_size() as u64;
-        let reserved = match self.account.try_reserve(size_bytes) {
-            Ok(reserved) => reserved,
-            Err(_) => {
-                // With what is on its way gone, only this batch is left to make room for.
-                self.flush();
-                self.write_all_but(0).await?;
-                self.account.try_reserve(size_bytes).map_err(external)?
-            }
-        };
         check_nulls(&self.schema, &batch)?;
-        let reserved = Arc::new(reserved);
-        self.reserved.push(Arc::clone(&reserved));
-        for group in self.builder.push(batch) {
-            let of_group = std::mem::take(&mut self.reserved);
-            self.encode(group, of_group);
-            // The rest of the batch is in the next group.
-            self.reserved.push(Arc::clone(&reserved));
-            self.write_all_but(self.waiting).await?;
+        let batch = own(batch).map_err(external)?;
+        let of_batch = Arc::new(self.reserve(batch.get_array_memory_size()).await?);
+        for first_row in (0..batch.num_rows()).step_by(PIECE_ROWS) {
+            let piece = batch.slice(first_row, PIECE_ROWS.min(batch.num_rows() - first_row));
+            let of_encoding = Arc::new(self.reserve(encoding_bytes(&piece)).await?);
+            let of_piece = [Arc::clone(&of_batch), of_encoding];
+            self.reserved.extend(of_piece.iter().cloned());
+            for group in self.builder.push(piece) {
+                let of_group = std::mem::take(&mut self.reserved);
+                self.encode(group, of_group);
+                // The rest of the piece is in the next group.
+                self.reserved.extend(of_piece.iter().cloned());
+                self.write_all_but(self.waiting).await?;
+            }
         }
         Ok(())
+    }
+
+    async fn reserve(&mut self, size_bytes: usize) -> Result<Reservation> {
+        if let Ok(reserved) = self.account.try_reserve(size_bytes as u64) {
+            return Ok(reserved);
+        }
+        // With what is on its way gone, only this is left to make room for.
+        self.flush();
+        self.write_all_but(0).await?;
+        Ok(self.account.try_reserve(size_bytes as u64).map_err(external)?)
     }
 
     /// Makes a row group of what there is.
@@ -172,9 +183,10 @@ impl Load {
     fn encode(&mut self, batches: Vec<RecordBatch>, reserved: Vec<Arc<Reservation>>) {
         let schema = Arc::clone(&self.schema);
         self.encoding.push_back(spawn_blocking(move || {
-            let encoded = EncodedRowGroup::encode(&schema, &batches).map_err(external);
-            drop((batches, reserved));
-            encoded
+            let group = EncodedRowGroup::encode(&schema, &batches).map_err(external)?;
+            drop(batches);
+            let of_pages = kept(&reserved, group.size_bytes());
+            Ok((group, of_pages))
         }));
     }
 
@@ -182,7 +194,7 @@ impl Load {
     async fn write_all_but(&mut self, count: usize) -> Result<()> {
         while self.encoding.len() > count {
             let Some(next) = self.encoding.pop_front() else { break };
-            let group = next.await.map_err(external)??;
+            let (group, of_pages) = next.await.map_err(external)??;
             let begun = self.begun.take();
             let (tables, schema) = (Arc::clone(&self.tables), Arc::clone(&self.schema));
             let working = self.working.clone();
@@ -192,12 +204,25 @@ impl Load {
                     None => Begun::new(&tables, schema, working)?,
                 };
                 begun.writer.append(&group).map_err(external)?;
+                drop((group, of_pages));
                 Ok::<_, Error>(begun)
             });
             self.begun = Some(writing.await.map_err(external)??);
         }
         Ok(())
     }
+}
+
+/// So many bytes of what is reserved, but for what another row group holds as well.
+fn kept(reserved: &[Arc<Reservation>], mut size_bytes: u64) -> Vec<Reservation> {
+    let own = reserved.iter().filter(|reservation| Arc::strong_count(reservation) == 1);
+    own.map(|reservation| {
+        let part = reservation.split(size_bytes);
+        size_bytes -= part.size_bytes();
+        part
+    })
+    .take_while(|part| part.size_bytes() > 0)
+    .collect()
 }
 
 /// What a column promises is checked here, where the message can name it.

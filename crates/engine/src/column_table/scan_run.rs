@@ -34,9 +34,12 @@ use crate::raw_table::listing::external;
 /// Bytes of pages asked for beyond the row groups that are being worked on: a few of the device's longest requests.
 const READ_AHEAD_BYTES: u64 = 8 << 20;
 
-/// Mini-blocks decoded at once: enough that opening a page again costs nothing, few enough that the values of some
-/// columns stay in a core's second cache until they are used.
+/// Mini-blocks decoded at once at most: enough that opening a page again costs nothing, few enough that the values of
+/// some columns stay in a core's second cache until they are used.
 const DECODED_MINI_BLOCKS: usize = 16;
+
+/// Bytes decoded at once, about; one mini-block is decoded however long its texts are. Nobody reserves them.
+const DECODED_BYTES: usize = 4 << 20;
 
 /// What a query reads of a column table.
 #[derive(Debug)]
@@ -281,6 +284,7 @@ impl ColumnScanRun {
             group: None,
             left_rows: limit,
             batch_rows: batch_rows.max(1),
+            decoded_mini_blocks: 1,
             handed_out_ns: None,
             work: Work::default(),
         };
@@ -318,6 +322,8 @@ struct PartitionState {
     group: Option<ClaimedGroup>,
     left_rows: Option<usize>,
     batch_rows: usize,
+    /// How many mini-blocks are decoded at once, by what those before them took.
+    decoded_mini_blocks: usize,
     /// When the last batch was handed to the consumer.
     handed_out_ns: Option<u64>,
     /// What was done on the row group at hand, by this partition and its consumer.
@@ -347,7 +353,7 @@ impl PartitionState {
             if let Some(group) = &mut self.group {
                 let begun_ns = self.run.now_ns();
                 let timer = self.baseline.elapsed_compute().timer();
-                let batch = group.next(&self.run, self.batch_rows)?;
+                let batch = group.next(&self.run, self.batch_rows, &mut self.decoded_mini_blocks)?;
                 timer.done();
                 let now_ns = self.run.now_ns();
                 self.work.busy_ns += now_ns.saturating_sub(begun_ns);
@@ -422,12 +428,23 @@ impl PartitionState {
 }
 
 impl ClaimedGroup {
-    /// The next rows, at most so many; `None` when there are no more.
-    fn next(&mut self, run: &ColumnScanRun, batch_rows: usize) -> Result<Option<RecordBatch>> {
+    /// The next rows, at most so many; `None` when there are no more. Sets how many mini-blocks to decode next time.
+    fn next(
+        &mut self,
+        run: &ColumnScanRun,
+        batch_rows: usize,
+        mini_block_count: &mut usize,
+    ) -> Result<Option<RecordBatch>> {
         let decoded = match self.decoded.take() {
             Some(decoded) => decoded,
             None if self.next_row == self.row_count => return Ok(None),
-            None => self.decode(run)?,
+            None => {
+                let decoded = self.decode(run, *mini_block_count)?;
+                let each_bytes =
+                    decoded.get_array_memory_size() / decoded.num_rows().div_ceil(MINI_BLOCK_VALUES).max(1);
+                *mini_block_count = (DECODED_BYTES / each_bytes.max(1)).clamp(1, DECODED_MINI_BLOCKS);
+                decoded
+            }
         };
         if decoded.num_rows() <= batch_rows {
             return Ok(Some(decoded));
@@ -436,9 +453,9 @@ impl ClaimedGroup {
         Ok(Some(decoded.slice(0, batch_rows)))
     }
 
-    fn decode(&mut self, run: &ColumnScanRun) -> Result<RecordBatch> {
+    fn decode(&mut self, run: &ColumnScanRun, mini_block_count: usize) -> Result<RecordBatch> {
         let first = self.next_row / MINI_BLOCK_VALUES;
-        let end_row = ((first + DECODED_MINI_BLOCKS) * MINI_BLOCK_VALUES).min(self.row_count);
+        let end_row = ((first + mini_block_count) * MINI_BLOCK_VALUES).min(self.row_count);
         let mini_blocks = first..end_row.div_ceil(MINI_BLOCK_VALUES);
         let mut arrays = Vec::with_capacity(self.pages.len());
         for (&column, bytes) in run.read_columns.iter().zip(&self.pages) {

@@ -1,5 +1,6 @@
 mod crashes;
 mod damage;
+mod memory;
 mod round_trip;
 mod row_groups;
 pub(crate) mod tables;
