@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many selections whose cached items need far more than the memory budget: is it kept, and does caching still pay?
+"""Many selections whose items together are far more than the memory budget: is it kept, and does caching still pay?
 
     lab generate nested --scale 0.25 --out orders.ndjson
     .venv/bin/python lab/starved.py orders.ndjson [--memory 256MB] [--selections 200] [--json OUT]
@@ -7,16 +7,16 @@
 Each selection sums two of the lineitems' numeric fields over a range of the orders' total price; no selection's range
 holds another one's over the same fields. They are asked in order, then once more from the last to the first, each with
 the cache off and on right after each other (which goes first alternates). Answers must be equal. Sampled every 5 ms:
-the process's private memory. Reported: times with and without the cache by pass, hits and their speed-up, what stayed
-cached.
+the process's private memory. Reported: how much all items would need as plain 64-bit columns (they are narrowed, and take
+less), times with and without the cache by pass, hits and their speed-up, what stayed cached.
 """
 import argparse, itertools, json, pathlib, statistics, sys, threading, time
 
 import thermocline
 
 FIELDS = ["l_orderkey", "l_partkey", "l_suppkey", "l_linenumber", "l_quantity", "l_extendedprice", "l_discount", "l_tax"]
-# Bytes that a row of such an item takes: two fields and the filtered one.
-ROW_BYTES = 3 * 8
+# Bytes of a row of such an item as plain 64-bit columns, before they are narrowed: two fields and the filtered one.
+PLAIN_ROW_BYTES = 3 * 8
 
 
 def selections(path, count):
@@ -88,7 +88,8 @@ def main():
     watch.stopped.set()
     watch.join()
     [(items, kept_bytes)] = caching.sql("SELECT count(*), sum(size_bytes) FROM thermocline.cache_items").fetchall()
-    print(f"{arguments.selections} selections need {row_count * ROW_BYTES / 1e9:.2f} GB; the budget is {arguments.memory}")
+    plain_gb = row_count * PLAIN_ROW_BYTES / 1e9
+    print(f"{arguments.selections} selections are {plain_gb:.2f} GB as plain 64-bit columns; the budget is {arguments.memory}")
     print(f"private memory: at most {watch.highest_bytes / 1e6:.0f} MB; kept at the end: {items} items, {kept_bytes / 1e6:.0f} MB")
     for name, part in [("first time", runs[: len(queries)]), ("again", runs[len(queries) :]), ("whole", runs)]:
         off_s, on_s = sum(run["off_s"] for run in part), sum(run["on_s"] for run in part)

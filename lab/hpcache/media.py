@@ -34,9 +34,9 @@ class Medium:
 
 DISK = Medium("the disk")
 
-FOUR_DRIVES = 1.48
-"""Q2.1 had a P of 14.7 GB/s where four drives gave 3 x 4970 + 5780 MiB/s (§5)."""
-DRIVES = tuple(Medium(f"{count} drive{'s' if count > 1 else ''}", FOUR_DRIVES * count / 4) for count in (1, 2, 4))
+DRIVES = (Medium("1 drive", 0.41), Medium("2 drives", 0.74), Medium("4 drives", 1.48))
+"""Q2.1 had a P of 14.7 GB/s, where one drive gave 5780 MiB/s and each of three others 4970 (§5). Two are half of four:
+which two they were is not said."""
 MULTIPLES = tuple(Medium(f"{factor:g} x P", factor) for factor in (0.5, 1, 2, 4))
 FASTER_DISKS = tuple(Medium(f"{gigabytes:g} GB/s", fixed_bytes_per_s=gigabytes * 1e9) for gigabytes in (3.6, 7.2))
 """Two and four times what one NVMe drive of a rented machine gives."""

@@ -1,18 +1,25 @@
 """Equation 1 of HPCache (DaMoN 2022, §4.1), and three readings of how a pipeline's columns go together.
 
-Owns the equations as printed, to hold the engine's choice between them against what was measured. What the engine adds
-to them is left out: a byte that is read costs a pipeline some time beside the device's, measured while it runs, which
-nothing that is recorded here tells. It is in the engine's own predictions. Sizes are bytes, rates bytes a second of all
-threads.
+Owns the equations as printed, to hold the engine's choice between them against what was measured. One deviation is the
+engine's too: memory gives P where that is more than M, since work on encoded pages need not touch all of their bytes.
+
+What else the engine predicts with is left out, as nothing that is recorded here tells it: a byte that is read costs a
+pipeline some work beside the device's time; storage and work make the cube root of the sum of their cubes instead of the
+longer one, since each is now and then the slower; of what is in memory when a pipeline begins only a part is still there
+when it is used; and the whole is multiplied by how many times as long as expected runs of its plan took (between half and
+twice). The last two are medians over the plan's last runs.
+
+Sizes are bytes, rates bytes a second of all threads.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 MEMORY_BYTES_PER_S = 20e9
-"""M, as the engine takes it."""
+"""M, where P is not known to be more."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +30,16 @@ class Column:
     share_held: float
 
 
+def memory_bytes_per_s(pace: float) -> float:
+    """M, or P if that is known to be more."""
+    return max(MEMORY_BYTES_PER_S, pace) if math.isfinite(pace) else MEMORY_BYTES_PER_S
+
+
 def seconds(size_bytes: float, share_held: float, storage_bytes_per_s: float, pace: float) -> float:
     """Equation 1: the longest of reading storage, reading memory, and working."""
     return max(
         (1 - share_held) * size_bytes / storage_bytes_per_s,
-        share_held * size_bytes / MEMORY_BYTES_PER_S,
+        share_held * size_bytes / memory_bytes_per_s(pace),
         size_bytes / pace,
     )
 

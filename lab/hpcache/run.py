@@ -96,7 +96,7 @@ class Lab:
     ) -> dict[str, Any]:
         """What a fresh process measured; `cache_bytes` is what its pages may take, else all of them find room."""
         plan = {
-            "bring_in_bytes": BROUGHT_IN_BYTES + (cache_bytes or self.size_bytes(folder)),
+            "bring_in_bytes": BROUGHT_IN_BYTES + (self.size_bytes(folder) if cache_bytes is None else cache_bytes),
             "db": str(folder.resolve()),
             "memory": self.arguments.memory,
             "tables": {name: str(self.data / f"{name}.parquet") for name in TABLES} if tables else {},

@@ -37,7 +37,9 @@ def test_policies_of_a_configuration_are_measured_right_after_each_other_and_tak
 
 def test_simulated_drives_stand_to_q2_1_as_in_the_paper():
     one, two, four = (drive.factor for drive in DRIVES)
-    assert one < two < 1 < four and two == 2 * one and four == 4 * one
+    pace, mib = 14.7e9, 1 << 20
+    assert one == pytest.approx(5780 * mib / pace, rel=0.01)
+    assert four == pytest.approx((5780 + 3 * 4970) * mib / pace, rel=0.01) and two == four / 2 and two < 1 < four
     assert DRIVES[2].bytes_per_s(2e9) == pytest.approx(2.96e9) and DISK.bytes_per_s(2e9) is None
     assert [medium.label for medium in (DRIVES[0], MULTIPLES[0], FASTER_DISKS[0], DISK)] == [
         "1 drive (simulated)",

@@ -103,6 +103,7 @@ def test_columns_share_the_device_or_not():
         assert reading([], 10, 20) == 0
     assert model.sum_over_device([Column(1000, 1)], 10, 20) == 50
     assert model.seconds(40e9, 1, 10, float("inf")) == 2, "memory gives 20 GB/s"
+    assert model.seconds(40e9, 1, 10, 40e9) == 1, "and as much as a pipeline is known to take"
     assert (model.share_needed(5, 20), model.share_needed(30, 20)) == (0.75, 0)
 
 
@@ -159,7 +160,7 @@ def test_the_share_in_memory_is_what_did_not_come_from_storage(recorded):
     points = series.by_share(measured, "2.1", "1 drive")
     assert [(round(point.share_held, 6), point.seconds) for point in points] == [(0, 1.0), (0.6, 0.52), (1, 0.5)]
     assert series.share_enough(points) == pytest.approx(0.6)
-    assert series.expected(measured, "2.1", DRIVES[0], [0, 1]) == pytest.approx([0.25 / 0.37, 0.25])
+    assert series.expected(measured, "2.1", DRIVES[0], [0, 1]) == pytest.approx([0.25 / 0.41, 0.25])
     assert series.placements(measured, "1 drive") == {"2.1": {0: 1.0, 0.5: 0.52, AMPLE: 0.5}}
 
 

@@ -105,7 +105,7 @@ def test_lines_of_figures_4_and_5_tell_from_where_on_memory_is_of_no_use(recorde
         run("the disk", AMPLE, 0.1, 0),
     )
     assert page.figure_4({"5": measured}).startswith(
-        "1 drive (simulated): 270 ms with 0% in memory, 100 ms with 100%, hardly less from 60% on (equation 1: 63%)."
+        "1 drive (simulated): 270 ms with 0% in memory, 100 ms with 100%, hardly less from 60% on (equation 1: 59%)."
     )
     assert "the disk: 200 ms with 0% in memory, 100 ms with 100%, hardly less from 100% on." in page.figure_5({"5": measured})
     assert page.figure_3({"3": measured}).endswith("1 drive (simulated): Q2.1 0.39 and 0.37."), "the disk lacks a half"

@@ -45,17 +45,10 @@ class Lab(Protocol):
         """That many queries, or fewer if a share was asked for."""
         ...
 
-    def run(
-        self,
-        part: str,
-        configuration: Configuration,
-        tables: dict[str, str],
-        queries: list[Query],
-        *,
-        warm: list[str] | None = None,
-        x: float | None = None,
+    def ask(
+        self, part: str, configuration: Configuration, tables: dict[str, str], queries: list[Query]
     ) -> dict[str, Any]:
-        """Measures one configuration in a process of its own; `x` is its place on the figure's axis."""
+        """What one process measures of a configuration; it goes into no figure."""
         ...
 
     def run_in_turn(
@@ -72,7 +65,8 @@ class Lab(Protocol):
         x: float | None = None,
     ) -> None:
         """Measures configurations in turn, each several times, and keeps medians, of queries or of `whole` processes;
-        `warm` gives what each is asked before, `alone`: every query in a database of its own."""
+        `warm` gives what each is asked before, `alone`: every query in a database of its own, `x` is the place on the
+        figure's axis."""
         ...
 
     def trace(self) -> str:
@@ -95,6 +89,7 @@ def admission(name: str) -> Configuration:
 
 
 OFF = Configuration("off", settings={"thermocline.cache": "off"})
+UNLIMITED = Configuration("unlimited")
 LAYOUTS = [layout(name) for name in ("striped", "flat", "recache", "auto", "nested")]
 STRIPED, FLAT = LAYOUTS[:2]
 COMPARED = LAYOUTS[:4]
@@ -106,13 +101,12 @@ PERCENTS = [0, 20, 40, 60, 80, 100]
 
 
 def figure_5(lab: Lab) -> None:
-    """Full scans of what is cached of lists of one length, seven times each."""
+    """Full scans of what is cached of lists of one length, seven times in each process."""
     for elements in LIST_ELEMENTS:
         data = lab.discover("lists", f"lists_{elements}.ndjson")
         query = Query(workloads.everything(data), nested=True)
-        for configuration in LAYOUTS:
-            tables = {"lists": lab.file(f"lists_{elements}.ndjson")}
-            lab.run("scan", configuration, tables, [query] * 7, warm=[query.text] * 2, x=elements)
+        tables = {"lists": lab.file(f"lists_{elements}.ndjson")}
+        in_turn(lab, "scan", LAYOUTS, tables, [query] * 7, warm=lambda _, text=query.text: [text] * 2, x=elements)
 
 
 def figure_6(lab: Lab) -> None:
@@ -143,13 +137,12 @@ def figure_7(lab: Lab) -> None:
 
 
 def figure_9(lab: Lab) -> None:
-    """Select-project-aggregate queries over nested orders, the cache filled before. Of three processes in turn the middle
-    one: the same configuration takes up to a tenth more or less in another."""
+    """Select-project-aggregate queries over nested orders, the cache filled before."""
     data = lab.discover("order_lineitems", "order_lineitems.ndjson")
     tables = {"order_lineitems": lab.file("order_lineitems.ndjson")}
     for pattern in "abc":
         queries = workloads.alternating(data, lab.seed, pattern, lab.count(600))
-        lab.run_in_turn(pattern, LAYOUTS, tables, queries, rounds=3, whole=True, warm=lambda _: [workloads.everything(data)] * 2)
+        in_turn(lab, pattern, LAYOUTS, tables, queries, warm=lambda _: [workloads.everything(data)] * 2)
 
 
 def figure_10(lab: Lab) -> None:
@@ -157,8 +150,7 @@ def figure_10(lab: Lab) -> None:
     data = lab.discover("mails", "mails.ndjson")
     for part, nested_percent in [("a", 10), ("b", 90)]:
         queries = workloads.nested_share(data, lab.seed, nested_percent, lab.count(2000))
-        for configuration in LAYOUTS:
-            lab.run(part, configuration, {"mails": lab.file("mails.ndjson")}, queries)
+        in_turn(lab, part, LAYOUTS, {"mails": lab.file("mails.ndjson")}, queries)
 
 
 def figure_11(lab: Lab) -> None:
@@ -167,16 +159,13 @@ def figure_11(lab: Lab) -> None:
     count = lab.count(200)
     for percent in PERCENTS:
         queries = workloads.spam(mails, verdicts, lab.seed, count, percent, join_percent=10)
-        for configuration in COMPARED:
-            lab.run("a", configuration, tables, queries, x=percent)
+        in_turn(lab, "a", COMPARED, tables, queries, x=percent)
     for percent in PERCENTS:
         queries = workloads.yelp(lab.seed, count, percent)
-        for configuration in COMPARED:
-            lab.run("b", configuration, yelp_tables(lab), queries, x=percent)
+        in_turn(lab, "b", COMPARED, yelp_tables(lab), queries, x=percent)
     for percent in PERCENTS:
         queries = workloads.spam(mails, verdicts, lab.seed, count, 100, json_percent=percent, nested_from=0.5)
-        for configuration in COMPARED:
-            lab.run("c", configuration, tables, queries, x=percent)
+        in_turn(lab, "c", COMPARED, tables, queries, x=percent)
 
 
 def figure_12(lab: Lab) -> None:
@@ -188,21 +177,21 @@ def figure_12(lab: Lab) -> None:
 def figure_13(lab: Lab) -> None:
     """The same queries one after the other."""
     queries = workloads.joins(lab.seed, lab.count(100), lab.tpch_scale)
-    for configuration in [OFF, *ADMISSIONS]:
-        lab.run("sequence", configuration, tpch_tables(lab), queries)
+    in_turn(lab, "sequence", [OFF, *ADMISSIONS], tpch_tables(lab), queries)
 
 
 def figure_14(lab: Lab) -> None:
     """The same with the lineitems as NDJSON, under every policy and several limits; offline policies by replay."""
     queries = workloads.joins(lab.seed, lab.count(100), lab.tpch_scale)
     tables = {**tpch_tables(lab), "lineitem": lab.file("lineitem.ndjson")}
-    unlimited = Configuration("unlimited", settings={"thermocline.trace": lab.trace()})
-    measured = lab.run("policies", unlimited, tables, queries)
+    traced = Configuration("traced", settings={"thermocline.trace": lab.trace()})
+    kept = lab.ask("policies", traced, tables, queries)
+    in_turn(lab, "policies", [UNLIMITED], tables, queries)
     for share in CACHE_SHARES:
-        for policy in POLICIES:
-            limits = {"cache_memory": limit_bytes(measured, share), "eviction": policy}
-            lab.run("policies", Configuration(policy, connect=limits), tables, queries, x=share)
-    lab.replay([limit_bytes(measured, share) for share in CACHE_SHARES])
+        limit = limit_bytes(kept, share)
+        limited = [Configuration(policy, {"cache_memory": limit, "eviction": policy}) for policy in POLICIES]
+        in_turn(lab, "policies", limited, tables, queries, x=share)
+    lab.replay([limit_bytes(kept, share) for share in CACHE_SHARES])
 
 
 def figure_15(lab: Lab) -> None:
@@ -214,17 +203,33 @@ def figure_15(lab: Lab) -> None:
         ("b", yelp_tables(lab), workloads.yelp(lab.seed, count, 50)),
     ]
     for part, files, queries in sequences:
-        unlimited = lab.run(part, Configuration("unlimited"), files, queries)
-        cap = limit_bytes(unlimited, 1 / 4)
-        for name, policy, chosen in [
-            ("flat, lru", "lru", "flat"),
-            ("flat, greedy", "recache-as-printed", "flat"),
-            ("striped, greedy", "recache-as-printed", "striped"),
-            ("recache", "recache-as-printed", "recache"),
-            ("auto", "recache", "auto"),
-        ]:
-            limited = Configuration(name, {"cache_memory": cap, "eviction": policy}, {"thermocline.layout": chosen})
-            lab.run(part, limited, files, queries)
+        cap = limit_bytes(lab.ask(part, UNLIMITED, files, queries), 1 / 4)
+        limited = [
+            Configuration(name, {"cache_memory": cap, "eviction": policy}, {"thermocline.layout": chosen})
+            for name, policy, chosen in [
+                ("flat, lru", "lru", "flat"),
+                ("flat, greedy", "recache-as-printed", "flat"),
+                ("striped, greedy", "recache-as-printed", "striped"),
+                ("recache", "recache-as-printed", "recache"),
+                ("auto", "recache", "auto"),
+            ]
+        ]
+        in_turn(lab, part, [UNLIMITED, *limited], files, queries)
+
+
+def in_turn(
+    lab: Lab,
+    part: str,
+    configurations: list[Configuration],
+    tables: dict[str, str],
+    queries: list[Query],
+    *,
+    warm: Callable[[Configuration], list[str]] | None = None,
+    x: float | None = None,
+) -> None:
+    """Of three processes each, in turn, the middle one: the same configuration takes up to a tenth more or less in
+    another."""
+    lab.run_in_turn(part, configurations, tables, queries, rounds=3, whole=True, warm=warm, x=x)
 
 
 def limit_bytes(unlimited: dict[str, Any], share: float) -> int:

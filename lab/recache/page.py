@@ -52,6 +52,14 @@ def times(slower: Iterable[float], faster: Iterable[float]) -> str:
     return f"{median(slower) / median(faster):.2f} times"
 
 
+def processes(results: Results) -> str:
+    """How often each configuration was measured, where one whole process stands for it."""
+    count = min(run.fields.get("rounds", 1) for run in results.runs if run.name != "duckdb")
+    if count == 1:
+        return "Single processes, always in the same order: the same configuration takes up to a tenth more or less in another."
+    return f"The middle one of {count} processes each."
+
+
 def figure_1(results: All) -> str:
     """Either half."""
     runs = results["9"].part("a")
@@ -76,7 +84,7 @@ def along_lengths(results: Results, part: str, what: str) -> str:
 
 def figure_5(results: All) -> str:
     """Scans."""
-    return along_lengths(results["5"], "scan", "Time of a full scan")
+    return f"{processes(results['5'])} {along_lengths(results['5'], 'scan', 'Time of a full scan')}"
 
 
 def figure_6(results: All) -> str:
@@ -124,7 +132,7 @@ def figure_9(results: All) -> str:
     at_random = results["9"].part("c")
     behind = max(more_percent(at_random["auto"], at_random[fixed]) for fixed in ("striped", "flat"))
     return (
-        f"The middle one of three processes each. Closer to the optimum than striped and than columnar: {'; '.join(parts)}. "
+        f"{processes(results['9'])} Closer to the optimum than striped and than columnar: {'; '.join(parts)}. "
         f"Negative: farther from it. At random (c) Thermocline takes {behind:.1f} % more than the better of the two."
     )
 
@@ -139,7 +147,7 @@ def figure_10(results: All) -> str:
                 f"{amount(more_percent(runs[fixed], runs[name]))} ({LABELS[fixed]})" for fixed in ("striped", "flat", "nested")
             ]
             parts.append(f"{percent} % nested, beside {LABELS[name]}: {', '.join(slower)}")
-    return f"How much slower the fixed layouts are: {'; '.join(parts)}. Negative: faster."
+    return f"{processes(results['10'])} How much slower the fixed layouts are: {'; '.join(parts)}. Negative: faster."
 
 
 def figure_11(results: All) -> str:
@@ -151,7 +159,7 @@ def figure_11(results: All) -> str:
         for fixed in ("striped", "flat"):
             saved = [amount(less_percent(series["auto"][at], series[fixed][at])) for at in ends]
             parts.append(f"({part}) beside {LABELS[fixed]} {saved[0]} at {ends[0]:g} %, {saved[1]} at {ends[1]:g} %")
-    return f"Thermocline saves {'; '.join(parts)}."
+    return f"{processes(results['11'])} Thermocline saves {'; '.join(parts)}."
 
 
 def figure_12(results: All) -> str:
@@ -165,7 +173,7 @@ def figure_13(results: All) -> str:
     """The whole sequence."""
     runs = results["13"].part("sequence")
     beside = ", ".join(f"{less(runs['auto'], runs[name])} than {LABELS[name]}" for name in ("off", "lazy", "eager"))
-    return f"The sequence takes {runs['auto'].total_s:.2f} s: {beside}."
+    return f"{processes(results['13'])} The sequence takes {runs['auto'].total_s:.2f} s: {beside}."
 
 
 def figure_14(results: All) -> str:
@@ -185,8 +193,8 @@ def figure_14(results: All) -> str:
         for own, other in [(sum(replayed["recache"]), sum(replayed[name]))]
     ]
     return (
-        f"Thermocline’s policy takes {'; '.join(parts)}. Replayed on the requests that the unlimited run recorded, over all "
-        f"limits, it takes more than the offline policies by {' and '.join(offline)}; negative: less."
+        f"{processes(results['14'])} Thermocline’s policy takes {'; '.join(parts)}. Replayed on the requests that an unlimited "
+        f"run recorded, over all limits, it takes more than the offline policies by {' and '.join(offline)}; negative: less."
     )
 
 
@@ -199,7 +207,7 @@ def figure_15(results: All) -> str:
         for name in ("recache", "auto"):
             beside = ", ".join(f"{less(runs[name], runs[other])} than {LABELS[other]}" for other in others)
             parts.append(f"{data} ({limit / 1e6:.0f} MB): {LABELS[name]} takes {beside}")
-    return "; ".join(parts) + "."
+    return f"{processes(results['15'])} Beside other configurations: {'; '.join(parts)}."
 
 
 FINDINGS: dict[str, Callable[[All], str]] = {

@@ -52,9 +52,11 @@ class Runs:
         self.data_sets: dict[str, DataSet] = {}
 
     def file(self, name: str) -> str:
-        """The path of a data file; its size goes into the results."""
+        """The path of a data file, which is in the system's page cache from then on; its size goes into the results."""
         path = self.data / name
-        self.size_bytes[name] = path.stat().st_size
+        if name not in self.size_bytes:
+            read_once(path)
+            self.size_bytes[name] = path.stat().st_size
         return str(path)
 
     def discover(self, table: str, name: str) -> DataSet:
@@ -66,21 +68,6 @@ class Runs:
     def count(self, full: int) -> int:
         """That many queries, or the share asked for."""
         return max(6, round(full * self.arguments.queries_share))
-
-    def run(
-        self,
-        part: str,
-        configuration: Configuration,
-        tables: dict[str, str],
-        queries: list[Query],
-        *,
-        warm: list[str] | None = None,
-        x: float | None = None,
-    ) -> dict[str, Any]:
-        """Measures one configuration, after the peer if this is the first one of its part."""
-        if self.arguments.peer and (part, x) not in self.answers:
-            self.keep(part, DUCKDB, x, queries, self.ask(part, DUCKDB, tables, queries, x))
-        return self.keep(part, configuration, x, queries, self.ask(part, configuration, tables, queries, x, warm or []))
 
     def run_in_turn(
         self,
@@ -96,15 +83,22 @@ class Runs:
         x: float | None = None,
     ) -> None:
         """Measures configurations in turn, several times, and keeps each query's median: they are compared to the
-        percent, and the machine must not have been busier with one than with another. `alone`: every query in a
-        database of its own. `whole`: keeps the process that took the median of all time instead, since what an engine
-        decides in one process it may decide at another query in the next."""
-        measured: list[list[dict[str, Any]]] = [[] for _ in configurations]
-        for _ in range(rounds):
-            for of_one, configuration in zip(measured, configurations, strict=True):
+        percent, and the machine must not have been busier with one than with another; every round begins with another
+        one. `alone`: every query in a database of its own. `whole`: keeps the process that took the median of all time
+        instead, since what an engine decides in one process it may decide at another query in the next. The peer comes
+        once before, if these are the first ones of their part and place and not asked alone."""
+        is_first = not any((run["part"], run["x"]) == (part, x) for run in self.runs)
+        if self.arguments.peer and is_first and not alone:
+            self.keep(part, DUCKDB, x, queries, self.ask(part, DUCKDB, tables, queries, x=x))
+        measured: dict[str, list[dict[str, Any]]] = {}
+        for number in range(rounds):
+            first = number % len(configurations)
+            for configuration in configurations[first:] + configurations[:first]:
                 before = warm(configuration) if warm else []
-                of_one.append(self.ask(part, configuration, tables, queries, x, before, alone))
-        for of_one, configuration in zip(measured, configurations, strict=True):
+                process = self.ask(part, configuration, tables, queries, x=x, warm=before, alone=alone)
+                measured.setdefault(configuration.name, []).append(process)
+        for configuration in configurations:
+            of_one = measured[configuration.name]
             self.keep(part, configuration, x, queries, middle_process(of_one) if whole else middle(of_one))
 
     def trace(self) -> str:
@@ -127,7 +121,8 @@ class Runs:
         configuration: Configuration,
         tables: dict[str, str],
         queries: list[Query],
-        x: float | None,
+        *,
+        x: float | None = None,
         warm: list[str] | None = None,
         alone: bool = False,
     ) -> dict[str, Any]:
@@ -175,6 +170,13 @@ class Runs:
         where = part if x is None else f"{part} at {x:g}"
         print(f"{where:16} {configuration.name:20} {sum(run['times_s']):8.2f} s for {len(queries)} queries", flush=True)
         return run
+
+
+def read_once(path: Path) -> None:
+    """Has the system read a file, so that no query waits for the disk."""
+    with path.open("rb", buffering=0) as file:
+        while file.read(1 << 20):
+            pass
 
 
 def same(left: Any, right: Any) -> bool:
@@ -225,7 +227,7 @@ def main() -> None:
     parser.add_argument("--peer", metavar="PYTHON", help="a Python that has duckdb")
     arguments = parser.parse_args()
     if arguments.figure in ("14", "all") and not arguments.lab.is_file():
-        # Found out now rather than after the runs, which take an hour.
+        # Found out now rather than after the runs, which take hours.
         parser.error(f"--lab: there is no {arguments.lab}; `make build` makes it")
     if arguments.figure == "all":
         for figure in FIGURES:

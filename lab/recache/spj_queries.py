@@ -4,8 +4,8 @@
     lab/recache/spj_queries.py [--count 100] [--seed 1] [--scale 1] > queries.sql
 
 Each of the five tables is taken with a probability of one half; draws whose tables are not all linked by keys are made
-again. Of each table taken: one random numeric attribute is aggregated, and a random range of another is asked for, its
-width and place uniform. Tables are joined on their common keys.
+again. Of each table taken: one random numeric attribute is aggregated, and a random range is asked for of one drawn apart
+from it, which may be the same; the range's width and place are uniform. Tables are joined on their common keys.
 """
 
 import argparse

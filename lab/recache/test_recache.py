@@ -1,9 +1,13 @@
 """The sequences of queries and the arithmetic behind the figures. Needs neither the package nor matplotlib."""
 
+import argparse
+import importlib.util
 import json
 import random
+from pathlib import Path
 
 import cost_model
+import figures
 import pytest
 import replayed
 import results
@@ -186,3 +190,57 @@ def test_of_several_rounds_each_query_stands_for_its_middle_one():
     ]
     alone = rounds.middle([{"times_s": [1.0]}, {"times_s": [3.0]}])
     assert alone["times_s"] == [2.0] and "scans" not in alone, "databases of their own tell of no scans"
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """What `run.py` keeps of a figure, with what asks in place of processes; it has the order in which they began."""
+    spec = importlib.util.spec_from_file_location("recache_run", Path(__file__).with_name("run.py"))
+    run = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run)
+    (tmp_path / "data.json").write_text('{"tpch_scale": 0.01}')
+    for name in [*(f"{table}.csv" for table in figures.TPCH_TABLES), "lineitem.ndjson"]:
+        (tmp_path / name).write_text("x" * 10)
+    arguments = argparse.Namespace(
+        data=tmp_path, seed=1, threads=1, memory=None, queries_share=0.1, peer=None, lab=tmp_path / "lab"
+    )
+    made = run.Runs(arguments, tmp_path / "figure.trace")
+    made.began = []
+
+    def ask(part, configuration, tables, queries, *, x=None, warm=None, alone=False):
+        made.began.append((part, x, configuration.name))
+        return {"times_s": [float(len(made.began))] * len(queries), "kept": {"most_bytes": 16 << 20}}
+
+    monkeypatch.setattr(made, "ask", ask)
+    monkeypatch.setattr(run, "replay", lambda lab, trace, limits_bytes: {"lru": [1.0] * len(limits_bytes)})
+    return made
+
+
+def test_processes_take_turns_and_every_round_begins_with_another(runs):
+    configurations = [figures.Configuration(name) for name in "abc"]
+    runs.run_in_turn("p", configurations, {}, [workloads.Query("SELECT 1", False)], rounds=3, whole=True)
+    assert "".join(name for _, _, name in runs.began) == "abc" "bca" "cab"
+    # One began first, sixth and eighth, and so on.
+    assert {run["configuration"]: (run["times_s"], run["rounds"]) for run in runs.runs} == {
+        "a": ([6.0], 3),
+        "b": ([4.0], 3),
+        "c": ([5.0], 3),
+    }
+
+
+def test_the_peer_is_asked_once_before_the_others(runs):
+    runs.arguments.peer = "python"
+    for _ in range(2):
+        runs.run_in_turn("p", [figures.OFF], {}, [workloads.Query("SELECT 1", False)], rounds=2)
+    runs.run_in_turn("q", [figures.OFF], {}, [workloads.Query("SELECT 1", False)], rounds=1, alone=True)
+    assert [name for _, _, name in runs.began] == ["duckdb", *["off"] * 5]
+
+
+def test_all_that_figures_13_and_14_show_is_the_middle_one_of_three_processes(runs):
+    figures.figure_13(runs)
+    figures.figure_14(runs)
+    assert {run["rounds"] for run in runs.runs} == {3}
+    assert len(runs.runs) == 4 + 1 + len(figures.CACHE_SHARES) * len(figures.POLICIES)
+    assert [name for _, _, name in runs.began].count("traced") == 1, "a trace is of one process"
+    assert runs.replayed["limits_bytes"] == [round(share * (16 << 20)) for share in figures.CACHE_SHARES]
+    assert runs.size_bytes["lineitem.ndjson"] == 10

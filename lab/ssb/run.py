@@ -5,29 +5,29 @@ does each query take?
     make build
     .venv/bin/pip install duckdb datafusion chdb
     .venv/bin/python lab/ssb/run.py --data DATA [--scale 10] [--engines thermocline duckdb …] [--rounds 4] [--turns 3]
-                                    [--memory 1000M --budget 850MB]
+                                    [--memory 1000MB --budget 850MB --duckdb-memory 700MB]
 
-Makes DATA (the tables as Parquet files, each engine's own store) where it is not there; the package must have been built
-from these sources. Each engine is asked `--rounds` rounds in a process of its own, `--turns` times, the engines in turn.
-Every round has other constants, the same for all engines (`queries.py`). What is printed, as a Markdown table, is of each
-query the median of all rounds but each process's first, in milliseconds, from its text to its rows in Python. With
-`--memory` each process, its page cache included, is in a memory control group of that size, which takes root. Ends with 1
-if an answer differs.
+Makes DATA (the tables as Parquet files, each engine's own store) where it is not there, and refuses one of another scale;
+the package must have been built from these sources. Each engine is asked `--rounds` rounds in a process of its own,
+`--turns` times, the engines in turn. Every round has other constants, the same for all engines (`queries.py`). What is
+printed, as a Markdown table, is of each query the median of all rounds but each process's first, in milliseconds, from its
+text to its rows in Python. With `--memory` each process, its page cache included, is in a memory control group of that
+size, which takes root. There Thermocline has the budget that it is given, and DuckDB 80 % of the group unless it is given a
+limit too. Ends with 1 if an answer differs.
 
 Engines: `thermocline` (column tables), `thermocline-parquet`; `duckdb` (tables in memory), `duckdb-disk`, `duckdb-parquet`;
-`clickhouse` (MergeTree tables with the types and orders that its documentation gives this benchmark), `clickhouse-parquet`;
-`datafusion` (tables in memory), `datafusion-parquet` (filters pushed down).
+`clickhouse` (MergeTree tables with the types, partitions and orders that its documentation gives this benchmark,
+`clickhouse_tables.py`), `clickhouse-parquet`; `datafusion` (tables in memory), `datafusion-parquet` (filters pushed down).
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import itertools
 import json
 import os
-import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -39,25 +39,32 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ssb import clickhouse_tables, memory_group
 from ssb.queries import NAMES, queries
 
 TABLES = ["lineorder", "customer", "supplier", "part", "date"]
-FEW_TEXTS = """lo_orderpriority lo_shipmode c_city c_nation c_region c_mktsegment s_city s_nation s_region p_mfgr p_category
-p_brand1 p_color p_type p_container d_dayofweek d_month d_yearmonth d_sellingseason""".split()
-"""Columns of few different texts: ClickHouse's documentation makes them `LowCardinality`."""
-CLICKHOUSE_ORDER = {
-    "lineorder": "lo_orderdate, lo_orderkey",
-    "customer": "c_custkey",
-    "supplier": "s_suppkey",
-    "part": "p_partkey",
-    "date": "d_datekey",
-}
+LINES_PER_SCALE = 6_000_000
+"""Lines at scale factor 1, about: orders have one to seven."""
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
 
 def parquet(data: Path, table: str) -> str:
     """The table's file as SQL names it."""
     return f"'{data / table}.parquet'"
+
+
+def make_whole(store: Path, make: Callable[[Path], None]) -> None:
+    """Has a store made where there is none. It gets its name when it is whole: one that was interrupted is made again."""
+    if store.exists():
+        return
+    partial = store.with_name(f"{store.name}.partial")
+    for left_behind in store.parent.glob(f"{partial.name}*"):
+        if left_behind.is_dir():
+            shutil.rmtree(left_behind)
+        else:
+            left_behind.unlink()
+    make(partial)
+    partial.rename(store)
 
 
 def thermocline_engine(data: Path, kind: str, budget: str | None) -> Ask:
@@ -78,44 +85,48 @@ def thermocline_engine(data: Path, kind: str, budget: str | None) -> Ask:
     return lambda sql: db.sql(sql).fetchall()
 
 
-def duckdb_engine(data: Path, kind: str) -> Ask:
+def duckdb_engine(data: Path, kind: str, memory_limit: str | None) -> Ask:
     """Tables in memory or in DATA/ssb.duckdb, or Parquet files."""
     duckdb = importlib.import_module("duckdb")
     store = data / "ssb.duckdb"
-    if kind == "disk" and not store.exists():
-        with duckdb.connect(str(store)) as db:
+    settings = {"memory_limit": memory_limit} if memory_limit else {}
+
+    def make(partial: Path) -> None:
+        with duckdb.connect(str(partial)) as db:
             for table in TABLES:
                 db.execute(f"CREATE TABLE {table} AS FROM {parquet(data, table)}")
-    db = duckdb.connect(str(store), read_only=True) if kind == "disk" else duckdb.connect()
-    for table in TABLES if kind != "disk" else []:
-        made = "VIEW" if kind == "parquet" else "TABLE"
-        db.execute(f"CREATE {made} {table} AS FROM {parquet(data, table)}")
+
+    if kind == "disk":
+        make_whole(store, make)
+        db = duckdb.connect(str(store), read_only=True, config=settings)
+    else:
+        db = duckdb.connect(config=settings)
+        for table in TABLES:
+            made = "VIEW" if kind == "parquet" else "TABLE"
+            db.execute(f"CREATE {made} {table} AS FROM {parquet(data, table)}")
     return lambda sql: db.execute(sql).fetchall()
 
 
 def clickhouse_engine(data: Path, kind: str) -> Ask:
     """MergeTree tables, or views of Parquet files, in folders of their own in DATA."""
-    session = importlib.import_module("chdb").session.Session(str(data / f"ssb.clickhouse-{kind or 'tables'}"))
-    session.query("CREATE DATABASE IF NOT EXISTS ssb")
+    open_session = importlib.import_module("chdb").session.Session
+    # Not `ssb.clickhouse-tables`: stores of that name have numbers as wide as the files' and may be half made.
+    store = data / ("ssb.clickhouse-views" if kind == "parquet" else "ssb.clickhouse-mergetree")
+
+    def make(partial: Path) -> None:
+        session = open_session(str(partial))
+        session.query("CREATE DATABASE ssb")
+        session.query("USE ssb")
+        for table in TABLES:
+            source = f"file({parquet(data, table)})"
+            made = [f"CREATE VIEW `{table}` AS SELECT * FROM {source}"]
+            for statement in made if kind == "parquet" else clickhouse_tables.statements(table, source):
+                session.query(statement)
+        session.close()
+
+    make_whole(store, make)
+    session = open_session(str(store))
     session.query("USE ssb")
-    there = str(session.query("SHOW TABLES", "TSV")).split()
-    for table in TABLES:
-        if table in there:
-            continue
-        source = f"file({parquet(data, table)})"
-        if kind == "parquet":
-            session.query(f"CREATE VIEW `{table}` AS SELECT * FROM {source}")
-            continue
-        described = str(session.query(f"DESCRIBE {source}", "TSV")).splitlines()
-        types = dict(line.split("\t")[:2] for line in described)
-        # Nothing is NULL in these tables.
-        types = {name: re.sub(r"^Nullable\((.*)\)$", r"\1", of_file) for name, of_file in types.items()}
-        columns = ", ".join(
-            f"{name} {'LowCardinality(String)' if name in FEW_TEXTS else of_file}" for name, of_file in types.items()
-        )
-        session.query(f"CREATE TABLE `{table}` ({columns}) ENGINE = MergeTree ORDER BY ({CLICKHOUSE_ORDER[table]})")
-        session.query(f"INSERT INTO `{table}` SELECT * FROM {source}")
-        session.query(f"OPTIMIZE TABLE `{table}` FINAL")
     return lambda sql: [tuple(line.split("\t")) for line in str(session.query(sql, "TSV")).splitlines()]
 
 
@@ -132,12 +143,14 @@ def datafusion_engine(data: Path, kind: str) -> Ask:
     return lambda sql: [tuple(row.values()) for batch in context.sql(sql).collect() for row in batch.to_pylist()]
 
 
-def open_engine(name: str, data: Path, budget: str | None) -> Ask:
+def open_engine(arguments: argparse.Namespace) -> Ask:
     """An engine of the ones above that has its tables."""
-    engine, _, kind = name.partition("-")
+    engine, _, kind = arguments.ask.partition("-")
     if engine == "thermocline":
-        return thermocline_engine(data, kind, budget)
-    return {"duckdb": duckdb_engine, "clickhouse": clickhouse_engine, "datafusion": datafusion_engine}[engine](data, kind)
+        return thermocline_engine(arguments.data, kind, arguments.budget)
+    if engine == "duckdb":
+        return duckdb_engine(arguments.data, kind, arguments.duckdb_memory)
+    return {"clickhouse": clickhouse_engine, "datafusion": datafusion_engine}[engine](arguments.data, kind)
 
 
 ENGINES = [
@@ -158,28 +171,35 @@ def plain(value: Any) -> str:
     return str(int(value)) if isinstance(value, (int, Decimal)) else str(value)
 
 
-def join_group(memory: str) -> None:
-    """Moves this process into a new memory control group."""
-    first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
-    root, limit, members = (
-        (first, "memory.limit_in_bytes", "cgroup.procs") if first.is_dir() else (second, "memory.max", "cgroup.procs")
-    )
-    if root == second:
-        (root / "cgroup.subtree_control").write_text("+memory")
-    for left_behind in root.glob("lab-ssb-*"):
-        with contextlib.suppress(OSError):  # One that has processes stays.
-            left_behind.rmdir()
-    group = root / f"lab-ssb-{os.getpid()}"
-    group.mkdir()
-    (group / limit).write_text(memory)
-    (group / members).write_text(str(os.getpid()))
+def line_count(data: Path) -> int:
+    """How many lines the files have, by what they say of themselves."""
+    with importlib.import_module("thermocline").connect() as db:
+        [(count,)] = db.sql(f"SELECT count(*) FROM {parquet(data, 'lineorder')}").fetchall()
+    return count
+
+
+def check_scale(data: Path, lines: int, scale: float) -> None:
+    """Refuses files of another scale than is asked for."""
+    expected = scale * LINES_PER_SCALE
+    if abs(lines / expected - 1) > 0.05:
+        raise SystemExit(f"{data} has {lines} lines, expected about {expected:.0f} at --scale {scale:g}")
+
+
+def check_store(arguments: argparse.Namespace, ask: Ask) -> None:
+    """Refuses an engine's store that was made of other files."""
+    [(count,)] = ask("SELECT count(*) FROM lineorder")
+    lines = line_count(arguments.data)
+    if int(count) != lines:
+        raise SystemExit(f"{arguments.ask} has {count} lines in {arguments.data}, its files {lines}: remove its store there")
 
 
 def ask_rounds(arguments: argparse.Namespace) -> None:
     """Asks one engine all rounds, in this process; prints times and answers as JSON."""
     if arguments.memory:
-        join_group(arguments.memory)
-    ask = open_engine(arguments.ask, arguments.data, arguments.budget)
+        memory_group.join(arguments.memory)
+    ask = open_engine(arguments)
+    if arguments.rounds == 0:
+        check_store(arguments, ask)
     asked = []
     for number in range(arguments.rounds):
         for name, sql in queries(number).items():
@@ -195,10 +215,12 @@ def make_data(arguments: argparse.Namespace) -> None:
     data: Path = arguments.data
     if not all((data / f"{table}.parquet").exists() for table in TABLES):
         subprocess.run([arguments.lab, "generate", "ssb", "--scale", f"{arguments.scale:g}", "--out", data], check=True)
+    check_scale(data, line_count(data), arguments.scale)
     for engine in arguments.engines:
         if engine in ("thermocline", "duckdb-disk", "clickhouse", "clickhouse-parquet"):
             command = [sys.executable, __file__, "--data", data, "--ask", engine, "--rounds", "0"]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode != 0:
+                raise SystemExit(f"{engine} has no store to measure")
 
 
 def measure(arguments: argparse.Namespace) -> bool:
@@ -208,9 +230,9 @@ def measure(arguments: argparse.Namespace) -> bool:
     differing = set()
     for _, engine in itertools.product(range(arguments.turns), arguments.engines):
         command = [sys.executable, __file__, "--data", arguments.data, "--ask", engine, "--rounds", str(arguments.rounds)]
-        for option in ("memory", "budget"):
+        for option in ("memory", "budget", "duckdb_memory"):
             if getattr(arguments, option):
-                command += [f"--{option}", getattr(arguments, option)]
+                command += [f"--{option.replace('_', '-')}", str(getattr(arguments, option))]
         if arguments.memory:
             # A group counts the pages of files that its own processes brought in.
             os.sync()
@@ -240,8 +262,9 @@ def main() -> int:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["thermocline", "duckdb"])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--memory", help="of the control group, as the system takes it: 1000M")
+    parser.add_argument("--memory", type=memory_group.size_bytes, help="of the control group: 1000MB, or 1000MiB")
     parser.add_argument("--budget", help="Thermocline's")
+    parser.add_argument("--duckdb-memory", help="DuckDB's memory_limit; its own choice when absent")
     parser.add_argument("--lab", default="target/release/lab")
     parser.add_argument("--ask", choices=ENGINES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -63,5 +63,7 @@ def test_every_drawn_constant_is_one_that_the_tables_have():
                 assert 0 <= int(low) and int(high) == int(low) + 2 <= 10
             for low, high in re.findall(r"p_brand1 BETWEEN '(\S+)' AND '(\S+)'", query):
                 assert sum(low <= brand <= high for brand in brands) == 8
+            for low, high in re.findall(r"d_year >= (\d+) AND d_year <= (\d+)", query):
+                assert 1992 <= int(low) and int(high) == int(low) + 5 <= 1998, "six years, as in the specification"
             for left, right in re.findall(r"\(\w+ = (\S+|'[^']*') OR \w+ = (\S+|'[^']*')\)", query):
                 assert left != right

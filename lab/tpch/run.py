@@ -9,8 +9,8 @@ the answers the same, and what does each query take?
 The rows (`joined_rows.sql`) are taken as Arrow tables, of which the number of rows and each column's least and greatest value
 and its sum are compared; answers of TPC-H's queries are compared value by value.
 
-Makes DATA (TPC-H's tables as CSV, Parquet files of them, a database) where it is not there. The package must have been
-built from these sources; DuckDB's is compared with if it is installed. Queries are asked in turn by all engines, in
+Makes DATA (TPC-H's tables as CSV, Parquet files of them, a database) where it is not there, and refuses one of another
+scale. The package must have been built from these sources; DuckDB's is compared with if it is installed. Queries are asked in turn by all engines, in
 changing order, so that a slow spell of the machine meets all of them; what is printed, as a Markdown table, are medians of the rounds
 after the first, in milliseconds. Ends with 1 if an answer differs.
 """
@@ -44,21 +44,47 @@ Ask = Callable[[str], Any]
 """Answers with rows, or with an Arrow table."""
 
 
+LINES_PER_SCALE = 6_000_000
+"""Lineitems at scale factor 1, about: orders have one to seven."""
+
+
 def make_data(arguments: argparse.Namespace) -> None:
-    """Generates the files, once."""
+    """Generates the files, once. Each has its name when it is whole: what was interrupted is made again."""
     data: Path = arguments.data
-    if not (data / "supplier.csv").exists():
-        command = [arguments.lab, "generate", "tpch", "--scale", f"{arguments.scale:g}", "--out", data]
+    if not all((data / f"{table}.csv").exists() for table in COLUMNS):
+        partial = data / "partial"
+        command = [arguments.lab, "generate", "tpch", "--scale", f"{arguments.scale:g}", "--out", partial]
         subprocess.run(command, check=True)
+        for table in COLUMNS:
+            (partial / f"{table}.csv").rename(data / f"{table}.csv")
+        partial.rmdir()
     db = thermocline_tables(data, "csv")
     for table in COLUMNS:
         target = data / f"{table}.parquet"
         if not target.exists():
-            db.sql(f"COPY {table} TO '{target}'")
+            partial = data / f"{table}.partial.parquet"
+            partial.unlink(missing_ok=True)
+            db.sql(f"COPY {table} TO '{partial}'")
+            partial.rename(target)
+    check_scale(data, line_count(thermocline_tables(data, "parquet")), arguments.scale)
     with thermocline.connect(data / "tpch.db") as db:
         there = {name for (name,) in db.sql("SELECT table_name FROM information_schema.tables").fetchall()}
         for table in sorted(set(COLUMNS) - there):
             db.sql(f"CREATE TABLE {table} AS SELECT * FROM '{data / table}.parquet'")
+        check_scale(data / "tpch.db", line_count(db), arguments.scale)
+
+
+def line_count(db: thermocline.Connection) -> int:
+    """How many lineitems a database has."""
+    [(count,)] = db.sql("SELECT count(*) FROM lineitem").fetchall()
+    return count
+
+
+def check_scale(data: Path, lines: int, scale: float) -> None:
+    """Refuses data of another scale than is asked for."""
+    expected = scale * LINES_PER_SCALE
+    if abs(lines / expected - 1) > 0.05:
+        raise SystemExit(f"{data} has {lines} lineitems, expected about {expected:.0f} at --scale {scale:g}")
 
 
 def thermocline_tables(data: Path, kind: str) -> thermocline.Connection:

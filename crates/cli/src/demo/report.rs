@@ -37,10 +37,9 @@ pub(super) fn block(number: usize, question: &Question, measured: &Measured, pai
         };
         format!("    {name:<12}{bar} {:>8}{speed_up}", duration_text(elapsed_ns))
     };
-    let is_memory = |asking: &Asking| Some(!asking.origins.is_empty() && asking.origins.iter().all(Origin::is_memory));
     lines.push(bar("cache off", measured.off_ns, None));
-    lines.push(bar("first asked", measured.first.elapsed_ns, is_memory(&measured.first)));
-    lines.push(bar("asked again", measured.again.elapsed_ns, is_memory(&measured.again)));
+    lines.push(bar("first asked", measured.first.elapsed_ns, Some(is_from_memory(&measured.first))));
+    lines.push(bar("asked again", measured.again.elapsed_ns, Some(is_from_memory(&measured.again))));
     lines.push(String::new());
     lines.push(format!("    {:<12}{}", "answer", measured.answer));
     lines.extend(reasons("first asked", &measured.first, paint));
@@ -51,6 +50,11 @@ pub(super) fn block(number: usize, question: &Question, measured: &Measured, pai
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Whether all rows came from memory, as far as is known: without origins nothing is.
+fn is_from_memory(asking: &Asking) -> bool {
+    !asking.origins.is_empty() && asking.origins.iter().all(Origin::is_memory)
 }
 
 /// A bar of the share that `elapsed_ns` has of `longest_ns`, to an eighth of a cell, padded to full length.
@@ -196,14 +200,13 @@ pub(super) fn summary(questions: &[Question], measured: &[Measured], held: &Held
 
 fn wins_and_losses(questions: &[Question], measured: &[Measured]) -> Vec<String> {
     let ratio = |one: &Measured| one.off_ns as f64 / one.first.elapsed_ns.max(1) as f64;
-    let is_memory = |one: &Measured| one.first.origins.iter().all(Origin::is_memory);
     let describe = |(question, one): (&Question, &Measured)| {
         format!("{}, {}", question.title, ratio_text(one.off_ns, one.first.elapsed_ns))
     };
     let pairs = || questions.iter().zip(measured);
     let mut lines = vec![format!(
         "    {} of {} questions, none asked before, were answered from memory the first time.",
-        measured.iter().filter(|one| is_memory(one)).count(),
+        measured.iter().filter(|one| is_from_memory(&one.first)).count(),
         measured.len()
     )];
     if let Some(best) = pairs().max_by(|left, right| ratio(left.1).total_cmp(&ratio(right.1))) {
