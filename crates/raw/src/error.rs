@@ -161,9 +161,12 @@ pub enum RawError {
         /// What the decompressor said.
         source: io::Error,
     },
-    /// The medium below could not be read.
-    #[error(transparent)]
+    /// The medium below could not be read. Not transparent: whoever looks for the medium's error finds it as the cause.
+    #[error("{0}")]
     Medium(#[from] MediumError),
+    /// One of the others, told to each who waited for the same read.
+    #[error("{0}")]
+    Shared(#[source] Arc<RawError>),
     /// Arrow refused to build an array.
     #[error("{file}: building columns: {source}")]
     Arrow {
@@ -179,6 +182,7 @@ impl RawError {
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Mismatch(fault) | Self::Malformed(fault) | Self::TooDeep(fault) => Some(fault),
+            Self::Shared(error) => error.fault(),
             _ => None,
         }
     }

@@ -591,6 +591,7 @@ impl Decoder for CsvDecoder {
     }
 
     fn finish(&mut self) -> Result<Rows, RawError> {
+        self.index.clear();
         let mut arrays: Vec<Option<ArrayRef>> = Vec::with_capacity(self.columns.len());
         for column in &mut self.columns {
             arrays.push(if column.is_output {

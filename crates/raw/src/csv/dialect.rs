@@ -14,7 +14,7 @@
 //!
 //! Concurrency: plain values.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::fault::{OwnedText, Problem, record_texts};
@@ -105,13 +105,13 @@ impl CsvFormat {
     }
 
     pub(crate) fn marks(&self) -> Marks {
-        Marks {
-            delimiter: self.delimiter,
-            quote: self.quote,
-            // An escape equal to the quote is the doubled quote, which holds anyway.
-            escape: self.escape.filter(|escape| self.quote != Some(*escape)),
-        }
+        marks_of(self.delimiter, self.quote, self.escape)
     }
+}
+
+fn marks_of(delimiter: u8, quote: Option<u8>, escape: Option<u8>) -> Marks {
+    // An escape equal to the quote is the doubled quote, which holds anyway.
+    Marks { delimiter, quote, escape: escape.filter(|escape| quote != Some(*escape)) }
 }
 
 /// The delimiters tried when none is given, the likelier first.
@@ -132,7 +132,7 @@ pub(crate) fn sniff_delimiter(sample: &[u8], options: &CsvOptions, is_whole: boo
         if options.quote == Some(delimiter) || options.escape == Some(delimiter) {
             continue;
         }
-        let marks = Marks { delimiter, quote: options.quote, escape: options.escape };
+        let marks = marks_of(delimiter, options.quote, options.escape);
         let mut counts = field_counts(sample, marks, is_whole);
         counts.sort_unstable();
         let modal = counts.chunk_by(|a, b| a == b).filter(|run| run[0] > 1).map(|run| (run.len(), run[0])).max();
@@ -189,15 +189,17 @@ pub(crate) fn header_names(
     }
     let wanted: HashSet<String> = names.iter().cloned().collect();
     let mut given = HashSet::with_capacity(names.len());
+    // The last number that a name was given, or looked at for it: those up to it stay taken.
+    let mut last_numbers: HashMap<String, usize> = HashMap::new();
     Ok(names
         .into_iter()
         .map(|name| {
             let mut candidate = name.clone();
-            let mut number = 0;
             while !given.insert(candidate.clone()) {
+                let number = last_numbers.entry(name.clone()).or_default();
                 // Ends: each round tries another name, and only finitely many are taken.
                 candidate = loop {
-                    number += 1;
+                    *number += 1;
                     let next = format!("{name}_{number}");
                     if !wanted.contains(&next) {
                         break next;

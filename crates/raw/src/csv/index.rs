@@ -18,6 +18,16 @@ use crate::error::MAX_RECORD_BYTES;
 /// Windows are indexed by `u32`; they double until they hold a record or exceed the longest record allowed.
 const WINDOW_LIMIT_BYTES: usize = 4 * MAX_RECORD_BYTES;
 
+/// Larger windows hold a long record: how much room their index takes is counted first, since an entry for each of
+/// their bytes would take eight times as many bytes.
+const COUNTED_FROM_BYTES: usize = 256 << 10;
+
+/// Entries of either list that are kept for the next windows: those of a window that is not counted.
+const KEPT_ENTRIES: usize = COUNTED_FROM_BYTES + SLACK_ENTRIES;
+
+/// The end of the window may end a record, and the scan stores eight at a time.
+const SLACK_ENTRIES: usize = 72;
+
 /// Field and record ends of one window.
 #[derive(Debug, Default)]
 pub(crate) struct RecordIndex {
@@ -36,11 +46,19 @@ impl RecordIndex {
     /// what follows the last newline is left out.
     pub(crate) fn build(&mut self, window: &[u8], marks: Marks, is_last: bool) {
         debug_assert!(window.len() <= WINDOW_LIMIT_BYTES);
-        // At most one entry per byte and the end of the window, and the scan stores eight at a time.
-        let room = window.len() + 72;
-        if self.field_ends.len() < room {
-            self.field_ends.resize(room, 0);
-            self.record_field_ends.resize(room, 0);
+        let (most_fields, most_records) = match window.len() {
+            // At most one entry per byte.
+            len @ ..=COUNTED_FROM_BYTES => (len, len),
+            _ => (
+                memchr::memchr2_iter(marks.delimiter, b'\n', window).count(),
+                memchr::memchr_iter(b'\n', window).count(),
+            ),
+        };
+        for (ends, most) in [(&mut self.field_ends, most_fields), (&mut self.record_field_ends, most_records)] {
+            let room = most + SLACK_ENTRIES;
+            if ends.len() < room {
+                ends.resize(room, 0);
+            }
         }
         let state = run_blocks(
             Fill { window, field_ends: &mut self.field_ends, record_field_ends: &mut self.record_field_ends },
@@ -55,6 +73,15 @@ impl RecordIndex {
             self.field_count += 1;
             self.record_field_ends[self.record_count] = self.field_count as u32;
             self.record_count += 1;
+        }
+    }
+
+    /// Forgets its window, and gives back the memory that a long record took.
+    pub(crate) fn clear(&mut self) {
+        (self.field_count, self.record_count, self.open_quote) = (0, 0, false);
+        for ends in [&mut self.field_ends, &mut self.record_field_ends] {
+            ends.truncate(KEPT_ENTRIES);
+            ends.shrink_to(KEPT_ENTRIES);
         }
     }
 
@@ -115,6 +142,12 @@ impl RecordIndex {
     /// Whether the last record was ended by the end of the window, inside quotes.
     pub(crate) fn has_open_quote(&self) -> bool {
         self.open_quote
+    }
+
+    /// Bytes held on the heap.
+    #[cfg(test)]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.field_ends.capacity() + self.record_field_ends.capacity()) * size_of::<u32>()
     }
 
     /// Bytes up to the end of the last newline that ends a record.

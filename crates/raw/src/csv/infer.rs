@@ -59,7 +59,8 @@ impl Default for InferOptions {
 }
 
 /// Infers the columns of a table and the format of its files. The first sample with a record decides the format and the
-/// columns' names; the others must have the same columns. Costs a structural scan and a look at each field.
+/// columns' names; the others must have the same columns. Each gives an equal share of the sampled rows at most, and
+/// what those before it left of theirs. Costs a structural scan and a look at each field.
 ///
 /// # Errors
 /// No sample has a record; a record has another number of fields than the first one; a quote is not closed, or closed
@@ -72,8 +73,9 @@ pub fn infer<'a>(
 ) -> Result<(SchemaRef, CsvFormat), RawError> {
     let mut columns: Option<Columns> = None;
     let mut first: Option<(Arc<str>, bool)> = None;
+    let samples: Vec<Sample<'a>> = samples.into_iter().collect();
     let mut rows_left = options.sample_rows.max(1);
-    for sample in samples {
+    for (at, sample) in samples.iter().enumerate() {
         let content = sample.bytes.strip_prefix(CsvFormat::BYTE_ORDER_MARK).unwrap_or(sample.bytes);
         first.get_or_insert_with(|| (Arc::clone(&sample.file), content.is_empty()));
         // Lines are counted here: the content is at hand.
@@ -85,8 +87,14 @@ pub fn infer<'a>(
             None => error,
         };
         let base = (sample.bytes.len() - content.len()) as u64;
-        let read = read_sample(&sample, content, base, options, &mut columns, &mut rows_left);
+        // Its share of the rows, or a long file would use up those of the files behind it. Two at first: whether a record
+        // is a header is told by the next one.
+        let least = if columns.is_none() { rows_left.min(2) } else { 1 };
+        let share = rows_left.div_ceil(samples.len() - at).max(least);
+        let mut share_left = share;
+        let read = read_sample(sample, content, base, options, &mut columns, &mut share_left);
         read.map_err(with_line)?;
+        rows_left -= share - share_left;
         if rows_left == 0 {
             break;
         }
@@ -248,7 +256,10 @@ fn read_sample(
             if head.is_some() {
                 widen(rest.get_or_insert_with(nothing), &mut scratch);
             } else {
-                let names = header_names(window, fields, marks).map_err(malformed);
+                let names = match may_have_header {
+                    true => header_names(window, fields, marks).map_err(malformed),
+                    false => Ok(Vec::new()),
+                };
                 if let Some(columns) = &columns
                     && format.has_header
                 {
@@ -298,6 +309,6 @@ fn read_sample(
 struct Head {
     texts: Vec<OwnedText>,
     kinds: Vec<ValueKind>,
-    /// The names it would give as a header.
+    /// The names it would give as a header, where it may be one.
     names: Result<Vec<Arc<str>>, RawError>,
 }

@@ -12,7 +12,7 @@ use super::Format;
 use super::ranges::check_length;
 use super::window::Window;
 use crate::RawError;
-use crate::csv::Splitter;
+use crate::csv::{CsvFormat, Splitter};
 
 /// Whole records of a stream.
 #[derive(Debug)]
@@ -32,6 +32,9 @@ pub(super) struct Cutter {
     /// Length of the window that the splitter has seen.
     searched: usize,
     offset: u64,
+    /// Whether the first record is a header that is still to come. Blank lines before it count as not yet read: who goes
+    /// on behind them would take it for a record.
+    is_header_due: bool,
     /// Offset after the last record's end that was found: what follows it may yet become longer.
     whole_end: u64,
 }
@@ -43,7 +46,8 @@ impl Cutter {
             Format::Csv(format) => Some(Splitter::new(format, offset)),
             Format::Ndjson => None,
         };
-        Self { splitter, window: Window::default(), whole: 0, searched: 0, offset, whole_end: offset }
+        let is_header_due = offset == 0 && matches!(format, Format::Csv(format) if format.has_header);
+        Self { splitter, window: Window::default(), whole: 0, searched: 0, offset, is_header_due, whole_end: offset }
     }
 
     /// Where the stream's next bytes go; call [`find_records`](Self::find_records) once they are there.
@@ -63,7 +67,15 @@ impl Cutter {
         };
         if end > 0 {
             self.whole = self.searched + end;
-            self.whole_end = self.offset + self.whole as u64;
+            if self.is_header_due {
+                let records = &self.window.content()[..self.whole];
+                let mark = if self.offset == 0 { CsvFormat::BYTE_ORDER_MARK } else { &[] };
+                let records = records.strip_prefix(mark).unwrap_or(records);
+                self.is_header_due = records.split(|&byte| byte == b'\n').all(|line| matches!(line, [] | [b'\r']));
+            }
+            if !self.is_header_due {
+                self.whole_end = self.offset + self.whole as u64;
+            }
         }
         self.searched = self.window.content().len();
         check_length(&self.window.content()[self.whole..], file, self.offset + self.whole as u64)
@@ -74,7 +86,7 @@ impl Cutter {
         self.whole
     }
 
-    /// Offset after the last whole record.
+    /// Offset after the last whole record; its start while the header is still to come.
     pub(super) fn whole_end(&self) -> u64 {
         self.whole_end
     }
@@ -83,6 +95,10 @@ impl Cutter {
     pub(super) fn take(&mut self, mut spare: Window, is_end: bool) -> Piece {
         let length = if is_end { self.window.content().len() } else { self.whole };
         spare.clear();
+        if length == 0 {
+            // A long record is still being gathered, and stays where it is.
+            return Piece { offset: self.offset, window: spare };
+        }
         spare.extend(&self.window.content()[length..]);
         let mut window = std::mem::replace(&mut self.window, spare);
         window.truncate(length);

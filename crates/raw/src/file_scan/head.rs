@@ -18,7 +18,7 @@ const EXPECTED_MOST_BYTES: usize = 256 << 20;
 /// The first bytes of a file, decompressed.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// At least the wanted records, if the file has them and they fit the wanted bytes; the last may be cut off.
+    /// At least the wanted lines, if the file has them and they fit the wanted bytes; the last may be cut off.
     pub bytes: Vec<u8>,
     /// Whether this is the whole file.
     pub is_whole: bool,
@@ -44,7 +44,9 @@ fn expected_bytes(
     by_rows.min(most_bytes.saturating_add(STEP_BYTES)).min(by_size).min(EXPECTED_MOST_BYTES)
 }
 
-/// Reads until `row_count` lines were seen, the file ends, or at least `most_bytes` were read.
+/// Reads until `row_count` lines were seen, the file ends, or at least `most_bytes` were read. Blank lines and newlines
+/// inside the quotes of CSV end lines too, since how the file quotes is only guessed from its head: where there are
+/// such, it holds fewer records.
 ///
 /// # Errors
 /// When the file cannot be read or decompressed.

@@ -8,8 +8,8 @@
 //!
 //! Three ways. A plain NDJSON file is cut by byte range ([`ranges`]): a newline always ends a record, so each morsel
 //! finds its own borders and nothing is shared. Where borders depend on what came before (quotes of CSV, compressed
-//! streams) morsels are cut in file order under a lock ([`local_stream`], [`remote_stream`]); decoding runs outside of
-//! it. Records whose [`positions`] are known are read alone, and fields whose places are known without looking for them
+//! streams) morsels are cut in file order, one at a time ([`local_stream`], [`remote_stream`]); decoding runs beside
+//! that. Records whose [`positions`] are known are read alone, and fields whose places are known without looking for them
 //! ([`mapped`]).
 //!
 //! **Invariants**: every record that starts in `[start_bytes, end_bytes)` is decoded once, by the morsel it starts in.
@@ -49,7 +49,7 @@ use local_stream::LocalStream;
 use mapped::MappedScan;
 use positions::{Fetched, PositionCut};
 use ranges::RangeReader;
-use remote_stream::RemoteStream;
+use remote_stream::{Claim, RemoteStream};
 use window::Window;
 
 pub use head::{Head, read_head};
@@ -136,6 +136,8 @@ pub struct Morsel {
 enum Content {
     /// To be read while it is decoded, or fetched before.
     InFile,
+    /// To be fetched from an object that is cut in order.
+    InStream(Claim),
     /// Whole records, the first of them at this offset of the decompressed file, and its line where it is known.
     Records { window: Window, offset: u64, first_line: Option<u64> },
     /// Records at known positions, fetched.
@@ -166,10 +168,7 @@ enum Way {
         from: u64,
     },
     Local(Box<Mutex<LocalStream>>),
-    Remote {
-        next: AtomicU64,
-        stream: Box<RemoteStream>,
-    },
+    Remote(Box<RemoteStream>),
     Positions {
         next: AtomicU64,
         cut: Box<PositionCut>,
@@ -259,16 +258,15 @@ impl FileScan {
         grain: Grain,
     ) -> Result<Self, RawError> {
         let has_order = compression != Compression::None || matches!(format, Format::Csv(_));
-        let next = AtomicU64::new(0);
         let way = match &source {
-            _ if !has_order => Way::Ranges { next, from: range.start },
+            _ if !has_order => Way::Ranges { next: AtomicU64::new(0), from: range.start },
             Source::Local(file) => {
                 let input = Input::open(file, &range, compression, recorder.clone())?;
                 Way::Local(Box::new(Mutex::new(LocalStream::new(input, &format, &range, grain.piece_bytes))))
             }
             Source::Remote(file) => {
                 let stream = RemoteStream::new(file, &format, compression, range.clone(), grain.chunk_bytes)?;
-                Way::Remote { next, stream: Box::new(stream) }
+                Way::Remote(Box::new(stream))
             }
         };
         Self::assemble(source, range, format, compression, plan, recorder, grain, way)
@@ -330,10 +328,10 @@ impl FileScan {
                 let content = Content::Records { window: piece.window, offset: piece.offset, first_line: None };
                 Ok(Some(Morsel { index, range, content }))
             }
-            Way::Remote { next, stream } => {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                Ok(stream.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
-            }
+            Way::Remote(stream) => Ok(stream.claim().map(|(index, range, claim)| {
+                let content = Content::InStream(claim);
+                Morsel { index, range, content }
+            })),
             Way::Positions { next, cut } => {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 Ok(cut.range_of(index).map(|range| Morsel { index, range, content: Content::InFile }))
@@ -363,16 +361,19 @@ impl FileScan {
     /// # Errors
     /// When the store fails, the object changed, or it cannot be decompressed.
     pub async fn fetch(&self, mut morsel: Morsel) -> Result<Morsel, RawError> {
-        let (Source::Remote(file), Content::InFile) = (&self.source, &morsel.content) else { return Ok(morsel) };
-        morsel.content = match &self.way {
-            Way::Remote { stream, .. } => match stream.fetch(file, self.compression, morsel.index).await? {
+        let Source::Remote(file) = &self.source else { return Ok(morsel) };
+        if matches!(morsel.content, Content::Records { .. } | Content::Fetched(_)) {
+            return Ok(morsel);
+        }
+        morsel.content = match (&self.way, morsel.content) {
+            (Way::Remote(stream), Content::InStream(claim)) => match stream.fetch(claim).await? {
                 Some((piece, first_line)) => {
                     Content::Records { window: piece.window, offset: piece.offset, first_line: Some(first_line) }
                 }
                 None => Content::Records { window: Window::default(), offset: self.range.start, first_line: None },
             },
-            Way::Positions { cut, .. } => Content::Fetched(cut.fetch(morsel.index, file).await?),
-            Way::Mapped { scan, .. } => {
+            (Way::Positions { cut, .. }, _) => Content::Fetched(cut.fetch(morsel.index, file).await?),
+            (Way::Mapped { scan, .. }, _) => {
                 let Range { start, end } = morsel.range;
                 let mut window = Window::default();
                 if scan.reads_bytes() {
@@ -456,8 +457,8 @@ impl FileScan {
                 let covered = reader.decode(&range, worker.decoder.as_mut())?;
                 self.covered_end.fetch_max(covered, Ordering::Relaxed);
             }
-            (Content::InFile, Source::Remote(file)) => {
-                return Err(RawError::NotFetched { file: Arc::clone(&file.version().path), offset_bytes: range.start });
+            (Content::InFile | Content::InStream(_), source) => {
+                return Err(RawError::NotFetched { file: Arc::clone(source.path()), offset_bytes: range.start });
             }
         }
         Ok(())
@@ -482,7 +483,7 @@ impl FileScan {
             return scan.terminated_end(file);
         }
         let is_known = self.compression == Compression::None
-            && !matches!(self.way, Way::Remote { .. } | Way::Positions { .. } | Way::Mapped { .. });
+            && !matches!(self.way, Way::Remote(_) | Way::Positions { .. } | Way::Mapped { .. });
         is_known.then(|| self.covered_end.load(Ordering::Relaxed).max(self.range.start))
     }
 

@@ -246,13 +246,17 @@ impl PositionCut {
     }
 
     /// How far to read for `offsets`: the end of the first read, and how many of them it should hold. Records are taken
-    /// to be `reach_bytes` long.
-    fn next_read(&self, offsets: &[u64], reach_bytes: u64) -> (u64, usize) {
+    /// to be `reach_bytes` long, unless the next one begins before.
+    pub(super) fn next_read(&self, offsets: &[u64], reach_bytes: u64) -> (u64, usize) {
         let start = offsets[0];
-        let mut end = start.saturating_add(reach_bytes);
+        let reached = |number: usize| {
+            let reached = offsets[number].saturating_add(reach_bytes);
+            offsets.get(number + 1).map_or(reached, |&next| reached.min(next))
+        };
+        let mut end = reached(0);
         let mut count = 1;
-        for &offset in &offsets[1..] {
-            let longer = offset.saturating_add(reach_bytes);
+        for (number, &offset) in offsets.iter().enumerate().skip(1) {
+            let longer = reached(number);
             if offset > end.saturating_add(self.grain.gap_bytes) || longer.saturating_sub(start) > self.grain.read_bytes
             {
                 break;
@@ -261,6 +265,14 @@ impl PositionCut {
             count += 1;
         }
         (end.min(self.end_bytes), count)
+    }
+
+    /// How long records are taken to be once the longest of a read was `length` and that of all reads `longest`, when
+    /// they were taken to be `reach_bytes` long before. One long record is soon forgotten, and never makes a read larger
+    /// than others are.
+    pub(super) fn next_reach(&self, reach_bytes: u64, length: u64, longest: u64) -> u64 {
+        let least = longest.min(self.grain.first_reach_bytes);
+        (reach_bytes / 2).max(length).max(least).min(self.grain.read_bytes.max(1))
     }
 
     /// Decodes morsel `index` of a local file.
@@ -284,17 +296,21 @@ impl PositionCut {
                 let (decoded, length) = runs.decode(&left[..count], file.path(), decoder)?;
                 longest = longest.max(length);
                 if decoded > 0 {
+                    reach_bytes = self.next_reach(reach_bytes, length as u64, longest as u64);
                     left = &left[decoded..];
                     break;
                 }
-                // A record longer than any before.
+                // A record longer than those before.
                 check_length(window.content(), file.path(), start)?;
-                let more = (end + (end - start)).min(self.end_bytes);
+                let next = left.get(1).copied();
+                if let Some(next) = next.filter(|&next| next <= end) {
+                    return Err(overlaps(file.path(), next));
+                }
+                let more = (end + (end - start)).min(next.unwrap_or(self.end_bytes)).min(self.end_bytes);
                 self.read(file, window, end..more)?;
                 end = more;
                 count = 1;
             }
-            reach_bytes = longest as u64;
         }
         Ok(())
     }
@@ -374,6 +390,11 @@ impl PositionCut {
     }
 }
 
+fn overlaps(file: &Arc<str>, offset_bytes: u64) -> RawError {
+    let reason = "expected a record's first byte, found it inside the record before".to_owned();
+    RawError::Position { file: Arc::clone(file), offset_bytes, reason }
+}
+
 /// Bytes in which records are found by their offsets.
 struct Runs<'a> {
     content: &'a [u8],
@@ -399,8 +420,7 @@ impl Runs<'_> {
             let at = offset.wrapping_sub(self.start) as usize;
             if at < run.end {
                 hand_over(run)?;
-                let reason = "expected a record's first byte, found it inside the record before".to_owned();
-                return Err(RawError::Position { file: Arc::clone(file), offset_bytes: offset, reason });
+                return Err(overlaps(file, offset));
             }
             let Some(record) = self.content.get(at..).filter(|record| !record.is_empty()) else { break };
             let length = match self.cut.ends.first(record) {

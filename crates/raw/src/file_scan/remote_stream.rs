@@ -3,22 +3,24 @@
 //! **Owns**: [`RemoteStream`]: the object's bytes in chunks of fixed size, decompressed as they come. Chunk `i` gives
 //! the records that end in it, so that morsels are numbered before anything is fetched.
 //!
-//! **Concurrency**: whoever wants a piece fetches all chunks up to it under an asynchronous lock, and leaves the pieces
-//! of others behind for them. At most as many pieces wait as morsels are claimed.
+//! **Concurrency**: one chunk at a time is read and cut, by a future that all who want its piece or a later one share
+//! and poll: none waits for another to be polled. No lock is held while it waits. Pieces are left behind for those who
+//! claimed them, and dropped with the claim: at most as many wait as claims live.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use flate2::write::MultiGzDecoder;
-use futures::lock::Mutex;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use thermocline_medium::{Compression, RemoteFile};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::Format;
 use super::cutter::{Cutter, Piece};
 use super::window::Window;
+use super::{Format, locked};
 use crate::RawError;
 
 /// Bytes of a chunk. Large, since each is one request; small, since text compresses five to ten to one and as many
@@ -32,28 +34,77 @@ const MAX_EXPANDED_BYTES: usize = 512 << 20;
 /// Bytes decompressed at once.
 const STEP_BYTES: usize = 256 << 10;
 
-/// The stream's state, shared by all who fetch from it.
+/// The stream, shared by all who fetch from it.
 pub(super) struct RemoteStream {
-    chunk_bytes: u64,
-    range: Range<u64>,
-    state: Mutex<State>,
+    chunks: Chunks,
+    cut: Arc<Cut>,
+    pieces: Arc<Mutex<Pieces>>,
+    /// What makes the next piece, and its number. A failure stays, for whoever asks after it.
+    step: Mutex<Option<(u64, Step)>>,
 }
 
-struct State {
+type Step = Shared<BoxFuture<'static, Result<(), Arc<RawError>>>>;
+
+/// How the object is read.
+struct Chunks {
+    chunk_bytes: u64,
+    range: Range<u64>,
+}
+
+impl Chunks {
+    /// The bytes of the object that piece `index` stands for; None behind the last.
+    fn range_of(&self, index: u64) -> Option<Range<u64>> {
+        let start = self.range.start + index * self.chunk_bytes;
+        (start < self.range.end).then(|| start..(start + self.chunk_bytes).min(self.range.end))
+    }
+}
+
+/// What turns chunks into pieces.
+struct Cut {
+    file: Arc<RemoteFile>,
+    compression: Compression,
+    /// Locked by the present step alone.
+    state: Mutex<CutState>,
+}
+
+struct CutState {
     inflater: Inflater,
     cutter: Cutter,
-    /// The next chunk to fetch.
-    chunk: u64,
-    /// The line that its first record begins with, counted from one.
+    /// The line that the next piece's first record begins with, counted from one.
     line: u64,
+}
+
+/// What was claimed, and what was cut.
+#[derive(Debug, Default)]
+struct Pieces {
+    /// Pieces claimed so far.
+    claimed_count: u64,
+    /// The claims that live, fetched ones apart.
+    wanted: BTreeSet<u64>,
+    /// Pieces cut so far.
+    cut_count: u64,
     /// Cut and not yet asked for, each with its first line.
     waiting: BTreeMap<u64, (Piece, u64)>,
-    is_broken: bool,
+}
+
+/// The right to a piece, which is kept for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Claim {
+    index: u64,
+    pieces: Arc<Mutex<Pieces>>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut pieces = locked(&self.pieces);
+        pieces.wanted.remove(&self.index);
+        pieces.waiting.remove(&self.index);
+    }
 }
 
 impl RemoteStream {
     pub(super) fn new(
-        file: &RemoteFile,
+        file: &Arc<RemoteFile>,
         format: &Format,
         compression: Compression,
         range: Range<u64>,
@@ -61,50 +112,93 @@ impl RemoteStream {
     ) -> Result<Self, RawError> {
         let inflater = Inflater::new(compression).map_err(|source| failure(file, compression, range.start, source))?;
         let cutter = Cutter::new(format, range.start);
-        let state = State { inflater, cutter, chunk: 0, line: 1, waiting: BTreeMap::new(), is_broken: false };
-        Ok(Self { chunk_bytes, range, state: Mutex::new(state) })
+        let state = Mutex::new(CutState { inflater, cutter, line: 1 });
+        Ok(Self {
+            chunks: Chunks { chunk_bytes, range },
+            cut: Arc::new(Cut { file: Arc::clone(file), compression, state }),
+            pieces: Arc::default(),
+            step: Mutex::new(None),
+        })
     }
 
-    /// The bytes of the object that piece `index` stands for; None behind the last.
-    pub(super) fn range_of(&self, index: u64) -> Option<Range<u64>> {
-        let start = self.range.start + index * self.chunk_bytes;
-        (start < self.range.end).then(|| start..(start + self.chunk_bytes).min(self.range.end))
+    /// Claims the next piece: its number, the bytes of the object that it stands for, and the claim.
+    pub(super) fn claim(&self) -> Option<(u64, Range<u64>, Claim)> {
+        let mut pieces = locked(&self.pieces);
+        let index = pieces.claimed_count;
+        let range = self.chunks.range_of(index)?;
+        pieces.claimed_count += 1;
+        pieces.wanted.insert(index);
+        Some((index, range, Claim { index, pieces: Arc::clone(&self.pieces) }))
     }
 
-    /// Piece `index`, which may be empty, and its first line: of an object that would else have to be read anew.
+    /// The claimed piece, which may be empty, and its first line: of an object that would else have to be read anew.
     ///
     /// # Errors
-    /// Failures of the store and of decompressing, a record that is too long.
-    pub(super) async fn fetch(
-        &self,
-        file: &RemoteFile,
-        compression: Compression,
-        index: u64,
-    ) -> Result<Option<(Piece, u64)>, RawError> {
-        let mut state = self.state.lock().await;
-        while state.chunk <= index {
-            let Some(range) = self.range_of(state.chunk) else { break };
-            let bytes = file.read_range(range.clone()).await?;
-            // From here on nothing waits: a cancelled fetch leaves the state as it was.
-            if state.is_broken {
-                let source = io::Error::other("an earlier piece was damaged");
-                return Err(failure(file, compression, range.start, source));
-            }
-            state.is_broken = true;
-            let is_end = range.end == self.range.end;
-            let State { inflater, cutter, .. } = &mut *state;
-            inflater
-                .push(&bytes, is_end, cutter.window())
-                .map_err(|source| failure(file, compression, range.start, source))?;
-            cutter.find_records(&file.version().path)?;
-            let piece = cutter.take(Window::default(), is_end);
-            let (chunk, line) = (state.chunk, state.line);
-            state.line += memchr::memchr_iter(b'\n', piece.window.content()).count() as u64;
-            state.waiting.insert(chunk, (piece, line));
-            state.chunk += 1;
-            state.is_broken = false;
+    /// Failures of the store and of decompressing, a record that is too long: to this claim and all later ones.
+    pub(super) async fn fetch(&self, claim: Claim) -> Result<Option<(Piece, u64)>, RawError> {
+        loop {
+            let step = {
+                let mut step = locked(&self.step);
+                let mut pieces = locked(&self.pieces);
+                let index = pieces.cut_count;
+                if index > claim.index {
+                    return Ok(pieces.waiting.remove(&claim.index));
+                }
+                match &*step {
+                    Some((number, step)) if *number == index => step.clone(),
+                    _ => {
+                        let Some(range) = self.chunks.range_of(index) else { return Ok(None) };
+                        let is_end = range.end == self.chunks.range.end;
+                        let (cut, pieces) = (Arc::clone(&self.cut), Arc::clone(&self.pieces));
+                        let next = next_piece(cut, pieces, range, is_end).map(|made| made.map_err(Arc::new));
+                        let next = next.boxed().shared();
+                        *step = Some((index, next.clone()));
+                        next
+                    }
+                }
+            };
+            step.await.map_err(RawError::Shared)?;
         }
-        Ok(state.waiting.remove(&index))
+    }
+
+    /// Pieces that were cut and not yet fetched.
+    #[cfg(test)]
+    pub(super) fn waiting_count(&self) -> usize {
+        locked(&self.pieces).waiting.len()
+    }
+}
+
+/// Reads the chunk at `range` and cuts the next piece with it.
+async fn next_piece(
+    cut: Arc<Cut>,
+    pieces: Arc<Mutex<Pieces>>,
+    range: Range<u64>,
+    is_end: bool,
+) -> Result<(), RawError> {
+    let bytes = cut.file.read_range(range.clone()).await?;
+    let (piece, line) = cut.push(&bytes, range.start, is_end)?;
+    let mut pieces = locked(&pieces);
+    let index = pieces.cut_count;
+    pieces.cut_count += 1;
+    if pieces.wanted.contains(&index) {
+        pieces.waiting.insert(index, (piece, line));
+    }
+    Ok(())
+}
+
+impl Cut {
+    /// Takes the chunk at `offset`; gives the records that end in it, and their first line.
+    fn push(&self, bytes: &[u8], offset: u64, is_end: bool) -> Result<(Piece, u64), RawError> {
+        let mut state = locked(&self.state);
+        let CutState { inflater, cutter, line } = &mut *state;
+        inflater
+            .push(bytes, is_end, cutter.window())
+            .map_err(|source| failure(&self.file, self.compression, offset, source))?;
+        cutter.find_records(&self.file.version().path)?;
+        let piece = cutter.take(Window::default(), is_end);
+        let first_line = *line;
+        *line += memchr::memchr_iter(b'\n', piece.window.content()).count() as u64;
+        Ok((piece, first_line))
     }
 }
 

@@ -1,13 +1,15 @@
 //! Scans of objects over real HTTP give what decoding the bytes whole gives, or an error that names the object.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::{FutureExt, poll};
 use thermocline_medium::{Access, Location, MediumError, OpenStores, StoreOptions, list_remote};
 use thermocline_seeded::Random;
 use thermocline_store_server::{Fault, StoreServer};
 use tokio::runtime::{Builder, Runtime};
 
-use super::tests::{csv_plan, drain, gzip, ints, whole};
+use super::tests::{csv_plan, drain, gzip, ints, unshared, whole};
 use super::*;
 
 /// The client's timers and connections need a runtime around the calls, one that runs by itself.
@@ -84,8 +86,32 @@ fn an_object_put_anew_in_the_middle_of_a_scan_is_an_error() {
         let scan = FileScan::with_grain(source, range, Format::Ndjson, compression, ints(), None, grain).unwrap();
         server.add_faults([Fault::None, Fault::Replaced(bytes.clone())]);
         let error = drain(&scan).map(drop).unwrap_err();
-        let changed =
-            matches!(&error, RawError::Medium(MediumError::Changed { path, .. }) if path == "s3://bucket/file");
+        let changed = matches!(unshared(&error), RawError::Medium(MediumError::Changed { path, .. }) if path == "s3://bucket/file");
         assert!(changed, "{error:?}");
     }
+}
+
+#[test]
+fn a_fetch_goes_on_although_another_is_not_polled_any_more() {
+    let server = StoreServer::start().unwrap();
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let text: String = (0..1000).map(|at| format!("{{\"a\":{at}}}\n")).collect();
+    let bytes = gzip(text.as_bytes());
+    server.put("/bucket/file", bytes.clone());
+    let source = open(&server, &runtime, "s3://bucket/file");
+    let range = 0..bytes.len() as u64;
+    let grain = Grain { chunk_bytes: 300, ..grain(&mut Random::new(1)) };
+    let scan = FileScan::with_grain(source, range, Format::Ndjson, Compression::Gzip, ints(), None, grain).unwrap();
+    let morsels: Vec<Morsel> = std::iter::from_fn(|| scan.next_morsel().unwrap()).collect();
+    let [first, second, ..] = <[Morsel; 3]>::try_from(morsels.into_iter().take(3).collect::<Vec<_>>()).unwrap();
+    server.add_faults([Fault::Slow]);
+    // As a cancelled query leaves it: begun, kept for others, and polled by nobody.
+    let mut abandoned = scan.fetch(first).boxed();
+    let fetched = runtime.block_on(async {
+        assert!(poll!(&mut abandoned).is_pending());
+        tokio::time::timeout(Duration::from_secs(30), scan.fetch(second)).await
+    });
+    scan.decode(fetched.expect("it waits for the one that nobody polls").unwrap()).unwrap();
+    assert!(runtime.block_on(abandoned).is_ok());
 }

@@ -120,15 +120,26 @@ pub(crate) fn parse_decimal(text: &[u8], precision: u8, scale: i8) -> Option<i12
         None => (rest, 0),
     };
     let mut value = 0_i128;
-    let mut shift = i64::from(scale).checked_add(exponent)?;
+    // Powers of ten beyond its range are far beyond any decimal: none of them makes a value fit.
+    let mut shift = i64::from(scale).saturating_add(exponent);
     let mut point_seen = false;
     let mut digit_seen = false;
+    // Zeros count only once a digit follows them: any number of them may end a value that fits.
+    let mut zeros = 0_u32;
     for &byte in rest {
         let digit = byte.wrapping_sub(b'0');
         if digit <= 9 {
             digit_seen = true;
-            value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
-            shift -= i64::from(point_seen);
+            shift = shift.saturating_sub(i64::from(point_seen));
+            if digit == 0 {
+                zeros = zeros.saturating_add(1);
+                continue;
+            }
+            if value != 0 {
+                value = value.checked_mul(10_i128.checked_pow(zeros.checked_add(1)?)?)?;
+            }
+            value = value.checked_add(i128::from(digit))?;
+            zeros = 0;
         } else if byte == b'.' && !point_seen {
             point_seen = true;
         } else {
@@ -138,6 +149,7 @@ pub(crate) fn parse_decimal(text: &[u8], precision: u8, scale: i8) -> Option<i12
     if !digit_seen {
         return None;
     }
+    shift = shift.saturating_add(i64::from(zeros));
     // Zero has no digits to lose; other values leave the loops once 10^38 is exceeded or a digit would be cut.
     while shift > 0 && value != 0 {
         value = value.checked_mul(10)?;
@@ -226,6 +238,20 @@ mod tests {
             10_i128.checked_pow(38).map(|v| v - 1)
         );
         assert_eq!(parse_decimal(b"1200", 4, -2), Some(12));
+        let zeros = "0".repeat(60);
+        assert_eq!(parse_decimal(format!("1.5{zeros}").as_bytes(), 10, 2), Some(150));
+        assert_eq!(parse_decimal(format!("1{zeros}e-60").as_bytes(), 10, 2), Some(100));
+        assert_eq!(parse_decimal(format!("{zeros}1.05").as_bytes(), 10, 2), Some(105));
+        assert_eq!(parse_decimal(format!("0.{zeros}1e61").as_bytes(), 10, 2), Some(100));
+        assert_eq!(parse_decimal(format!("1.5{zeros}1").as_bytes(), 10, 2), None);
+        assert_eq!(parse_decimal(format!("1{zeros}").as_bytes(), 10, 2), None);
+        assert_eq!(
+            parse_decimal(format!("12{}", "0".repeat(36)).as_bytes(), 38, 0),
+            10_i128.checked_pow(36).map(|v| 12 * v)
+        );
+        assert_eq!(parse_decimal(b"0.0e-9223372036854775808", 10, 2), Some(0));
+        assert_eq!(parse_decimal(b"1.5e-9223372036854775808", 10, 2), None);
+        assert_eq!(parse_decimal(b"1.50e9223372036854775807", 10, 2), None);
         for text in ["", ".", "-", "1..2", "a", "1e", "1e1.5"] {
             assert_eq!(parse_decimal(text.as_bytes(), 10, 2), None, "{text}");
         }

@@ -14,7 +14,7 @@
 //! | numbers, some beyond the doubles | Utf8 |
 //! | strings, dates among them | Utf8 |
 //! | objects | Struct of the union of their fields, in order of first appearance |
-//! | objects without any field | Utf8 |
+//! | objects without any field, or with more than [`MAX_FIELDS`] together | Utf8 |
 //! | lists | List of what all their elements together are |
 //! | any two of booleans, numbers, strings, objects, lists | Utf8, holding the JSON text of what is no string |
 //!
@@ -59,10 +59,15 @@ impl Default for InferOptions {
     }
 }
 
+/// Most fields of a struct. Objects with more are maps, with data for keys: as a struct each row would take time and
+/// memory for the keys of all others.
+const MAX_FIELDS: usize = 1000;
+
 /// A thread costs some 50 µs to start; this much takes one 2 ms to read.
 const PIECE_LEAST_BYTES: usize = 512 << 10;
 
-/// Infers the columns of a table from the beginnings of its files. Sampled records are validated whole.
+/// Infers the columns of a table from the beginnings of its files, each of which gives an equal share of the sampled
+/// rows at most, and what the files before it left of theirs. Sampled records are validated whole.
 ///
 /// # Errors
 /// No sample has a whole record, or only empty objects; a record is not JSON (naming the byte), unless those are
@@ -70,14 +75,19 @@ const PIECE_LEAST_BYTES: usize = 512 << 10;
 pub fn infer<'a>(samples: impl IntoIterator<Item = Sample<'a>>, options: &InferOptions) -> Result<SchemaRef, RawError> {
     let mut root = ObjectShape::default();
     let mut first: Option<(Arc<str>, &'static str)> = None;
+    let samples: Vec<Sample<'a>> = samples.into_iter().collect();
     let mut rows_left = options.sample_rows.max(1);
-    for sample in samples {
+    for (at, sample) in samples.iter().enumerate() {
         let reason = match sample.bytes {
             [] if sample.is_whole => "the file is empty",
             _ => "there is no whole record with a field in the sample",
         };
         first.get_or_insert_with(|| (Arc::clone(&sample.file), reason));
-        read_sample(&sample, options, &mut root, &mut rows_left)?;
+        // Its share of the rows, or a long file would use up those of the files behind it.
+        let share = rows_left.div_ceil(samples.len() - at);
+        let mut share_left = share;
+        read_sample(sample, options, &mut root, &mut share_left)?;
+        rows_left -= share - share_left;
         if rows_left == 0 {
             break;
         }
@@ -303,7 +313,7 @@ impl Shape {
             Self::Float => DataType::Float64,
             Self::BigInteger | Self::BigFloat if big_integers == BigIntegers::Float64 => DataType::Float64,
             Self::List(element) => DataType::new_list(element.data_type(big_integers), true),
-            Self::Object(object) if !object.fields.is_empty() => {
+            Self::Object(object) if (1..=MAX_FIELDS).contains(&object.fields.len()) => {
                 DataType::Struct(object.arrow_fields(big_integers).into())
             }
             Self::Null | Self::BigInteger | Self::BigFloat | Self::Text | Self::Object(_) => DataType::Utf8,

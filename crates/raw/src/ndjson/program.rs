@@ -141,7 +141,7 @@ impl ScopeDraft {
         let depth = self.depth + rest.len() as u32;
         let builder = ValueBuilder::new(path, data_type, depth)?;
         self.tree.at(rest).slots.push(self.slots.len());
-        let slot = Slot { builder, domain: None, is_output, depth, seen: 0, at: 0, put_off: None };
+        let slot = Slot { builder, domain: None, is_output, depth, seen: 0, appended: 0, at: 0, put_off: None };
         self.slots.push(SlotDraft { path: path.clone(), data_type: data_type.clone(), slot });
         Ok(self.slots.len() - 1)
     }

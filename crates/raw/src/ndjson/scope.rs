@@ -23,7 +23,7 @@ use super::bad::{Bad, What};
 use super::byte_scan::{byte, skip_space};
 use super::field_table::FieldTable;
 use super::skip::{skip_rest, skip_value};
-use super::token::literal;
+use super::token::{begins_value, literal};
 use super::value::{ValueBuilder, walk_list};
 use super::walk::{FieldSink, Walk, walk_object};
 
@@ -67,6 +67,8 @@ pub(super) struct Slot {
     pub(super) depth: u32,
     /// The last row it was seen for.
     pub(super) seen: u64,
+    /// The last row that its builder was appended to for: only that can have to be taken back.
+    pub(super) appended: u64,
     /// Where its value was for that row.
     pub(super) at: usize,
     /// Where its value is, while it is put off.
@@ -223,8 +225,10 @@ impl Scope {
                 return skip_value(walk.buf, pos, walk.end, slot.depth);
             }
             slot.put_off = None;
+            slot.appended = self.current;
             return slot.builder.append(walk, pos);
         };
+        slot.appended = self.current;
         let end = slot.builder.append(walk, pos)?;
         let passes = slot.builder.test(domain);
         if !slot.is_output {
@@ -240,7 +244,7 @@ impl Scope {
         match byte(walk.buf, pos) {
             b'{' => {}
             b'n' => return Ok(literal(walk.buf, pos)?.1),
-            b'}' | b']' | b',' | b':' | 0 => return Err(Bad::new(pos, What::Value)),
+            first if !begins_value(first) => return Err(Bad::new(pos, What::Value)),
             _ => return Err(walk.blame(pos, What::Mismatch, &object.column, "an object".to_owned())),
         }
         // Out of the arena while it is walked, so that its fields' targets can be reached through `self`.
@@ -292,9 +296,11 @@ impl Scope {
         for slot in &mut self.slots {
             if slot.seen != self.current {
                 if slot.is_output {
+                    slot.appended = self.current;
                     slot.builder.append_null();
                 }
             } else if let Some(pos) = slot.put_off.take() {
+                slot.appended = self.current;
                 slot.builder.append(walk, pos)?;
             }
         }
@@ -318,7 +324,10 @@ impl Scope {
     #[inline]
     fn take_back(&mut self) {
         for slot in &mut self.slots {
-            slot.builder.truncate(if slot.is_output { self.row_count } else { 0 });
+            // Of a struct this goes through all its leaves, and most rows fail before they get there.
+            if slot.appended == self.current {
+                slot.builder.truncate(if slot.is_output { self.row_count } else { 0 });
+            }
             slot.put_off = None;
         }
         if let Some(list) = &mut self.list {
@@ -326,9 +335,14 @@ impl Scope {
         }
     }
 
+    /// Takes whole rows from `len` on back.
     fn truncate(&mut self, len: usize) {
-        self.row_count = len;
-        self.take_back();
+        if len < self.row_count {
+            self.row_count = len;
+            for slot in self.slots.iter_mut().filter(|slot| slot.is_output) {
+                slot.builder.truncate(len);
+            }
+        }
     }
 
     /// Forgets its rows, which were handed over.
@@ -348,7 +362,7 @@ impl ListTarget {
         match byte(walk.buf, pos) {
             b'[' => {}
             b'n' => return Ok(literal(walk.buf, pos)?.1),
-            b'}' | b']' | b',' | b':' | 0 => return Err(Bad::new(pos, What::Value)),
+            first if !begins_value(first) => return Err(Bad::new(pos, What::Value)),
             _ => return Err(walk.blame(pos, What::Mismatch, &self.column, "a list".to_owned())),
         }
         let depth = self.depth + 1;

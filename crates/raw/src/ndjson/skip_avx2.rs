@@ -24,7 +24,11 @@ const BLOCK_BYTES: usize = 64;
 /// As the reference; None on machines without the instructions.
 #[inline]
 pub(super) fn skip_levels(buf: &[u8], pos: usize, end: usize, levels: Levels) -> Option<Outcome> {
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("bmi1") {
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("pclmulqdq")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("popcnt")
+    {
         // SAFETY: the instructions that the function is compiled for are there.
         Some(unsafe { skip_blocks(buf, pos, end, levels) })
     } else {

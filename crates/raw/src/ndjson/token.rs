@@ -7,6 +7,11 @@
 use super::bad::{Bad, What};
 use super::byte_scan::{byte, is_delimiter};
 
+/// Whether a JSON value can begin with this byte.
+pub(super) fn begins_value(byte: u8) -> bool {
+    matches!(byte, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n')
+}
+
 /// The position behind the number at `pos`, which a delimiter must follow.
 #[inline]
 pub(super) fn number_end(buf: &[u8], pos: usize) -> Result<usize, Bad> {

@@ -27,7 +27,7 @@ use super::bad::{Bad, What};
 use super::byte_scan::{byte, skip_space, string_end};
 use super::field_table::FieldTable;
 use super::skip::skip_container;
-use super::token::{Literal, literal, number_end, unescape};
+use super::token::{Literal, begins_value, literal, number_end, unescape};
 use super::walk::{FieldSink, Walk, walk_object};
 use crate::error::MAX_DEPTH;
 use crate::leaf::Nulls;
@@ -165,6 +165,7 @@ impl ValueBuilder {
                 self.append_null();
                 Ok(end)
             }
+            (_, first) if !begins_value(first) => Err(Bad::new(pos, What::Value)),
             (kind, _) => {
                 let expected = if matches!(kind, Kind::Struct(_)) { "an object" } else { "a list" };
                 Err(walk.blame(pos, What::Mismatch, &self.column, expected.to_owned()))
@@ -305,6 +306,13 @@ impl Leaf {
         let expected = match mismatch {
             Mismatch::NotUtf8 => what.expected().to_owned(),
             _ => self.builder.data_type().to_string(),
+        };
+        let pos = match mismatch {
+            Mismatch::NotUtf8 => {
+                // Not in the bytes before the value's text, a quote at most.
+                pos + std::str::from_utf8(&walk.buf[pos..walk.end]).map_or_else(|error| error.valid_up_to(), str::len)
+            }
+            _ => pos,
         };
         walk.blame(pos, what, column, expected)
     }

@@ -169,6 +169,17 @@ fn names_are_made_unique_and_never_empty() {
 }
 
 #[test]
+fn very_many_columns_may_have_the_same_name() {
+    let count = 100_000;
+    let text = ["a".to_owned(), ",a".repeat(count - 1), "\n".to_owned()].concat();
+    let mut options = InferOptions::default();
+    options.csv.has_header = Some(true);
+    let (schema, _) = infer([sample(text.as_bytes())], &options).unwrap();
+    assert_eq!((schema.field(1).name().as_str(), schema.fields().len()), ("a_1", count));
+    assert_eq!(schema.field(count - 1).name(), "a_99999");
+}
+
+#[test]
 fn a_header_is_text_over_values_or_distinct_text_over_text() {
     let is_header = |content: &[u8]| infer_one(content).1.has_header;
     assert!(is_header(b"id,name\n1,a\n2,b\n"));
@@ -192,6 +203,9 @@ fn the_delimiter_is_the_one_that_divides_all_records_alike() {
     assert_eq!(delimiter(b"a;b\n\"x;\ny\";2\n\n1;2\n"), b';');
     assert_eq!(delimiter(b"single\ncolumn\n"), b',');
     assert_eq!(delimiter(b"1|a|"), b'|');
+    let mut options = InferOptions::default();
+    options.csv.escape = Some(b'"');
+    assert_eq!(infer([sample(b"\"a,b\";1\n\"c\";2\n")], &options).unwrap().1.delimiter, b';');
     let mut options = InferOptions::default();
     options.csv.delimiter = Some(b':');
     let (schema, format) = infer([sample(b"a:b\n1:2\n")], &options).unwrap();
@@ -243,6 +257,20 @@ fn a_sample_is_cut_at_its_last_whole_record_and_at_sample_rows() {
     let options = InferOptions { sample_rows: 3, ..InferOptions::default() };
     let content = b"a,b\n1,2\n3,4\nx,y\n";
     assert_eq!(shown(&infer([sample(content)], &options).unwrap().0), "a Int64, b Int64");
+}
+
+#[test]
+fn a_long_first_file_leaves_rows_to_those_behind_it() {
+    let options = |sample_rows| InferOptions { sample_rows, ..InferOptions::default() };
+    let long = ["a\n", &"1\n".repeat(100)].concat();
+    let infer_with = |sample_rows, second: &'static [u8]| {
+        shown(&infer([sample(long.as_bytes()), sample(second)], &options(sample_rows)).unwrap().0)
+    };
+    assert_eq!(infer_with(100, b"a\n2.5\n"), "a Float64");
+    assert_eq!(infer_with(100, &b"a\n2\n3\n4\n5.5\n"[..]), "a Float64");
+    // Too few for a share each: the header needs the record behind it.
+    assert_eq!(infer_with(2, b"a\n2.5\n"), "a Int64");
+    assert_eq!(infer_with(3, b"a\n2.5\n"), "a Float64");
 }
 
 #[test]

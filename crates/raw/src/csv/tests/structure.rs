@@ -256,3 +256,21 @@ fn a_record_behind_a_byte_order_mark_may_begin_with_a_quote() {
     let all: Vec<usize> = (1..data.len()).collect();
     assert_eq!(ends(data, &all), [5, 10]);
 }
+
+#[test]
+fn the_index_of_a_long_record_takes_room_for_its_fields_and_gives_it_back() {
+    let marks = Marks { delimiter: b',', quote: Some(b'"'), escape: None };
+    let mut index = RecordIndex::default();
+    let long = ["1,\"", &"x".repeat(4 << 20), "\"\n2,y\n"].concat();
+    index.build(long.as_bytes(), marks, true);
+    assert_eq!((index.record_count(), index.record(1).ends.len()), (2, 2));
+    assert!(index.heap_bytes() < 4096, "{} bytes", index.heap_bytes());
+    // Nothing but ends of fields and records, inside quotes and out.
+    let dense = [",\n".repeat(500_000), ["\"", &",".repeat(500_000), "\""].concat()].concat();
+    index.build(dense.as_bytes(), marks, true);
+    assert_eq!((index.record_count(), index.record(500_000).ends.len()), (500_001, 1));
+    index.clear();
+    assert!(index.heap_bytes() <= 3 << 20, "{} bytes", index.heap_bytes());
+    index.build(b"a,b\n", marks, false);
+    assert_eq!((index.record_count(), index.record(0).ends.len()), (1, 2));
+}

@@ -4,7 +4,7 @@ use thermocline_predicate::{Domain, Scalar};
 
 use super::*;
 use crate::RecordPositions;
-use crate::file_scan::positions::PositionGrain;
+use crate::file_scan::positions::{PositionCut, PositionGrain};
 
 fn tiny_positions(random: &mut Random) -> PositionGrain {
     let least = 1 + random.below(100) as u64;
@@ -244,4 +244,38 @@ fn a_bad_record_is_named_by_its_byte_and_line_or_left_out() {
     let scan = FileScan::at_positions(source, positions, 14, headed, Compression::None, skipping).unwrap();
     let outcome = drain(&scan).unwrap();
     assert_eq!((outcome.rows.len(), outcome.skipped), (3, 1));
+}
+
+fn cut_of(positions: &[u64], end_bytes: u64, grain: PositionGrain) -> PositionCut {
+    PositionCut::new(Arc::new(positions.iter().copied().collect()), end_bytes, &Format::Ndjson, grain)
+}
+
+#[test]
+fn one_long_record_does_not_make_the_reads_behind_it_long_or_single() {
+    let grain =
+        PositionGrain { gap_bytes: 100, first_reach_bytes: 100, read_bytes: 10_000, morsel_bytes: (1 << 20, 1 << 20) };
+    let offsets: Vec<u64> = (0..1000).map(|at| at * 40).collect();
+    let cut = cut_of(&offsets, 40_000, grain);
+    // Adjacent records end where the next begins, however long one of them may be.
+    assert_eq!(cut.next_read(&offsets, 1 << 20), (10_000, 250));
+    assert_eq!(cut.next_read(&offsets[999..], 1 << 20), (40_000, 1));
+    // Far from each other they are read for what they take.
+    let mut reach = cut.next_reach(100, 1 << 20, 1 << 20);
+    assert_eq!(reach, grain.read_bytes);
+    for _ in 0..10 {
+        reach = cut.next_reach(reach, 40, 1 << 20);
+    }
+    assert_eq!(reach, grain.first_reach_bytes);
+    let sparse: Vec<u64> = (0..100).map(|at| at * 400).collect();
+    assert_eq!(cut_of(&sparse, 40_000, grain).next_read(&sparse, reach), (100, 1));
+}
+
+#[test]
+fn a_record_that_reaches_into_the_next_position_is_an_error() {
+    let text = ["{\"a\":1,\"b\":\"", &"x".repeat(400_000), "\"}\n{\"a\":2}\n"].concat();
+    let (_file, [local, _]) = both(text.as_bytes());
+    // The second position lies within the record that begins at the first, and too far behind it for one read.
+    let scan = at(local, &[0, 300_000], text.len() as u64, Format::Ndjson).unwrap();
+    let error = drain(&scan).unwrap_err();
+    assert!(matches!(error, RawError::Position { offset_bytes: 300_000, .. }), "{error}");
 }

@@ -52,6 +52,27 @@ fn a_value_of_another_type_names_column_place_and_sample_rows() {
 }
 
 #[test]
+fn where_no_value_begins_the_record_is_malformed_whatever_the_column() {
+    let structure = DataType::Struct(vec![Field::new("x", DataType::Int64, true)].into());
+    let list = DataType::new_list(structure.clone(), true);
+    let nested = |data_type: &DataType| vec![column("s", data_type.clone())];
+    let unnested = |text: &str| {
+        let mut plan = ScanPlan::all_rows(vec![column("s.x", DataType::Int64)]);
+        plan.unnest = Some(Unnest { path: FieldPath::root("s"), keeps_empty: false });
+        run(&plan, text.as_bytes(), 0).unwrap_err()
+    };
+    for (text, at) in [("{\"s\":}\n", 5), ("{\"s\":x}\n", 5), ("{\"s\":,\"t\":1}\n", 5), ("{\"s\": +1}\n", 6)] {
+        for columns in [nested(&structure), nested(&list), vec![column("s.x", DataType::Int64)]] {
+            let (found_at, column, _, expected) = fault(columns, text);
+            assert_eq!((found_at, column, expected.as_str()), (at, None, "a JSON value"), "{text}");
+        }
+        assert!(matches!(unnested(text), RawError::Malformed(fault) if fault.offset_bytes == at), "{text}");
+    }
+    let (at, _, _, expected) = fault(nested(&list), "{\"s\":[{\"x\":1},]}\n");
+    assert_eq!((at, expected.as_str()), (14, "a JSON value"));
+}
+
+#[test]
 fn malformed_records_name_the_byte() {
     let ints = || vec![column("a", DataType::Int64)];
     let at = |text: &str| {
@@ -81,8 +102,9 @@ fn wanted_strings_are_valid_utf8_with_sound_escapes() {
     let plan = ScanPlan::all_rows(vec![column("a", DataType::Utf8)]);
     let error = |text: &[u8]| run(&plan, text, 0).unwrap_err().fault().unwrap().clone();
     let invalid = error(b"{\"a\":\"x\xff\"}\n");
-    assert_eq!((invalid.offset_bytes, invalid.expected.as_str()), (5, "valid UTF-8"));
-    assert_eq!(invalid.seen, "'\"x\\xff\"}'");
+    assert_eq!((invalid.offset_bytes, invalid.expected.as_str()), (7, "valid UTF-8"));
+    assert_eq!(invalid.seen, "'\\xff\"}'");
+    assert_eq!(error(b"{\"a\": [1,\"\xc3\"]}\n").offset_bytes, 10);
     assert_eq!(error(b"{\"a\":\"\\n\xff\"}\n").offset_bytes, 8);
     assert_eq!(error(b"{\"a\":\"ab\\x\"}\n").offset_bytes, 8);
     assert_eq!(error(b"{\"a\":\"\\ud800\"}\n").offset_bytes, 6);

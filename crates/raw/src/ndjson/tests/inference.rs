@@ -171,3 +171,32 @@ fn the_first_of_several_faults_is_told_whoever_finds_it() {
         |threads| InferOptions { sample_rows: 39_999, on_error: OnError::Skip, threads, ..InferOptions::default() };
     assert_eq!(schema_with(&text, &skipping(4)).unwrap(), schema_with(&text, &skipping(1)).unwrap());
 }
+
+#[test]
+fn a_long_first_file_leaves_rows_to_those_behind_it() {
+    let long = "{\"a\":1}\n".repeat(100);
+    let sample = |bytes| Sample { file: Arc::from("f"), bytes, is_whole: true };
+    let samples = || [sample(long.as_bytes()), sample(b"{\"b\":1}\n"), sample(b"{}\n{\"c\":1}\n")];
+    let names = |sample_rows| {
+        let options = InferOptions { sample_rows, ..InferOptions::default() };
+        let schema = infer(samples(), &options).unwrap();
+        schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(100), ["a", "b", "c"]);
+    assert_eq!(names(4), ["a", "b"]);
+    assert_eq!(names(1), ["a"]);
+}
+
+#[test]
+fn an_object_with_very_many_fields_is_text() {
+    let map = |count: usize| {
+        let fields: Vec<String> = (0..count).map(|field| format!("\"k{field}\":{field}")).collect();
+        format!("{{{}}}", fields.join(","))
+    };
+    let is_struct = |data_type| matches!(data_type, DataType::Struct(_));
+    assert!(is_struct(type_of(&[&map(1000)])));
+    assert_eq!(type_of(&[&map(1001)]), DataType::Utf8);
+    assert_eq!(type_of(&[&format!("[{},{{\"x\":1}}]", map(1000))]), DataType::new_list(DataType::Utf8, true));
+    // The record itself is none of them.
+    assert_eq!(schema_with(&map(1001), &InferOptions::default()).unwrap().len(), 1001);
+}
