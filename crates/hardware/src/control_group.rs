@@ -15,7 +15,7 @@ struct Hierarchy {
     mount_point: PathBuf,
     /// Path of the group relative to the mount point; empty for the mount's root.
     group: PathBuf,
-    limit_file: &'static str,
+    limit_files: &'static [&'static str],
 }
 
 /// The least limit over this process's groups, `None` when there is none or the platform has no control groups.
@@ -33,7 +33,10 @@ fn least_limit(memberships: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<S
             hierarchy
                 .group
                 .ancestors()
-                .map(|group| hierarchy.mount_point.join(group).join(hierarchy.limit_file))
+                .flat_map(|group| {
+                    let group = hierarchy.mount_point.join(group);
+                    hierarchy.limit_files.iter().map(move |file| group.join(file))
+                })
                 .collect::<Vec<_>>()
         })
         .filter_map(|file| parse_limit(&read(&file)?))
@@ -56,8 +59,10 @@ fn hierarchies(memberships: &str, mounts: &str) -> Vec<Hierarchy> {
             };
             // The mount shows the tree from `root` down: the group's path is relative to that.
             let group = Path::new(&group).strip_prefix(&mount.root).map_or_else(|_| PathBuf::new(), Path::to_path_buf);
-            let limit_file = if mount.version == 1 { "memory.limit_in_bytes" } else { "memory.max" };
-            Some(Hierarchy { mount_point: mount.mount_point, group, limit_file })
+            // Above memory.high the kernel slows the group down until it hardly moves.
+            let limit_files: &[_] =
+                if mount.version == 1 { &["memory.limit_in_bytes"] } else { &["memory.max", "memory.high"] };
+            Some(Hierarchy { mount_point: mount.mount_point, group, limit_files })
         })
         .collect()
 }
@@ -121,6 +126,8 @@ mod tests {
         assert_eq!(limit("0::/a/b\n", V2_MOUNT, &files), Some(1 << 30));
         let inner = [("/sys/fs/cgroup/a/b/memory.max", "4096\n"), files[1]];
         assert_eq!(limit("0::/a/b\n", V2_MOUNT, &inner), Some(4096));
+        let slowed = [files[1], ("/sys/fs/cgroup/a/memory.high", "536870912\n")];
+        assert_eq!(limit("0::/a/b\n", V2_MOUNT, &slowed), Some(512 << 20));
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! file that grew is checked by reading its old part again and comparing. The hash is not cryptographic: it guards
 //! against writers that do not know of it, not against forgery.
 
+use std::panic;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -113,13 +115,15 @@ impl BlockHashes {
             }
             Ok(())
         };
-        let thread_count = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let thread_count = thread::available_parallelism().map_or(1, usize::from) as u64;
         let helper_count = thread_count.min(pieces.count()).saturating_sub(1);
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (0..helper_count).map(|_| scope.spawn(compare)).collect();
+        thread::scope(|scope| {
+            // Where the system has no more threads, those that there are do it.
+            let helper = |_| thread::Builder::new().spawn_scoped(scope, compare).ok();
+            let helpers: Vec<_> = (0..helper_count).map_while(helper).collect();
             let own = compare();
             helpers.into_iter().fold(own, |result, helper| {
-                result.and(helper.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
+                result.and(helper.join().unwrap_or_else(|payload| panic::resume_unwind(payload)))
             })
         })?;
         Ok(if difference.load(Ordering::Relaxed) {

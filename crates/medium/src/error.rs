@@ -141,7 +141,7 @@ pub enum MediumError {
         path: String,
     },
     /// Any other failure of the operating system.
-    #[error("{path}: cannot {action}: {source}")]
+    #[error("{path}: cannot {action}: {source}{}", files_advice(.source))]
     Io {
         /// The path.
         path: String,
@@ -197,6 +197,15 @@ fn room_advice(source: &io::Error) -> &'static str {
     }
 }
 
+/// What to do where no more files can be open; empty for all else.
+fn files_advice(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EMFILE) => "; raise the process's limit of open files (ulimit -n), or name fewer files at once",
+        Some(libc::ENFILE) => "; raise the system's limit of open files, or name fewer files at once",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,6 +232,7 @@ mod tests {
             assert!(mapped(code).to_string().starts_with("/data/x.csv: "), "{}", mapped(code));
         }
         assert!(mapped(libc::EIO).to_string().contains("cannot read at byte 7"));
+        assert!(mapped(libc::EMFILE).to_string().contains("ulimit -n"));
         assert!(mapped(libc::EACCES).to_string().contains("grant read permission"));
     }
 

@@ -171,8 +171,9 @@ fn object_path(url: &str, key: &str) -> Result<ObjectPath> {
 }
 
 fn version_of(url: Arc<str>, meta: &ObjectMeta) -> FileVersion {
-    // Beyond the year 2262 nanoseconds overflow; such a stamp is only compared, so any fixed value serves.
-    let last_modified_ns = meta.last_modified.timestamp_nanos_opt().unwrap_or(i64::MAX);
+    // In whole seconds, which is what stores answer requests with; some list parts of them. Beyond the year 2262
+    // nanoseconds overflow; such a stamp is only compared, so any fixed value serves.
+    let last_modified_ns = meta.last_modified.timestamp().saturating_mul(1_000_000_000);
     let stamp = Stamp::Object { etag: meta.e_tag.as_deref().map(Arc::from), last_modified_ns };
     FileVersion { path: url, size_bytes: meta.size, stamp }
 }

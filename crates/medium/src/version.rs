@@ -69,8 +69,8 @@ impl FileVersion {
     ///
     /// True when the stamp is less than 2 s old, lies in the future, or (local files) both of its times are whole
     /// seconds, as a coarse file system gives. An object with an ETag is never young: the tag changes with the content.
-    /// A weak one (`W/"…"`) only says what its server holds to be equivalent, so that the time counts; an object
-    /// without tag and time is young for ever. Ask with the time just *before* the bytes were read; then check by
+    /// A weak one (`W/"…"`) only says what its server holds to be equivalent, and web servers make tags of time and
+    /// size, so that the time counts for both; an object without tag and time is young for ever. Ask with the time just *before* the bytes were read; then check by
     /// content before using what was derived.
     pub fn is_young(&self, wall_now_ns: i64) -> bool {
         let recent = |stamp_ns: i64| wall_now_ns.saturating_sub(stamp_ns) < YOUNG_NS;
@@ -79,7 +79,10 @@ impl FileVersion {
                 let coarse = mtime_ns % SECOND_NS == 0 && ctime_ns % SECOND_NS == 0;
                 coarse || recent(*mtime_ns) || recent(*ctime_ns)
             }
-            Stamp::Object { etag: Some(etag), .. } if !is_weak(etag) => false,
+            Stamp::Object { etag: Some(etag), last_modified_ns } if !is_weak(etag) => {
+                let is_web = self.path.starts_with("http://") || self.path.starts_with("https://");
+                is_web && recent(*last_modified_ns)
+            }
             Stamp::Object { last_modified_ns, .. } => *last_modified_ns == 0 || recent(*last_modified_ns),
         }
     }
@@ -179,12 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn an_object_with_a_tag_is_never_young() {
+    fn an_object_with_a_tag_of_its_content_is_never_young() {
         assert!(!object(Some("x"), NOW_NS).is_young(NOW_NS));
         assert!(object(None, NOW_NS - SECOND_NS).is_young(NOW_NS));
         assert!(!object(None, NOW_NS - 3 * SECOND_NS).is_young(NOW_NS));
         assert!(object(Some("W/\"x\""), NOW_NS - SECOND_NS).is_young(NOW_NS), "a weak tag leaves it to the time");
         assert!(!object(Some("W/\"x\""), NOW_NS - 3 * SECOND_NS).is_young(NOW_NS));
+        let web = |last_modified_ns| FileVersion { path: "http://h/a".into(), ..object(Some("x"), last_modified_ns) };
+        assert!(web(NOW_NS - SECOND_NS).is_young(NOW_NS), "its tag may be made of time and size");
+        assert!(!web(NOW_NS - 3 * SECOND_NS).is_young(NOW_NS));
         assert!(object(None, 0).is_young(NOW_NS) && object(Some("W/\"x\""), 0).is_young(NOW_NS), "no time at all");
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,7 +38,7 @@ impl DirectFile {
     ) -> io::Result<Self> {
         let is_direct = !direct_refused.load(Ordering::Relaxed);
         let (primary, is_direct) = match is_direct.then(|| with_direct(options).open(&path)) {
-            Some(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
+            Some(Err(error)) if is_refusal(&error) => {
                 direct_refused.store(true, Ordering::Relaxed);
                 // The kernel makes the file before it looks at the flag.
                 (options.clone().create_new(false).open(&path).or_else(|_| options.open(&path))?, false)
@@ -61,7 +61,7 @@ impl DirectFile {
             return Ok((cached, false));
         }
         // By the descriptor, not by the path: the name may mean another file by now.
-        let opened = reopen(&self.primary, self.is_writable)?;
+        let opened = reopen(&self.primary, &self.path, self.is_writable)?;
         Ok((self.cached.get_or_init(|| opened), false))
     }
 
@@ -180,7 +180,7 @@ fn with_direct(options: &OpenOptions) -> OpenOptions {
 pub(super) fn takes_direct_io(folder: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE | libc::O_DIRECT).open(folder);
-    !matches!(opened, Err(error) if error.kind() == io::ErrorKind::InvalidInput)
+    !matches!(opened, Err(error) if is_refusal(&error))
 }
 
 /// Other systems have no such way that is worth the name.
@@ -189,8 +189,22 @@ pub(super) fn takes_direct_io(_folder: &Path) -> bool {
     false
 }
 
+/// Whether this is how a file system says that it knows no direct I/O.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
 /// Another open file for the same bytes, without the flags of the first.
-fn reopen(file: &File, is_writable: bool) -> io::Result<File> {
+fn reopen(file: &File, path: &Path, is_writable: bool) -> io::Result<File> {
     use std::os::fd::AsRawFd;
-    OpenOptions::new().read(true).write(is_writable).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    let open = |path: &Path| OpenOptions::new().read(true).write(is_writable).open(path);
+    open(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).or_else(|error| {
+        // There may be no /proc; the name may mean another file by now.
+        let (opened, first) = (open(path).map_err(|_| error)?, file.metadata()?);
+        let second = opened.metadata()?;
+        match (first.dev(), first.ino()) == (second.dev(), second.ino()) {
+            true => Ok(opened),
+            false => Err(io::Error::new(io::ErrorKind::NotFound, "another file took its name")),
+        }
+    })
 }
