@@ -48,8 +48,8 @@ pub(super) enum Values<'a> {
 /// `column_encoding`).
 ///
 /// # Errors
-/// A type that pages cannot hold, no values or more than [`MAX_PAGE_VALUES`], or a page of more than 4 GiB. `page` is
-/// as it was.
+/// A type that pages cannot hold, no values or more than [`MAX_PAGE_VALUES`], texts of 2 GiB or more, or a page of more
+/// than 4 GiB. `page` is as it was.
 pub fn encode(array: &dyn Array, page: &mut Vec<u8>) -> Result<PageSummary, PageError> {
     Source::of(array)?.write(None, page)
 }
@@ -83,6 +83,11 @@ impl<'a> Source<'a> {
             Values::AllNull
         } else {
             match TextValues::of(array) {
+                // Read again they are an array whose offsets are signed 32-bit numbers.
+                Some(texts) if texts.text_bytes() > i32::MAX as usize => {
+                    let (size_bytes, limit_bytes) = (texts.text_bytes() as u64, i32::MAX as u64);
+                    return Err(PageError::TooLong { what: "its texts", size_bytes, limit_bytes });
+                }
                 Some(texts) => Values::Texts(texts),
                 None if physical_type == PhysicalType::Boolean => Values::Booleans(array.as_boolean()),
                 None => fixed_width::values_of(array, physical_type),

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, ListArray, StringArray};
+use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, ListArray, StringArray, StringViewBuilder};
 use arrow::datatypes::{DataType, Int32Type};
 use thermocline_seeded::Random;
 
@@ -195,4 +195,17 @@ fn a_page_is_not_read_as_another_type_nor_beyond_its_end() {
     assert!(matches!(backwards, Err(PageError::Range { .. })));
     assert_eq!(page.decode_range(1..2, &DataType::Int64).unwrap().len(), 1500 - MINI_BLOCK_VALUES);
     assert_eq!(page.decode_range(2..2, &DataType::Int64).unwrap().len(), 0);
+}
+
+#[test]
+fn texts_that_no_array_could_hold_again_are_refused() {
+    let mut views = StringViewBuilder::new();
+    let block = views.append_block("x".repeat(1 << 20).into_bytes().into());
+    for _ in 0..2048 {
+        views.try_append_view(block, 0, 1 << 20).unwrap();
+    }
+    let (all, mut page) = (views.finish(), Vec::new());
+    let error = encode(&all, &mut page).unwrap_err().to_string();
+    assert!(error.contains("its texts would take 2147483648 bytes, expected at most 2147483647"), "{error}");
+    assert!(page.is_empty());
 }
