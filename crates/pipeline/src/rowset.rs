@@ -152,13 +152,33 @@ pub struct Rowset {
 impl Rowset {
     /// Memory that the values take, shared dictionaries included.
     pub fn size_bytes(&self) -> u64 {
+        self.bytes_with(|dictionary| dictionary.size_bytes())
+    }
+
+    /// Memory that the values take, without dictionaries that others have too: those reserve them.
+    pub fn unshared_bytes(&self) -> u64 {
+        self.bytes_with(|dictionary| if Arc::strong_count(dictionary) == 1 { dictionary.size_bytes() } else { 0 })
+    }
+
+    /// Bytes of the texts themselves, as often as they come.
+    pub fn text_bytes(&self) -> u64 {
+        let of_column = |column: &RowsetColumn| match &column.values {
+            RowsetValues::Texts { codes, dictionary } => {
+                codes.iter().map(|code| dictionary.get(*code as usize).map_or(0, str::len) as u64).sum()
+            }
+            _ => 0,
+        };
+        self.columns.iter().map(of_column).sum()
+    }
+
+    fn bytes_with(&self, dictionary_bytes: impl Fn(&Arc<TextList>) -> usize) -> u64 {
         let column = |column: &RowsetColumn| {
             let values = match &column.values {
                 RowsetValues::Integers(values) => values.len() * 8,
                 RowsetValues::Unsigned(values) => values.len() * 8,
                 RowsetValues::Floats(values) => values.len() * 8,
                 RowsetValues::Wide(values) => values.len() * 16,
-                RowsetValues::Texts { codes, dictionary } => codes.len() * 4 + dictionary.size_bytes(),
+                RowsetValues::Texts { codes, dictionary } => codes.len() * 4 + dictionary_bytes(dictionary),
             };
             (values + column.valid.as_ref().map_or(0, Vec::len)) as u64
         };

@@ -106,7 +106,11 @@ fn cases(case: &Case, graph: &JoinGraph, slot_of: SlotOf<'_>) -> Result<Expressi
     let mut branches = Vec::with_capacity(case.when_then_expr.len());
     for (when, then) in &case.when_then_expr {
         let condition = match &case.expr {
-            Some(of) => condition(&of.as_ref().clone().eq(when.as_ref().clone()), graph, slot_of, false)?,
+            // Beside a constant that is no zero: a CASE tells 0.0 from -0.0, which `=` does not.
+            Some(of) if is_constant_but_no_zero(when) => {
+                condition(&of.as_ref().clone().eq(when.as_ref().clone()), graph, slot_of, false)?
+            }
+            Some(_) => return Err(refused(when, graph)),
             None => condition(when, graph, slot_of, false)?,
         };
         branches.push((condition, expression(then, graph, slot_of)?));
@@ -117,6 +121,17 @@ fn cases(case: &Case, graph: &JoinGraph, slot_of: SlotOf<'_>) -> Result<Expressi
         None => None,
     };
     Ok(Expression::Case { branches, otherwise })
+}
+
+/// As far as floats have zeros of two signs.
+fn is_constant_but_no_zero(value: &Expr) -> bool {
+    match value {
+        Expr::Literal(ScalarValue::Float32(Some(value)), _) => *value != 0.0,
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value != 0.0,
+        Expr::Literal(ScalarValue::Float16(_), _) => false,
+        Expr::Literal(..) => true,
+        _ => false,
+    }
 }
 
 /// A number that is no NULL.

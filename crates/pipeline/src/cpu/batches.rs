@@ -35,7 +35,7 @@ impl Batches<'_> {
         }
         let (rowset, memory) = rows.finish(shared.context, &shared.interners.texts(), shared.options.account)?;
         let reservation = memory.into_reservation();
-        reservation.resize(rowset.size_bytes())?;
+        reservation.resize(rowset.unshared_bytes())?;
         self.consume(rowset, reservation)
     }
 

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use arrow::buffer::BooleanBuffer;
 use thermocline_budget::Account;
@@ -75,6 +76,7 @@ pub(super) struct Shared<'r> {
 
 /// Works through the queue as thread number `thread`.
 pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<'r>, RunReport)> {
+    let _stops_others = StopsOthers(shared.failed);
     let worked = Worker::new(shared).and_then(|mut worker| {
         match shared.input {
             Input::RowGroups(queue) => worker.row_groups(queue, thread)?,
@@ -87,6 +89,17 @@ pub(super) fn work<'r>(shared: &Shared<'r>, thread: usize) -> Result<(Collected<
         shared.failed.store(true, Ordering::Relaxed);
     }
     worked
+}
+
+/// Tells the other threads when this one panics.
+struct StopsOthers<'f>(&'f AtomicBool);
+
+impl Drop for StopsOthers<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 struct Worker<'s, 'r> {
@@ -256,7 +269,7 @@ impl<'s, 'r> Worker<'s, 'r> {
 
     /// Multiplies the view's rows by all probes from number `level` on that do.
     fn expand(&mut self, view: &mut View<'_>, block: usize, level: usize) -> Result<()> {
-        let Some(Expansion { step, table, is_outer, .. }) = self.expansions.get(level).cloned() else {
+        let Some(&Expansion { step, table, is_outer, .. }) = self.expansions.get(level) else {
             let places = Selection::all(view.row_count());
             return self.take(view, block, places.rows(&mut [0; room_for(MINI_BLOCK_VALUES)]));
         };
@@ -268,6 +281,8 @@ impl<'s, 'r> Worker<'s, 'r> {
             _ => 0..0,
         };
         before.multiply(step, is_outer, finds, |piece| {
+            // Of one row there may be millions.
+            self.check_flags()?;
             view.expand(Some(piece));
             let mut selection = Selection::all(view.row_count());
             let (context, instructions) = (self.shared.context, self.shared.options.instructions);

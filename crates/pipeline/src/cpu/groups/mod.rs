@@ -246,12 +246,12 @@ impl<'r> Groups<'r> {
 
     /// The cells of some rows, which are there then.
     fn find(&mut self, keys: &[Values], row_count: usize) -> Result<GroupedRows> {
-        if let Cells::Hashed(_) = self.cells {
+        if let Cells::Hashed { .. } = self.cells {
             self.resize(row_count)?;
         }
         let mut found = std::mem::take(&mut self.found);
         self.cells.find(keys, row_count, &mut found.cells);
-        if let Cells::Hashed(_) = self.cells {
+        if let Cells::Hashed { .. } = self.cells {
             if let Some(limit) = self.most_groups.filter(|limit| self.cells.count() as u64 > *limit) {
                 return Err(PipelineError::TooManyGroups { limit });
             }

@@ -454,6 +454,35 @@ fn a_cancelled_run_ends_before_it_has_seen_all_row_groups() {
 }
 
 #[test]
+fn a_cancelled_run_ends_among_the_rows_that_one_has_multiplied_into() {
+    let many = table(&vec![5; 3000]).unwrap();
+    let source = pages(vec![vec![longs([5; 1000])]]);
+    let mut builder = PipelineBuilder::new();
+    let slots = scan_longs(&mut builder, 1);
+    builder.probe(many.shape(), slots[0], ProbeKind::Inner, &[]).unwrap();
+    let pipeline = builder.materialise(slots).unwrap();
+    let (clock, cancelled, account) = (ManualClock::new(0), AtomicBool::new(false), account(1 << 30));
+    let options = RunOptions {
+        thread_count: 1,
+        instructions: InstructionSet::detect(),
+        clock: &clock,
+        account: &account,
+        cancelled: &cancelled,
+        groups: GroupWay::Together,
+    };
+    let given = AtomicU64::new(0);
+    let consumer = |rowset: Rowset, _| {
+        cancelled.store(true, Ordering::Relaxed);
+        given.fetch_add(rowset.row_count as u64, Ordering::Relaxed);
+        Ok(())
+    };
+    let ended = run_in_batches(&pipeline, &source, &[many], &options, 30_000, &consumer);
+    assert!(matches!(ended, Err(PipelineError::Cancelled)));
+    // Of three millions.
+    assert!(given.load(Ordering::Relaxed) < 10_000);
+}
+
+#[test]
 fn the_error_of_one_thread_ends_all_and_is_the_one_that_is_told() {
     let source = pages((0..50).map(|_| vec![longs(0..1000)]).collect());
     let fails = |row_group: usize, _| if row_group == 3 { Err("no such block".into()) } else { Ok(()) };
