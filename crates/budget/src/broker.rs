@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use thermocline_placement::broker::{shrink_order, yielding};
+use thermocline_placement::broker::{missing_of_step, shrink_order, step_bytes, yielding};
 
 use crate::account::AccountState;
 use crate::ledger::{Ledger, Shortfall};
@@ -30,6 +30,12 @@ pub trait ReclaimableCache: Send + Sync {
     fn held_bytes(&self) -> u64;
     /// Query time lost per byte, in seconds, if `bytes` were taken away.
     fn marginal_benefit(&self, bytes: u64) -> f64;
+    /// Query time saved per byte, in seconds, if it had `bytes` more; `None` if it has nothing yet to tell that by. Who
+    /// knows no better takes further bytes to be worth as much as those that it would lose.
+    fn gain(&self, bytes: u64) -> Option<f64> {
+        let held_bytes = self.held_bytes();
+        (held_bytes > 0).then(|| self.marginal_benefit(bytes.min(held_bytes)))
+    }
     /// Gives back at least `bytes` if it can, the least useful items first; returns how many, 0 if it has nothing to
     /// give.
     fn release(&self, bytes: u64) -> u64;
@@ -108,20 +114,39 @@ impl Budget {
         self.state.caches.lock().push(cache);
     }
 
+    /// What caches may have together, under both limits.
+    pub fn cache_bound_bytes(&self) -> u64 {
+        self.cache_limit_bytes().unwrap_or(u64::MAX).min(self.limit_bytes())
+    }
+
+    /// Whether so little is free that [`make_room_for`](Self::make_room_for) would ask other caches. Two looks at
+    /// counters.
+    pub fn lacks_room(&self) -> bool {
+        missing_of_step(self.cache_room_bytes(), self.cache_bound_bytes()).is_some()
+    }
+
     /// Lets the cache `asking` have room at the cost of another one whose bytes save clearly less, if hardly any is
     /// free; returns how many bytes were given up. What is free is then whoever's who reserves it first. To be called
-    /// with no lock of a cache held, before work that would fill the cache.
+    /// with no lock of a cache held, before work that would fill the cache. Nobody bids unless room is short and there
+    /// is somebody to yield some.
     pub fn make_room_for(&self, asking: &dyn ReclaimableCache) -> u64 {
+        if !self.lacks_room() {
+            return 0;
+        }
+        let (limit_bytes, caches) = (self.cache_bound_bytes(), self.state.live_caches().into_iter());
+        let others = caches.filter(|cache| cache.name() != asking.name());
         let others: Vec<_> =
-            self.state.live_caches().into_iter().filter(|cache| cache.name() != asking.name()).collect();
-        let limit_bytes = self.cache_limit_bytes().unwrap_or(u64::MAX).min(self.limit_bytes());
-        let bid = |cache: &dyn ReclaimableCache| {
-            let held_bytes = cache.held_bytes();
-            (held_bytes, cache.marginal_benefit((limit_bytes / 16).min(held_bytes)))
-        };
-        let bids: Vec<(u64, f64)> = others.iter().map(|cache| bid(cache.as_ref())).collect();
-        match yielding(self.cache_room_bytes(), limit_bytes, bid(asking), &bids) {
-            Some((index, bytes)) => others[index].release(bytes),
+            others.map(|cache| (cache.held_bytes(), cache)).filter(|(held_bytes, _)| *held_bytes > 0).collect();
+        if others.is_empty() {
+            return 0;
+        }
+        let step_bytes = step_bytes(limit_bytes);
+        let bids: Vec<(u64, f64)> = others
+            .iter()
+            .map(|(held_bytes, cache)| (*held_bytes, cache.marginal_benefit(step_bytes.min(*held_bytes))))
+            .collect();
+        match yielding(self.cache_room_bytes(), limit_bytes, asking.gain(step_bytes), &bids) {
+            Some((index, bytes)) => others[index].1.release(bytes),
             None => 0,
         }
     }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -14,6 +14,8 @@ struct FakeCache {
     item_bytes: u64,
     benefit: f64,
     items: Mutex<Vec<Reservation>>,
+    /// How often it was asked what it would lose.
+    bid_count: AtomicUsize,
     releases: Arc<Mutex<Vec<(&'static str, u64)>>>,
 }
 
@@ -30,7 +32,8 @@ impl FakeCache {
         releases: Arc<Mutex<Vec<(&'static str, u64)>>>,
     ) -> Arc<Self> {
         let account = budget.account(name, Purpose::Cache);
-        let cache = Arc::new(Self { name, account, item_bytes, benefit, items: Mutex::default(), releases });
+        let (items, bid_count) = (Mutex::default(), AtomicUsize::new(0));
+        let cache = Arc::new(Self { name, account, item_bytes, benefit, items, bid_count, releases });
         let weak: Weak<Self> = Arc::downgrade(&cache);
         budget.register_cache(weak);
         cache
@@ -59,6 +62,7 @@ impl ReclaimableCache for FakeCache {
     }
 
     fn marginal_benefit(&self, _bytes: u64) -> f64 {
+        self.bid_count.fetch_add(1, Ordering::Relaxed);
         self.benefit
     }
 
@@ -191,6 +195,20 @@ fn a_cache_yields_room_to_another_only_if_its_bytes_save_clearly_less() {
     dear.fill(10);
     assert_eq!(budget.make_room_for(dear.as_ref()), 100);
     assert_eq!((old.held_bytes(), new.held_bytes()), (1_300, 100));
+}
+
+#[test]
+fn nobody_bids_where_there_is_room_or_nobody_has_any_to_yield() {
+    let budget = Budget::new(16_000, Some(1_600));
+    let (old, new) = (FakeCache::new(&budget, "old", 10, 1.0), FakeCache::new(&budget, "new", 10, 9.0));
+    let bid_count = || [&old, &new].map(|cache| cache.bid_count.load(Ordering::Relaxed));
+    old.fill(150);
+    assert!(!budget.lacks_room());
+    assert_eq!((budget.make_room_for(new.as_ref()), bid_count()), (0, [0, 0]));
+    old.fill(1);
+    assert!(budget.lacks_room());
+    assert_eq!((budget.make_room_for(old.as_ref()), bid_count()), (0, [0, 0]), "the other has nothing");
+    assert_eq!((budget.make_room_for(new.as_ref()), bid_count()), (10, [1, 0]));
 }
 
 /// Takes what it was asked to release back at once.

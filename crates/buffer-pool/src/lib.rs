@@ -91,7 +91,7 @@ pub use arena::mapped_bytes;
 pub use error::PoolError;
 pub use memory_needs::MemoryNeed;
 pub use pinned_page::PinnedPage;
-pub use pool::{BufferPool, MarginalBenefit, PoolOptions};
+pub use pool::{BufferPool, PoolOptions};
 pub use reader::{PageReader, ReadOptions};
 pub use running_pipeline::{PipelineReport, PipelineStart, RunningPipeline, Watcher, Work};
 pub use snapshot::{ListSnapshot, PoolSnapshot};

@@ -1,6 +1,6 @@
 //! The pool: its settings, and what is done to it as a whole.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache};
 use thermocline_hardware::Clock;
+use thermocline_placement::broker::{BenefitCurve, step_bytes};
 use thermocline_placement::page_cache::model::Shares;
 use thermocline_placement::page_cache::{ListKey, PagePolicy};
 
@@ -27,8 +28,14 @@ const PASSING_NAME: &str = "pages outside of the buffer pool";
 /// NVMe disk takes.
 const SECONDS_PER_BYTE: f64 = 1.0 / (1_u64 << 30) as f64;
 
-/// Seconds that queries lose for each byte, if so many bytes were taken from the pool.
-pub type MarginalBenefit = Box<dyn Fn(u64) -> f64 + Send + Sync>;
+/// What the pool's memory saves queries, by whoever measured that.
+#[derive(Debug, Clone)]
+pub(crate) struct Worth {
+    /// By what quotas can claim.
+    pub(crate) curve: BenefitCurve,
+    /// Up to so many bytes; of more nothing is known.
+    pub(crate) known_bytes: u64,
+}
 
 /// Settings of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +69,9 @@ pub struct BufferPool {
     pub(crate) reader_count: AtomicUsize,
     budget: Budget,
     next_source: AtomicU32,
-    marginal_benefit: RwLock<Option<MarginalBenefit>>,
+    worth: RwLock<Option<Worth>>,
+    /// Lists that mean something else by now; see [`take_reused`](BufferPool::take_reused).
+    reused: Mutex<BTreeSet<ListKey>>,
 }
 
 impl BufferPool {
@@ -90,7 +99,8 @@ impl BufferPool {
             reader_count: AtomicUsize::new(0),
             budget: budget.clone(),
             next_source: AtomicU32::new(0),
-            marginal_benefit: RwLock::new(None),
+            worth: RwLock::new(None),
+            reused: Mutex::default(),
         });
         let weak: Weak<Self> = Arc::downgrade(&pool);
         budget.register_cache(weak);
@@ -115,9 +125,15 @@ impl BufferPool {
     }
 
     /// Gives a list of [`new_list`](Self::new_list) to something else: what was asked of it so far is not counted any
-    /// more. Pages that it still has, of sources that are going, are.
+    /// more, and who tunes the pool forgets it. Pages that it still has, of sources that are going, are.
     pub fn reuse_list(&self, list: ListKey) {
         self.residents.lock().reuse_list(list);
+        self.reused.lock().insert(list);
+    }
+
+    /// Lists that were given to something else since this was asked last.
+    pub(crate) fn take_reused(&self) -> BTreeSet<ListKey> {
+        std::mem::take(&mut *self.reused.lock())
     }
 
     /// Lets another policy decide from now on. It learns of the pages in memory, not of how they were used, and of the
@@ -132,8 +148,23 @@ impl BufferPool {
     }
 
     /// Tells what the pool's memory is worth to queries, from now on. Until then its hits of late are counted.
-    pub fn set_marginal_benefit(&self, marginal_benefit: MarginalBenefit) {
-        *self.marginal_benefit.write() = Some(marginal_benefit);
+    pub(crate) fn set_worth(&self, worth: Worth) {
+        *self.worth.write() = Some(worth);
+    }
+
+    /// Of `worth`, the curve and where on it the pool is by what it holds now: what it gave since was its cheapest part.
+    fn place<'a>(&self, worth: &'a Worth) -> (&'a BenefitCurve, u64) {
+        let claimable_bytes = self.residents.lock().keepable_bytes(self.arena.reserved_bytes());
+        (&worth.curve, worth.known_bytes.min(claimable_bytes))
+    }
+
+    fn hits_s_per_byte(&self) -> f64 {
+        self.residents.lock().hits_per_byte() * SECONDS_PER_BYTE
+    }
+
+    /// What passes between the pool and other caches at a time.
+    pub(crate) fn step_bytes(&self) -> u64 {
+        step_bytes(self.budget.cache_bound_bytes())
     }
 
     /// Forgets all pages that nobody has, and gives their memory back.
@@ -211,10 +242,26 @@ impl ReclaimableCache for BufferPool {
     }
 
     fn marginal_benefit(&self, bytes: u64) -> f64 {
-        match &*self.marginal_benefit.read() {
-            Some(marginal_benefit) => marginal_benefit(bytes),
-            None => self.residents.lock().hits_per_byte() * SECONDS_PER_BYTE,
+        match &*self.worth.read() {
+            Some(worth) => {
+                let (curve, held_bytes) = self.place(worth);
+                curve.lost_s_per_byte(held_bytes, bytes)
+            }
+            None => self.hits_s_per_byte(),
         }
+    }
+
+    fn gain(&self, bytes: u64) -> Option<f64> {
+        if self.held_bytes() == 0 {
+            return None;
+        }
+        Some(match &*self.worth.read() {
+            Some(worth) => {
+                let (curve, held_bytes) = self.place(worth);
+                curve.gained_s_per_byte(held_bytes, bytes)
+            }
+            None => self.hits_s_per_byte(),
+        })
     }
 
     fn release(&self, bytes: u64) -> u64 {

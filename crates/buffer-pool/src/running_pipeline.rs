@@ -178,6 +178,11 @@ impl Progress {
         self.pace.observe(work.bytes, work.read_bytes, work.busy_ns, work.waited_ns);
     }
 
+    /// Of what it was taken to ask for, the part that it has reported.
+    pub(crate) fn done_part(&self) -> f64 {
+        (self.pace.bytes() as f64 / size_bytes(&self.columns).max(1) as f64).min(1.0)
+    }
+
     /// How fast it works.
     pub(crate) fn pace(&self) -> &Pace {
         &self.pace

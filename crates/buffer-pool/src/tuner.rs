@@ -25,13 +25,13 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use thermocline_hardware::Clock;
-use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::ListKey;
 use thermocline_placement::page_cache::lending::{lend, may_lend};
 use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, list_bytes};
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
 
+use crate::pool::Worth;
 use crate::rest::{self, Rest};
 use crate::running_pipeline::{Progress, Watched};
 use crate::{BufferPool, PipelineReport, PipelineStart, RunningPipeline, Work};
@@ -134,6 +134,7 @@ impl Tuner {
             start.columns.iter().map(|(_, bytes)| bytes).sum::<u64>() >= self.pool.mapped_bytes() / LARGE_PART;
         let run = {
             let mut state = self.state.lock();
+            state.forget_reused(&self.pool);
             state.must_lend |= is_large && state.is_short;
             let (signature, columns) = (start.signature, start.columns.clone());
             let progress = Progress::new(start, held, (&state.window, state.rates()), begun);
@@ -176,9 +177,15 @@ impl Tuner {
         self.note_news(false);
     }
 
-    /// A pipeline is not heard of any more.
-    pub(crate) fn give_up(&self, run: RunId) {
-        self.state.lock().running.remove(&run);
+    /// A pipeline is not heard of any more. Unless it has ended it counts by what it did: one that stopped early may
+    /// have asked for hardly any of its columns.
+    pub(crate) fn give_up(self: &Arc<Self>, run: RunId) {
+        {
+            let mut state = self.state.lock();
+            let Some(progress) = state.running.remove(&run) else { return };
+            state.window.give_up(run, progress.done_part());
+        }
+        self.note_news(false);
     }
 
     /// The last pipelines that ended, the oldest first, and then those that run.
@@ -216,7 +223,9 @@ impl Tuner {
 
     /// What the next decision would be made from.
     pub(crate) fn known(&self) -> Known {
-        self.state.lock().known()
+        let mut state = self.state.lock();
+        state.forget_reused(&self.pool);
+        state.known()
     }
 
     /// Has the division decided anew, on the tuner's thread.
@@ -304,6 +313,7 @@ impl Tuner {
             let mut state = self.state.lock();
             (state.is_new, state.is_urgent) = (false, false);
             state.learn_of_device(&self.pool);
+            state.forget_reused(&self.pool);
             state.known()
         };
         // Where the solver fails the earlier quotas stay good.
@@ -353,9 +363,10 @@ impl Tuner {
     /// Has the pool bid with what its memory is worth by what is known now.
     fn bid(&self) {
         let known = self.known();
-        let memory_bytes = self.pool.keepable_bytes();
-        if let Ok(curve) = benefit_curve(known.workload(), memory_bytes, CURVE_POINTS) {
-            self.pool.set_marginal_benefit(Box::new(move |bytes| lost_s_per_byte(&curve, memory_bytes, bytes)));
+        // A step more too: it bids for that itself.
+        let known_bytes = self.pool.keepable_bytes().saturating_add(self.pool.step_bytes());
+        if let Ok(curve) = benefit_curve(known.workload(), known_bytes, CURVE_POINTS) {
+            self.pool.set_worth(Worth { curve, known_bytes });
         }
     }
 }
@@ -374,12 +385,6 @@ impl Known {
     }
 }
 
-/// Seconds lost for each of `bytes` if they were taken away.
-fn lost_s_per_byte(curve: &BenefitCurve, memory_bytes: u64, bytes: u64) -> f64 {
-    let bytes = bytes.clamp(1, memory_bytes.max(1));
-    (curve.seconds(memory_bytes) - curve.seconds(memory_bytes - bytes.min(memory_bytes))) / bytes as f64
-}
-
 impl State {
     fn rates(&self) -> Rates {
         let storage_bytes_per_s = self.storage.bytes_per_s();
@@ -393,6 +398,20 @@ impl State {
     fn known(&self) -> Known {
         let rates = self.rates();
         Known { pipelines: self.window.merged(rates), rates, earlier: self.shares.clone() }
+    }
+
+    /// Forgets what was known of lists that mean something else by now.
+    fn forget_reused(&mut self, pool: &BufferPool) {
+        let reused = pool.take_reused();
+        if reused.is_empty() {
+            return;
+        }
+        self.window.forget(&reused);
+        self.shares = Shares::new(self.shares.iter().filter(|(list, _)| !reused.contains(list)));
+        let Decision { quotas, standing_quotas, read, .. } = &mut self.decision;
+        quotas.retain(|(list, _)| !reused.contains(list));
+        standing_quotas.retain(|(list, _)| !reused.contains(list));
+        read.retain(|list| !reused.contains(list));
     }
 
     fn learn_of_device(&mut self, pool: &BufferPool) {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use thermocline_budget::{Budget, ReclaimableCache};
+use thermocline_budget::Budget;
 use thermocline_buffer_pool::{BufferPool, PoolOptions, Tuner, mapped_bytes};
 use thermocline_hardware::Clock;
 use thermocline_placement::page_cache::PagePolicyName;
@@ -46,11 +46,6 @@ impl PagePool {
     /// What divides that memory among columns.
     pub(crate) fn tuner(&self) -> &Arc<Tuner> {
         &self.tuner
-    }
-
-    /// Whether pages have taken anything of the budget.
-    pub(crate) fn holds_memory(&self) -> bool {
-        self.pool.held_bytes() > 0
     }
 
     /// By what pages go now.

@@ -1,7 +1,9 @@
 //! One execution of a scan after the other.
 //!
-//! The partitions of a node share a queue of work, which is one execution's. DataFusion may execute a node once more,
-//! partition by partition: its joins do where the memory for one side gives out.
+//! The partitions of a node share a queue of work, which is one execution's. A node may be executed once more, partition
+//! by partition. Executions are told apart by a partition that is asked for again, so one that was given up before all
+//! its partitions had begun would be gone on with: who may do that gives each execution nodes of its own
+//! (`interruption::repeatable`).
 
 use std::fmt;
 use std::sync::Arc;

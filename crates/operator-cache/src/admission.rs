@@ -18,7 +18,7 @@ use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
 use thermocline_placement::operator_cache::heads::{AdmittedPart, admit_head};
-use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, marginal_benefit};
+use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, elapsed_bid, marginal_benefit};
 use thermocline_raw::RecordPositions;
 
 use crate::cache::OperatorCache;
@@ -29,7 +29,7 @@ use crate::decisions::DecisionKind;
 use crate::file_record::{Learned, PinnedSource};
 use crate::item::{Item, ItemId, Meters, predicted_scan_ns};
 use crate::rows::element_columns;
-use crate::scan::SharedScan;
+use crate::scan::{MorselWork, SharedScan, SoFar};
 use crate::source::SourceEnd;
 
 /// The part of a source after which a scan is judged: enough to extrapolate from, early enough to stop in time.
@@ -93,7 +93,7 @@ impl OperatorCache {
         &self,
         scan: &Arc<SharedScan>,
         size: KeptBytes,
-        source_bytes: u64,
+        morsel: MorselWork,
     ) -> Option<Reservation> {
         if !scan.is_keeping() {
             return None;
@@ -104,13 +104,10 @@ impl OperatorCache {
             own_bytes: meters.kept_bytes.load(Ordering::Relaxed) + size_bytes,
             lent_bytes: meters.lent_bytes.load(Ordering::Relaxed) + lent_bytes,
         };
-        let progress = Progress {
-            scanned_bytes: meters.decoded_bytes.load(Ordering::Relaxed) + source_bytes,
-            total_bytes: meters.total_bytes.load(Ordering::Relaxed),
-        };
-        if is_sampled(progress)
+        let so_far = meters.so_far(morsel);
+        if is_sampled(so_far.progress)
             && !meters.judged.swap(true, Ordering::Relaxed)
-            && !self.judge(scan, kept, size_bytes, progress)
+            && !self.judge(scan, kept, size_bytes, so_far)
         {
             return None;
         }
@@ -121,7 +118,7 @@ impl OperatorCache {
             if let Ok(reservation) = self.account().try_reserve(size_bytes) {
                 return Some(reservation);
             }
-            if !self.judge(scan, kept, size_bytes, progress) {
+            if !self.judge(scan, kept, size_bytes, so_far) {
                 return None;
             }
         }
@@ -139,14 +136,13 @@ impl OperatorCache {
     }
 
     /// Whether the scan's item, as far as it can be foretold, is worth the room it needs; if so that room is made.
-    fn judge(&self, scan: &Arc<SharedScan>, kept: KeptBytes, incoming_bytes: u64, progress: Progress) -> bool {
+    fn judge(&self, scan: &Arc<SharedScan>, kept: KeptBytes, incoming_bytes: u64, so_far: SoFar) -> bool {
+        let SoFar { progress, execute_ns, cache_ns } = so_far;
         let KeptBytes { own_bytes: kept_bytes, lent_bytes } = kept;
         let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
         let grown_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
         let lent_bytes = progress.whole_bytes(lent_bytes, 0.0).unwrap_or(lent_bytes);
         let base_bytes = grown_bytes + lent_bytes;
-        let execute_ns = scan.meters.execute_ns.load(Ordering::Relaxed);
-        let cache_ns = scan.meters.cache_ns.load(Ordering::Relaxed);
         let size_bytes = whole_bytes.saturating_add(base_bytes);
         let prospect = Prospect {
             size_bytes,
@@ -201,7 +197,7 @@ impl OperatorCache {
                 // They are made anew, not added to.
                 None => (catalog.uses_superseded(scan), 0),
             };
-            let remembered = remembered_uses(&catalog, scan);
+            let remembered = self.remembered_uses(&catalog, scan);
             let superseded = Superseded::by(scan, &catalog);
             let bare_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
             let free_bytes = bare_bytes.saturating_add(superseded.size_bytes);
@@ -209,13 +205,15 @@ impl OperatorCache {
                 .expected_uses(self.policy(), &scan.source, &scan.spec.columns)
                 .filter(|_| scan.spec.predicate.is_all());
             let longest_ns = scan.replaced().map_or(0, |item| item.longest_scan_ns());
+            let counts_longest = expected.is_some() || !self.divides_items();
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
                 kind: scan.source.kind,
                 use_count: expected.unwrap_or(1 + base_uses + remembered),
-                execute_ns: match expected {
-                    Some(_) => longest_ns.max(prospect.execute_ns),
-                    None => base_ns.saturating_add(prospect.execute_ns),
+                execute_ns: match (counts_longest, &scan.base) {
+                    (true, Some(_)) => longest_ns.saturating_add(prospect.execute_ns),
+                    (true, None) => longest_ns.max(prospect.execute_ns),
+                    (false, _) => base_ns.saturating_add(prospect.execute_ns),
                 },
                 cache_ns: prospect.cache_ns,
                 reuse_scan_ns: prospect.reuse_scan_ns,
@@ -225,7 +223,7 @@ impl OperatorCache {
                 last_use: self.tick(),
             };
             let state = self.policy_state(&catalog);
-            let mut items = catalog.displaceable(self.policy(), self.limit_bytes());
+            let mut items = self.rivals(&catalog, newcomer.size_bytes, free_bytes);
             items.retain(|item| !superseded.items.contains(&Candidate::of(item.id).item));
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
@@ -273,6 +271,16 @@ impl OperatorCache {
         };
         drop(evicted);
         verdict
+    }
+
+    /// What a newcomer of this size may displace; nothing where it need displace nothing, for to find that out is a walk
+    /// over all items.
+    pub(crate) fn rivals(&self, catalog: &Catalog, size_bytes: u64, free_bytes: u64) -> Vec<ItemMeasurements> {
+        let limit_bytes = self.limit_bytes();
+        if size_bytes <= free_bytes.min(limit_bytes) {
+            return Vec::new();
+        }
+        catalog.displaceable(self.policy(), limit_bytes)
     }
 
     /// Takes out what a newcomer is to take the place of.
@@ -351,7 +359,9 @@ impl OperatorCache {
             positions = None;
             structure = match is_head {
                 true => self.reserve_if_free(bare_bytes),
-                false => self.reserve_for(scan, KeptBytes { own_bytes: bare_bytes, lent_bytes: 0 }, 0),
+                false => {
+                    self.reserve_for(scan, KeptBytes { own_bytes: bare_bytes, lent_bytes: 0 }, MorselWork::default())
+                }
             };
         }
         let Some(structure) = structure else { return false };
@@ -408,7 +418,7 @@ impl OperatorCache {
         if let Some(head) = item.head {
             item.meters.scale_costs(head.end_bytes as f64 / end_bytes.max(1) as f64);
         }
-        *item.meters.used_tick.get_mut() = self.next_tick();
+        *item.meters.used_tick.get_mut() = self.tick();
         *item.meters.use_count.get_mut() = participant_count + base_measured.map_or(0, |measured| measured.use_count);
         let reason = if is_head { "the first part of a finished scan" } else { "a finished scan" };
         self.list_item(scan, item, base.map(|base| base.id), reason);
@@ -423,7 +433,7 @@ impl OperatorCache {
             if !was_listed || !scan.pinned.is_current() || catalog.has_equal(scan) {
                 None
             } else {
-                let remembered = remembered_uses(&catalog, scan);
+                let remembered = self.remembered_uses(&catalog, scan);
                 let use_count = item.meters.use_count.get_mut();
                 *use_count = (*use_count + remembered + catalog.uses_superseded(scan)).max(1);
                 let baseline = self.policy().baseline_on_use(&catalog.policy_state);
@@ -517,17 +527,20 @@ impl ReclaimableCache for OperatorCache {
         let items = catalog.evictable(self.policy());
         let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
         if benefit.is_finite() {
-            return benefit;
+            return elapsed_bid(benefit, self.processor_count);
         }
-        // Nothing but running scans: their work so far is what would be lost.
-        let mapping = catalog.mapping_scans();
-        let mapping =
-            mapping.filter_map(|scan| Some((scan.meters.execute_ns.load(Ordering::Relaxed), scan.mapping_bytes()?.1)));
-        let keeping = catalog.scans().map(|scan| (scan.meters.execute_ns.load(Ordering::Relaxed), scan.held_bytes()));
-        let (execute_ns, kept_bytes) = keeping
-            .chain(mapping)
-            .fold((0, 0), |(ns, bytes), (execute_ns, kept_bytes)| (ns + execute_ns, bytes + kept_bytes));
-        if kept_bytes == 0 { f64::INFINITY } else { execute_ns as f64 * 1e-9 / kept_bytes as f64 }
+        self.scans_s_per_byte(&catalog).unwrap_or(f64::INFINITY)
+    }
+
+    /// By all items, those in use among them: they are worth what they are, though they can't be given just now.
+    fn gain(&self, bytes: u64) -> Option<f64> {
+        let catalog = self.catalog();
+        let items: Vec<ItemMeasurements> = catalog.items().map(|item| catalog.measured(self.policy(), item)).collect();
+        let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
+        if benefit.is_finite() {
+            return Some(elapsed_bid(benefit, self.processor_count));
+        }
+        self.scans_s_per_byte(&catalog)
     }
 
     fn release(&self, bytes: u64) -> u64 {
@@ -563,11 +576,27 @@ impl ReclaimableCache for OperatorCache {
     }
 }
 
-/// Uses of a scan's select before it was asked for this time, if there is no item that has them.
-fn remembered_uses(catalog: &Catalog, scan: &SharedScan) -> u64 {
-    match scan.replaced() {
-        Some(_) => 0,
-        None => catalog.remembered(&scan.source, &scan.spec.predicate).max(spared_scans(scan)),
+impl OperatorCache {
+    /// What running scans have worked for each byte that they hold; None if they hold none.
+    fn scans_s_per_byte(&self, catalog: &Catalog) -> Option<f64> {
+        let mapping = catalog.mapping_scans();
+        let mapping =
+            mapping.filter_map(|scan| Some((scan.meters.execute_ns.load(Ordering::Relaxed), scan.mapping_bytes()?.1)));
+        let keeping = catalog.scans().map(|scan| (scan.meters.execute_ns.load(Ordering::Relaxed), scan.held_bytes()));
+        let (execute_ns, kept_bytes) = keeping
+            .chain(mapping)
+            .fold((0, 0), |(ns, bytes), (execute_ns, kept_bytes)| (ns + execute_ns, bytes + kept_bytes));
+        (kept_bytes > 0).then(|| execute_ns as f64 * 1e-9 / self.processor_count as f64 / kept_bytes as f64)
+    }
+
+    /// Uses of a scan's select before it was asked for this time, if there is no item that has them.
+    fn remembered_uses(&self, catalog: &Catalog, scan: &SharedScan) -> u64 {
+        if scan.replaced().is_some() {
+            return 0;
+        }
+        // Policies as they were published know an item's own uses alone.
+        let spared = if self.divides_items() { spared_scans(scan) } else { 0 };
+        catalog.remembered(&scan.source, &scan.spec.predicate).max(spared)
     }
 }
 

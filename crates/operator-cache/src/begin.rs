@@ -17,7 +17,7 @@ use crate::lazy::Promotion;
 use crate::matching::Match;
 use crate::planning::{REBUILD_REASON, scan_spec, whole_columns};
 use crate::request::{ColumnSpec, SelectRequest};
-use crate::scan::{Awaited, Participant, ScanStart, SharedScan};
+use crate::scan::{Announced, Awaited, Participant, ScanStart, SharedScan};
 use crate::source::{ScanSpec, SourceFactory};
 use crate::top_up::TopUp;
 
@@ -71,6 +71,8 @@ struct Asked<'a> {
     factory: &'a SourceFactory,
     /// What planning took.
     lookup_ns: u64,
+    /// When it was noted which columns it needs, if it was.
+    noted_tick: Option<u64>,
 }
 
 impl Asked<'_> {
@@ -107,17 +109,29 @@ impl OperatorCache {
         if pinned.record.is_none() {
             return Start::Scan(self.scan_alone(request, pinned, factory));
         }
-        for attempt in 0..PLAN_ATTEMPTS {
+        let mut may_make_room = retain && pinned.is_current();
+        let mut noted_tick = None;
+        for _ in 0..PLAN_ATTEMPTS {
             let began_ns = self.clock().monotonic_ns();
             let mut catalog = self.catalog();
             let placed = self.placed_bet(&catalog, request, pinned);
             let request = placed.as_ref();
             let plan = self.plan(&catalog, request, pinned);
-            if attempt == 0 {
-                catalog.note_demand(self.policy(), request, self.tick());
+            if may_make_room && plan.fills_cache() && self.others_may_yield() {
+                may_make_room = false;
+                drop(plan);
+                drop(catalog);
+                self.budget().make_room_for(self.as_ref());
+                continue;
+            }
+            // Who waits asks again.
+            if noted_tick.is_none() && !matches!(plan, Plan::Wait(_)) {
+                let tick = self.tick();
+                catalog.note_demand(self.policy(), request, tick);
+                noted_tick = Some(tick);
             }
             let lookup_ns = self.clock().monotonic_ns().saturating_sub(began_ns);
-            let asked = Asked { request, pinned, retain, factory: &factory, lookup_ns };
+            let asked = Asked { request, pinned, retain, factory: &factory, lookup_ns, noted_tick };
             let new_scan = match plan {
                 Plan::Hit(found) => return self.hit(catalog, &asked, found),
                 Plan::Join(scan) => match self.join(catalog, &asked, &scan) {
@@ -155,6 +169,12 @@ impl OperatorCache {
             return self.start_scan(catalog, &asked, new_scan);
         }
         Start::Scan(self.scan_alone(request, pinned, factory))
+    }
+
+    /// Whether room is short and other caches hold some: pages may have taken all there is while nothing else was asked
+    /// for.
+    fn others_may_yield(&self) -> bool {
+        self.budget().lacks_room() && self.budget().cache_reserved_bytes() > self.reserved_bytes()
     }
 
     /// Answers a request from the file alone: no item is used, nothing is kept, nobody joins.
@@ -329,8 +349,11 @@ impl OperatorCache {
         asked: &Asked<'_>,
         NewScan { mut spec, mut start, parts }: NewScan,
     ) -> Start {
-        let Asked { request, pinned, retain, lookup_ns, .. } = *asked;
+        let Asked { request, pinned, retain, lookup_ns, noted_tick, .. } = *asked;
         let is_rest = spec.head.is_some();
+        // What is read beside kept rows was needed as far as these are.
+        let demanded = noted_tick.filter(|_| parts.is_none()).map(|tick| (Arc::clone(&request.columns), tick));
+        start.announced = Announced { is_counted: !is_rest, is_bet: false, demand: demanded };
         if !is_rest {
             pinned.note_scan(request.source.unnest.as_ref());
         }
@@ -342,6 +365,7 @@ impl OperatorCache {
         let is_wider = request.retain_predicate != request.predicate && spec.predicate == request.retain_predicate;
         if keeps && start.base.is_none() && is_wider {
             pinned.note_bet(request.source.unnest.as_ref());
+            start.announced.is_bet = true;
         }
         let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
         // The scan of a remainder has just the rows that are wanted of it.

@@ -65,6 +65,8 @@ pub struct OperatorCache {
     policy: &'static dyn EvictionPolicy,
     recorder: Option<Arc<dyn Recorder>>,
     pub(crate) fresh_ns_per_byte: f64,
+    /// Threads that work on a scan, about.
+    pub(crate) processor_count: usize,
     map_store: Option<Arc<dyn MapStore>>,
     budget: Budget,
     account: Account,
@@ -87,6 +89,7 @@ impl OperatorCache {
             policy: options.policy,
             recorder: options.recorder,
             fresh_ns_per_byte: options.fresh_ns_per_byte,
+            processor_count: options.processor_count.max(1),
             map_store: options.map_store,
             budget: budget.clone(),
             account: budget.account("operator cache", Purpose::Cache),
@@ -139,8 +142,7 @@ impl OperatorCache {
 
     /// What caches may hold in all.
     pub fn limit_bytes(&self) -> u64 {
-        let limit_bytes = self.budget.limit_bytes();
-        self.budget.cache_limit_bytes().map_or(limit_bytes, |cache_limit_bytes| cache_limit_bytes.min(limit_bytes))
+        self.budget.cache_bound_bytes()
     }
 
     /// Drops every item, and what running scans keep. Queries go on.

@@ -106,10 +106,12 @@ impl Catalog {
     }
 
     /// What a policy is told of an item: of one of all rows what is expected of it, and the longest scan that it spares.
+    /// Policies that don't look at what is expected are told of the longest scan too: what it takes to have it again.
     pub(crate) fn measured(&self, policy: &dyn EvictionPolicy, item: &Item) -> ItemMeasurements {
         let whole = item.measurements();
         match self.expected_uses(policy, &item.source, &item.columns).filter(|_| item.keeps_all_ranges()) {
             Some(use_count) => ItemMeasurements { use_count, execute_ns: item.longest_scan_ns(), ..whole },
+            None if !policy.divides_items() => ItemMeasurements { execute_ns: item.longest_scan_ns(), ..whole },
             None => whole,
         }
     }
@@ -245,7 +247,14 @@ impl Catalog {
         }
     }
 
-    /// Notes which columns a query needs.
+    /// Notes that a query of `tick` ended before it had what it needed.
+    pub(crate) fn take_back_demand(&mut self, source: &SourceKey, columns: &[ColumnSpec], tick: u64) {
+        if let Some(demand) = self.demands.get_mut(source) {
+            demand.take_back(columns, tick);
+        }
+    }
+
+    /// Notes which columns a query needs. Of too many sources the one that was asked longest ago is forgotten.
     pub(crate) fn note_demand(&mut self, policy: &dyn EvictionPolicy, request: &SelectRequest, tick: u64) {
         let baseline = policy.baseline_on_use(&self.policy_state);
         self.demanded_tick = tick;
@@ -253,9 +262,11 @@ impl Catalog {
         if let Some(demand) = self.demands.get_mut(&request.source) {
             return demand.note(&request.columns, now);
         }
-        // What is known of so many sources is soon learnt anew.
-        if self.demands.len() >= DEMANDED_SOURCES {
-            self.demands.clear();
+        if self.demands.len() >= DEMANDED_SOURCES
+            && let Some(oldest) = self.demands.iter().min_by_key(|(_, demand)| demand.last_tick()).map(|(key, _)| key)
+        {
+            let oldest = oldest.clone();
+            self.demands.remove(&oldest);
         }
         self.demands.entry(request.source.clone()).or_default().note(&request.columns, now);
     }

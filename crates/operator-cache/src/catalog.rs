@@ -161,6 +161,17 @@ pub(crate) enum Plan {
     Miss(&'static str),
 }
 
+impl Plan {
+    /// Whether something is scanned to be kept.
+    pub(crate) fn fills_cache(&self) -> bool {
+        match self {
+            Self::Hit(_) | Self::Join(_) | Self::Wait(_) | Self::Head(_) => false,
+            Self::Combine(combination) => combination.remainder.is_some(),
+            Self::Extend(_) | Self::TopUp(_) | Self::Promote(_) | Self::Rebuild(_) | Self::Miss(_) => true,
+        }
+    }
+}
+
 impl Catalog {
     /// How `request` is answered, as things stand.
     pub(crate) fn plan(&self, request: &SelectRequest, pinned: &PinnedSource) -> Plan {

@@ -73,6 +73,21 @@ impl ColumnDemand {
         }
     }
 
+    /// Forgets a query of `tick` that needed these.
+    pub(crate) fn take_back(&mut self, columns: &[ColumnSpec], tick: u64) {
+        let Some(query) = self.bits(columns) else { return };
+        let mut noted = self.ticks.iter().zip(&self.queries);
+        if let Some(at) = noted.rposition(|noted| noted == (&tick, &query)) {
+            self.ticks.remove(at);
+            self.queries.remove(at);
+        }
+    }
+
+    /// When its latest query came; 0 if none is remembered.
+    pub(crate) fn last_tick(&self) -> u64 {
+        self.ticks.back().copied().unwrap_or(0)
+    }
+
     /// The columns as bits; None if one has no number.
     pub(crate) fn bits(&self, columns: &[ColumnSpec]) -> Option<ColumnBits> {
         columns.iter().try_fold(0, |bits, column| Some(bits | 1 << self.number(&column.path)?))

@@ -127,6 +127,16 @@ impl PinnedSource {
         }
     }
 
+    /// A scan that was noted, as a bet perhaps, ended before it had read all.
+    pub(crate) fn take_back(&self, unnest: Option<&FieldPath>, is_counted: bool, is_bet: bool) {
+        if let Some(record) = &self.record {
+            record.with_earlier(unnest, |earlier| {
+                earlier.scan_count = earlier.scan_count.saturating_sub(u32::from(is_counted));
+                earlier.lost_bets = earlier.lost_bets.saturating_sub(u32::from(is_bet));
+            });
+        }
+    }
+
     /// A scan found what it could not read.
     pub(crate) fn note_unreadable(&self) {
         if let Some(record) = &self.record {

@@ -177,9 +177,9 @@ impl OperatorCache {
     /// The share of `whole` that could be kept in the place of `item`.
     fn possible_share(&self, catalog: &Catalog, item: &Arc<Item>, whole: &ItemMeasurements) -> f64 {
         let (limit_bytes, state) = (self.limit_bytes(), self.policy_state(catalog));
-        let others = catalog.displaceable(self.policy(), limit_bytes).into_iter();
-        let others: Vec<_> = others.filter(|other| Candidate::of(other.id).item != item.id).collect();
         let free_bytes = self.budget().cache_room_bytes().saturating_add(item.size_bytes);
+        let others = self.rivals(catalog, whole.size_bytes, free_bytes).into_iter();
+        let others: Vec<_> = others.filter(|other| Candidate::of(other.id).item != item.id).collect();
         match admit(self.policy(), state, &others, whole, free_bytes, limit_bytes) {
             Admission::Admit { .. } => 1.0,
             Admission::Refuse { .. } => {

@@ -210,7 +210,7 @@ pub(crate) fn predicted_scan_ns(size_bytes: u64) -> u64 {
 /// What was measured of an item: the letters of the ReCache paper, §5.1.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
-    /// t: reading, parsing and filtering the file.
+    /// t: reading, parsing and filtering the file, summed over threads.
     pub(crate) execute_ns: AtomicU64,
     /// Of the scans that made the item the longest: what it takes to have one of its columns again.
     pub(crate) longest_scan_ns: AtomicU64,

@@ -12,7 +12,9 @@
 //! used.
 //!
 //! **Paper**: ReCache (PVLDB 2017) §5.2. Deviations: a scan whose rows find no room keeps positions too, if these do;
-//! once it goes lazy nobody can join it; a narrower request promotes an item as an equal one does.
+//! once it goes lazy nobody can join it; a narrower request promotes an item as an equal one does; the paper weighs what
+//! caching takes against the time of the whole query (`t_o`), which a scan does not know: here it is against the scan's
+//! own time, so that caching looks dearer, and files are kept lazily more readily, where much is done with the rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +33,7 @@ use crate::decisions::DecisionKind;
 use crate::item::{Item, ItemId, Meters};
 use crate::request::SelectRequest;
 use crate::rows::ColumnRoute;
-use crate::scan::{Noted, SharedScan};
+use crate::scan::{MorselWork, Noted, SharedScan, SoFar};
 use crate::source::SourceEnd;
 
 /// How a lazy item answers a request.
@@ -126,7 +128,7 @@ impl OperatorCache {
         }
         numbers.extend([("kept_bytes", kept_bytes as f64), ("positions_bytes", noted.size_bytes as f64)]);
         self.record_scan(DecisionKind::Lazy, scan, numbers, reason);
-        if !self.weigh_positions(scan, noted, reserved_bytes, 0, 0) {
+        if !self.weigh_positions(scan, noted, reserved_bytes, 0, MorselWork::default()) {
             scan.give_up_positions("no memory for its records' positions");
         }
         true
@@ -138,10 +140,10 @@ impl OperatorCache {
         &self,
         scan: &Arc<SharedScan>,
         incoming_bytes: u64,
-        source_bytes: u64,
+        morsel: MorselWork,
     ) -> bool {
         let Some((noted, reserved_bytes)) = scan.noted() else { return false };
-        self.weigh_positions(scan, noted, reserved_bytes, incoming_bytes, source_bytes)
+        self.weigh_positions(scan, noted, reserved_bytes, incoming_bytes, morsel)
     }
 
     fn weigh_positions(
@@ -150,17 +152,12 @@ impl OperatorCache {
         noted: Noted,
         reserved_bytes: u64,
         incoming_bytes: u64,
-        source_bytes: u64,
+        morsel: MorselWork,
     ) -> bool {
-        let meters = &scan.meters;
-        let progress = Progress {
-            scanned_bytes: meters.decoded_bytes.load(Ordering::Relaxed) + source_bytes,
-            total_bytes: meters.total_bytes.load(Ordering::Relaxed),
-        };
+        let SoFar { progress, execute_ns, .. } = scan.meters.so_far(morsel);
         // Twice, for they are laid together at the end.
         let so_far_bytes = 2 * (noted.size_bytes + incoming_bytes);
         let whole_bytes = progress.whole_bytes(so_far_bytes, DEFAULT_MARGIN).unwrap_or(so_far_bytes);
-        let execute_ns = meters.execute_ns.load(Ordering::Relaxed);
         let execute_ns = progress.whole_ns(execute_ns).unwrap_or(execute_ns);
         let prospect = Prospect {
             size_bytes: whole_bytes.saturating_add(structure_bytes(scan, 0, 0)),
@@ -222,7 +219,7 @@ impl OperatorCache {
         };
         *item.meters.execute_ns.get_mut() = execute_ns;
         *item.meters.predicted_scan_ns.get_mut() = reading_ns(execute_ns, noted).max(1);
-        *item.meters.used_tick.get_mut() = self.next_tick();
+        *item.meters.used_tick.get_mut() = self.tick();
         // This use is among those remembered if the rows were turned away.
         let is_counted = u64::from(meters.remembered.load(Ordering::Relaxed));
         *item.meters.use_count.get_mut() = meters.participant_count.load(Ordering::Relaxed).saturating_sub(is_counted);

@@ -189,8 +189,8 @@ impl OperatorCache {
         };
         let evicted = {
             let mut catalog = self.catalog();
-            let (state, items) = (self.policy_state(&catalog), catalog.displaceable(self.policy(), self.limit_bytes()));
             let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
+            let (state, items) = (self.policy_state(&catalog), self.rivals(&catalog, size_bytes, free_bytes));
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
                     Some(self.carry_out(&mut catalog, &eviction, &items, "room for a positional map"))
@@ -299,7 +299,7 @@ impl OperatorCache {
         };
         *item.meters.execute_ns.get_mut() = execute_ns;
         *item.meters.predicted_scan_ns.get_mut() = scan_by_map_ns(execute_ns).max(1);
-        *item.meters.used_tick.get_mut() = self.next_tick();
+        *item.meters.used_tick.get_mut() = self.tick();
         *item.meters.use_count.get_mut() = use_count;
         Some(item)
     }

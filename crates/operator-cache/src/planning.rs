@@ -58,15 +58,16 @@ impl OperatorCache {
                 if let Some(columns) = in_part.filter(|_| !pinned.has_unreadable()) {
                     return Plan::Rebuild(columns);
                 }
-                let others = catalog.displaceable(self.policy(), self.limit_bytes()).into_iter();
-                let others = others.filter(|other| Candidate::of(other.id).item != top_up.base.id);
-                let inputs = CompletionInputs {
+                let mut inputs = CompletionInputs {
                     completed_bytes: top_up.completed_bytes(),
                     lent_bytes: top_up.lent_bytes(),
                     free_bytes: self.budget().cache_room_bytes(),
-                    others_bytes: others.map(|item| item.size_bytes).sum(),
+                    others_bytes: 0,
                     limit_bytes: self.limit_bytes(),
                 };
+                let others = self.rivals(catalog, inputs.added_bytes(), inputs.free_bytes).into_iter();
+                let others = others.filter(|other| Candidate::of(other.id).item != top_up.base.id);
+                inputs.others_bytes = others.map(|item| item.size_bytes).sum();
                 match CompletionRule::default().decide(&inputs) {
                     Completion::Beside => Plan::TopUp(top_up),
                     Completion::InPlace => Plan::Rebuild(top_up.columns),

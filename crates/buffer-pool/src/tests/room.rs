@@ -1,10 +1,12 @@
 //! Pages come and go as there is room.
 
-use thermocline_budget::Purpose;
+use thermocline_budget::{Purpose, ReclaimableCache};
+use thermocline_placement::broker::BenefitCurve;
 use thermocline_placement::page_cache::PagePolicyName;
 use thermocline_seeded::Random;
 
 use super::stage::{CHARGE_BYTES, CHUNK_BYTES, Pages, Play, pin, poll_once};
+use crate::pool::Worth;
 use crate::residents::NOTE_BYTES;
 use crate::{PinnedPage, PoolError, PoolOptions, ReadOptions};
 
@@ -296,7 +298,6 @@ fn another_policy_takes_over_the_pages_and_the_quotas() {
 
 #[test]
 fn the_worth_of_the_pools_memory_is_what_was_told_or_its_hits() {
-    use thermocline_budget::ReclaimableCache;
     let play = Play::new(1 << 20, None, &[8192; 8]);
     assert_eq!(play.pool.marginal_benefit(1), 0.0);
     play.pinned(0);
@@ -305,7 +306,27 @@ fn the_worth_of_the_pools_memory_is_what_was_told_or_its_hits() {
     let once = play.pool.marginal_benefit(1);
     play.pinned(0);
     assert!(once > 0.0 && play.pool.marginal_benefit(1) > once);
-    play.pool.set_marginal_benefit(Box::new(|bytes| 1.0 / bytes as f64));
-    assert_eq!(play.pool.marginal_benefit(4), 0.25);
+    let curve = BenefitCurve::new([(1 << 19, 3.0), (1 << 21, 4.0)]);
+    play.pool.set_worth(Worth { curve: curve.clone(), known_bytes: 1 << 21 });
+    let held_bytes = play.pool.held_bytes();
+    assert_eq!(play.pool.marginal_benefit(4096), curve.lost_s_per_byte(held_bytes, 4096));
+    assert_eq!(play.pool.gain(1 << 20), Some(curve.gained_s_per_byte(held_bytes, 1 << 20)));
     assert_eq!(play.pool.name(), "buffer pool");
+}
+
+#[test]
+fn what_the_pool_gives_gets_dearer_as_it_has_less() {
+    let play = Play::new(1 << 20, None, &[8192; 64]);
+    (0..64).for_each(|page| drop(play.pinned(page)));
+    // The first quarter of what it holds saves nearly all, and more would save nothing.
+    let held_bytes = play.pool.held_bytes();
+    let curve = BenefitCurve::new([(held_bytes / 4, 10.0), (held_bytes, 11.0)]);
+    play.pool.set_worth(Worth { curve, known_bytes: held_bytes });
+    let cheapest = play.pool.marginal_benefit(held_bytes / 8);
+    assert_eq!(play.pool.gain(held_bytes / 8), Some(0.0), "room would go where it saves nothing");
+    play.pool.release(held_bytes * 7 / 8);
+    assert!(play.pool.held_bytes() <= held_bytes / 4);
+    let dearest = play.pool.marginal_benefit(held_bytes / 8);
+    assert!(dearest > 20.0 * cheapest && cheapest > 0.0, "{dearest} after {cheapest}");
+    assert_eq!(play.pool.gain(held_bytes / 8), Some(dearest));
 }

@@ -269,3 +269,60 @@ fn one_that_runs_is_reported_with_what_is_known_now_until_it_ends_or_is_dropped(
     drop(running);
     assert_eq!(stage.tuner.pipelines(), []);
 }
+
+#[test]
+fn one_that_is_dropped_early_claims_no_memory_for_what_it_did_not_come_to() {
+    let stage = Stage::new(64 * MIB);
+    let running = stage.tuner.start(stage.start(1, 0..1, 60 * MIB));
+    running.observe(Work { bytes: 3 * MIB, read_bytes: 3 * MIB, busy_ns: 1_000_000, waited_ns: 0 });
+    drop(running);
+    stage.tuner.decide();
+    assert!((2 * MIB..4 * MIB).contains(&stage.quota(0)), "{:?}", stage.tuner.decision());
+    drop(stage.tuner.start(stage.start(2, 1..2, 60 * MIB)));
+    stage.tuner.decide();
+    assert_eq!(stage.quota(1), 0, "{:?}", stage.tuner.decision());
+    assert_eq!(stage.tuner.decision().read, stage.lists[..1]);
+    // One that ended counts with all.
+    stage.run(stage.start(3, 1..2, 30 * MIB), 6e9, 0.0, [0.0; 2]);
+    stage.tuner.decide();
+    assert!(stage.quota(1) > 20 * MIB, "{:?}", stage.tuner.decision());
+}
+
+#[test]
+fn what_was_known_of_a_list_is_forgotten_when_it_is_given_to_something_else() {
+    let stage = Stage::new(64 * MIB);
+    stage.run(stage.start(1, 0..2, 20 * MIB), 6e9, 0.0, [0.0; 2]);
+    stage.run(stage.start(2, 2..3, 20 * MIB), 6e9, 0.0, [0.0; 2]);
+    stage.tuner.decide();
+    assert!(stage.quota(0) > 15 * MIB && stage.quota(2) > 15 * MIB, "{:?}", stage.tuner.decision());
+    stage.tuner.pool.reuse_list(stage.lists[0]);
+    stage.tuner.decide();
+    assert_eq!(stage.tuner.decision().read, stage.lists[2..], "what read it along with others is gone too");
+    assert_eq!((stage.quota(0), stage.quota(1)), (0, 0));
+    assert!(stage.quota(2) > 15 * MIB);
+    assert_eq!(stage.tuner.state.lock().shares.of(stage.lists[0]), 0.0);
+    // What it is given to counts by itself.
+    stage.tuner.pool.reuse_list(stage.lists[0]);
+    stage.run(stage.start(4, 0..1, 8 * MIB), 6e9, 0.0, [0.0; 2]);
+    stage.tuner.decide();
+    assert!((6 * MIB..9 * MIB).contains(&stage.quota(0)), "{:?}", stage.tuner.decision());
+}
+
+#[test]
+fn the_pool_bids_by_what_a_step_more_would_save_too() {
+    use thermocline_budget::ReclaimableCache;
+    let stage = Stage::new(64 * MIB);
+    let pool = &stage.tuner.pool;
+    assert_eq!(pool.gain(MIB), None, "it holds nothing");
+    let _extent = pool.arena.take(2 * MIB).unwrap();
+    stage.run(stage.start(1, 0..1, 400 * MIB), 20e9, 0.0, [0.0; 2]);
+    stage.tuner.bid();
+    assert!(pool.gain(4 * MIB).unwrap() > 0.0, "it has much less than it could use");
+    let small = Stage::new(64 * MIB);
+    let pool = &small.tuner.pool;
+    let _extent = pool.arena.take(2 * MIB).unwrap();
+    small.run(small.start(1, 0..1, MIB), 20e9, 0.0, [0.0; 2]);
+    small.tuner.bid();
+    assert_eq!(pool.gain(4 * MIB), Some(0.0), "it has all that it can use");
+    assert!(pool.marginal_benefit(2 * MIB) > 0.0);
+}

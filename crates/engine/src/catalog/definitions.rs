@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::config::SqlParserOptions;
 use datafusion::common::{DataFusionError, Result, TableReference, internal_err, plan_err};
 use datafusion::datasource::ViewTable;
 use datafusion::execution::session_state::SessionState;
@@ -70,12 +71,19 @@ pub(crate) async fn planned(
     }
 }
 
-/// The session with the defaults by which names in kept statements are resolved, whoever asks.
+/// What a session begins with.
+pub(crate) fn sql_parser_options() -> SqlParserOptions {
+    // Raw files are read as Utf8; a declared VARCHAR of another representation would only be cast back and forth.
+    SqlParserOptions { map_string_types_to_utf8view: false, ..SqlParserOptions::default() }
+}
+
+/// The session with the defaults by which kept statements are read and names in them resolved, whoever asks.
 fn with_fixed_defaults(state: &SessionState) -> SessionState {
     let mut state = state.clone();
-    let defaults = &mut state.config_mut().options_mut().catalog;
-    defaults.default_catalog = DEFAULT_CATALOG.to_owned();
-    defaults.default_schema = DEFAULT_SCHEMA.to_owned();
+    let options = state.config_mut().options_mut();
+    options.catalog.default_catalog = DEFAULT_CATALOG.to_owned();
+    options.catalog.default_schema = DEFAULT_SCHEMA.to_owned();
+    options.sql_parser = sql_parser_options();
     state
 }
 
@@ -84,19 +92,37 @@ fn with_fixed_defaults(state: &SessionState) -> SessionState {
 /// # Errors
 /// The text would be read as another statement, or mean another one under other defaults than the session's.
 pub(crate) fn kept_text(state: &SessionState, statement: &Statement) -> Result<String> {
+    let mut parser = state.config_options().sql_parser.clone();
+    let fixed = sql_parser_options();
+    // Of these the parsed statement is independent.
+    (parser.dialect, parser.recursion_limit, parser.collect_spans) =
+        (fixed.dialect, fixed.recursion_limit, fixed.collect_spans);
+    if parser != fixed {
+        return plan_err!(
+            "a statement that is kept is read with the settings datafusion.sql_parser that a session begins with, \
+             and this session has others"
+        );
+    }
     let defaults = &state.config_options().catalog;
     if (defaults.default_catalog.as_str(), defaults.default_schema.as_str()) != (DEFAULT_CATALOG, DEFAULT_SCHEMA) {
         let used = state.resolve_table_references(&nameless(statement.clone()))?;
-        let is_vague = |used: &&TableReference| used.schema().is_none() && !looks_like_path(used.table());
+        let is_vague = |used: &&TableReference| {
+            let is_whole = match defaults.default_catalog.as_str() {
+                DEFAULT_CATALOG => used.schema().is_some(),
+                _ => used.catalog().is_some(),
+            };
+            !is_whole && !looks_like_path(used.table()) && !state.table_functions().contains_key(used.table())
+        };
         if let Some(vague) = used.iter().find(|used| used.table() != NAMELESS && is_vague(used)) {
             return plan_err!(
-                "'{vague}' in a view means that of schema '{DEFAULT_SCHEMA}', whatever the session's default is: \
-                 say which schema, as in {DEFAULT_SCHEMA}.{vague}"
+                "'{vague}' in a view means that of '{DEFAULT_CATALOG}.{DEFAULT_SCHEMA}', whatever the session's \
+                 defaults are: say which it is, as in {DEFAULT_CATALOG}.{DEFAULT_SCHEMA}.{}",
+                vague.table()
             );
         }
     }
     let text = statement.to_string();
-    match parsed(state, &text) {
+    match parsed(&with_fixed_defaults(state), &text) {
         Ok(read) if read == *statement => Ok(text),
         _ => plan_err!("the statement cannot be kept as text, which would be read otherwise: {text}"),
     }

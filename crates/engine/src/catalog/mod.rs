@@ -166,7 +166,7 @@ impl CatalogProvider for FileCatalog {
                 };
             }
             // First, so that no statement that is under way puts a table into it any more; one may have by now.
-            let gone = self.inner.deregister_schema(name, cascade)?;
+            let Some(gone) = self.inner.deregister_schema(name, cascade)? else { return Ok(None) };
             let drop_all = |manifest: &mut Manifest| {
                 let entry_count = manifest.entries.len();
                 manifest.entries.retain(|entry, _| entry.schema != name);
@@ -175,11 +175,11 @@ impl CatalogProvider for FileCatalog {
                     false => Err(Error::input(format!("schema '{name}' has been given a table meanwhile"))),
                 }
             };
-            if let (Err(error), Some(schema)) = (tables.commit(drop_all), &gone) {
-                self.inner.register_schema(name, Arc::clone(schema))?;
+            if let Err(error) = tables.commit(drop_all) {
+                self.inner.register_schema(name, gone)?;
                 return Err(error.into_datafusion());
             }
-            return Ok(gone);
+            return Ok(Some(gone));
         }
         self.inner.deregister_schema(name, cascade)
     }

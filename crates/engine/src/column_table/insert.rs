@@ -34,8 +34,8 @@ pub(super) struct ColumnSink {
     account: Account,
     threads: usize,
     overwrite: bool,
-    /// The segments that the new rows are made of, if they are made of the table's own.
-    read: Option<Vec<SegmentInfo>>,
+    /// The table's segments as the new rows are made of them, by each scan of the table itself.
+    read: Vec<Vec<SegmentInfo>>,
 }
 
 impl ColumnSink {
@@ -43,7 +43,7 @@ impl ColumnSink {
         database: &Arc<Database>,
         table: &OpenTable,
         overwrite: bool,
-        reads_itself: bool,
+        own: &[Arc<OpenTable>],
     ) -> Result<Self> {
         let Some(tables) = database.column_tables() else {
             return internal_err!("a column table of a database without a folder");
@@ -57,7 +57,7 @@ impl ColumnSink {
             account: database.budget().account(format!("insert into {}", table.name), Purpose::Query),
             threads: database.threads(),
             overwrite,
-            read: reads_itself.then(|| table.segments.iter().map(|open| open.segment.info().clone()).collect()),
+            read: own.iter().map(|table| table.segment_infos().cloned().collect()).collect(),
         })
     }
 }
@@ -91,7 +91,7 @@ impl ColumnSink {
         self.commit(|table| {
             if self.overwrite {
                 // Rows that another statement has added since would be lost.
-                if self.read.as_ref().is_some_and(|read| *read != table.segments) {
+                if self.read.iter().any(|read| *read != table.segments) {
                     return Err(Error::input(format!(
                         "table {} was changed while it was being overwritten: try again",
                         self.name
@@ -101,7 +101,7 @@ impl ColumnSink {
             }
             table.segments.extend(added);
             Ok(())
-        })??;
+        })?;
         Ok(loaded.row_count())
     }
 
@@ -133,7 +133,7 @@ impl ColumnSink {
             if let Ok(loaded) = self.load(self.stream(all)).await {
                 let merged = loaded.infos();
                 let tail = Tail { segments, rows: Vec::new() };
-                if self.commit(|table| tail.replace(table, &merged))? {
+                if self.commit(|table| Ok(tail.replace(table, &merged)))? {
                     return Ok(row_count);
                 }
                 // Another statement has replaced them.
@@ -151,9 +151,9 @@ impl ColumnSink {
     }
 
     /// Changes the table, if it is still there.
-    fn commit<R>(&self, edit: impl FnOnce(&mut ColumnTable) -> R) -> Result<R, Error> {
+    fn commit<R>(&self, edit: impl FnOnce(&mut ColumnTable) -> Result<R, Error>) -> Result<R, Error> {
         self.tables.commit(|manifest| match manifest.entries.get_mut(&self.name) {
-            Some(Entry::ColumnTable(table)) if table.columns == self.table_schema => Ok(edit(table)),
+            Some(Entry::ColumnTable(table)) if table.columns == self.table_schema => edit(table),
             _ => Err(Error::input(format!("table {} was dropped or replaced while rows were inserted", self.name))),
         })
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use thermocline_buffer_pool::{PagePlace, PageSource};
 use thermocline_column_store::{EntryName, Segment};
 use thermocline_medium::Medium;
-use thermocline_placement::page_cache::ListKey;
+
+use super::store::ColumnLists;
 
 /// The pages of one segment of a table.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(super) struct SegmentPages {
     table: EntryName,
     medium: Arc<dyn Medium>,
     segment: Arc<Segment>,
-    lists: Arc<[ListKey]>,
+    lists: Arc<ColumnLists>,
 }
 
 /// The number of a page among those of a segment with so many columns.
@@ -24,7 +25,12 @@ pub(crate) fn page_number(row_group: usize, column: usize, column_count: usize) 
 }
 
 impl SegmentPages {
-    pub(super) fn new(table: EntryName, medium: Arc<dyn Medium>, segment: Arc<Segment>, lists: Arc<[ListKey]>) -> Self {
+    pub(super) fn new(
+        table: EntryName,
+        medium: Arc<dyn Medium>,
+        segment: Arc<Segment>,
+        lists: Arc<ColumnLists>,
+    ) -> Self {
         Self { table, medium, segment, lists }
     }
 

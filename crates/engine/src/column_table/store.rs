@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -50,7 +51,7 @@ pub(crate) struct ColumnTables {
     account: Account,
     open: Mutex<HashMap<EntryName, Arc<OpenTable>>>,
     /// The pool's lists of tables that are gone.
-    spare_lists: Mutex<Vec<ListKey>>,
+    spare_lists: Arc<Mutex<Vec<ListKey>>>,
 }
 
 impl fmt::Debug for ColumnTables {
@@ -75,7 +76,7 @@ pub(crate) struct OpenTable {
     pub(crate) schema: SchemaRef,
     pub(crate) segments: Vec<Arc<OpenSegment>>,
     /// The pool's list of each column's pages.
-    pub(crate) lists: Arc<[ListKey]>,
+    pub(crate) lists: Arc<ColumnLists>,
     /// Where the segments are.
     pub(crate) medium: Arc<dyn Medium>,
     /// What holds their pages, and is told of every scan.
@@ -83,6 +84,28 @@ pub(crate) struct OpenTable {
     pub(crate) tuner: Arc<Tuner>,
     /// Of each column, how many different values it has at most, once that was asked for.
     most_values: Vec<OnceLock<u64>>,
+}
+
+/// The pool's lists of a table's columns, in their order. Once nobody has them any more they are other tables'.
+#[derive(Debug)]
+pub(crate) struct ColumnLists {
+    lists: Box<[ListKey]>,
+    spare: Arc<Mutex<Vec<ListKey>>>,
+}
+
+impl Deref for ColumnLists {
+    type Target = [ListKey];
+
+    fn deref(&self) -> &[ListKey] {
+        &self.lists
+    }
+}
+
+impl Drop for ColumnLists {
+    fn drop(&mut self) {
+        // Taken from the end: a table that replaces another has each column's list for its own column.
+        self.spare.lock().extend(self.lists.iter().rev());
+    }
 }
 
 /// One segment, known to the pool.
@@ -97,6 +120,11 @@ impl OpenTable {
     /// Bytes of one column's pages.
     pub(crate) fn column_bytes(&self, column: usize) -> u64 {
         self.row_groups().map(|group| group.pages()[column].stored_bytes() as u64).sum()
+    }
+
+    /// What the catalog says of the segments.
+    pub(super) fn segment_infos(&self) -> impl Iterator<Item = &SegmentInfo> {
+        self.segments.iter().map(|open| open.segment.info())
     }
 
     fn row_groups(&self) -> impl Iterator<Item = &RowGroup> {
@@ -132,7 +160,7 @@ impl OpenTable {
     }
 
     fn is_of(&self, segments: &[SegmentInfo]) -> bool {
-        self.segments.iter().map(|open| open.segment.info()).eq(segments)
+        self.segment_infos().eq(segments)
     }
 }
 
@@ -170,7 +198,7 @@ impl ColumnTables {
             pages: Arc::clone(pages),
             account,
             open: Mutex::default(),
-            spare_lists: Mutex::default(),
+            spare_lists: Arc::default(),
         })
     }
 
@@ -238,16 +266,9 @@ impl ColumnTables {
         let manifest = self.catalog.snapshot();
         // Closes what has no segment left that is named, so that its room on disk is free; queries that read it keep
         // it.
-        let mut spare = self.spare_lists.lock();
-        self.open.lock().retain(|name, open| {
-            let stays = match manifest.entries.get(name) {
-                Some(Entry::ColumnTable(table)) => open.shares_with(&table.segments),
-                _ => false,
-            };
-            if !stays {
-                spare.extend(open.lists.iter());
-            }
-            stays
+        self.open.lock().retain(|name, open| match manifest.entries.get(name) {
+            Some(Entry::ColumnTable(table)) => open.shares_with(&table.segments),
+            _ => false,
         });
         Ok(result)
     }
@@ -302,7 +323,7 @@ impl ColumnTables {
         let known = known.filter(|known| known.schema == *schema);
         let lists = match &known {
             Some(known) => Arc::clone(&known.lists),
-            None => schema.fields().iter().map(|_| self.unused_list()).collect(),
+            None => Arc::new(self.new_lists(schema.fields().len())),
         };
         let mut segments = Vec::with_capacity(infos.len());
         for info in infos {
@@ -321,11 +342,15 @@ impl ColumnTables {
         Ok(opened)
     }
 
-    /// The pool's list of something that is gone, or a new one.
-    fn unused_list(&self) -> ListKey {
+    /// The pool's lists of something that is gone, or new ones.
+    fn new_lists(&self, column_count: usize) -> ColumnLists {
         let pool = self.pages.pool();
-        let spare = self.spare_lists.lock().pop();
-        spare.inspect(|list| pool.reuse_list(*list)).unwrap_or_else(|| pool.new_list())
+        let unused = || {
+            let spare = self.spare_lists.lock().pop();
+            spare.inspect(|list| pool.reuse_list(*list)).unwrap_or_else(|| pool.new_list())
+        };
+        let lists = (0..column_count).map(|_| unused()).collect();
+        ColumnLists { lists, spare: Arc::clone(&self.spare_lists) }
     }
 
     fn open_segment(
@@ -334,7 +359,7 @@ impl ColumnTables {
         name: &EntryName,
         info: &SegmentInfo,
         schema: &SchemaRef,
-        lists: &Arc<[ListKey]>,
+        lists: &Arc<ColumnLists>,
     ) -> Result<OpenSegment> {
         let segment = Segment::open(medium.as_ref(), info, schema).map_err(|error| {
             let error = Error::from(external(error));

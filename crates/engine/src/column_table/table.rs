@@ -115,16 +115,15 @@ impl TableProvider for ColumnTable {
             return not_impl_err!("REPLACE INTO needs a primary key, which column tables do not have");
         }
         self.database.check_changeable(&self.open.name).map_err(Error::into_datafusion)?;
-        let mut reads_itself = false;
+        // A view may have opened the table at another time than the statement itself.
+        let mut own: Vec<Arc<OpenTable>> = Vec::new();
         input.apply(|node| {
-            reads_itself |= match (node.downcast_ref::<ColumnScanExec>(), node.downcast_ref::<PipelineExec>()) {
-                (Some(exec), _) => exec.scan().table.name == self.open.name,
-                (_, Some(exec)) => exec.reads(&self.open.name),
-                _ => false,
-            };
+            let read = node.downcast_ref::<ColumnScanExec>().map(|exec| &exec.scan().table);
+            let fused = node.downcast_ref::<PipelineExec>().into_iter().flat_map(PipelineExec::column_tables);
+            own.extend(read.into_iter().chain(fused).filter(|table| table.name == self.open.name).cloned());
             Ok(TreeNodeRecursion::Continue)
         })?;
-        let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite, reads_itself)?;
+        let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite, &own)?;
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
     }
 }

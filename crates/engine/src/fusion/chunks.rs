@@ -16,7 +16,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use datafusion::common::{DataFusionError, Result as PlanResult};
+use datafusion::common::DataFusionError;
 use parking_lot::Mutex;
 use thermocline_budget::{Account, Reservation};
 use thermocline_buffer_pool::{RunningPipeline, Work};
@@ -73,8 +73,8 @@ struct Slice {
 }
 
 type SharedChunk = Arc<Mutex<Chunk>>;
-/// A chunk's bytes, and what of them was not in memory.
-type Read = PlanResult<(Arc<ColumnChunk>, Served)>;
+/// A chunk's bytes, what of them was not in memory, and the memory of those that are not the pool's.
+type Read = Result<(Arc<ColumnChunk>, Served, Reservation), Box<dyn Error + Send + Sync>>;
 
 /// A column of a row group that is asked for.
 #[derive(Default)]
@@ -145,7 +145,15 @@ impl<'r> ScanChunks<'r> {
             let counts = self.counts.clone();
             let bytes = self.row_groups.groups[row_group].chunk_bytes(at);
             let held_bytes = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
-            let coming = async move { row_groups.groups[row_group].read(at, held_bytes, &counts).await };
+            let account = self.account.clone();
+            let coming = async move {
+                let group = &row_groups.groups[row_group];
+                let copied_bytes = if group.is_read_in_place(at, held_bytes) { 0 } else { bytes };
+                let reservation = account.try_reserve(copied_bytes)?;
+                let (read, served) = group.read(at, held_bytes, &counts).await?;
+                reservation.resize(served.copied_bytes)?;
+                Ok((read, served, reservation))
+            };
             let coming = Some(self.runtime.spawn(coming));
             let ahead_bytes = if is_ahead { bytes } else { 0 };
             self.ahead_bytes.fetch_add(ahead_bytes, Ordering::Relaxed);
@@ -170,12 +178,10 @@ impl<'r> ScanChunks<'r> {
         let mut locked = chunk.lock();
         if let Some(coming) = locked.coming.take() {
             let begun_ns = self.clock.monotonic_ns();
-            let (read, served) = self.runtime.block_on(coming).map_err(external)??;
+            let (read, served, reservation) = self.runtime.block_on(coming).map_err(external)??;
             let waited_ns = self.clock.monotonic_ns().saturating_sub(begun_ns);
             *self.waited_ns.lock().entry(slice).or_default() += waited_ns;
             self.ahead_bytes.fetch_sub(std::mem::take(&mut locked.ahead_bytes), Ordering::Relaxed);
-            // What lies in the pool is counted there.
-            let reservation = self.account.try_reserve(served.copied_bytes)?;
             locked.there = Some((read, reservation));
             if let Some(pipeline) = &self.pipeline {
                 let bytes = self.row_groups.groups[row_group].chunk_bytes(at);

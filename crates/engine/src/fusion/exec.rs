@@ -20,7 +20,6 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use thermocline_budget::BudgetError;
-use thermocline_column_store::EntryName;
 use thermocline_pipeline::PipelineError;
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
@@ -33,7 +32,7 @@ use super::output;
 use super::run::{Counters, Run};
 use super::star::FusedPlan;
 use super::subqueries;
-use crate::column_table::ColumnScan;
+use crate::column_table::{ColumnScan, OpenTable};
 use crate::parquet_table::{ParquetScan, RowGroups};
 use crate::raw_table::listing::external;
 use crate::raw_table::scan_exec::RawScanExec;
@@ -315,9 +314,12 @@ impl ExecutionPlan for PipelineExec {
 }
 
 impl PipelineExec {
-    /// Whether pages of that column table are among what it reads.
-    pub(crate) fn reads(&self, table: &EntryName) -> bool {
-        self.inputs.iter().any(|input| matches!(input, StageInput::Pages(scan) if scan.table.name == *table))
+    /// The column tables among what it reads.
+    pub(crate) fn column_tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
+        self.inputs.iter().filter_map(|input| match input {
+            StageInput::Pages(scan) => Some(&scan.table),
+            _ => None,
+        })
     }
 }
 

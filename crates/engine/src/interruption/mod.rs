@@ -11,12 +11,15 @@
 //!   which the root of the plan knows ([`run`]). If the pairs take it long, it also frees the runtime's worker: whoever
 //!   drops the stream may need one ([`hand_over`]).
 //!
+//! Beside that, nested loop joins are made able to execute their left side again ([`repeatable`]).
+//!
 //! Sort-merge joins (off by default) are left as they are. Answers, order and partitions are those of the plan as it
 //! was.
 //!
 //! Concurrency: the only shared state is two atomics a query.
 
 mod hand_over;
+mod repeatable;
 mod returning;
 mod run;
 mod stop_check;
@@ -34,6 +37,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 use thermocline_hardware::Clock;
 
+use self::repeatable::RepeatableExec;
 use self::returning::{Place, ReturningExec};
 use self::run::{Run, RunExec};
 use self::stop_check::StopCheck;
@@ -48,7 +52,7 @@ pub(crate) fn interruptible(plan: Arc<dyn ExecutionPlan>, clock: &Arc<dyn Clock>
             let filter = join.filter().cloned().unwrap_or_else(always);
             let join =
                 NestedLoopJoinExecBuilder::from(join).with_filter(Some(StopCheck::before(&filter, &run))).build()?;
-            with_probe_side(Arc::new(join))?
+            with_probe_side(with_repeatable_side(Arc::new(join))?)?
         } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
             // One that only tells whether there is a match may find many of them without putting anything out.
             let only_tells = !matches!(join.join_type, Inner | Left | Right | Full);
@@ -74,6 +78,14 @@ pub(crate) fn interruptible(plan: Arc<dyn ExecutionPlan>, clock: &Arc<dyn Clock>
 /// The condition of a join that has none.
 fn always() -> JoinFilter {
     JoinFilter::new(lit(true), vec![], Arc::new(Schema::empty()))
+}
+
+fn with_repeatable_side(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut children: Vec<_> = join.children().into_iter().cloned().collect();
+    if let Some(gathered) = children.first_mut() {
+        *gathered = Arc::new(RepeatableExec::new(Arc::clone(gathered)));
+    }
+    replace_children_if_necessary(join, children)
 }
 
 fn with_probe_side(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {

@@ -1,13 +1,17 @@
 //! Reads the footer of a Parquet file.
 
+use std::panic;
+
 use bytes::Bytes;
 use datafusion::common::Result;
+use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::file::metadata::{
     FooterTail, PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder, ParquetMetaDataReader,
 };
 use datafusion::parquet::{DecodeResult, errors::ParquetError};
 
 use super::file::ParquetFile;
+use super::trust::trusted;
 
 /// Read from the end at first: as much as fits most footers together with their page index, in one request to a store.
 const TAIL_BYTES: u64 = 256 << 10;
@@ -22,10 +26,10 @@ const MAGIC_BYTES: u64 = 4;
 /// larger one is left to the scan, which reads it if it is of use: it would push many footers out of the cache.
 const PAGE_INDEX_MOST_BYTES: u64 = 1 << 20;
 
-/// The footer of `file`, with its page index if that is small.
+/// The footer of `file`, as far as it is to be believed, with its page index if that is small.
 ///
 /// # Errors
-/// A file that is not Parquet or cut off, an encrypted one, failures of reading.
+/// A file that is not Parquet, damaged or cut off, an encrypted one, failures of reading.
 pub(super) async fn read(file: &ParquetFile) -> Result<ParquetMetaData> {
     let size_bytes = file.size_bytes();
     if size_bytes < MAGIC_BYTES + FOOTER_TAIL_BYTES {
@@ -57,6 +61,8 @@ pub(super) async fn read(file: &ParquetFile) -> Result<ParquetMetaData> {
     let damaged =
         |error: ParquetError| file.error(format_args!("damaged Parquet footer at byte {metadata_start}: {error}"));
     let metadata = ParquetMetaDataReader::decode_metadata(&metadata).map_err(damaged)?;
+    let metadata = trusted(metadata, size_bytes).map_err(damaged)?;
+    check_arrow_schema(&metadata).map_err(damaged)?;
     match page_index_range(&metadata) {
         Some((start, end)) if end <= metadata_start && end - start <= PAGE_INDEX_MOST_BYTES => {
             let index = from_tail_or_file(file, &tail, tail_start, start, end).await?;
@@ -65,6 +71,16 @@ pub(super) async fn read(file: &ParquetFile) -> Result<ParquetMetaData> {
         }
         _ => Ok(metadata),
     }
+}
+
+/// Arrow writes a schema of its own into the footer, and panics at some that are damaged.
+fn check_arrow_schema(metadata: &ParquetMetaData) -> Result<(), ParquetError> {
+    let metadata = metadata.file_metadata();
+    let read = panic::catch_unwind(|| {
+        // What else may be wrong with it is told by who reads it.
+        let _ = parquet_to_arrow_schema(metadata.schema_descr(), metadata.key_value_metadata());
+    });
+    read.map_err(|_| ParquetError::General("its Arrow schema cannot be decoded".to_owned()))
 }
 
 async fn read_one(file: &ParquetFile, start: u64, end: u64) -> Result<Bytes> {

@@ -32,6 +32,7 @@ mod scan_meter;
 mod scan_source;
 mod schema;
 mod statistics;
+mod trust;
 
 use std::sync::Arc;
 
@@ -186,10 +187,11 @@ impl TableProvider for ParquetTable {
                     .with_extension(OpenFile::new(file.clone(), Arc::clone(footer), pages))
             })
             .collect();
-        let options = TableParquetOptions {
+        let mut options = TableParquetOptions {
             global: session.config_options().execution.parquet.clone(),
             ..TableParquetOptions::default()
         };
+        (options.global.coerce_int96, options.global.coerce_int96_tz) = (Some(schema::INT96_UNIT.to_owned()), None);
         let source = ParquetSource::new(TableSchema::from(Arc::clone(&self.schema)))
             .with_table_parquet_options(options)
             .with_parquet_file_reader_factory(Arc::new(OpenFileReaders))

@@ -60,6 +60,11 @@ impl OpenFile {
         }
     }
 
+    /// Whether so many bytes, with those that the caller holds already, are not too many for the pool.
+    pub(super) fn is_read_in_place(&self, held_bytes: u64) -> bool {
+        self.pages.as_ref().is_some_and(|pages| pages.may_hold(held_bytes))
+    }
+
     /// The bytes of a range in pieces, and what of it was not in memory. The pieces are pages of the pool, unless these
     /// are too many together with the `held_bytes` that the caller holds already.
     pub(super) async fn read_in_place(
@@ -69,7 +74,7 @@ impl OpenFile {
         counts: &PageCounts,
     ) -> Result<(Vec<Bytes>, Served)> {
         match &self.pages {
-            Some(pages) if pages.may_hold(held_bytes + (range.end - range.start)) => {
+            Some(pages) if self.is_read_in_place(held_bytes + (range.end - range.start)) => {
                 pages.read_in_place(&self.file, range, counts).await
             }
             _ => self.read(std::iter::once(range).collect(), counts).await,

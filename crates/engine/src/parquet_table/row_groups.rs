@@ -97,6 +97,11 @@ impl RowGroup {
         length
     }
 
+    /// Whether [`read`](Self::read) gives pages of the pool, if it has room, and no copy.
+    pub(crate) fn is_read_in_place(&self, at: usize, held_bytes: u64) -> bool {
+        self.file.is_read_in_place(held_bytes + self.chunk_bytes(at))
+    }
+
     /// Reads a chunk's bytes, beside the `held_bytes` of others that the caller holds.
     ///
     /// # Errors

@@ -3,13 +3,15 @@
 //! Columns are those of all files, in the order in which they are first met; a column that a file lacks is NULL there.
 //! Types of one column have to agree, with these allowances: strings (and binaries) of all layouts are read as views,
 //! the fastest for DataFusion; a dictionary agrees with its values; a column of nothing but NULLs with any; structs
-//! field by field. Metadata of fields is dropped: it differs between writers and means nothing to a query.
+//! field by field. Metadata of fields is dropped: it differs between writers and means nothing to a query. INT96 is
+//! read as microseconds, as others read it too: nanoseconds would turn years before 1677 and after 2262 into others.
 
 use std::sync::Arc;
 
 use datafusion::arrow::compute::can_cast_types;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use datafusion::common::Result;
+use datafusion::datasource::physical_plan::parquet::Int96Coercer;
 use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
@@ -21,8 +23,12 @@ pub(super) fn of_file(file: &ParquetFile, footer: &ParquetMetaData) -> Result<Fi
     let metadata = footer.file_metadata();
     let schema = parquet_to_arrow_schema(metadata.schema_descr(), metadata.key_value_metadata())
         .map_err(|error| file.error(format_args!("the schema of the Parquet file is not understood: {error}")))?;
-    Ok(schema.fields().iter().map(|field| as_read(field)).collect())
+    let coerced = Int96Coercer::new(metadata.schema_descr(), &schema, &TimeUnit::Microsecond).coerce();
+    Ok(coerced.unwrap_or(schema).fields().iter().map(|field| as_read(field)).collect())
 }
+
+/// As [`of_file`] has it, to the reader.
+pub(super) const INT96_UNIT: &str = "us";
 
 /// The columns of all files.
 ///

@@ -1,12 +1,11 @@
 //! What footers tell the optimizer.
 //!
 //! Row counts are exact, so that `count(*)` needs no scan, and joins know their sides. Bounds of columns come from the
-//! row groups; they are exact only where the file's type is the table's, and never for floats: Parquet leaves NaN out
-//! of them, which SQL's `max` does not.
+//! row groups, where the file's type is the table's; what of them misleads the footer has lost already.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
@@ -55,9 +54,6 @@ fn of_file(
                 let known = Known::of(footer, field.name());
                 if !known.bounds {
                     (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
-                } else if is_float(field.data_type()) {
-                    column.min_value = std::mem::take(&mut column.min_value).to_inexact();
-                    column.max_value = std::mem::take(&mut column.max_value).to_inexact();
                 }
                 if !known.null_counts {
                     column.null_count = Precision::Absent;
@@ -88,19 +84,12 @@ impl Known {
         for row_group in footer.row_groups() {
             let statistics = row_group.column(leaf).statistics();
             let null_count = statistics.and_then(|statistics| statistics.null_count_opt());
-            // Old writers ordered some types in their own way.
-            let has_bounds = statistics.is_some_and(|statistics| {
-                let has_both = statistics.min_bytes_opt().is_some() && statistics.max_bytes_opt().is_some();
-                has_both && !statistics.is_min_max_deprecated()
-            });
+            let has_bounds = statistics
+                .is_some_and(|statistics| statistics.min_bytes_opt().is_some() && statistics.max_bytes_opt().is_some());
             let has_values = null_count.and_then(|count| i64::try_from(count).ok()) != Some(row_group.num_rows());
             known.bounds &= has_bounds || !has_values;
             known.null_counts &= is_required || null_count.is_some();
         }
         known
     }
-}
-
-fn is_float(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
 }

@@ -25,7 +25,9 @@ use thermocline_medium::{PinnedFile, RemoteFile};
 
 use super::*;
 
+mod int96;
 mod pages;
+mod trust;
 
 const YEAR_NS: i64 = 365 * 24 * 3_600_000_000_000;
 
@@ -241,8 +243,15 @@ async fn footers_answer_counts_and_bounds() {
         assert!(!shown.contains("DataSourceExec"), "{sql}\n{shown}");
         assert_eq!(rows(&context, sql).await, [answer], "{sql}");
     }
-    // NaN is the largest double, but no bound of a row group knows it.
-    assert_eq!(rows(&context, "SELECT max(f) FROM p").await, ["NaN"]);
+    // NaN is the largest double, but no bound of a row group or page knows it.
+    for (sql, answer) in [
+        ("SELECT max(f) FROM p", "NaN"),
+        ("SELECT count(*) FROM p WHERE f > 5", "1"),
+        ("SELECT count(*) FROM p WHERE f > 2.5 AND id > 0", "2"),
+        ("SELECT f FROM p WHERE f IS NOT NULL ORDER BY f DESC LIMIT 1", "NaN"),
+    ] {
+        assert_eq!(rows(&context, sql).await, [answer], "{sql}");
+    }
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ pub(super) async fn schema_of(
     let now_ns = database.clock().wall_ns();
     let is_settled = !sampled.iter().any(|file| file.version.is_young(now_ns));
     let inferred = match &definition.declared_schema {
-        Some(declared) => declared_schema(declared, definition, format, first).await?,
+        Some(declared) => declared_schema(declared, definition, format, &sampled).await?,
         None => inferred_schema(database.threads(), &definition.options, config, format, &sampled).await?,
     };
     if is_settled {
@@ -141,31 +141,55 @@ async fn inferred_schema(
     })
 }
 
-/// A declared schema needs no sample but for the dialect and the header of CSV.
+/// A declared schema needs no sample but for the dialect and the header of CSV, of the first file that has a record.
 async fn declared_schema(
     declared: &SchemaRef,
     definition: &TableDefinition,
     format: FileFormat,
-    first: &QueryFile,
+    files: &[Arc<QueryFile>],
 ) -> Result<Inferred> {
     check_declared(declared)?;
-    let head = head(first, &definition.options, SIZE_SAMPLE_ROWS).await?;
-    let record_bytes = record_bytes(std::slice::from_ref(&head));
-    let csv = match format {
-        FileFormat::Csv => Some(Arc::new(declared_format(declared, &definition.options, first, &head)?)),
-        _ => None,
+    let mut record_bytes = 1;
+    let mut csv = None;
+    for file in files {
+        let head = head(file, &definition.options, SIZE_SAMPLE_ROWS).await?;
+        if !head.bytes.iter().all(|byte| BLANK.contains(byte)) {
+            record_bytes = self::record_bytes(std::slice::from_ref(&head));
+            if format == FileFormat::Csv {
+                csv = Some(declared_format(declared, &definition.options, file, &head)?);
+            }
+            break;
+        }
+    }
+    if format == FileFormat::Csv && csv.is_none() {
+        csv = Some(format_without_sample(declared, &definition.options)?);
+    }
+    Ok(Inferred { schema: Arc::clone(declared), csv: csv.map(Arc::new), record_bytes, facts: None })
+}
+
+/// Bytes of lines without a record, and of the mark that some programs write first.
+const BLANK: &[u8] = b"\r\n\xef\xbb\xbf";
+
+/// What options leave open is as it mostly is.
+fn format_without_sample(declared: &Schema, options: &TableOptions) -> Result<CsvFormat> {
+    let names = declared.fields().iter().map(|field| Arc::<str>::from(field.name().as_str()));
+    let csv = csv_options(options);
+    let most = CsvFormat::with_columns(names);
+    let format = CsvFormat {
+        delimiter: csv.delimiter.unwrap_or(most.delimiter),
+        quote: csv.quote,
+        escape: csv.escape,
+        has_header: csv.has_header.unwrap_or(most.has_header),
+        null_text: csv.null_text,
+        column_names: most.column_names,
     };
-    Ok(Inferred { schema: Arc::clone(declared), csv, record_bytes, facts: None })
+    format.validate().map_err(external)?;
+    Ok(format)
 }
 
 /// With a header the columns are found by name, without one by position.
 fn declared_format(declared: &Schema, options: &TableOptions, file: &QueryFile, head: &Head) -> Result<CsvFormat> {
     let names = || declared.fields().iter().map(|field| Arc::from(field.name().as_str()));
-    if head.bytes.is_empty() {
-        let mut format = CsvFormat::with_columns::<Arc<str>>(names());
-        format.has_header = options.has_header.unwrap_or(true);
-        return Ok(format);
-    }
     let sample = Sample { file: Arc::clone(file.path()), bytes: &head.bytes, is_whole: head.is_whole };
     let infer = csv::InferOptions {
         csv: csv_options(options),

@@ -346,10 +346,6 @@ impl ScanRun {
             let loading = tokio::task::spawn_blocking(move || cache.load_map(&request, &pinned));
             loading.await.map_err(external)?;
         }
-        if scan.config.cache && scan.database.pages().holds_memory() {
-            // Pages may have taken all there is while nothing else was asked for.
-            scan.database.budget().make_room_for(cache.as_ref());
-        }
         let start = if scan.config.cache {
             cache.begin(&request, &pinned, true, factory)
         } else {

@@ -10,6 +10,7 @@ use datafusion::optimizer::optimizer::Optimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::ndjson_output::NdjsonOutput;
+use crate::catalog::definitions::sql_parser_options;
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::planner::CachingQueryPlanner;
@@ -23,8 +24,7 @@ pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(database.threads());
     config.options_mut().execution.parquet.pushdown_filters = true;
-    // Raw files are read as Utf8; a declared VARCHAR of another representation would only be cast back and forth.
-    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
+    config.options_mut().sql_parser = sql_parser_options();
     // The optimizer finds more columns free of NULLs than the plan it starts from (`(k = 1) IS TRUE`), and takes that
     // for its own fault: a query that is right would end with an internal error.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;

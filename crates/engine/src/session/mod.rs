@@ -359,8 +359,8 @@ impl Session {
                         "COPY TO '{target}': expected a path or file:///path of one file or folder, without * ? [ ]"
                     );
                 };
-                // A folder is told by its slash.
-                Ok(file_url(text, target.ends_with('/')))
+                // A folder is told by its slash, or by being there.
+                Ok(file_url(text, target.ends_with('/') || path.is_dir()))
             }
             Location::Remote(_) => {
                 access.check_url(target).map_err(failed)?;

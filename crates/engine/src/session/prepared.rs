@@ -47,7 +47,8 @@ impl Prepared {
                 Ok(None)
             }
             PlanStatement::Execute(execute) => {
-                if let Some(anew) = anew {
+                // Another session may have taken it away meanwhile.
+                if let Some(anew) = anew.filter(|_| by_name.contains_key(&execute.name)) {
                     // It is not there if it could not be planned the last time.
                     let _ = run(PlanStatement::Deallocate(Deallocate { name: execute.name.clone() })).await;
                     context.execute_logical_plan(anew).await?;
@@ -56,9 +57,12 @@ impl Prepared {
                 Ok(Some(plan))
             }
             PlanStatement::Deallocate(deallocate) => {
-                by_name.remove(&deallocate.name);
-                run(PlanStatement::Deallocate(deallocate)).await?;
-                Ok(None)
+                let was_there = by_name.remove(&deallocate.name).is_some();
+                match run(PlanStatement::Deallocate(deallocate)).await {
+                    // It could not be planned the last time.
+                    Err(_) if was_there => Ok(None),
+                    done => done.map(|_| None).map_err(Error::from),
+                }
             }
             other => Err(Error::input(format!("{} is not supported", other.name()))),
         }

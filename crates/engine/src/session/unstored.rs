@@ -11,6 +11,7 @@ use datafusion::common::{ResolvedTableReference, TableReference};
 use datafusion::logical_expr::{CreateExternalTable, CreateView, TableType};
 use datafusion::sql::parser::Statement;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use thermocline_column_store::EntryName;
 
 use super::Session;
@@ -20,7 +21,7 @@ use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
 
 /// Held while a view is checked and made.
-static MAKING_VIEWS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+static MAKING_VIEWS: Mutex<()> = Mutex::new(());
 
 struct Place {
     catalog: String,
@@ -79,8 +80,6 @@ pub(super) async fn create_view(session: &Session, statement: &Statement, comman
     if catalog != DEFAULT_CATALOG {
         return Ok(false);
     }
-    // What is checked of other views stays true until this one is there.
-    let _making = MAKING_VIEWS.lock().await;
     let (state, entry) = (session.context().state(), EntryName::new(schema_name, name.as_str()));
     let definition = definitions::kept_text(&state, statement)?;
     let catalogs = session.database().catalogs();
@@ -93,6 +92,9 @@ pub(super) async fn create_view(session: &Session, statement: &Statement, comman
     };
     definitions::check_acyclic(&state, &named, &entry, statement)?;
     let made = definitions::planned(session.database(), &state, &session.config(), &entry, &definition).await?;
+    // What is checked of other views stays true until this one is there.
+    let _making = MAKING_VIEWS.lock();
+    definitions::check_acyclic(&state, &named, &entry, statement)?;
     if schema.table_exist(&name) {
         if !command.or_replace {
             return Err(Error::input(format!("table '{}' already exists", command.name)));

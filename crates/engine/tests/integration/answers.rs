@@ -154,6 +154,32 @@ async fn a_file_is_read_by_the_dialect_of_each_table_it_belongs_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_declared_of_csv_holds_where_the_first_file_has_no_record() {
+    for first in ["", "\n\r\n", "\u{feff}"] {
+        let folder = Folder::new();
+        folder.file("1.csv", first);
+        folder.file("2.csv", "b;a\nx;NA\ny;1\n");
+        let session = session();
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (a BIGINT, b TEXT) STORED AS CSV LOCATION '{}/'
+             OPTIONS ('null_value' 'NA', 'delimiter' ';')",
+            folder.path().display()
+        );
+        rows(&session, &create).await;
+        assert_eq!(rows(&session, "SELECT b, a, a IS NULL FROM t ORDER BY b").await, ["x|NULL|true", "y|1|false"]);
+    }
+    let folder = Folder::new();
+    folder.file("1.csv", "");
+    let session = session();
+    let path = folder.path().display();
+    let create = "CREATE EXTERNAL TABLE t (a BIGINT) STORED AS CSV LOCATION";
+    rows(&session, &format!("{create} '{path}/' OPTIONS ('null_value' 'NA')")).await;
+    assert!(rows(&session, "SELECT a FROM t").await.is_empty());
+    folder.file("2.csv", "a\nNA\n7\n");
+    assert_eq!(rows(&session, "SELECT a FROM t ORDER BY a NULLS FIRST").await, ["NULL", "7"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn long_lists_are_planned() {
     let folder = Folder::new();
     let path = folder.settled_file("t.csv", numbered_csv(FIRST, 100));

@@ -327,6 +327,7 @@ async fn averages_of_long_decimals_are_those_of_the_operators() {
         "SELECT g, avg(long) FROM d GROUP BY g",
         "SELECT g, avg(wide) FROM d GROUP BY g",
     ] {
+        assert!(is_fused(&session, sql).await, "{sql}");
         let (fused, stock) = both(&session, sql).await;
         assert_eq!(fused, stock, "{sql}");
     }

@@ -20,6 +20,13 @@ pub(crate) fn session() -> Session {
     database(512 * MIB).session()
 }
 
+/// A session of a database that keeps rows however dear keeping looks: on a busy machine it often does.
+pub(crate) async fn eager_session() -> Session {
+    let session = session();
+    rows(&session, "SET thermocline.admission = 'eager'").await;
+    session
+}
+
 /// The rows of the last statement, each as its values joined by `|`.
 pub(crate) async fn try_rows(session: &Session, sql: &str) -> Result<Vec<String>> {
     Ok(rendered(&session.sql(sql).await?.collect().await?))

@@ -324,6 +324,40 @@ async fn damaged_bytes_are_an_error_that_names_the_file_from_memory_too() {
     assert_eq!(rows(&session, &other).await, [(ROW_COUNT / 5 * 4).to_string()]);
 }
 
+/// Nothing in a footer is checked by a sum: any answer goes, so long as the process lives and does not hang.
+#[tokio::test(flavor = "multi_thread")]
+async fn flipped_bits_of_a_footer_are_an_error_or_pass() {
+    let folder = Folder::new();
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..2000));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..2000).map(|n| format!("text {}", n % 7))));
+    let batch = RecordBatch::try_from_iter_with_nullable([("id", numbers, true), ("text", texts, true)]).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    let content = writer.into_inner().unwrap();
+    let length_at = content.len() - 8;
+    let footer_bytes = u32::from_le_bytes(content[length_at..length_at + 4].try_into().unwrap()) as usize;
+    // The Arrow schema, at its end, is only a hint.
+    let interesting = length_at - footer_bytes..length_at - footer_bytes + 400;
+    let bits = interesting.enumerate().flat_map(|(number, at)| [0, 1 + number % 7].map(|bit| (at, bit)));
+    let damaged = bits.map(|(at, bit)| {
+        let mut damaged = content.clone();
+        damaged[at] ^= 1 << bit;
+        folder.file(&format!("{at}-{bit}.parquet"), damaged)
+    });
+    let damaged: Vec<_> = damaged.collect();
+    settle();
+    let session = session_with(64 * MIB, None);
+    let mut refused = 0;
+    for path in damaged {
+        let sql = format!("SELECT text, count(*), sum(id) FROM '{}' WHERE id >= 5 GROUP BY text", path.display());
+        let Err(error) = try_rows(&session, &sql).await else { continue };
+        let message = error.to_string();
+        assert!(!message.contains("panic") && error.kind() != ErrorKind::Internal, "{}: {message}", path.display());
+        refused += 1;
+    }
+    assert!(refused > 200, "{refused}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_is_asked_for_once_until_its_tag_changes() {
     let (server, session) = server_with("/bucket/t.parquet", parquet(0, Compression::SNAPPY));

@@ -91,6 +91,38 @@ async fn names_in_a_kept_view_are_the_same_whoever_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kept_view_is_read_alike_whatever_the_session_reads_by() {
+    let folder = Folder::new();
+    for session in sessions(&folder) {
+        rows(&session, "CREATE TABLE t AS SELECT 1 AS a").await;
+        rows(&session, "CREATE VIEW v AS SELECT \"a\" FROM t").await;
+        rows(&session, "SET datafusion.sql_parser.dialect = 'mysql'").await;
+        assert_eq!(rows(&session, "SELECT \"a\" FROM t").await, ["a"]);
+        assert_eq!(rows(&session, "SELECT * FROM v").await, ["1"]);
+        // Of this dialect's quotes the text of a view would be another statement.
+        assert!(error(&session, "CREATE VIEW w AS SELECT \"a\" FROM t").await.contains("read otherwise"));
+        rows(&session, "SET datafusion.sql_parser.dialect = 'generic'").await;
+        rows(&session, "SET datafusion.sql_parser.enable_ident_normalization = false").await;
+        assert!(error(&session, "CREATE VIEW w AS SELECT A FROM t").await.contains("sql_parser"));
+        rows(&session, "SET datafusion.sql_parser.enable_ident_normalization = true; CREATE SCHEMA s").await;
+        rows(&session, "SET datafusion.catalog.default_schema = 's'").await;
+        rows(&session, "CREATE VIEW f AS SELECT * FROM generate_series(1, 3)").await;
+        assert_eq!(rows(&session, "SELECT count(*) FROM f").await, ["3"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_copied_into_a_folder_that_is_there() {
+    let folder = Folder::new();
+    let target = folder.path().join("v1.0");
+    std::fs::create_dir(&target).unwrap();
+    let session = harness::session();
+    let copy = format!("COPY (SELECT 5 AS i) TO '{}' STORED AS PARQUET", target.display());
+    rows(&session, &copy).await;
+    assert_eq!(rows(&session, &format!("SELECT i FROM '{}/'", target.display())).await, ["5"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_schema_goes_with_its_tables_or_not_at_all() {
     let folder = Folder::new();
     let session = database(folder.path(), 128 * MIB).session();

@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering;
 use futures::{FutureExt, future};
 use parking_lot::Mutex;
 
-use super::state::{FetchedMorsel, Phase, SharedFetch, State};
+use super::state::{FetchedMorsel, Obtained, Phase, SharedFetch, State};
 use super::{FailOnUnwind, SharedScan, wake};
 use crate::error::CacheError;
-use crate::source::{Fetch, Morsel};
+use crate::source::Fetch;
 
 /// What a claim gave.
 pub(super) enum Claimed {
     /// Rows can be decoded at once.
-    Morsel(usize, Morsel),
+    Morsel(usize, Obtained),
     /// They must be fetched.
     Fetch(usize, SharedFetch),
     /// Nothing for this stream; look again.
@@ -25,7 +25,11 @@ impl SharedScan {
     /// Claims the next morsel for participant `me`, whose step counted the claim. Rows if it could be decoded at once.
     pub(super) fn claim(self: &Arc<Self>, me: u64) -> Claimed {
         let guard = FailOnUnwind(self);
+        let clock = Arc::clone(self.cache.clock());
+        let began_ns = clock.monotonic_ns();
         let next = self.open().and_then(|source| Ok((source.next_morsel()?, source)));
+        // Sources of files at hand read them here, and cut what they read.
+        let obtaining_ns = clock.monotonic_ns().saturating_sub(began_ns);
         let claimed = match next {
             Err(error) => self.end_claim(|_| Err(CacheError::source(error))),
             Ok((None, _)) => self.end_claim(|state| {
@@ -43,18 +47,22 @@ impl SharedScan {
                     match source.fetch(morsel) {
                         Fetch::Ready(morsel) => self.end_claim(|state| {
                             self.issue(state, index)?;
+                            let obtained = Obtained { morsel, obtaining_ns };
                             if state.begin_decoding(me, index) {
-                                return Ok(Claimed::Morsel(index, morsel));
+                                return Ok(Claimed::Morsel(index, obtained));
                             }
                             // The claimer sits elsewhere by now: whoever reads on here takes it up.
-                            let fetched: FetchedMorsel = Arc::new(Mutex::new(Some(morsel)));
+                            let fetched: FetchedMorsel = Arc::new(Mutex::new(Some(obtained)));
                             state.fetching.insert(index, future::ready(Ok(fetched)).boxed().shared());
                             Ok(Claimed::Nothing)
                         }),
                         Fetch::Pending(fetch) => {
                             let fetch = fetch
-                                .map(|fetched| match fetched {
-                                    Ok(morsel) => Ok(Arc::new(Mutex::new(Some(morsel)))),
+                                .map(move |fetched| match fetched {
+                                    Ok(morsel) => {
+                                        let obtaining_ns = clock.monotonic_ns().saturating_sub(began_ns);
+                                        Ok(Arc::new(Mutex::new(Some(Obtained { morsel, obtaining_ns }))))
+                                    }
                                     Err(error) => Err(CacheError::source(error)),
                                 })
                                 .boxed()
@@ -106,13 +114,13 @@ impl SharedScan {
     }
 
     /// Takes a fetched morsel for decoding; None when another stream did, or when `me` sits elsewhere now.
-    pub(super) fn take_fetched(&self, me: u64, index: usize, fetched: &FetchedMorsel) -> Option<Morsel> {
+    pub(super) fn take_fetched(&self, me: u64, index: usize, fetched: &FetchedMorsel) -> Option<Obtained> {
         let mut state = self.state.lock();
         if !state.seats.contains_key(&me) || matches!(state.phase, Phase::Failed(_)) {
             return None;
         }
-        let morsel = fetched.lock().take()?;
+        let obtained = fetched.lock().take()?;
         state.fetching.remove(&index);
-        state.begin_decoding(me, index).then_some(morsel)
+        state.begin_decoding(me, index).then_some(obtained)
     }
 }

@@ -13,7 +13,7 @@ use thermocline_budget::Reservation;
 use thermocline_raw::RecordPositions;
 
 use super::state::{Phase, Sharing};
-use super::{NOTE_ATTEMPTS, SharedScan};
+use super::{MorselWork, NOTE_ATTEMPTS, SharedScan};
 
 /// Reserved at least when more is needed, so that not every morsel asks: a step of the noted bytes, …
 const STEP_SHARE: u64 = 4;
@@ -101,7 +101,7 @@ impl SharedScan {
         index: usize,
         mut noted: RecordPositions,
         record_count: u64,
-        bytes: u64,
+        morsel: MorselWork,
     ) {
         noted.shrink_to_fit();
         for _ in 0..NOTE_ATTEMPTS {
@@ -114,7 +114,7 @@ impl SharedScan {
             }
             // Beside rows they are a comfort, and displace nothing.
             let is_needed = self.may_turn_lazy;
-            if !is_needed || !self.cache.make_room_for_positions(self, noted.size_bytes() as u64, bytes) {
+            if !is_needed || !self.cache.make_room_for_positions(self, noted.size_bytes() as u64, morsel) {
                 break;
             }
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::state::{Phase, Sharing, Slot};
-use super::{SharedScan, wake};
+use super::{MorselWork, SharedScan, wake};
 use crate::admission::{KeptBytes, structure_bytes};
 use crate::item::Chunk;
 use crate::recording::estimated_bytes;
@@ -97,6 +97,7 @@ impl SharedScan {
         rows: Rows,
         index: usize,
         bytes: &Range<u64>,
+        morsel: MorselWork,
     ) -> (Arc<Rows>, Option<Arc<Chunk>>) {
         let completed = self.completed_rows.as_ref();
         let lent = completed.and_then(|kept| kept.lent(index, bytes));
@@ -106,7 +107,7 @@ impl SharedScan {
         let own_bytes = rows.size_bytes_of(is_own);
         let lent_bytes = lent.as_ref().map_or(0, |(lent, lender)| lender.part_bytes(lent.range.len()));
         let size = KeptBytes { own_bytes, lent_bytes };
-        let reserved = self.cache.reserve_for(self, size, bytes.end.saturating_sub(bytes.start));
+        let reserved = self.cache.reserve_for(self, size, morsel);
         let chunk = reserved.map(|reservation| {
             let lent = lent.map(|(lent, _)| lent);
             Arc::new(Chunk::beside(lent, Arc::clone(&rows), places, reservation))

@@ -8,13 +8,12 @@
 //! any order.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use thermocline_budget::Reservation;
-use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
+use thermocline_placement::operator_cache::extrapolate::DEFAULT_MARGIN;
 use thermocline_raw::{MapPiece, PositionalMap, PositionalMapBuilder};
 
-use super::{NOTE_ATTEMPTS, SharedScan};
+use super::{MorselWork, NOTE_ATTEMPTS, SharedScan, SoFar};
 
 /// Reserved at least when more is needed, so that not every morsel asks: a step of what is held, …
 const STEP_SHARE: u64 = 4;
@@ -55,7 +54,7 @@ impl Mapping {
 
 impl SharedScan {
     /// Keeps what a morsel adds to the map, or gives the map up.
-    pub(super) fn note_map(self: &Arc<Self>, index: usize, piece: Option<MapPiece>, source_bytes: u64) {
+    pub(super) fn note_map(self: &Arc<Self>, index: usize, piece: Option<MapPiece>, morsel: MorselWork) {
         let Some(mut piece) = piece else {
             if self.spec.makes_map {
                 self.give_up_map("a part of the file gave no piece of its map");
@@ -71,14 +70,9 @@ impl SharedScan {
                 },
             }
             let Some((size_bytes, reserved_bytes)) = self.mapping_bytes() else { return };
-            let meters = &self.meters;
-            let progress = Progress {
-                scanned_bytes: meters.decoded_bytes.load(Ordering::Relaxed) + source_bytes,
-                total_bytes: meters.total_bytes.load(Ordering::Relaxed),
-            };
+            let SoFar { progress, execute_ns, .. } = self.meters.so_far(morsel);
             let so_far_bytes = 2 * (size_bytes + piece.size_bytes() as u64);
             let whole_bytes = progress.whole_bytes(so_far_bytes, DEFAULT_MARGIN).unwrap_or(so_far_bytes);
-            let execute_ns = meters.execute_ns.load(Ordering::Relaxed);
             let execute_ns = progress.whole_ns(execute_ns).unwrap_or(execute_ns);
             if !self.cache.make_room_for_map(&self.source, &self.pinned, whole_bytes, reserved_bytes, execute_ns) {
                 break;

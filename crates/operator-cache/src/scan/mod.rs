@@ -30,23 +30,25 @@ mod compaction;
 mod gathering;
 mod keeping;
 mod mapping;
+mod meters;
 mod morsel_set;
 mod participant;
 mod retreat;
 mod state;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 
 use parking_lot::Mutex;
-use thermocline_placement::operator_cache::eagerness::Worth;
 
 pub use awaited::Awaited;
 pub(crate) use awaited::AwaitedColumns;
 use awaited::Unlisting;
 pub(crate) use gathering::Noted;
 pub(crate) use mapping::Mapping;
+use meters::ScanMeters;
+pub(crate) use meters::{MorselWork, SoFar};
 pub use participant::{Participant, RowStream};
 pub(crate) use retreat::Asked;
 pub use retreat::{Delivered, DeliveredCut};
@@ -57,13 +59,13 @@ use crate::file_record::PinnedSource;
 use crate::heads::Border;
 use crate::item::{Chunk, Item};
 use crate::matching::is_worth_it;
-use crate::request::SelectRequest;
+use crate::request::{ColumnSpec, SelectRequest};
 use crate::rows::Rows;
-use crate::source::{Morsel, MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
+use crate::source::{MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey};
 use crate::top_up::{Differs, KeptRows, TopUp, missing_columns};
 use gathering::Gathering;
 use morsel_set::MorselSet;
-use state::{Phase, Post, Sharing, Slot, State, Step};
+use state::{Obtained, Phase, Post, Sharing, Slot, State, Step};
 
 /// How often room is made for the positions of one morsel.
 const NOTE_ATTEMPTS: usize = 3;
@@ -96,6 +98,7 @@ pub(crate) struct SharedScan {
     factory: SourceFactory,
     /// Who takes part, if that is recorded: fingerprints of what was asked for, with the time to find the scan.
     pub(crate) askers: Mutex<Vec<(u64, u64)>>,
+    announced: Mutex<Announced>,
     /// Morsels that this scan's only reader has seen elsewhere.
     skip: MorselSet,
     opened: Mutex<Option<Arc<dyn MorselSource>>>,
@@ -109,33 +112,16 @@ pub(crate) struct SharedScan {
     unlisting: Unlisting,
 }
 
-/// What was measured of a scan.
+/// What was noted of a scan when it began, which is true of one that is read to its end alone: a preview needs hardly
+/// any of what it asks for.
 #[derive(Debug, Default)]
-pub(crate) struct ScanMeters {
-    pub(crate) execute_ns: AtomicU64,
-    pub(crate) cache_ns: AtomicU64,
-    pub(crate) scanned_bytes: AtomicU64,
-    pub(crate) total_bytes: AtomicU64,
-    pub(crate) kept_bytes: AtomicU64,
-    /// Bytes of the item that it completes that its rows have as well.
-    pub(crate) lent_bytes: AtomicU64,
-    /// Bytes of the item that the scan made, or as far as could be told of the one it would have made; the base's among
-    /// them. 0 while the scan keeps its rows.
-    pub(crate) item_bytes: AtomicU64,
-    /// Bytes that it may keep, of the file's first part alone; 0 if it is to keep all.
-    pub(crate) head_bytes: AtomicU64,
-    /// Bytes of the file whose rows were decoded.
-    pub(crate) decoded_bytes: AtomicU64,
-    /// Whether the cache has looked at a sample.
-    pub(crate) judged: AtomicBool,
-    /// What it then was worth, and what it displaces, seconds.
-    pub(crate) worth: Mutex<Option<Worth>>,
-    /// Whether its use is among those remembered of its select.
-    pub(crate) remembered: AtomicBool,
-    /// Whether it was chosen between rows and positions.
-    pub(crate) chosen: AtomicBool,
-    /// Queries that took part.
-    pub(crate) participant_count: AtomicU64,
+pub(crate) struct Announced {
+    /// Among the scans of its file.
+    pub(crate) is_counted: bool,
+    /// As one that keeps more than is asked for.
+    pub(crate) is_bet: bool,
+    /// The columns that were noted as needed, and when.
+    pub(crate) demand: Option<(Arc<[ColumnSpec]>, u64)>,
 }
 
 impl std::fmt::Debug for SharedScan {
@@ -160,6 +146,7 @@ pub(crate) struct ScanStart {
     pub(crate) may_turn_lazy: bool,
     /// Whether the rows of the file's first part are of use without the others.
     pub(crate) may_keep_head: bool,
+    pub(crate) announced: Announced,
     pub(crate) factory: SourceFactory,
 }
 
@@ -174,6 +161,7 @@ impl ScanStart {
             mapped: None,
             may_turn_lazy: false,
             may_keep_head: false,
+            announced: Announced::default(),
             factory,
         }
     }
@@ -202,8 +190,8 @@ impl SharedScan {
         start: ScanStart,
         keeps: bool,
     ) -> Arc<Self> {
-        let ScanStart { base, top_up, compares_content, promoted, mapped, may_turn_lazy, may_keep_head, factory } =
-            start;
+        let ScanStart { base, top_up, compares_content, promoted, mapped, .. } = start;
+        let ScanStart { may_turn_lazy, may_keep_head, announced, factory, .. } = start;
         let gathered = if keeps && spec.notes_positions { cache.reserve_if_free(0).map(Gathering::new) } else { None };
         let mapping = cache.begin_mapping(&spec);
         Arc::new(Self {
@@ -223,6 +211,7 @@ impl SharedScan {
             may_keep_head,
             factory,
             askers: Mutex::default(),
+            announced: Mutex::new(announced),
             skip: MorselSet::default(),
             opened: Mutex::new(None),
             state: Mutex::new(State::new(if keeps { Sharing::Kept } else { Sharing::Solo })),
@@ -303,21 +292,34 @@ impl SharedScan {
         self.state.lock().seat(participant_id, post, asked);
     }
 
-    /// Gives a seat up. When it was the last of an unfinished scan, results and reservations go.
+    /// Gives a seat up. When it was the last of an unfinished scan, results and reservations go, and what was noted of
+    /// one that would be finished. Without a seat nothing is locked but the state.
     pub(crate) fn leave(&self, participant_id: u64) {
-        let (_seat, dropped) = {
+        let (_seat, dropped, was_alone) = {
             let mut state = self.state.lock();
             let seat = state.seats.remove(&participant_id);
-            if !state.seats.is_empty() || state.sharing == Sharing::Solo || !matches!(state.phase, Phase::Running) {
+            if seat.is_none() || !state.seats.is_empty() || !matches!(state.phase, Phase::Running) {
                 return;
             }
             // Nobody may join what nobody drives.
-            state.sharing = Sharing::Solo;
-            (seat, std::mem::take(&mut state.slots))
+            let was_alone = std::mem::replace(&mut state.sharing, Sharing::Solo) == Sharing::Solo;
+            (seat, std::mem::take(&mut state.slots), was_alone)
         };
         drop(dropped);
+        self.take_back_announced();
+        if was_alone {
+            return;
+        }
         self.forget_positions();
         self.cache.forget_scan(self, "every query that took part ended before the scan did");
+    }
+
+    fn take_back_announced(&self) {
+        let Announced { is_counted, is_bet, demand } = std::mem::take(&mut *self.announced.lock());
+        self.pinned.take_back(self.source.unnest.as_ref(), is_counted, is_bet);
+        if let Some((columns, tick)) = demand {
+            self.cache.catalog().take_back_demand(&self.source, &columns, tick);
+        }
     }
 
     /// What a stream of participant `me` should do next.
@@ -373,8 +375,9 @@ impl SharedScan {
 
     /// Decodes a morsel and makes its rows known. Rows and errors are for the stream that called; an error ends the
     /// scan.
-    fn decode(self: &Arc<Self>, me: u64, index: usize, morsel: Morsel) -> Result<Arc<Rows>, Undecoded> {
+    fn decode(self: &Arc<Self>, me: u64, index: usize, obtained: Obtained) -> Result<Arc<Rows>, Undecoded> {
         let guard = FailOnUnwind(self);
+        let Obtained { morsel, obtaining_ns } = obtained;
         let clock = self.cache.clock();
         let range = morsel.start_bytes..morsel.end_bytes;
         let head_end_bytes = morsel.head_end_bytes;
@@ -382,7 +385,8 @@ impl SharedScan {
         let began_ns = clock.monotonic_ns();
         let decoded = self.open().and_then(|source| source.decode(morsel));
         let decoded_ns = clock.monotonic_ns();
-        self.meters.execute_ns.fetch_add(decoded_ns.saturating_sub(began_ns), Ordering::Relaxed);
+        let execute_ns = obtaining_ns.saturating_add(decoded_ns.saturating_sub(began_ns));
+        let work = MorselWork { source_bytes, execute_ns };
         let mut rows = match decoded {
             Ok(rows) if rows.columns.len() == self.spec.columns.len() => rows,
             Ok(rows) => {
@@ -406,20 +410,21 @@ impl SharedScan {
                 return Err(Undecoded::ForWhoAskedForIt(error));
             }
         };
-        self.note_map(index, rows.map_piece.take(), source_bytes);
+        self.note_map(index, rows.map_piece.take(), work);
         if let Some(positions) = rows.positions.take() {
-            self.note_positions(index, positions, rows.record_count, source_bytes);
+            self.note_positions(index, positions, rows.record_count, work);
         } else if self.spec.notes_positions {
             // Without these, others are of no use.
             self.give_up_positions("a part of the file gave no positions");
         }
         let keeps = self.is_keeping();
-        let (rows, chunk) = if keeps { self.keep(rows, index, &range) } else { (Arc::new(rows), None) };
-        self.meters.decoded_bytes.fetch_add(source_bytes, Ordering::Relaxed);
+        let (rows, chunk) = if keeps { self.keep(rows, index, &range, work) } else { (Arc::new(rows), None) };
+        let kept_ns = if keeps { clock.monotonic_ns() } else { decoded_ns };
+        self.meters.add(work, kept_ns.saturating_sub(decoded_ns));
         self.publish(me, (index, head_end_bytes), &rows, chunk);
         if keeps {
             self.compact_around(index);
-            self.meters.cache_ns.fetch_add(clock.monotonic_ns().saturating_sub(decoded_ns), Ordering::Relaxed);
+            self.meters.cache_ns.fetch_add(clock.monotonic_ns().saturating_sub(kept_ns), Ordering::Relaxed);
             self.cache.choose_eagerness(self);
         }
         guard.disarm();

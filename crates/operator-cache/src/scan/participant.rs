@@ -11,14 +11,13 @@ use thermocline_predicate::{Conjunction, FieldPath};
 
 use super::claiming::Claimed;
 use super::retreat::{Asked, Delivered, DeliveredCut};
-use super::state::{Post, SharedFetch, Step};
+use super::state::{Obtained, Post, SharedFetch, Step};
 use super::{SharedScan, Undecoded};
 use crate::cut::{Cut, View};
 use crate::error::CacheError;
 use crate::item::Item;
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
-use crate::source::Morsel;
 
 /// Claims without rows after which a poll returns, so that a query can be cancelled.
 const FRUITLESS_CLAIMS: u32 = 4;
@@ -178,8 +177,8 @@ impl Stream for RowStream {
                 match fetched {
                     Err(error) => scan.fail(error),
                     Ok(fetched) => {
-                        if let Some(morsel) = scan.take_fetched(me, index, &fetched) {
-                            match self.decode(&scan, index, morsel) {
+                        if let Some(obtained) = scan.take_fetched(me, index, &fetched) {
+                            match self.decode(&scan, index, obtained) {
                                 Some(decoded) => return self.deliver(decoded, scan.is_own),
                                 None => continue,
                             }
@@ -191,8 +190,8 @@ impl Stream for RowStream {
             match scan.step(me, self.fetching.is_some(), context) {
                 Step::Deliver(rows) => return self.deliver(Ok(rows), scan.is_own),
                 Step::Claim => match scan.claim(me) {
-                    Claimed::Morsel(index, morsel) => {
-                        if let Some(decoded) = self.decode(&scan, index, morsel) {
+                    Claimed::Morsel(index, obtained) => {
+                        if let Some(decoded) = self.decode(&scan, index, obtained) {
                             return self.deliver(decoded, scan.is_own);
                         }
                     }
@@ -231,8 +230,13 @@ impl RowStream {
     }
 
     /// None when the participant is to read it again elsewhere.
-    fn decode(&self, scan: &Arc<SharedScan>, index: usize, morsel: Morsel) -> Option<Result<Arc<Rows>, CacheError>> {
-        match scan.decode(self.participant.id, index, morsel) {
+    fn decode(
+        &self,
+        scan: &Arc<SharedScan>,
+        index: usize,
+        obtained: Obtained,
+    ) -> Option<Result<Arc<Rows>, CacheError>> {
+        match scan.decode(self.participant.id, index, obtained) {
             Ok(rows) => Some(Ok(rows)),
             Err(Undecoded::ForWhoAskedForIt(_)) if self.participant.asked.is_less_than(&scan.spec) => {
                 self.participant.take_back(index);

@@ -158,6 +158,7 @@ impl SharedScan {
             may_keep_head: false,
             factory: Arc::clone(&self.factory),
             askers: Mutex::default(),
+            announced: Mutex::default(),
             skip: seen,
             opened: Mutex::new(None),
             state: Mutex::new(state),

@@ -19,8 +19,15 @@ use crate::source::Morsel;
 /// A fetch under way. Whoever polls it drives it; whoever first finds it done takes the morsel out.
 pub(crate) type SharedFetch = Shared<BoxFuture<'static, Result<FetchedMorsel, CacheError>>>;
 
+/// A morsel, and the time that it took to get it from the source, nanoseconds.
+#[derive(Debug)]
+pub(crate) struct Obtained {
+    pub(crate) morsel: Morsel,
+    pub(crate) obtaining_ns: u64,
+}
+
 /// A fetched morsel, until somebody decodes it.
-pub(crate) type FetchedMorsel = Arc<Mutex<Option<Morsel>>>;
+pub(crate) type FetchedMorsel = Arc<Mutex<Option<Obtained>>>;
 
 /// Where a participant's streams find the scan they take part in; it changes when a scan is given up for sharing.
 pub(crate) type Post = Arc<Mutex<Arc<SharedScan>>>;

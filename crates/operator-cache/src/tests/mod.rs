@@ -2,6 +2,7 @@
 //! Tests of the cache as a whole, with files that exist in the test alone or in a temporary folder.
 
 mod awaited;
+mod bids;
 mod combine;
 mod elements;
 mod fake;
@@ -11,7 +12,9 @@ mod item_columns;
 mod lazy;
 mod lazy_files;
 mod maps;
+mod measured;
 mod memory;
+mod previews;
 mod queries;
 mod read_counts;
 mod recording;

@@ -50,6 +50,19 @@ impl BenefitCurve {
         }
         seconds
     }
+
+    /// Seconds lost for each of `bytes` that go of `held_bytes`. No more go than are held; taking nothing is priced as
+    /// taking one byte.
+    pub fn lost_s_per_byte(&self, held_bytes: u64, bytes: u64) -> f64 {
+        let bytes = bytes.clamp(1, held_bytes.max(1));
+        (self.seconds(held_bytes) - self.seconds(held_bytes.saturating_sub(bytes))) / bytes as f64
+    }
+
+    /// Seconds saved for each of `bytes` that come to `held_bytes`.
+    pub fn gained_s_per_byte(&self, held_bytes: u64, bytes: u64) -> f64 {
+        let bytes = bytes.max(1);
+        (self.seconds(held_bytes.saturating_add(bytes)) - self.seconds(held_bytes)) / bytes as f64
+    }
 }
 
 fn slope(from: (u64, f64), to: (u64, f64)) -> f64 {

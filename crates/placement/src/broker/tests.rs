@@ -79,14 +79,32 @@ fn the_cache_that_loses_least_is_asked_first_and_for_no_more_than_it_holds() {
 fn the_cache_whose_bytes_save_clearly_least_yields_a_step_at_a_time() {
     let others = [(1000, 5.0), (500, 1.0), (0, 0.0)];
     // A sixteenth of the memory is wanted free; what is free already is not asked for.
-    assert_eq!(yielding(0, 1600, (100, 9.0), &others), Some((1, 100)));
-    assert_eq!(yielding(40, 1600, (100, 9.0), &others), Some((1, 60)));
-    assert_eq!(yielding(100, 1600, (100, 9.0), &others), None);
+    assert_eq!(yielding(0, 1600, Some(9.0), &others), Some((1, 100)));
+    assert_eq!(yielding(40, 1600, Some(9.0), &others), Some((1, 60)));
+    assert_eq!(yielding(100, 1600, Some(9.0), &others), None);
+    assert_eq!((missing_of_step(40, 1600), missing_of_step(100, 1600)), (Some(60), None));
     // Nobody gives more than it holds, and not to one that saves hardly more.
-    assert_eq!(yielding(0, 1600, (100, 9.0), &[(30, 1.0)]), Some((0, 30)));
-    assert_eq!(yielding(0, 1600, (100, 2.0), &others), None);
+    assert_eq!(yielding(0, 1600, Some(9.0), &[(30, 1.0)]), Some((0, 30)));
+    assert_eq!(yielding(0, 1600, Some(2.0), &others), None);
     // Who has nothing yet gets a first step, but not of what nobody can spare.
-    assert_eq!(yielding(0, 1600, (0, 0.0), &others), Some((1, 100)));
-    assert_eq!(yielding(0, 1600, (0, 0.0), &[(1000, f64::INFINITY)]), None);
-    assert_eq!(yielding(0, 1600, (0, 0.0), &[]), None);
+    assert_eq!(yielding(0, 1600, None, &others), Some((1, 100)));
+    assert_eq!(yielding(0, 1600, None, &[(1000, f64::INFINITY)]), None);
+    assert_eq!(yielding(0, 1600, None, &[]), None);
+}
+
+#[test]
+fn a_cache_that_can_not_tell_what_more_would_save_takes_nothing_from_one_that_can() {
+    assert_eq!(yielding(0, 1600, Some(f64::INFINITY), &[(1000, 1e-9)]), None);
+}
+
+#[test]
+fn a_curve_tells_what_bytes_above_and_below_what_is_held_are_worth() {
+    let curve = BenefitCurve::new([(10, 100.0), (30, 140.0)]);
+    assert_eq!((curve.lost_s_per_byte(30, 10), curve.gained_s_per_byte(30, 10)), (2.0, 0.0));
+    assert_eq!((curve.lost_s_per_byte(10, 10), curve.gained_s_per_byte(10, 10)), (10.0, 2.0));
+    assert_eq!(curve.lost_s_per_byte(20, 20), 6.0);
+    assert_eq!(curve.lost_s_per_byte(50, 20), 0.0, "what is above the last point is worth nothing");
+    // No more can go than is held.
+    assert_eq!((curve.lost_s_per_byte(5, 20), curve.lost_s_per_byte(0, 20)), (10.0, 0.0));
+    assert_eq!(curve.lost_s_per_byte(30, 0), 2.0, "nothing is priced as one byte");
 }

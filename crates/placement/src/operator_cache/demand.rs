@@ -20,7 +20,7 @@ use super::item_parts::{ColumnBits, bit};
 /// Queries ahead for which uses are estimated. Items of ranges count their uses so far, the first one among them although
 /// most ranges are never asked for again. With a horizon that is too short those would crowd out all rows; with one that
 /// is too long nothing else would ever be kept. Measured: 64 and 1024 are both worse by about a fifth and more.
-const HORIZON_QUERIES: f64 = 256.0;
+pub(super) const HORIZON_QUERIES: f64 = 256.0;
 
 /// Queries of all sources that a rate is measured over at least: the first query of a file does not make it a busy one.
 const FEWEST_QUERIES: u64 = 64;

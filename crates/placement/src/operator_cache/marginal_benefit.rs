@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::demand::HORIZON_QUERIES;
 use super::{EvictionPolicy, ItemMeasurements, PolicyState};
+use crate::page_cache::window::DEFAULT_CAPACITY;
 
 /// Seconds of query time lost per byte if `bytes` were taken away now: the worth of the victims the policy would
 /// pick, over the bytes asked for (or over what can be freed, if that is less).
@@ -23,6 +25,13 @@ pub fn marginal_benefit(
     }
     let lost_s = victims_worth_s(policy, state, items, &eviction);
     lost_s / asked_bytes.min(eviction.freed_bytes) as f64
+}
+
+/// What a cache whose items are worth so much bids for a byte: in seconds that pass, where those of the items are of all
+/// of `thread_count` threads together, and over as many queries as the buffer pool bids for, where those of the items are
+/// of all that are looked ahead for.
+pub fn elapsed_bid(worth_s_per_byte: f64, thread_count: usize) -> f64 {
+    worth_s_per_byte / thread_count.max(1) as f64 * (DEFAULT_CAPACITY as f64 / HORIZON_QUERIES)
 }
 
 /// Seconds that the victims are still worth together.
@@ -89,6 +98,12 @@ mod tests {
     fn a_cache_with_nothing_to_give_is_asked_last() {
         assert_eq!(marginal_benefit(&ReCache, &PolicyState::default(), &[], 10), f64::INFINITY);
         assert_eq!(marginal_benefit(&Lru, &PolicyState::default(), &[item(1, 0, SECOND_NS)], 10), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_bid_is_of_seconds_that_pass_and_of_as_many_queries_as_those_of_other_caches() {
+        assert_eq!(elapsed_bid(32.0, 8), 1.0, "a quarter of the queries, an eighth of the time");
+        assert_eq!(elapsed_bid(f64::INFINITY, 8), f64::INFINITY);
     }
 
     #[test]

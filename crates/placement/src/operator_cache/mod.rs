@@ -37,7 +37,7 @@ pub mod widening;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-pub use marginal_benefit::marginal_benefit;
+pub use marginal_benefit::{elapsed_bid, marginal_benefit};
 pub use policy_name::{PolicyName, UnknownPolicy};
 
 /// What an item was parsed from.

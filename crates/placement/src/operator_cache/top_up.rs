@@ -31,7 +31,7 @@ pub struct CompletionInputs {
     pub lent_bytes: u64,
     /// What caches may still take.
     pub free_bytes: u64,
-    /// What is held by other items, which could go.
+    /// What is held by other items, which could go. Of no interest where the free bytes do.
     pub others_bytes: u64,
     /// What caches may hold in all.
     pub limit_bytes: u64,
@@ -54,6 +54,13 @@ pub struct CompletionRule {
     pub limit_share: f64,
 }
 
+impl CompletionInputs {
+    /// What is held beside the item until it is completed.
+    pub fn added_bytes(&self) -> u64 {
+        self.completed_bytes.saturating_sub(self.lent_bytes)
+    }
+}
+
 impl Default for CompletionRule {
     /// Nine tenths.
     fn default() -> Self {
@@ -64,8 +71,7 @@ impl Default for CompletionRule {
 impl CompletionRule {
     /// Decides.
     pub fn decide(&self, inputs: &CompletionInputs) -> Completion {
-        let added_bytes = inputs.completed_bytes.saturating_sub(inputs.lent_bytes);
-        let fits_beside = added_bytes <= inputs.free_bytes.saturating_add(inputs.others_bytes);
+        let fits_beside = inputs.added_bytes() <= inputs.free_bytes.saturating_add(inputs.others_bytes);
         let fits_alone = inputs.completed_bytes as f64 <= inputs.limit_bytes as f64 * self.limit_share;
         if !fits_beside && fits_alone { Completion::InPlace } else { Completion::Beside }
     }

@@ -22,6 +22,7 @@
 //!   one query uses an item here at most once for each time it names the file.
 //! - The original protects the intermediates of the running query. The cache never offers items in use.
 //! - When the single item wins, the rest of the knapsack is filled greedily; the original evicts everything else.
+//! - Who keeps items remembers the uses of those that went: one that comes again is not a new one.
 //! - Only leaves of the lineage may go in the original; items here have no lineage.
 //!
 //! Keeps no state. Pure; O(n log n).

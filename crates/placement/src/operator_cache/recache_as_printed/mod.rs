@@ -20,6 +20,7 @@
 //!   nothing.
 //! - log B is at least 1: the print divides by zero at one byte. The base, which it leaves open, is 2.
 //! - `L` does not fall below 0, where it starts, when benefits are negative, as `if L ≤ H(p)` has it anyway.
+//! - Who keeps items remembers the uses of those that went: one that comes again is not a new one.
 //! - Equal keys: the least recently used first, then the lower id; equal sizes: the one with the lower key.
 //!
 //! Pure; O(n log n).

@@ -9,7 +9,7 @@
 //!
 //! [`PipelineWindow::outlook`]: super::PipelineWindow::outlook
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use crate::page_cache::ListKey;
 
@@ -51,6 +51,12 @@ impl Familiarity {
         let lists: Vec<ListKey> = offered.iter().map(|(list, _)| *list).collect();
         lists.iter().for_each(|list| *self.recent_runs.entry(*list).or_default() += 1);
         self.recent.push_back(lists);
+    }
+
+    /// These lists mean something else from now on.
+    pub(super) fn forget(&mut self, gone: &BTreeSet<ListKey>) {
+        self.recent.iter_mut().for_each(|lists| lists.retain(|list| !gone.contains(list)));
+        self.recent_runs.retain(|list, _| !gone.contains(list));
     }
 
     /// How often the columns of a run are likely to be asked for again before others are, if each next run stays with them

@@ -25,7 +25,7 @@ mod succession;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 pub use device_rate::{DeviceRate, SHORTEST_REPORT_NS};
 use familiarity::{Familiarity, SHORTLY_BEFORE};
@@ -59,6 +59,14 @@ struct Run {
     columns: Vec<(ListKey, u64)>,
     /// P as it looks while it runs; else that of its plan counts.
     estimated_bytes_per_s: Option<f64>,
+}
+
+impl Run {
+    /// It keeps its place, since runs are named by theirs, and reads nothing.
+    fn clear(&mut self) {
+        self.offered.clear();
+        self.columns.clear();
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -245,12 +253,38 @@ impl PipelineWindow {
         }
     }
 
+    /// A run has ended early, after `done_part` of what it was taken to ask for. It counts with so much of each list; one
+    /// that did nothing does not count.
+    pub fn give_up(&mut self, run: RunId, done_part: f64) {
+        if let Some(at) = self.place(run) {
+            let run = &mut self.runs[at];
+            run.columns.iter_mut().for_each(|(_, bytes)| *bytes = (*bytes as f64 * done_part).round() as u64);
+            if run.columns.iter().all(|(_, bytes)| *bytes == 0) {
+                run.clear();
+            }
+        }
+    }
+
+    /// Forgets what was known of these lists, which mean something else from now on: runs that named one will not come
+    /// again.
+    pub fn forget(&mut self, lists: &BTreeSet<ListKey>) {
+        let names = |columns: &[(ListKey, u64)]| columns.iter().any(|(list, _)| lists.contains(list));
+        self.runs.iter_mut().filter(|run| names(&run.offered)).for_each(Run::clear);
+        for known in self.known.values_mut() {
+            if names(&known.offered) {
+                known.offered.clear();
+            }
+            known.history.forget(lists);
+        }
+        self.familiarity.forget(lists);
+    }
+
     /// The runs of the window, those of the same lists with about as many bytes and about the same pace as one with the
     /// weight of all. In an order that depends on what they are alone.
     pub fn merged(&self, rates: Rates) -> Vec<Pipeline> {
         type Alike = (Vec<(ListKey, i64)>, i64);
         let mut groups: BTreeMap<Alike, (f64, BTreeMap<ListKey, f64>, f64)> = BTreeMap::new();
-        for run in &self.runs {
+        for run in self.runs.iter().filter(|run| !run.columns.is_empty()) {
             let mut columns = BTreeMap::new();
             run.columns.iter().for_each(|(list, bytes)| *columns.entry(*list).or_insert(0.0) += *bytes as f64);
             let throughput = run.estimated_bytes_per_s.or_else(|| self.known_throughput(run.signature, rates));

@@ -52,6 +52,11 @@ impl Pace {
         self.new_memory_bytes = bytes;
     }
 
+    /// What was worked on so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// What came from storage so far.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes

@@ -4,7 +4,7 @@
 //! others: threads share a processor, other processes want memory. What is derived from runs is computed when it is asked
 //! for, so that runs from before the cost of reading was known count by what is known of it now.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::reading_cost::Ran;
 use crate::page_cache::ListKey;
@@ -42,6 +42,11 @@ impl PlanHistory {
         let latest = asked_bytes as f64 / offered_bytes.max(1) as f64;
         let part = self.asked_parts.entry(list).or_insert(latest);
         *part += LATEST_PART * (latest - *part);
+    }
+
+    /// Forgets what was asked of these lists.
+    pub(super) fn forget(&mut self, lists: &BTreeSet<ListKey>) {
+        self.asked_parts.retain(|list, _| !lists.contains(list));
     }
 
     /// What the next run is taken to ask for of the bytes of a list.

@@ -315,3 +315,36 @@ fn a_plan_that_has_not_run_before_is_expected_again_as_often_as_columns_were() {
     // What has run before is foretold by what followed.
     assert_eq!(lists(&start(11, 0, 900))[..2], [0, 52]);
 }
+
+#[test]
+fn a_run_that_is_given_up_counts_with_what_it_did() {
+    let mut window = PipelineWindow::new(8);
+    let columns = vec![(ListKey(0), 1000), (ListKey(1), 500)];
+    let run = window.start(1, columns.clone());
+    window.give_up(run, 0.1);
+    assert_eq!(window.merged(FREE_READS)[0].columns, [(ListKey(0), 100), (ListKey(1), 50)]);
+    let run = window.start(2, vec![(ListKey(2), 1000)]);
+    window.give_up(run, 0.0);
+    assert_eq!(window.merged(FREE_READS).len(), 1, "it did nothing");
+    // Those after it are found by their numbers still.
+    let run = window.start(3, vec![(ListKey(3), 1000)]);
+    window.estimate(run, 1e9);
+    window.finish(run, in_memory(1000, 1e9), None);
+    assert_eq!(window.known_throughput(3, FREE_READS).map(|rate| rate.round()), Some(1e9));
+}
+
+#[test]
+fn runs_that_named_a_list_that_is_forgotten_are_gone() {
+    let mut window = PipelineWindow::new(8);
+    for (signature, columns) in [(1, vec![(ListKey(0), 10), (ListKey(1), 10)]), (2, vec![(ListKey(1), 10)])] {
+        let run = window.start(signature, columns);
+        window.finish(run, in_memory(20, 1e9), Some(&[(ListKey(0), 1), (ListKey(1), 5)]));
+    }
+    let running = window.start(1, vec![(ListKey(0), 10)]);
+    window.forget(&BTreeSet::from([ListKey(0)]));
+    let merged = window.merged(FREE_READS);
+    assert_eq!(merged.iter().map(|of| of.columns.clone()).collect::<Vec<_>>(), [[(ListKey(1), 5)]]);
+    assert_eq!(window.expected(1, &[(ListKey(0), 10), (ListKey(1), 10)]), [(ListKey(0), 10), (ListKey(1), 5)]);
+    window.finish(running, in_memory(10, 1e9), Some(&[(ListKey(0), 1)]));
+    assert_eq!(window.merged(FREE_READS).len(), 1);
+}

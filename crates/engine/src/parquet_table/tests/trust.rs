@@ -1,0 +1,61 @@
+//! Footers that contradict themselves, and statistics that mislead.
+
+use datafusion::parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaData, RowGroupMetaDataBuilder};
+use datafusion::parquet::file::statistics::Statistics as ChunkStatistics;
+
+use super::*;
+use crate::parquet_table::trust::trusted;
+
+const SIZE_BYTES: u64 = 1 << 20;
+
+/// The footer of a file of one row group, with its row group and first chunk changed.
+async fn changed(
+    row_group: impl FnOnce(RowGroupMetaDataBuilder) -> RowGroupMetaDataBuilder,
+    chunk: impl FnOnce(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder,
+) -> ParquetMetaData {
+    let folder = Folder::new();
+    let path = folder.write("t.parquet", &batch(vec![("id", int64(0..100)), ("s", utf8(&["a"; 100]))]));
+    let footer = footer::read(&open(&path)).await.unwrap();
+    let of_group = footer.row_group(0).clone();
+    let mut chunks = of_group.columns().to_vec();
+    let first = chunks.remove(0);
+    chunks.insert(0, chunk(first.into_builder()).build().unwrap());
+    let of_group = row_group(of_group.into_builder()).set_column_metadata(chunks).build().unwrap();
+    footer.into_builder().set_row_groups(vec![of_group]).build()
+}
+
+#[tokio::test]
+async fn footers_that_contradict_themselves_are_refused() {
+    assert!(trusted(changed(|group| group, |chunk| chunk).await, SIZE_BYTES).is_ok());
+    for (footer, reason) in [
+        (changed(|group| group, |chunk| chunk.set_data_page_offset(-4)).await, "from byte -4 on"),
+        (changed(|group| group, |chunk| chunk.set_total_compressed_size(-1)).await, "claims -1 bytes"),
+        (changed(|group| group, |chunk| chunk.set_total_compressed_size(1 << 21)).await, "claims 2097152 bytes"),
+        (changed(|group| group, |chunk| chunk.set_total_compressed_size(i64::MAX)).await, "the file has 1048576 bytes"),
+        (changed(|group| group.set_num_rows(1 << 45), |chunk| chunk).await, "100 values of 35184372088832 rows"),
+        (changed(|group| group.set_num_rows(-1), |chunk| chunk).await, "claims -1 rows"),
+    ] {
+        let error = trusted(footer, SIZE_BYTES).unwrap_err().to_string();
+        assert!(error.contains("row group 0") && error.contains(reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn statistics_that_mislead_are_taken_out() {
+    let with = async |statistics: ChunkStatistics| {
+        let footer = changed(|group| group, |chunk| chunk.set_statistics(statistics)).await;
+        let footer = trusted(footer, SIZE_BYTES).unwrap();
+        let kept = footer.row_group(0).column(0).clone();
+        // Those of the other column are as they were.
+        assert_eq!(footer.row_group(0).column(1).statistics().unwrap().min_bytes_opt(), Some(&b"a"[..]));
+        (kept.statistics().cloned(), kept.column_index_offset().is_some())
+    };
+    let (sound, has_index) = with(ChunkStatistics::int64(Some(0), Some(99), None, Some(0), false)).await;
+    assert!(has_index && sound.unwrap().max_bytes_opt().is_some());
+    let (deprecated, has_index) = with(ChunkStatistics::int64(Some(0), Some(99), None, Some(3), true)).await;
+    let deprecated = deprecated.unwrap();
+    assert!(!has_index && deprecated.min_bytes_opt().is_none() && deprecated.max_bytes_opt().is_none());
+    assert_eq!(deprecated.null_count_opt(), Some(3));
+    let (uncounted, has_index) = with(ChunkStatistics::int64(Some(0), Some(99), None, None, false)).await;
+    assert!(!has_index && uncounted.is_none());
+}

@@ -1,0 +1,115 @@
+//! What of a footer is to be believed.
+//!
+//! Where chunks lie and how many rows there are is checked once, so that nobody behind it meets a chunk before the
+//! file's beginning or a row group of more rows than there are. Bounds and counts of NULLs that do not say what queries
+//! take them to say are taken out, since DataFusion prunes row groups and pages by whatever it finds: bounds of floats
+//! leave NaN out, which SQL has above all numbers (or below, by its sign); old writers ordered texts and unsigned
+//! numbers by signed bytes; INT96 has no order; and a count of NULLs that is missing would be taken for none.
+
+use datafusion::parquet::basic::{LogicalType, Type};
+use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
+use datafusion::parquet::errors::{ParquetError, Result};
+use datafusion::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use datafusion::parquet::file::statistics::Statistics;
+
+/// The footer of a file of `size_bytes` bytes without the statistics that mislead.
+///
+/// # Errors
+/// Chunks that do not lie in the file, row counts that contradict each other.
+pub(super) fn trusted(footer: ParquetMetaData, size_bytes: u64) -> Result<ParquetMetaData> {
+    for (number, row_group) in footer.row_groups().iter().enumerate() {
+        check_row_group(row_group, size_bytes)
+            .map_err(|reason| ParquetError::General(format!("row group {number}: {reason}")))?;
+    }
+    let misleads = |row_group: &RowGroupMetaData| row_group.columns().iter().any(|chunk| belief(chunk) != Belief::All);
+    if !footer.row_groups().iter().any(misleads) {
+        return Ok(footer);
+    }
+    let mut footer = footer.into_builder();
+    let row_groups = footer.take_row_groups().into_iter().map(|row_group| {
+        let mut row_group = row_group.into_builder();
+        let chunks = row_group.take_columns().into_iter().map(believed).collect::<Result<Vec<_>>>()?;
+        row_group.set_column_metadata(chunks).build()
+    });
+    let row_groups = row_groups.collect::<Result<Vec<_>>>()?;
+    Ok(footer.set_row_groups(row_groups).build())
+}
+
+fn check_row_group(row_group: &RowGroupMetaData, size_bytes: u64) -> std::result::Result<(), String> {
+    let row_count = row_group.num_rows();
+    if row_count < 0 {
+        return Err(format!("it claims {row_count} rows"));
+    }
+    for chunk in row_group.columns() {
+        let column = chunk.column_path();
+        let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+        let length = chunk.compressed_size();
+        let end = start.checked_add(length).and_then(|end| u64::try_from(end).ok());
+        if start < 0 || length < 0 || end.is_none_or(|end| end > size_bytes) || chunk.data_page_offset() < 0 {
+            let start = start.min(chunk.data_page_offset());
+            return Err(format!(
+                "column {column} claims {length} bytes from byte {start} on, the file has {size_bytes} bytes"
+            ));
+        }
+        // A value or a NULL for each row, if nothing is repeated.
+        if chunk.column_descr().max_rep_level() == 0 && chunk.num_values() != row_count {
+            return Err(format!("column {column} claims {} values of {row_count} rows", chunk.num_values()));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Belief {
+    All,
+    /// The counts and not the bounds.
+    Counts,
+    Nothing,
+}
+
+fn belief(chunk: &ColumnChunkMetaData) -> Belief {
+    let column = chunk.column_descr();
+    let has_order = match column.physical_type() {
+        Type::FLOAT | Type::DOUBLE | Type::INT96 => false,
+        _ => column.logical_type_ref() != Some(&LogicalType::Float16),
+    };
+    let may_have_null = column.max_def_level() > 0;
+    match chunk.statistics() {
+        Some(statistics) if may_have_null && statistics.null_count_opt().is_none() => Belief::Nothing,
+        Some(statistics) if !has_order || statistics.is_min_max_deprecated() => Belief::Counts,
+        // Pages have bounds of their own.
+        None if !has_order && chunk.column_index_offset().is_some() => Belief::Counts,
+        _ => Belief::All,
+    }
+}
+
+fn believed(chunk: ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
+    let belief = belief(&chunk);
+    if belief == Belief::All {
+        return Ok(chunk);
+    }
+    let counts = match belief {
+        Belief::Nothing => None,
+        _ => chunk.statistics().map(without_bounds),
+    };
+    let chunk = chunk.into_builder().clear_statistics().set_column_index_offset(None).set_column_index_length(None);
+    match counts {
+        Some(counts) => chunk.set_statistics(counts),
+        None => chunk,
+    }
+    .build()
+}
+
+fn without_bounds(statistics: &Statistics) -> Statistics {
+    let (distinct, nulls) = (statistics.distinct_count_opt(), statistics.null_count_opt());
+    match statistics.physical_type() {
+        Type::BOOLEAN => Statistics::new::<bool>(None, None, distinct, nulls, false),
+        Type::INT32 => Statistics::new::<i32>(None, None, distinct, nulls, false),
+        Type::INT64 => Statistics::new::<i64>(None, None, distinct, nulls, false),
+        Type::INT96 => Statistics::new::<Int96>(None, None, distinct, nulls, false),
+        Type::FLOAT => Statistics::new::<f32>(None, None, distinct, nulls, false),
+        Type::DOUBLE => Statistics::new::<f64>(None, None, distinct, nulls, false),
+        Type::BYTE_ARRAY => Statistics::new::<ByteArray>(None, None, distinct, nulls, false),
+        Type::FIXED_LEN_BYTE_ARRAY => Statistics::new::<FixedLenByteArray>(None, None, distinct, nulls, false),
+    }
+}
