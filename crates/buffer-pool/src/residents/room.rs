@@ -62,8 +62,11 @@ impl Residents {
         Some((extents, count))
     }
 
-    /// Memory for one page, whatever has to go that can.
+    /// Memory for one page, whatever has to go that can; nothing goes for one that is larger than all there is.
     fn take_one(&mut self, wanted_bytes: u64, incoming: ListKey) -> Option<Extent> {
+        if wanted_bytes > self.arena.backed_bytes() {
+            return None;
+        }
         let mut gone_bytes = 0;
         loop {
             if let Some(extent) = self.arena.take(wanted_bytes) {

@@ -80,6 +80,20 @@ fn with_everything_pinned_pages_come_into_memory_of_the_query_and_leave_it() {
 }
 
 #[test]
+fn a_page_that_can_never_fit_pushes_no_others_out() {
+    let mut sizes = [16_384; 5];
+    sizes[4] = 4 * CHUNK_BYTES as u32;
+    let play = Play::new(1 << 30, Some(2 * CHARGE_BYTES), &sizes);
+    for page in 0..4 {
+        play.pinned(page);
+    }
+    for _ in 0..2 {
+        assert!(!play.pinned(4).was_hit());
+    }
+    assert!((0..4).all(|page| play.pinned(page).was_hit()));
+}
+
+#[test]
 fn where_a_query_gets_no_memory_reading_is_an_error_and_works_again_afterwards() {
     let play = Play::new(CHARGE_BYTES + 10_000, None, &[16_384; 12]);
     let held: Vec<PinnedPage> = (0..4).map(|page| play.pinned(page)).collect();
