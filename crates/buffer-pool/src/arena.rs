@@ -244,6 +244,17 @@ impl Arena {
         Ok(Arc::new(Self { mapping, chunk_bytes, clock, backed_bytes: AtomicU64::new(0), state: Mutex::new(state) }))
     }
 
+    /// Whether what is backed, and what the budget has free, is as much together.
+    pub(crate) fn could_hold(&self, size_bytes: u64) -> bool {
+        let missing_count = size_bytes.saturating_sub(self.backed_bytes()).div_ceil(self.chunk_bytes);
+        let state = self.state.lock();
+        let is_free = state.reservation.try_grow(missing_count * self.charge_bytes()).is_ok();
+        if is_free {
+            state.reservation.shrink(missing_count * self.charge_bytes());
+        }
+        is_free
+    }
+
     /// Memory that is backed now.
     pub(crate) fn backed_bytes(&self) -> u64 {
         self.backed_bytes.load(Ordering::Relaxed)

@@ -111,6 +111,7 @@ fn is_change(error: &(dyn std::error::Error + 'static)) -> bool {
     causes(error).any(|error| {
         matches!(medium_error(error), Some(MediumError::Changed { .. }))
             || matches!(error.downcast_ref(), Some(RawError::Truncated { .. }))
+            || matches!(error.downcast_ref::<Arc<RawError>>().map(AsRef::as_ref), Some(RawError::Truncated { .. }))
     })
 }
 

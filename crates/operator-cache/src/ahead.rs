@@ -40,6 +40,7 @@ impl OperatorCache {
         let (mut spec, mut start) = (scan_spec(request, pinned, true, true), ScanStart::anew(factory));
         self.place_map(&catalog, request, pinned, &mut spec, &mut start, true);
         pinned.note_bet(request.source.unnest.as_ref());
+        start.announced.is_bet = true;
         let scan = SharedScan::new(self, &request.source, pinned, spec, start, true);
         let numbers = vec![("source_bytes", pinned.end_bytes() as f64)];
         self.record_scan(DecisionKind::ScanAhead, &scan, numbers, "nothing else is to be done");

@@ -111,12 +111,15 @@ pub(crate) fn kept_text(state: &SessionState, statement: &Statement) -> Result<S
                 DEFAULT_CATALOG => used.schema().is_some(),
                 _ => used.catalog().is_some(),
             };
-            !is_whole && !looks_like_path(used.table()) && !state.table_functions().contains_key(used.table())
+            let is_table = || state.schema_for_ref((*used).clone()).is_ok_and(|of| of.table_exist(used.table()));
+            let is_function = state.table_functions().contains_key(used.table()) && !is_table();
+            !is_whole && !looks_like_path(used.table()) && !is_function
         };
         if let Some(vague) = used.iter().find(|used| used.table() != NAMELESS && is_vague(used)) {
             return plan_err!(
                 "'{vague}' in a view means that of '{DEFAULT_CATALOG}.{DEFAULT_SCHEMA}', whatever the session's \
-                 defaults are: say which it is, as in {DEFAULT_CATALOG}.{DEFAULT_SCHEMA}.{}",
+                 defaults are: say which it is, as in {DEFAULT_CATALOG}.{}.{}",
+                vague.schema().unwrap_or(DEFAULT_SCHEMA),
                 vague.table()
             );
         }

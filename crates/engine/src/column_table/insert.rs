@@ -14,7 +14,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use futures::{Stream, StreamExt, stream};
 use thermocline_budget::{Account, Purpose};
-use thermocline_column_store::{ColumnTable, Entry, EntryName, SegmentInfo};
+use thermocline_column_store::{ColumnTable, Entry, EntryName, SegmentInfo, encoding_bytes};
 
 use super::merging::{self, ReservedBatch, Tail};
 use super::store::OpenTable;
@@ -113,7 +113,9 @@ impl ColumnSink {
             let Some(batch) = rows.next().await.transpose()? else { break None };
             let batch = own(batch).map_err(|error| DataFusionError::ArrowError(Box::new(error), None))?;
             row_count += batch.num_rows() as u64;
-            match self.account.try_reserve(batch.get_array_memory_size() as u64) {
+            // As much as it takes when it is added.
+            let needed_bytes = batch.get_array_memory_size() + encoding_bytes(&batch);
+            match self.account.try_reserve(needed_bytes as u64) {
                 Ok(reserved) if row_count < merging::FULL_ROWS => gathered.push((batch, reserved)),
                 _ => break Some(batch),
             }

@@ -25,8 +25,9 @@ use crate::error::{Error, Result};
 use crate::own_batch::own;
 use crate::raw_table::listing::external;
 
-/// Rows that are taken in at once: so few that what encoding them takes is soon there.
-const PIECE_ROWS: usize = 16_384;
+/// Bytes of rows that are taken in at once, about: so few that what encoding them takes is soon there, and little where
+/// it is taken without being there.
+const PIECE_BYTES: usize = 2 << 20;
 
 /// Rows that were written; unless they are in a table by then, they are removed when this is dropped.
 #[derive(Debug, Default)]
@@ -92,6 +93,9 @@ pub(crate) async fn load(
     Ok(LoadedRows { segments: written.into_iter().map(|(_, segment)| segment).collect() })
 }
 
+/// A row group and the memory that its pages take.
+type Encoded = (EncodedRowGroup, Vec<Reservation>);
+
 /// One stream on its way into one segment.
 struct Load {
     tables: Arc<ColumnTables>,
@@ -100,8 +104,8 @@ struct Load {
     builder: RowGroupBuilder,
     /// For the batches that the builder has.
     reserved: Vec<Arc<Reservation>>,
-    /// Groups being encoded, in order, with the memory that their pages take.
-    encoding: VecDeque<JoinHandle<Result<(EncodedRowGroup, Vec<Reservation>), DataFusionError>>>,
+    /// Groups being encoded, in order.
+    encoding: VecDeque<JoinHandle<Result<Encoded, DataFusionError>>>,
     /// How many groups may be on their way beside the one that is awaited.
     waiting: usize,
     begun: Option<Begun>,
@@ -145,10 +149,18 @@ impl Load {
     async fn push(&mut self, batch: RecordBatch) -> Result<()> {
         check_nulls(&self.schema, &batch)?;
         let batch = own(batch).map_err(external)?;
-        let of_batch = Arc::new(self.reserve(batch.get_array_memory_size()).await?);
-        for first_row in (0..batch.num_rows()).step_by(PIECE_ROWS) {
-            let piece = batch.slice(first_row, PIECE_ROWS.min(batch.num_rows() - first_row));
-            let of_encoding = Arc::new(self.reserve(encoding_bytes(&piece)).await?);
+        let size_bytes = batch.get_array_memory_size();
+        let of_batch = Arc::new(self.reserve(size_bytes).await?);
+        let piece_rows = batch.num_rows() * PIECE_BYTES / size_bytes.max(PIECE_BYTES);
+        for first_row in (0..batch.num_rows()).step_by(piece_rows.max(1)) {
+            let piece = batch.slice(first_row, piece_rows.max(1).min(batch.num_rows() - first_row));
+            let needed_bytes = encoding_bytes(&piece);
+            let of_encoding = match self.reserve(needed_bytes).await {
+                Ok(reserved) => reserved,
+                // Nothing else is on its way. Other streams may wait for as little as this one.
+                Err(_) => self.account.reserve_infallible(needed_bytes as u64),
+            };
+            let of_encoding = Arc::new(of_encoding);
             let of_piece = [Arc::clone(&of_batch), of_encoding];
             self.reserved.extend(of_piece.iter().cloned());
             for group in self.builder.push(piece) {

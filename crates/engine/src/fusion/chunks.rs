@@ -141,25 +141,28 @@ impl<'r> ScanChunks<'r> {
     fn chunk(&self, row_group: usize, at: usize, is_ahead: bool) -> SharedChunk {
         let mut chunks = self.chunks.lock();
         let chunk = chunks.entry((row_group, at)).or_insert_with(|| {
-            let row_groups = Arc::clone(self.row_groups);
-            let counts = self.counts.clone();
             let bytes = self.row_groups.groups[row_group].chunk_bytes(at);
             let held_bytes = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
-            let account = self.account.clone();
-            let coming = async move {
-                let group = &row_groups.groups[row_group];
-                let copied_bytes = if group.is_read_in_place(at, held_bytes) { 0 } else { bytes };
-                let reservation = account.try_reserve(copied_bytes)?;
-                let (read, served) = group.read(at, held_bytes, &counts).await?;
-                reservation.resize(served.copied_bytes)?;
-                Ok((read, served, reservation))
-            };
-            let coming = Some(self.runtime.spawn(coming));
+            let coming = Some(self.read(row_group, at, held_bytes));
             let ahead_bytes = if is_ahead { bytes } else { 0 };
             self.ahead_bytes.fetch_add(ahead_bytes, Ordering::Relaxed);
             Arc::new(Mutex::new(Chunk { coming, ahead_bytes, ..Chunk::default() }))
         });
         Arc::clone(chunk)
+    }
+
+    /// Begins to read a chunk, beside the `held_bytes` of others.
+    fn read(&self, row_group: usize, at: usize, held_bytes: u64) -> JoinHandle<Read> {
+        let (row_groups, counts) = (Arc::clone(self.row_groups), self.counts.clone());
+        let account = self.account.clone();
+        self.runtime.spawn(async move {
+            let group = &row_groups.groups[row_group];
+            let copied_bytes = if group.is_read_in_place(at, held_bytes) { 0 } else { group.chunk_bytes(at) };
+            let reservation = account.try_reserve(copied_bytes)?;
+            let (read, served) = group.read(at, held_bytes, &counts).await?;
+            reservation.resize(served.copied_bytes)?;
+            Ok((read, served, reservation))
+        })
     }
 
     /// Has what these columns have in a row group read.
@@ -178,7 +181,13 @@ impl<'r> ScanChunks<'r> {
         let mut locked = chunk.lock();
         if let Some(coming) = locked.coming.take() {
             let begun_ns = self.clock.monotonic_ns();
-            let (read, served, reservation) = self.runtime.block_on(coming).map_err(external)??;
+            let mut read = self.runtime.block_on(coming).map_err(external)?;
+            if read.is_err() && locked.ahead_bytes > 0 {
+                // There was no memory for it then, perhaps.
+                let again = self.read(row_group, at, self.held_bytes.load(Ordering::Relaxed));
+                read = self.runtime.block_on(again).map_err(external)?;
+            }
+            let (read, served, reservation) = read?;
             let waited_ns = self.clock.monotonic_ns().saturating_sub(begun_ns);
             *self.waited_ns.lock().entry(slice).or_default() += waited_ns;
             self.ahead_bytes.fetch_sub(std::mem::take(&mut locked.ahead_bytes), Ordering::Relaxed);

@@ -106,8 +106,8 @@ fn cases(case: &Case, graph: &JoinGraph, slot_of: SlotOf<'_>) -> Result<Expressi
     let mut branches = Vec::with_capacity(case.when_then_expr.len());
     for (when, then) in &case.when_then_expr {
         let condition = match &case.expr {
-            // Beside a constant that is no zero: a CASE tells 0.0 from -0.0, which `=` does not.
-            Some(of) if is_constant_but_no_zero(when) => {
+            // A CASE tells 0.0 from -0.0, which `=` does not.
+            Some(of) if is_exact_column(of, graph) || is_constant_but_no_zero(when) => {
                 condition(&of.as_ref().clone().eq(when.as_ref().clone()), graph, slot_of, false)?
             }
             Some(_) => return Err(refused(when, graph)),
@@ -121,6 +121,10 @@ fn cases(case: &Case, graph: &JoinGraph, slot_of: SlotOf<'_>) -> Result<Expressi
         None => None,
     };
     Ok(Expression::Case { branches, otherwise })
+}
+
+fn is_exact_column(expr: &Expr, graph: &JoinGraph) -> bool {
+    graph.base_column(expr).is_some_and(|base| !graph.field(base).data_type().is_floating())
 }
 
 /// As far as floats have zeros of two signs.

@@ -102,6 +102,11 @@ impl JoinGraph {
         Some(BaseColumn { relation, column: schema.index_of(&column.name).ok()? })
     }
 
+    /// What is known of a relation's column.
+    pub(super) fn field(&self, base: BaseColumn) -> &Field {
+        self.relations[base.relation].schema.field(base.column)
+    }
+
     /// The expression that is a relation's column.
     pub(super) fn expr_of(&self, base: BaseColumn) -> Expr {
         let name = self.relations[base.relation].schema.field(base.column).name();

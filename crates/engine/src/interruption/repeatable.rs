@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, plan_err, resources_err};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
@@ -36,13 +37,15 @@ impl RepeatableExec {
 
     /// The input for another execution.
     fn another(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut narrows_as_it_goes = false;
+        let (mut narrows_as_it_goes, mut is_narrowed) = (false, false);
         self.input.apply(|node| {
             // What a hash join leaves out is the same each time.
             narrows_as_it_goes |= !node.is::<HashJoinExec>() && !node.dynamic_expressions_produced().is_empty();
-            Ok(if narrows_as_it_goes { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            // Other scans take no filters that change.
+            is_narrowed |= node.is::<DataSourceExec>();
+            Ok(TreeNodeRecursion::Continue)
         })?;
-        if narrows_as_it_goes {
+        if narrows_as_it_goes && is_narrowed {
             // Scans below a top-k or an extreme leave out rows by what the execution before has found.
             return resources_err!("not enough memory for one side of a join whose rows cannot be computed twice");
         }

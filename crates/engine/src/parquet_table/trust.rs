@@ -4,9 +4,9 @@
 //! file's beginning or a row group of more rows than there are. Bounds and counts of NULLs that do not say what queries
 //! take them to say are taken out, since DataFusion prunes row groups and pages by whatever it finds: bounds of floats
 //! leave NaN out, which SQL has above all numbers (or below, by its sign); old writers ordered texts and unsigned
-//! numbers by signed bytes; INT96 has no order; and a count of NULLs that is missing would be taken for none.
+//! numbers by signed bytes; INT96 has no order; and a count of NULLs that is missing is taken for none, which only some writers mean by it.
 
-use datafusion::parquet::basic::{LogicalType, Type};
+use datafusion::parquet::basic::{LogicalType, SortOrder, Type};
 use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
 use datafusion::parquet::errors::{ParquetError, Result};
 use datafusion::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
@@ -21,14 +21,18 @@ pub(super) fn trusted(footer: ParquetMetaData, size_bytes: u64) -> Result<Parque
         check_row_group(row_group, size_bytes)
             .map_err(|reason| ParquetError::General(format!("row group {number}: {reason}")))?;
     }
-    let misleads = |row_group: &RowGroupMetaData| row_group.columns().iter().any(|chunk| belief(chunk) != Belief::All);
+    let counts_zero = !leaves_zero_out(footer.file_metadata().created_by().unwrap_or_default());
+    let misleads = |row_group: &RowGroupMetaData| {
+        row_group.columns().iter().any(|chunk| belief(chunk, counts_zero) != Belief::All)
+    };
     if !footer.row_groups().iter().any(misleads) {
         return Ok(footer);
     }
     let mut footer = footer.into_builder();
     let row_groups = footer.take_row_groups().into_iter().map(|row_group| {
         let mut row_group = row_group.into_builder();
-        let chunks = row_group.take_columns().into_iter().map(believed).collect::<Result<Vec<_>>>()?;
+        let chunks = row_group.take_columns().into_iter().map(|chunk| believed(chunk, counts_zero));
+        let chunks = chunks.collect::<Result<Vec<_>>>()?;
         row_group.set_column_metadata(chunks).build()
     });
     let row_groups = row_groups.collect::<Result<Vec<_>>>()?;
@@ -67,24 +71,32 @@ enum Belief {
     Nothing,
 }
 
-fn belief(chunk: &ColumnChunkMetaData) -> Belief {
+/// Whether this writer, in older versions, wrote no count of NULLs where there were none.
+fn leaves_zero_out(created_by: &str) -> bool {
+    created_by.starts_with("parquet-rs") || created_by.contains("parquet-go")
+}
+
+fn belief(chunk: &ColumnChunkMetaData, counts_zero: bool) -> Belief {
     let column = chunk.column_descr();
     let has_order = match column.physical_type() {
         Type::FLOAT | Type::DOUBLE | Type::INT96 => false,
         _ => column.logical_type_ref() != Some(&LogicalType::Float16),
     };
     let may_have_null = column.max_def_level() > 0;
+    // Signed numbers have always been ordered as they are.
+    let is_number = matches!(column.physical_type(), Type::BOOLEAN | Type::INT32 | Type::INT64)
+        && column.sort_order() == SortOrder::SIGNED;
     match chunk.statistics() {
-        Some(statistics) if may_have_null && statistics.null_count_opt().is_none() => Belief::Nothing,
-        Some(statistics) if !has_order || statistics.is_min_max_deprecated() => Belief::Counts,
+        Some(statistics) if may_have_null && counts_zero && statistics.null_count_opt().is_none() => Belief::Nothing,
+        Some(statistics) if !has_order || statistics.is_min_max_deprecated() && !is_number => Belief::Counts,
         // Pages have bounds of their own.
         None if !has_order && chunk.column_index_offset().is_some() => Belief::Counts,
         _ => Belief::All,
     }
 }
 
-fn believed(chunk: ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
-    let belief = belief(&chunk);
+fn believed(chunk: ColumnChunkMetaData, counts_zero: bool) -> Result<ColumnChunkMetaData> {
+    let belief = belief(&chunk, counts_zero);
     if belief == Belief::All {
         return Ok(chunk);
     }

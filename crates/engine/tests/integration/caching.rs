@@ -15,7 +15,7 @@ async fn decisions(session: &thermocline_engine::Session, kind: &str) -> i64 {
 async fn a_second_different_query_is_answered_from_memory() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 20_000));
-    let session = harness::eager_session().await;
+    let session = harness::session();
     let sql = |low: u64, high: u64| {
         format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN {low} AND {high}", path.display())
     };
@@ -34,7 +34,7 @@ async fn ranges_that_exclude_each_other_are_answered_whatever_is_kept() {
     let one = folder.file("one.csv", numbered_csv(FIRST, 20_000));
     let other = folder.settled_file("other.csv", numbered_csv(FIRST, 20_000));
     for admission in ["lazy", "eager"] {
-        let session = harness::eager_session().await;
+        let session = harness::session();
         rows(&session, &format!("SET thermocline.admission = '{admission}'")).await;
         rows(&session, &format!("SELECT count(name), sum(id) FROM '{}' WHERE value < 200", one.display())).await;
         // Neither names the other's column; as the ids are equal, no row of either can meet both ranges.
@@ -63,7 +63,7 @@ async fn who_asks_first_pays_for_no_one_else_and_who_asks_after_a_while_finds_wh
     };
     let held = "SELECT max(row_count) FROM thermocline.cache_items";
     for asks_at_once in [false, true] {
-        let session = harness::eager_session().await;
+        let session = harness::session();
         rows(&session, "SET thermocline.whole_columns = 'later'").await;
         rows(&session, &sql(300, 400)).await;
         assert_eq!(decisions(&session, "miss").await, 1);
@@ -85,13 +85,13 @@ async fn who_asks_first_pays_for_no_one_else_and_who_asks_after_a_while_finds_wh
 async fn a_file_that_changes_before_its_columns_are_read_is_not_taken_for_the_old_one() {
     let folder = Folder::new();
     let path = folder.file("t.csv", numbered_csv(FIRST, 60_000));
-    let session = harness::eager_session().await;
+    let session = harness::session();
     rows(&session, "SET thermocline.whole_columns = 'later'").await;
     let sql = format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN 100 AND 900", path.display());
     for round in 1..6 {
         rows(&session, &sql).await;
         folder.file("t.csv", numbered_csv(FIRST + round, 60_000));
-        let fresh = harness::eager_session().await;
+        let fresh = harness::session();
         let expected = rows(&fresh, &sql).await;
         assert_eq!(rows(&session, &sql).await, expected, "round {round}");
         rest(&session);
@@ -105,7 +105,7 @@ async fn columns_that_an_item_lacks_are_scanned_alone() {
     let ndjson = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 60_000));
     let csv = folder.settled_file("t.csv", numbered_csv(FIRST, 60_000));
     for path in [ndjson, csv] {
-        let session = harness::eager_session().await;
+        let session = harness::session();
         let first = format!("SELECT count(*), sum(value) FROM '{}' WHERE value BETWEEN 100 AND 900", path.display());
         rows(&session, &first).await;
         let second =
@@ -139,7 +139,7 @@ async fn columns_that_an_item_lacks_are_scanned_alone() {
 async fn ranges_that_overlap_answer_a_wider_one_together() {
     let folder = Folder::new();
     let path = folder.settled_file("t.csv", numbered_csv(FIRST, 60_000));
-    let session = harness::eager_session().await;
+    let session = harness::session();
     let sql = |low: u64, high: u64| {
         format!("SELECT count(*), sum(value), min(id) FROM '{}' WHERE id BETWEEN {low} AND {high}", path.display())
     };
@@ -170,7 +170,7 @@ async fn where_all_rows_find_no_room_the_first_ones_are_kept_and_the_rest_is_sca
     let line = |id: u64| format!("{{\"id\":{id},\"value\":{},\"text\":\"{text}\"}}\n", value(id));
     for (name, content) in [("t.csv", format!("id,value,text\n{csv}")), ("t.ndjson", ids.map(line).collect())] {
         let path = folder.settled_file(name, content);
-        let mut session = harness::eager_session().await;
+        let mut session = harness::session();
         let sql = |low: u64| {
             let range = format!("value BETWEEN {low} AND {}", low + 700);
             format!("SELECT count(*), sum(value), min(id), max(id) FROM '{}' WHERE {range}", path.display())
@@ -183,7 +183,7 @@ async fn where_all_rows_find_no_room_the_first_ones_are_kept_and_the_rest_is_sca
         let mut is_settled = false;
         for turn in 0..20 {
             if turn % 5 == 0 {
-                session = harness::eager_session().await;
+                session = harness::session();
                 // All rows take 0.9 to 1.4 MB by what a scan extrapolates from its first part.
                 rows(&session, "SET thermocline.cache_memory = '800KiB'").await;
             }
@@ -279,7 +279,7 @@ async fn whole_rows_come_back_from_the_cache_in_every_column_type() {
             })
             .collect::<String>(),
     );
-    let session = harness::eager_session().await;
+    let session = harness::session();
     let sql = format!("SELECT * FROM '{}' WHERE id >= 100", path.display());
     let cold = sorted_rows(&session, &sql).await;
     let warm = sorted_rows(&session, &sql).await;
@@ -295,7 +295,7 @@ async fn whole_rows_come_back_from_the_cache_in_every_column_type() {
 async fn volatile_expressions_and_limits_do_not_poison_the_cache() {
     let folder = Folder::new();
     let path = folder.settled_file("t.csv", numbered_csv(FIRST, 50_000));
-    let session = harness::eager_session().await;
+    let session = harness::session();
     let name = path.display();
     assert_eq!(rows(&session, &format!("SELECT id FROM '{name}' WHERE value > 0 LIMIT 3")).await.len(), 3);
     rows(&session, &format!("SELECT count(*) FROM '{name}' WHERE random() < 0.5")).await;
@@ -307,7 +307,7 @@ async fn volatile_expressions_and_limits_do_not_poison_the_cache() {
 async fn verify_compares_both_ways() {
     let folder = Folder::new();
     let path = folder.settled_file("t.csv", numbered_csv(FIRST, 5000));
-    let session = harness::eager_session().await;
+    let session = harness::session();
     rows(&session, "SET thermocline.verify = true").await;
     for _ in 0..2 {
         let sql =

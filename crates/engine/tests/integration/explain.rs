@@ -24,7 +24,7 @@ async fn explain_cache_names_the_item_and_the_residual_filter() {
 async fn explain_shows_the_scan_and_what_was_pushed_into_it() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 100));
-    let session = harness::eager_session().await;
+    let session = harness::session();
     let sql = format!(
         "EXPLAIN SELECT sum(i['n']) FROM (SELECT value, unnest(items) AS i FROM '{}') WHERE i['n'] > 1 AND value > 150",
         path.display()

@@ -174,6 +174,21 @@ async fn many_groups_become_a_table_in_the_memory_that_they_take() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn more_rows_than_memory_holds_are_written() {
+    let folder = Folder::new();
+    let database = database(folder.path(), 48 * MIB);
+    let session = database.session();
+    let wide = "SELECT value AS i, concat(repeat('x', 3000), value) AS text FROM generate_series(1, 30000)";
+    rows(&session, "CREATE TABLE t (i BIGINT, text VARCHAR)").await;
+    rows(&session, &format!("INSERT INTO t {wide}")).await;
+    rows(&session, &format!("CREATE TABLE u AS {wide}")).await;
+    for table in ["t", "u"] {
+        let sql = format!("SELECT count(*), sum(i), min(length(text)), count(DISTINCT right(text, 6)) FROM {table}");
+        assert_eq!(rows(&session, &sql).await, ["30000|450015000|3001|30000"], "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_added_while_a_table_is_replaced_by_its_own_are_not_lost() {
     let folder = Folder::new();
     let database = database(folder.path(), 256 * MIB);

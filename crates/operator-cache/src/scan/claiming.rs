@@ -26,8 +26,10 @@ impl SharedScan {
     pub(super) fn claim(self: &Arc<Self>, me: u64) -> Claimed {
         let guard = FailOnUnwind(self);
         let clock = Arc::clone(self.cache.clock());
+        // That comes once, and is none of what morsels take.
+        let opened = self.open();
         let began_ns = clock.monotonic_ns();
-        let next = self.open().and_then(|source| Ok((source.next_morsel()?, source)));
+        let next = opened.and_then(|source| Ok((source.next_morsel()?, source)));
         // Sources of files at hand read them here, and cut what they read.
         let obtaining_ns = clock.monotonic_ns().saturating_sub(began_ns);
         let claimed = match next {

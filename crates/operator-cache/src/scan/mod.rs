@@ -67,6 +67,9 @@ use gathering::Gathering;
 use morsel_set::MorselSet;
 use state::{Obtained, Phase, Post, Sharing, Slot, State, Step};
 
+/// Scans that end before they have read this part of their file do not count as scans.
+const PREVIEW_PART: u64 = 4;
+
 /// How often room is made for the positions of one morsel.
 const NOTE_ATTEMPTS: usize = 3;
 
@@ -306,12 +309,20 @@ impl SharedScan {
             (seat, std::mem::take(&mut state.slots), was_alone)
         };
         drop(dropped);
-        self.take_back_announced();
+        if self.was_preview() {
+            self.take_back_announced();
+        }
         if was_alone {
             return;
         }
         self.forget_positions();
         self.cache.forget_scan(self, "every query that took part ended before the scan did");
+    }
+
+    /// Whether hardly any of the file was read: what cost most of a scan was one.
+    fn was_preview(&self) -> bool {
+        let (scanned, total) = (&self.meters.scanned_bytes, &self.meters.total_bytes);
+        scanned.load(Ordering::Relaxed) <= total.load(Ordering::Relaxed) / PREVIEW_PART
     }
 
     fn take_back_announced(&self) {

@@ -136,7 +136,8 @@ pub(crate) fn parse_decimal(text: &[u8], precision: u8, scale: i8) -> Option<i12
                 continue;
             }
             if value != 0 {
-                value = value.checked_mul(10_i128.checked_pow(zeros.checked_add(1)?)?)?;
+                let tens = if zeros == 0 { 10 } else { 10_i128.checked_pow(zeros.checked_add(1)?)? };
+                value = value.checked_mul(tens)?;
             }
             value = value.checked_add(i128::from(digit))?;
             zeros = 0;

@@ -180,7 +180,8 @@ fn with_direct(options: &OpenOptions) -> OpenOptions {
 pub(super) fn takes_direct_io(folder: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE | libc::O_DIRECT).open(folder);
-    !matches!(opened, Err(error) if is_refusal(&error))
+    // Unsupported may be the file without a name.
+    !matches!(opened, Err(error) if error.kind() == io::ErrorKind::InvalidInput)
 }
 
 /// Other systems have no such way that is worth the name.
