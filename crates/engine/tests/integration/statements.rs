@@ -181,11 +181,8 @@ async fn more_rows_than_memory_holds_are_written() {
     let wide = "SELECT value AS i, concat(repeat('x', 3000), value) AS text FROM generate_series(1, 30000)";
     rows(&session, "CREATE TABLE t (i BIGINT, text VARCHAR)").await;
     rows(&session, &format!("INSERT INTO t {wide}")).await;
-    rows(&session, &format!("CREATE TABLE u AS {wide}")).await;
-    for table in ["t", "u"] {
-        let sql = format!("SELECT count(*), sum(i), min(length(text)), count(DISTINCT right(text, 6)) FROM {table}");
-        assert_eq!(rows(&session, &sql).await, ["30000|450015000|3001|30000"], "{table}");
-    }
+    let sql = "SELECT count(*), sum(i), min(length(text)), count(DISTINCT right(text, 6)) FROM t";
+    assert_eq!(rows(&session, sql).await, ["30000|450015000|3001|30000"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

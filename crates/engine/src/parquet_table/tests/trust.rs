@@ -1,6 +1,9 @@
 //! Footers that contradict themselves, and statistics that mislead.
 
-use datafusion::parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaData, RowGroupMetaDataBuilder};
+use datafusion::parquet::data_type::ByteArray;
+use datafusion::parquet::file::metadata::{
+    ColumnChunkMetaDataBuilder, FileMetaData, ParquetMetaData, RowGroupMetaDataBuilder,
+};
 use datafusion::parquet::file::statistics::Statistics as ChunkStatistics;
 
 use super::*;
@@ -14,7 +17,7 @@ async fn changed(
     chunk: impl FnOnce(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder,
 ) -> ParquetMetaData {
     let folder = Folder::new();
-    let path = folder.write("t.parquet", &batch(vec![("id", int64(0..100)), ("s", utf8(&["a"; 100]))]));
+    let path = folder.write("t.parquet", &batch(vec![("s", utf8(&["a"; 100])), ("id", int64(0..100))]));
     let footer = footer::read(&open(&path)).await.unwrap();
     let of_group = footer.row_group(0).clone();
     let mut chunks = of_group.columns().to_vec();
@@ -40,22 +43,42 @@ async fn footers_that_contradict_themselves_are_refused() {
     }
 }
 
+/// The first chunk's statistics after they were judged, in a file by this writer, and whether its pages have any.
+async fn judged(created_by: &str, statistics: ChunkStatistics) -> (Option<ChunkStatistics>, bool) {
+    let footer = changed(|group| group, |chunk| chunk.set_statistics(statistics)).await;
+    let of_file = footer.file_metadata();
+    let by = FileMetaData::new(
+        of_file.version(),
+        of_file.num_rows(),
+        Some(created_by.to_owned()),
+        of_file.key_value_metadata().cloned(),
+        of_file.schema_descr_ptr(),
+        of_file.column_orders().cloned(),
+    );
+    let footer = trusted(ParquetMetaData::new(by, footer.row_groups().to_vec()), SIZE_BYTES).unwrap();
+    let chunk = footer.row_group(0).column(0);
+    // Those of the other column are as they were.
+    assert!(footer.row_group(0).column(1).statistics().unwrap().min_bytes_opt().is_some());
+    (chunk.statistics().cloned(), chunk.column_index_offset().is_some())
+}
+
 #[tokio::test]
 async fn statistics_that_mislead_are_taken_out() {
-    let with = async |statistics: ChunkStatistics| {
-        let footer = changed(|group| group, |chunk| chunk.set_statistics(statistics)).await;
-        let footer = trusted(footer, SIZE_BYTES).unwrap();
-        let kept = footer.row_group(0).column(0).clone();
-        // Those of the other column are as they were.
-        assert_eq!(footer.row_group(0).column(1).statistics().unwrap().min_bytes_opt(), Some(&b"a"[..]));
-        (kept.statistics().cloned(), kept.column_index_offset().is_some())
+    let texts = |nulls, is_deprecated| {
+        let bound = |text: &str| Some(ByteArray::from(text));
+        ChunkStatistics::byte_array(bound("a"), bound("z"), None, nulls, is_deprecated)
     };
-    let (sound, has_index) = with(ChunkStatistics::int64(Some(0), Some(99), None, Some(0), false)).await;
-    assert!(has_index && sound.unwrap().max_bytes_opt().is_some());
-    let (deprecated, has_index) = with(ChunkStatistics::int64(Some(0), Some(99), None, Some(3), true)).await;
-    let deprecated = deprecated.unwrap();
-    assert!(!has_index && deprecated.min_bytes_opt().is_none() && deprecated.max_bytes_opt().is_none());
-    assert_eq!(deprecated.null_count_opt(), Some(3));
-    let (uncounted, has_index) = with(ChunkStatistics::int64(Some(0), Some(99), None, None, false)).await;
+    let has_bounds = |statistics: &Option<ChunkStatistics>| {
+        statistics.as_ref().is_some_and(|of| of.min_bytes_opt().is_some() && of.max_bytes_opt().is_some())
+    };
+    let (sound, has_index) = judged("parquet-mr version 1.12", texts(Some(0), false)).await;
+    assert!(has_index && has_bounds(&sound));
+    let (deprecated, has_index) = judged("parquet-mr version 1.8", texts(Some(3), true)).await;
+    assert!(!has_index && !has_bounds(&deprecated));
+    assert_eq!(deprecated.unwrap().null_count_opt(), Some(3));
+    let (uncounted, has_index) = judged("parquet-mr version 1.8", texts(None, false)).await;
     assert!(!has_index && uncounted.is_none());
+    // Some write no zero.
+    let (uncounted, has_index) = judged("parquet-rs version 52.0.0", texts(None, false)).await;
+    assert!(has_index && has_bounds(&uncounted));
 }
