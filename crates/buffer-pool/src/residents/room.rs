@@ -62,7 +62,8 @@ impl Residents {
         Some((extents, count))
     }
 
-    /// Memory for one page, whatever has to go that can; nothing goes for one that is larger than all that there could be.
+    /// Memory for one page, whatever has to go that can; nothing goes for one that is larger than all that there could
+    /// be.
     fn take_one(&mut self, wanted_bytes: u64, incoming: ListKey) -> Option<Extent> {
         if !self.arena.could_hold(wanted_bytes) {
             return None;

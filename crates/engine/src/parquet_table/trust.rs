@@ -4,7 +4,8 @@
 //! file's beginning or a row group of more rows than there are. Bounds and counts of NULLs that do not say what queries
 //! take them to say are taken out, since DataFusion prunes row groups and pages by whatever it finds: bounds of floats
 //! leave NaN out, which SQL has above all numbers (or below, by its sign); old writers ordered texts and unsigned
-//! numbers by signed bytes; INT96 has no order; and a count of NULLs that is missing is taken for none, which only some writers mean by it.
+//! numbers by signed bytes; INT96 has no order; and a count of NULLs that is missing is taken for none, which only some
+//! writers mean by it.
 
 use datafusion::parquet::basic::{LogicalType, SortOrder, Type};
 use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
