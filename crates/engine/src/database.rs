@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::catalog::CatalogProvider;
-use datafusion::catalog::{
-    CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider,
-};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
 use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -22,6 +19,7 @@ use thermocline_medium::{Medium, OpenStores};
 use thermocline_operator_cache::{CacheOptions, MapStore, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
 
+use crate::catalog::SharedTables;
 use crate::column_table::ColumnTables;
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder::Folder;
@@ -33,6 +31,10 @@ use crate::raw_table::schema_cache::SchemaCache;
 use crate::session::Session;
 use crate::settings::{SharedSettings, ThermoclineConfig};
 use crate::trace_file::TraceFile;
+
+/// Partitions that a query is run in at most: each has buffers of its own, and far more than there are processors of any
+/// machine only cost memory.
+pub const MAX_THREADS: usize = 1024;
 
 /// The catalog and schema that unqualified names live in.
 pub(crate) const DEFAULT_CATALOG: &str = "main";
@@ -105,6 +107,9 @@ impl Database {
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_on(options: DatabaseOptions, tables_medium: Option<Arc<dyn Medium>>) -> Result<Arc<Self>> {
+        if let Some(threads) = options.threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
+            return Err(Error::input(format!("threads = {threads}: expected a number from 1 to {MAX_THREADS}")));
+        }
         let open_folder = if options.read_only { Folder::open_read_only } else { Folder::open };
         let folder = options.folder.as_deref().map(open_folder).transpose()?.map(Arc::new);
         if options.read_only && folder.is_none() {
@@ -168,14 +173,14 @@ impl Database {
             .with_disk_manager_builder(disk)
             .build_arc()?;
         let catalog = MemoryCatalogProvider::new();
-        catalog.register_schema(DEFAULT_SCHEMA, Arc::new(MemorySchemaProvider::new()))?;
+        catalog.register_schema(DEFAULT_SCHEMA, Arc::<SharedTables>::default())?;
         let stored_schemas = column_tables.iter().flat_map(|tables: &Arc<ColumnTables>| tables.schemas());
         for schema in stored_schemas.filter(|schema| schema != DEFAULT_SCHEMA) {
-            catalog.register_schema(&schema, Arc::new(MemorySchemaProvider::new()))?;
+            catalog.register_schema(&schema, Arc::<SharedTables>::default())?;
         }
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(DEFAULT_CATALOG.to_string(), Arc::new(catalog));
-        let threads = options.threads.unwrap_or(machine.logical_cores).max(1);
+        let threads = options.threads.unwrap_or(machine.logical_cores.clamp(1, MAX_THREADS));
         Ok(Arc::new(Self {
             process_id: std::process::id(),
             machine,

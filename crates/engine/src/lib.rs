@@ -45,7 +45,7 @@ mod trace_file;
 mod unnest;
 mod verify;
 
-pub use database::{Database, DatabaseOptions, Eviction, StoreOptions};
+pub use database::{Database, DatabaseOptions, Eviction, MAX_THREADS, StoreOptions};
 pub use datafusion;
 pub use datafusion::arrow;
 pub use error::{Error, ErrorKind, Result};

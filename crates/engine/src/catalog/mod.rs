@@ -8,6 +8,7 @@ pub(crate) mod definitions;
 mod files;
 mod listed;
 mod page_tables;
+mod shared_tables;
 mod system;
 
 use std::any::Any;
@@ -15,13 +16,14 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::TableType;
 use parking_lot::RwLock;
 
 pub(crate) use files::{TableFactory, external_table};
+pub(crate) use shared_tables::{SharedTables, put_table};
 pub(crate) use system::SYSTEM_SCHEMA;
 
 use thermocline_column_store::{Entry, EntryName, Manifest};
@@ -143,7 +145,9 @@ impl CatalogProvider for FileCatalog {
     }
 
     fn register_schema(&self, name: &str, schema: Arc<dyn SchemaProvider>) -> Result<Option<Arc<dyn SchemaProvider>>> {
-        self.inner.register_schema(name, schema)
+        // What `CREATE SCHEMA` makes.
+        let is_plain = (schema.as_ref() as &dyn Any).is::<MemorySchemaProvider>() && schema.table_names().is_empty();
+        self.inner.register_schema(name, if is_plain { Arc::new(SharedTables::default()) } else { schema })
     }
 
     fn deregister_schema(&self, name: &str, cascade: bool) -> Result<Option<Arc<dyn SchemaProvider>>> {
@@ -200,6 +204,14 @@ impl FileSchema {
         let entry_name = EntryName::new(self.stored_name.as_deref()?, name);
         let manifest = tables.manifest();
         manifest.entries.contains_key(&entry_name).then_some((tables, entry_name, manifest))
+    }
+
+    /// Refuses what would hide a table of the database's folder.
+    fn check_unstored(&self, name: &str) -> Result<()> {
+        match self.stored(name) {
+            Some(_) => plan_err!("'{name}' is kept in the database's folder: DROP it first, or choose another name"),
+            None => Ok(()),
+        }
     }
 
     /// What a definition makes now.
@@ -287,9 +299,7 @@ impl SchemaProvider for FileSchema {
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
-        if self.stored(&name).is_some() {
-            return plan_err!("'{name}' is kept in the database's folder: DROP it first, or choose another name");
-        }
+        self.check_unstored(&name)?;
         self.inner.register_table(name, table)
     }
 

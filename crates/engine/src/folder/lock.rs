@@ -26,6 +26,30 @@ const ASKED_EVERY: Duration = Duration::from_millis(2);
 /// How often, in two seconds: tasks end where they next wait for something, or at the end of a batch.
 const ASKED_TIMES: u32 = 1000;
 
+/// A folder's lock, until this is dropped.
+#[derive(Debug)]
+pub(super) struct FolderLock {
+    file: File,
+    process_id: u32,
+}
+
+impl FolderLock {
+    fn new(file: File) -> Self {
+        Self { file, process_id: std::process::id() }
+    }
+}
+
+impl Drop for FolderLock {
+    /// Children that were forked meanwhile have the file open too, and would keep it locked. They must not unlock it for
+    /// their parent either.
+    fn drop(&mut self) {
+        if self.process_id == std::process::id() {
+            // It goes with the file otherwise.
+            self.file.unlock().ok();
+        }
+    }
+}
+
 /// Who keeps a folder from being locked.
 struct Holder {
     /// Whether it is this process, or has just gone.
@@ -70,7 +94,7 @@ fn take(
 ///
 /// # Errors
 /// When another process, or this one, has it open; when the lock's file cannot be written.
-pub(super) fn for_changes(folder: &Path) -> Result<File> {
+pub(super) fn for_changes(folder: &Path) -> Result<FolderLock> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(LOCK_FILE));
     let mut lock = opened.map_err(|error| failure(folder, "its lock cannot be opened", &error))?;
     take(&mut lock, File::try_lock, reader_or_changer)
@@ -80,7 +104,7 @@ pub(super) fn for_changes(folder: &Path) -> Result<File> {
     let emptied = lock.set_len(0).and_then(|()| lock.rewind());
     let told = emptied.and_then(|()| writeln!(lock, "{}", std::process::id()));
     told.map_err(|error| failure(folder, "its lock cannot be written", &error))?;
-    Ok(lock)
+    Ok(FolderLock::new(lock))
 }
 
 /// Locks a folder to read it, and waits as [`for_changes`] does. `None` where there is no file to lock, as in a copy that
@@ -89,7 +113,7 @@ pub(super) fn for_changes(folder: &Path) -> Result<File> {
 ///
 /// # Errors
 /// When a process has it open that may change it; when the lock's file cannot be read.
-pub(super) fn for_reading(folder: &Path) -> Result<Option<File>> {
+pub(super) fn for_reading(folder: &Path) -> Result<Option<FolderLock>> {
     let mut lock = match File::open(folder.join(LOCK_FILE)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| failure(folder, "its lock cannot be opened", &error))?,
@@ -99,7 +123,7 @@ pub(super) fn for_reading(folder: &Path) -> Result<Option<File>> {
         .map_err(|holder| {
             Error::input(format!("database '{}' is open for changes {}", folder.display(), holder.place))
         })?;
-    Ok(Some(lock))
+    Ok(Some(FolderLock::new(lock)))
 }
 
 /// Who keeps out whoever wants to change it.
@@ -122,9 +146,17 @@ fn changer(lock: &mut File) -> Holder {
     }
     match id.trim().parse::<u32>() {
         Ok(id) if id == std::process::id() => Holder::own_process("in this process already: use another session of it"),
+        Ok(id) if has_ended(id) => Holder::other_process(format!(
+            "by a child of process {id}, which has ended itself, or in another container: end that process first"
+        )),
         Ok(id) => Holder::other_process(format!("in process {id}: close it there first")),
         Err(_) => Holder::other_process("in another process: close it there first".to_string()),
     }
+}
+
+/// Whether there is no process of that number any more, as far as the system tells of processes.
+fn has_ended(id: u32) -> bool {
+    Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{id}")).exists()
 }
 
 /// Who has it open to be read.
@@ -179,7 +211,7 @@ mod tests {
     fn a_lock_of_this_process_is_waited_for_a_while() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        let for_a_moment = |held: Option<File>| {
+        let for_a_moment = |held: Option<FolderLock>| {
             assert!(held.is_some());
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(50));
@@ -198,6 +230,23 @@ mod tests {
         let waited = Duration::from_nanos(clock.monotonic_ns() - begun_ns);
         assert!(waited >= ASKED_EVERY * (ASKED_TIMES - 1), "{waited:?}");
         drop(held);
+    }
+
+    #[test]
+    fn a_copy_of_the_file_in_a_child_keeps_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = for_changes(folder.path()).unwrap();
+        // Shares its lock, as what a child inherits does.
+        let inherited = held.file.try_clone().unwrap();
+        drop(held);
+        let clock = SystemClock::new();
+        let begun_ns = clock.monotonic_ns();
+        let again = for_changes(folder.path()).unwrap();
+        assert!(clock.monotonic_ns() - begun_ns < 1_000_000_000);
+        drop(FolderLock { process_id: again.process_id + 1, file: inherited });
+        drop(FolderLock { process_id: again.process_id + 1, file: again.file.try_clone().unwrap() });
+        let probe = File::open(folder.path().join(LOCK_FILE)).unwrap();
+        assert!(probe.try_lock_shared().is_err(), "a child unlocked it for its parent");
     }
 
     #[test]

@@ -31,7 +31,7 @@ use thermocline_operator_cache::MapStore;
 use thermocline_raw::PositionalMap;
 
 use crate::error::{Error, ErrorKind, Result};
-use lock::LOCK_FILE;
+use lock::{FolderLock, LOCK_FILE};
 use maps::MapFiles;
 
 /// What the folder is and the version of its format.
@@ -51,8 +51,8 @@ pub(crate) struct Folder {
     tables_path: PathBuf,
     maps: MapFiles,
     is_read_only: bool,
-    /// Locked; the system unlocks it when the process ends, however it does. A folder that is read may have none.
-    _lock: Option<File>,
+    /// The system takes it back when the process ends, however it does. A folder that is read may have none.
+    _lock: Option<FolderLock>,
 }
 
 impl Folder {

@@ -186,7 +186,7 @@ fn compound(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>, is_negated: boo
         Expr::Alias(alias) => condition(&alias.expr, graph, slot_of, is_negated),
         Expr::Not(inner) => Ok(Condition::Not(Box::new(condition(inner, graph, slot_of, !is_negated)?))),
         Expr::IsNull(inner) | Expr::IsNotNull(inner) => {
-            let base = graph.base_column(inner).ok_or_else(|| refused(expr, graph))?;
+            let base = null_with(inner, graph).ok_or_else(|| refused(expr, graph))?;
             let is_null = Condition::IsNull(slot_of(base)?);
             Ok(if matches!(expr, Expr::IsNull(_)) { is_null } else { Condition::Not(Box::new(is_null)) })
         }
@@ -209,6 +209,18 @@ fn compound(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>, is_negated: boo
             Ok(Condition::compare(comparison, left, right))
         }
         _ => Err(refused(expr, graph)),
+    }
+}
+
+/// The column that is NULL where an expression is, and nowhere else: constants found by an outer join are NULL with its key.
+fn null_with(expr: &Expr, graph: &JoinGraph) -> Option<BaseColumn> {
+    let Expr::Case(case) = expr.clone().unalias() else { return graph.base_column(expr) };
+    match (case.expr, case.when_then_expr.as_slice(), case.else_expr) {
+        (None, [(when, then)], None) => match (when.as_ref(), then.as_ref()) {
+            (Expr::IsNotNull(key), Expr::Literal(value, _)) if !value.is_null() => graph.base_column(key),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue, TableReference};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Aggregate, Case, Expr, Join, LogicalPlan, TableScan};
 use thermocline_pipeline::ProbeKind;
@@ -287,10 +287,9 @@ impl JoinGraph {
                 let turned =
                     |(left_side, right_side)| if is_left { (left_side, right_side) } else { (right_side, left_side) };
                 let sides: Vec<(Expr, Expr)> = on.into_iter().map(turned).collect();
-                let found = if is_left { join.right.schema() } else { join.left.schema() };
                 let (left, right) = match is_left {
-                    true => (left, self.found(right, found, &sides)?),
-                    false => (self.found(left, found, &sides)?, right),
+                    true => (left, self.found(right, &sides)?),
+                    false => (self.found(left, &sides)?, right),
                 };
                 self.edges.push(Edge { sides, kind: ProbeKind::Outer, inner });
                 Ok([left, right].concat())
@@ -300,21 +299,20 @@ impl JoinGraph {
     }
 
     /// The columns of what an outer join finds: NULL where it finds nothing, whatever they are computed of.
-    fn found(&self, columns: Vec<Expr>, schema: &DFSchema, sides: &[(Expr, Expr)]) -> Result<Vec<Expr>, Refusal> {
+    fn found(&self, columns: Vec<Expr>, sides: &[(Expr, Expr)]) -> Result<Vec<Expr>, Refusal> {
         // Of a match it is not NULL, since it is equal to something.
         let key = sides.iter().map(|(_, key)| key).find(|key| self.base_column(key).is_some());
-        let found = |(number, column): (usize, Expr)| {
+        let found = |column: Expr| {
             if is_null_of_nulls(&column) {
                 return Ok(column);
             }
             let Some(key) = key else {
                 return Err(Refusal::new(format!("{} of an outer join", self.readable(&column))));
             };
-            let nothing = Expr::Literal(ScalarValue::try_from(schema.field(number).data_type())?, None);
-            let is_unmatched = Box::new(key.clone().is_null());
-            Ok(Expr::Case(Case::new(None, vec![(is_unmatched, Box::new(nothing))], Some(Box::new(column)))))
+            let is_matched = Box::new(key.clone().is_not_null());
+            Ok(Expr::Case(Case::new(None, vec![(is_matched, Box::new(column))], None)))
         };
-        columns.into_iter().enumerate().map(found).collect()
+        columns.into_iter().map(found).collect()
     }
 
     /// A join for the rows for which there is another value, or for which there is none: see [`other_values`].

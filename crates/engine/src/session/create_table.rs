@@ -12,6 +12,7 @@ use thermocline_column_store::{ColumnTable, Entry, EntryName, Manifest, Physical
 
 use super::stored::{self, Place};
 use super::{Session, memory_table};
+use crate::catalog::put_table;
 use crate::column_table::{LoadedRows, load};
 use crate::error::{Error, Result};
 use crate::query::Progress;
@@ -48,10 +49,12 @@ pub(super) async fn create(
         return create_stored(session, place, (&input, progress), (or_replace, before)).await;
     }
     let table = memory_table::filled(session, &name, (&input, progress)).await?;
-    if exists {
-        session.context().deregister_table(name.clone())?;
+    let schema = session.context().state_ref().read().schema_for_ref(name.clone())?;
+    if or_replace {
+        put_table(schema.as_ref(), name.table(), table)?;
+    } else {
+        schema.register_table(name.table().to_string(), table)?;
     }
-    session.context().register_table(name, table)?;
     Ok(())
 }
 

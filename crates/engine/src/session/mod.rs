@@ -35,8 +35,8 @@ use thermocline_medium::Location;
 pub use build::add_caches;
 pub use result::QueryResult;
 
-use crate::catalog::definitions;
-use crate::database::Database;
+use crate::catalog::{definitions, put_table};
+use crate::database::{Database, MAX_THREADS};
 use crate::error::{Error, Result};
 use crate::explain_cache;
 use crate::idle_work::Presence;
@@ -81,8 +81,12 @@ impl Session {
 
     /// Splits text into statements without running any.
     ///
+    /// Statements may chain 3000 operators. The stack that planning and running one of these take is 24 MB or more: give
+    /// the runtime's threads 32 MiB where such may come (`tokio::runtime::Builder::thread_stack_size`); only what is used
+    /// of a stack takes memory.
+    ///
     /// # Errors
-    /// A syntax error.
+    /// A syntax error, or a longer chain.
     pub fn parse(&self, text: &str) -> Result<Vec<SqlStatement>> {
         let state = self.context.state_ref();
         let (dialect, recursion_limit) = {
@@ -139,7 +143,8 @@ impl Session {
         }
     }
 
-    /// Makes Arrow data queryable under `name`. The batches are counted in the budget.
+    /// Makes Arrow data queryable under `name`, in the place of what was registered under it. The batches are counted in
+    /// the budget.
     ///
     /// # Errors
     /// When the budget cannot hold them, the batches do not have `schema`, or the database's folder has a table of that
@@ -148,9 +153,8 @@ impl Session {
         let reference = TableReference::bare(name);
         self.check_unstored(&reference)?;
         let table = memory_table::from_batches(&self.database, name, schema, batches)?;
-        self.context.deregister_table(reference.clone())?;
-        self.context.register_table(reference, table)?;
-        Ok(())
+        let schema = self.context.state_ref().read().schema_for_ref(reference)?;
+        Ok(put_table(schema.as_ref(), name, table)?)
     }
 
     /// Removes what was registered under `name`; `false` if there is nothing.
@@ -267,6 +271,7 @@ impl Session {
             }
             LogicalPlan::Statement(PlanStatement::SetVariable(ref set)) => {
                 self.check_setting(&set.variable)?;
+                check_threads(&set.variable, &set.value)?;
                 self.context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done())
             }
@@ -384,6 +389,17 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Refuses more threads than there can be. 0 stands for as many as there are processors.
+fn check_threads(variable: &str, value: &str) -> Result<()> {
+    let is_theirs = variable.eq_ignore_ascii_case("datafusion.execution.target_partitions");
+    if !is_theirs || value.trim().parse().is_ok_and(|count: usize| count <= MAX_THREADS) {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "threads = '{value}': expected a number from 1 to {MAX_THREADS}, or 0 for one a processor"
+    )))
 }
 
 /// A path as a URL, in which no letter means anything else than itself.

@@ -16,7 +16,7 @@ use thermocline_column_store::EntryName;
 
 use super::Session;
 use crate::catalog::definitions::{self, MemoryView, Named};
-use crate::catalog::external_table;
+use crate::catalog::{external_table, put_table};
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
 
@@ -63,10 +63,11 @@ pub(super) async fn create_external(session: &Session, command: &CreateExternalT
         return Err(Error::input(format!("table '{}' already exists", command.name)));
     }
     let table = external_table(session.database(), &session.config(), command).await?;
-    if exists {
-        schema.deregister_table(&name)?;
+    if command.or_replace {
+        put_table(schema.as_ref(), &name, table)?;
+    } else {
+        schema.register_table(name, table)?;
     }
-    schema.register_table(name, table)?;
     Ok(())
 }
 
@@ -95,13 +96,12 @@ pub(super) async fn create_view(session: &Session, statement: &Statement, comman
     // What is checked of other views stays true until this one is there.
     let _making = MAKING_VIEWS.lock();
     definitions::check_acyclic(&state, &named, &entry, statement)?;
-    if schema.table_exist(&name) {
-        if !command.or_replace {
-            return Err(Error::input(format!("table '{}' already exists", command.name)));
-        }
-        schema.deregister_table(&name)?;
+    let view = Arc::new(MemoryView { definition, schema: made.schema() });
+    if command.or_replace {
+        put_table(schema.as_ref(), &name, view)?;
+    } else {
+        schema.register_table(name, view)?;
     }
-    schema.register_table(name, Arc::new(MemoryView { definition, schema: made.schema() }))?;
     Ok(true)
 }
 

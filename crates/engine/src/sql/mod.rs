@@ -3,6 +3,7 @@
 //! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of
 //! settings that users of other engines know ([`settings_names`]).
 
+mod depth;
 pub(crate) mod settings_names;
 pub(crate) mod syntax_error;
 
@@ -68,7 +69,7 @@ fn makes_table(body: &SetExpr) -> bool {
 /// Splits `text` into its statements.
 ///
 /// # Errors
-/// A syntax error with its line and column.
+/// A syntax error with its line and column, or a statement that is too deep.
 pub(crate) fn parse(text: &str, dialect: &dyn Dialect, recursion_limit: usize) -> Result<Vec<SqlStatement>> {
     let mut parser = DFParserBuilder::new(text).with_dialect(dialect).with_recursion_limit(recursion_limit).build()?;
     let mut statements = VecDeque::new();
@@ -100,6 +101,7 @@ fn parse_one(parser: &mut DFParser<'_>) -> Result<SqlStatement> {
         parser.parser.next_token();
     }
     let mut statement = parser.parse_statement()?;
+    depth::check(&statement)?;
     settings_names::qualify(&mut statement);
     let statement = Box::new(statement);
     Ok(SqlStatement {

@@ -197,6 +197,7 @@ async fn a_test_that_fails_on_a_late_text_is_left_to_operators() {
     .await;
     rows(&session, "CREATE TABLE a AS SELECT value AS k, value * 3 AS w FROM generate_series(1, 50)").await;
     let sql = "SELECT f.id, f.pad, a.w FROM f JOIN a ON f.k = a.k WHERE TRY_CAST(f.t AS INT) > 5";
+    assert!(is_fused(&session, sql).await);
     let (fused, stock) = both(&session, sql).await;
     assert!(fused.len() > 500_000 && fused == stock, "{} and {} rows", fused.len(), stock.len());
     // What is true or false of every text is given out as it is found.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::Session;
+use thermocline_engine::datafusion::arrow::array::{Int64Array, RecordBatch};
+use thermocline_engine::datafusion::arrow::datatypes::{DataType, Field, Schema};
 use thermocline_engine::datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect_partitioned};
+use thermocline_engine::{Database, DatabaseOptions, Session};
 
 use crate::column_stars::database;
 use crate::harness::{self, FIRST, Folder, MIB, error, integer, numbered_csv, rows, try_rows};
@@ -193,6 +195,7 @@ async fn rows_added_while_a_table_is_replaced_by_its_own_are_not_lost() {
     rows(&session, "CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 1000)").await;
     let slow =
         "SELECT i FROM t WHERE i <= (SELECT count(*) FROM generate_series(1, 20000) a, generate_series(1, 20000) b)";
+    let mut refused = 0;
     for attempt in 0..6 {
         let replace = if attempt % 2 == 0 { "CREATE OR REPLACE TABLE t AS" } else { "INSERT OVERWRITE t" };
         let (replacing, replace) = (database.session(), format!("{replace} {slow}"));
@@ -202,9 +205,11 @@ async fn rows_added_while_a_table_is_replaced_by_its_own_are_not_lost() {
         // Where it did not fail it began after, or ended before.
         if let Err(error) = replaced.await.unwrap() {
             assert!(error.to_string().contains("try again"), "{error}");
+            refused += 1;
         }
         assert_eq!(rows(&session, "SELECT count(*) FROM t").await, [(1001 + attempt).to_string()]);
     }
+    assert!(refused > 0, "no row was added in between");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,5 +262,53 @@ async fn a_scan_that_is_executed_again_gives_all_rows_again() {
             let found: usize = partitions.iter().flatten().map(|batch| batch.num_rows()).sum();
             assert_eq!(found, row_count, "{sql}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_replaced_is_there_all_the_time() {
+    let session = harness::session();
+    let schema = Arc::new(Schema::new(vec![Field::new("i", DataType::Int64, false)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(vec![1, 2, 3]))]).unwrap();
+    session.register_batches("t", Arc::clone(&schema), vec![batch.clone()]).unwrap();
+    rows(&session, "CREATE TABLE made AS SELECT 1 AS i").await;
+    rows(&session, "CREATE SCHEMA s").await;
+    rows(&session, "CREATE TABLE s.made AS SELECT 1 AS i").await;
+    rows(&session, "CREATE VIEW seen AS SELECT 1 AS i").await;
+    let replacing = (0..2).map(|_| {
+        let (session, schema, batch) = (session.clone(), Arc::clone(&schema), batch.clone());
+        tokio::spawn(async move {
+            for _ in 0..100 {
+                session.register_batches("t", Arc::clone(&schema), vec![batch.clone()]).unwrap();
+                rows(&session, "CREATE OR REPLACE TABLE made AS SELECT 1 AS i").await;
+                rows(&session, "CREATE OR REPLACE TABLE s.made AS SELECT 1 AS i").await;
+                rows(&session, "CREATE OR REPLACE VIEW seen AS SELECT 1 AS i").await;
+            }
+        })
+    });
+    let replacing: Vec<_> = replacing.collect();
+    while !replacing.iter().all(tokio::task::JoinHandle::is_finished) {
+        let sql = "SELECT (SELECT count(*) FROM t), (SELECT i FROM made), (SELECT i FROM s.made), (SELECT i FROM seen)";
+        assert_eq!(rows(&session, sql).await, ["3|1|1|1"]);
+    }
+    for replaced in replacing {
+        replaced.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_are_a_number_that_a_machine_may_have() {
+    let session = harness::session();
+    for threads in ["-1", "99999999999999", "1025", "many"] {
+        for name in ["threads", "datafusion.execution.target_partitions"] {
+            let refused = error(&session, &format!("SET {name} = '{threads}'")).await;
+            assert!(refused.contains("expected a number from 1 to 1024"), "{threads}: {refused}");
+        }
+    }
+    rows(&session, "SET threads = 3").await;
+    assert_eq!(rows(&session, "SHOW threads").await, ["datafusion.execution.target_partitions|3"]);
+    let options = |threads| DatabaseOptions { threads: Some(threads), ..DatabaseOptions::default() };
+    for threads in [0, 1025] {
+        assert!(Database::open(options(threads)).unwrap_err().to_string().contains("from 1 to 1024"));
     }
 }
