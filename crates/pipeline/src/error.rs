@@ -136,6 +136,22 @@ pub enum PipelineError {
         /// What it should have.
         expected: String,
     },
+    /// A value outside of what was known of its column beforehand, which groups were counted on for: of a file that
+    /// others wrote its footer may be wrong. Who takes nothing for known still has an answer.
+    #[error(
+        "row group {row_group}, column {column}: a value is {found}, outside of {expected}, between which all are by the \
+         file's statistics"
+    )]
+    OutsideOfStatistics {
+        /// Which row group.
+        row_group: usize,
+        /// The column's name.
+        column: String,
+        /// The value.
+        found: String,
+        /// What it should be: from the least to the greatest.
+        expected: String,
+    },
     /// Arithmetic whose result does not fit its type.
     #[error("overflow: {left} {operator} {right} does not fit the type of the result")]
     Overflow {

@@ -120,6 +120,23 @@ pub struct RowsetColumn {
 }
 
 impl RowsetColumn {
+    /// Memory that the values take, room that was left for more of them included; of a dictionary what the caller says.
+    fn allocated_bytes(&self, dictionary_bytes: impl Fn(&Arc<TextList>) -> usize) -> usize {
+        let values = match &self.values {
+            RowsetValues::Integers(values) => values.capacity() * 8,
+            RowsetValues::Unsigned(values) => values.capacity() * 8,
+            RowsetValues::Floats(values) => values.capacity() * 8,
+            RowsetValues::Wide(values) => values.capacity() * 16,
+            RowsetValues::Texts { codes, dictionary } => codes.capacity() * 4 + dictionary_bytes(dictionary),
+        };
+        values + self.valid.as_ref().map_or(0, Vec::capacity)
+    }
+
+    /// The same with the dictionary.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.allocated_bytes(|dictionary| dictionary.allocated_bytes())
+    }
+
     /// The value of a row.
     ///
     /// # Panics
@@ -150,14 +167,24 @@ pub struct Rowset {
 }
 
 impl Rowset {
-    /// Memory that the values take, shared dictionaries included.
+    /// Memory that the values take, room that was left for more of them and shared dictionaries included.
     pub fn size_bytes(&self) -> u64 {
-        self.bytes_with(|dictionary| dictionary.size_bytes())
+        self.bytes_with(|dictionary| dictionary.allocated_bytes())
     }
 
     /// Memory that the values take, without dictionaries that others have too: those reserve them.
     pub fn unshared_bytes(&self) -> u64 {
-        self.bytes_with(|dictionary| if Arc::strong_count(dictionary) == 1 { dictionary.size_bytes() } else { 0 })
+        self.bytes_with(|dictionary| if Arc::strong_count(dictionary) == 1 { dictionary.allocated_bytes() } else { 0 })
+    }
+
+    /// Most bytes that a row takes, without what its texts are.
+    pub(crate) fn row_bytes(&self) -> usize {
+        let of_column = |column: &RowsetColumn| match &column.values {
+            RowsetValues::Integers(_) | RowsetValues::Unsigned(_) | RowsetValues::Floats(_) => 9,
+            RowsetValues::Wide(_) => 17,
+            RowsetValues::Texts { .. } => 5,
+        };
+        self.columns.iter().map(of_column).sum()
     }
 
     /// Bytes of the texts themselves, as often as they come.
@@ -172,17 +199,7 @@ impl Rowset {
     }
 
     fn bytes_with(&self, dictionary_bytes: impl Fn(&Arc<TextList>) -> usize) -> u64 {
-        let column = |column: &RowsetColumn| {
-            let values = match &column.values {
-                RowsetValues::Integers(values) => values.len() * 8,
-                RowsetValues::Unsigned(values) => values.len() * 8,
-                RowsetValues::Floats(values) => values.len() * 8,
-                RowsetValues::Wide(values) => values.len() * 16,
-                RowsetValues::Texts { codes, dictionary } => codes.len() * 4 + dictionary_bytes(dictionary),
-            };
-            (values + column.valid.as_ref().map_or(0, Vec::len)) as u64
-        };
-        self.columns.iter().map(column).sum()
+        self.columns.iter().map(|column| column.allocated_bytes(&dictionary_bytes) as u64).sum()
     }
 
     /// Adds the rows of another one of the same columns, whose texts are those of the same dictionaries.

@@ -82,6 +82,8 @@ pub trait PageSource: Sync {
     }
 
     /// What is known of a page, if anything is. Asked for pages that are then left unread, so it must not read them.
+    /// Groups are counted on it: a value that it rules out ends the run with
+    /// [`PipelineError::OutsideOfStatistics`](crate::PipelineError::OutsideOfStatistics).
     fn facts(&self, row_group: usize, column: usize) -> Option<PageFacts<'_>>;
 
     /// The values of a column in a row group.

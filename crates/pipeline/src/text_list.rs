@@ -14,6 +14,20 @@ impl TextList {
         Self { all: String::new(), ends: Vec::new() }
     }
 
+    /// With no room for more than these, which are gone through twice: what they take can be reserved beforehand
+    /// ([`bytes_of`](Self::bytes_of)).
+    pub(crate) fn exactly<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Self {
+        let (count, text_bytes) = texts.clone().fold((0, 0), |(count, bytes), text| (count + 1, bytes + text.len()));
+        let mut list = Self { all: String::with_capacity(text_bytes), ends: Vec::with_capacity(count) };
+        texts.for_each(|text| list.push(text));
+        list
+    }
+
+    /// Bytes that so many texts take which have so many bytes in all.
+    pub(crate) const fn bytes_of(count: usize, text_bytes: usize) -> usize {
+        text_bytes + count * size_of::<usize>()
+    }
+
     /// Adds one behind the last.
     pub fn push(&mut self, text: &str) {
         self.all.push_str(text);
@@ -45,7 +59,7 @@ impl TextList {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         (0..self.len()).map(|number| self.get(number).unwrap_or_default())
     }
 
@@ -65,15 +79,12 @@ impl TextList {
 
     /// Bytes that they take, not counting room for more.
     pub fn size_bytes(&self) -> usize {
-        self.all.len() + self.ends.len() * size_of::<usize>()
+        Self::bytes_of(self.ends.len(), self.all.len())
     }
-}
 
-impl<'t> FromIterator<&'t str> for TextList {
-    fn from_iter<T: IntoIterator<Item = &'t str>>(texts: T) -> Self {
-        let mut list = Self::new();
-        texts.into_iter().for_each(|text| list.push(text));
-        list
+    /// Bytes that they take, room for more included.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        Self::bytes_of(self.ends.capacity(), self.all.capacity())
     }
 }
 
@@ -84,7 +95,8 @@ mod tests {
     #[test]
     fn texts_come_back_by_their_numbers_and_are_found() {
         let texts = ["", "a", "b", "ö", "öö"];
-        let list: TextList = texts.into_iter().collect();
+        let list = TextList::exactly(texts.into_iter());
+        assert_eq!(list.allocated_bytes(), list.size_bytes());
         assert!(list.iter().eq(texts) && list.get(5).is_none() && TextList::new().get(0).is_none());
         let mut twice = list.clone();
         twice.append(&list);

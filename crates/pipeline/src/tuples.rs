@@ -8,6 +8,8 @@ use crate::hash::mix;
 const FREE: u32 = u32::MAX;
 /// Places of an empty table.
 const FIRST_PLACES: usize = 1024;
+/// Times as many places as before there are when more than half of them are taken.
+const GROWTH: usize = 4;
 
 /// Distinct tuples of `width` words each, fewer than 2^32, in a table with open addressing.
 #[derive(Debug)]
@@ -28,7 +30,21 @@ impl Tuples {
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.words.len() * 8 + self.places.len() * 4
+        self.words.capacity() * 8 + self.places.len() * 4
+    }
+
+    /// Most bytes that it takes while so many more tuples are added: the old places are there until all are in the new
+    /// ones.
+    pub(crate) fn size_bytes_with(&self, more: usize) -> usize {
+        let count = self.count + more;
+        let words =
+            if count * self.width > self.words.capacity() { 2 * count * self.width } else { self.words.capacity() };
+        let mut place_count = self.places.len();
+        while count * 2 > place_count {
+            place_count *= GROWTH;
+        }
+        let old_count = if place_count > self.places.len() { place_count / GROWTH } else { 0 };
+        words * 8 + (place_count + old_count) * 4
     }
 
     /// The words of a tuple.
@@ -84,7 +100,7 @@ impl Tuples {
     }
 
     fn grow(&mut self) {
-        self.places = vec![FREE; self.places.len() * 4];
+        self.places = vec![FREE; self.places.len() * GROWTH];
         for number in 0..self.count as u32 {
             let mut place = self.start(self.get(number));
             while self.places[place] != FREE {
@@ -110,13 +126,20 @@ mod tests {
             let width = random.below(4);
             let mut tuples = Tuples::new(width);
             let mut seen: BTreeMap<Vec<i64>, u32> = BTreeMap::new();
-            for _ in 0..5000 {
+            let mut room = (0, 0);
+            for at in 0..5000 {
+                if at % 500 == 0 {
+                    room = (tuples.size_bytes_with(500), tuples.places.len());
+                }
                 let tuple: Vec<i64> = (0..width).map(|_| (random.below(40) as i64 - 20) << 40).collect();
                 assert_eq!(tuples.find(&tuple), seen.get(&tuple).copied(), "seed {seed}");
                 let next = seen.len() as u32;
                 let number = *seen.entry(tuple.clone()).or_insert(next);
                 assert_eq!(tuples.number(&tuple), number, "seed {seed}");
                 assert_eq!(tuples.get(number), tuple, "seed {seed}");
+                // While places are filled anew, the old ones are there too.
+                let old_bytes = if tuples.places.len() > room.1 { tuples.places.len() / GROWTH * 4 } else { 0 };
+                assert!(tuples.size_bytes() + old_bytes <= room.0, "seed {seed}");
             }
             assert_eq!(tuples.count(), seen.len());
         }

@@ -110,18 +110,24 @@ impl<'r> Keyed<'r> {
     }
 
     /// Takes in the texts that another thread has listed: how much greater their numbers are now.
-    pub(super) fn append_listed(&mut self, other: Self) -> i64 {
+    ///
+    /// # Errors
+    /// No memory for both at once.
+    pub(super) fn append_listed(&mut self, other: Self) -> Result<i64, PipelineError> {
         let (
             Kind::Scanned { numbering: Numbering::Listed { texts, memory }, .. },
             Kind::Scanned { numbering: Numbering::Listed { texts: more, memory: of_more }, .. },
         ) = (&mut self.kind, other.kind)
         else {
-            return 0;
+            return Ok(0);
         };
         let before = texts.len() as i64;
+        // Besides what it has where it lies now.
+        memory.grow(2 * more.size_bytes())?;
         texts.append(&more);
+        drop(more);
         memory.absorb(of_more);
-        before
+        Ok(before)
     }
 
     pub(super) fn slot(&self) -> Slot {
@@ -201,6 +207,11 @@ impl Interners {
 
     pub(super) fn of(&self, slot: Slot) -> Option<&Interner> {
         self.by_slot.iter().find(|(of, _)| *of == slot).map(|(_, interner)| interner)
+    }
+
+    /// Has the memory of all texts held with the rows that refer to them.
+    pub(super) fn hand_over(self, memory: &Memory) {
+        self.by_slot.into_iter().for_each(|(_, interner)| memory.absorb(interner.into_memory()));
     }
 
     /// The texts of each slot so far.

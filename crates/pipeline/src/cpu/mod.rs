@@ -12,7 +12,7 @@
 //! **Invariants**
 //! - The answer does not depend on the number of threads, the order of stages or the instruction set.
 //! - Memory for what grows with the data is reserved before it is allocated; what is returned holds its reservation.
-//!   Not counted: texts and codes of text pages without a dictionary, which exist while such a page is worked on.
+//!   Not counted: what is there of a mini-block alone while it is worked on; texts and codes of text pages without a dictionary, which exist while such a page is worked on.
 //! - An overflow is an error if a row that is left has it, and may be one if a row has it that another stage drops.
 //!
 //! **Concurrency**: the calling thread works too. Threads share row groups by stealing (`queue`), nothing else in the
@@ -168,7 +168,7 @@ fn outcome(
     let outcome = match pipeline.table_shape() {
         Some(shape) => {
             let threads = Threads(options.thread_count);
-            Outcome::Table(Arc::new(BuiltTable::new(shape, &rowset, options.account, threads)?))
+            Outcome::Table(Arc::new(BuiltTable::new(shape, rowset, reservation, threads)?))
         }
         None => {
             reservation.resize(rowset.size_bytes())?;
@@ -256,11 +256,13 @@ fn collect(
     let (rowset, memory) = match (groups, rows.pop()) {
         (groups, _) if !groups.is_empty() => merged(groups, context, &interners, &texts, options)?,
         (_, Some(mut last)) => {
-            last.merge(rows, Threads(thread_count));
+            last.merge(rows, Threads(thread_count))?;
             last.finish(context, &texts, options.account)?
         }
         (_, None) => (Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?),
     };
+    // What rows say in texts goes on with them.
+    interners.hand_over(&memory);
     Ok((rowset, memory.into_reservation(), report))
 }
 
@@ -282,7 +284,7 @@ fn merged(
         return Ok((Rowset { columns: Vec::new(), row_count: 0 }, Memory::new(options.account, 0)?));
     };
     for more in threads {
-        all.merge(&more)?;
+        all.merge(*more)?;
     }
     all.finish(context, texts)
 }

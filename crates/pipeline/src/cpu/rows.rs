@@ -82,9 +82,17 @@ impl<'r> Rows<'r> {
     }
 
     /// Takes in the rows of other threads.
-    pub(super) fn merge(&mut self, others: Vec<Self>, threads: Threads) {
+    ///
+    /// # Errors
+    /// No memory for a column of all rows beside its parts, or for listed texts.
+    pub(super) fn merge(&mut self, others: Vec<Self>, threads: Threads) -> Result<()> {
         let row_counts: Vec<usize> =
             std::iter::once(self.row_count).chain(others.iter().map(|of| of.row_count)).collect();
+        let row_count: usize = row_counts.iter().sum();
+        if row_count > self.row_count {
+            let widest = if self.columns.iter().any(|column| column.is_decimal) { 16 } else { 8 };
+            self.memory.grow(row_count * widest)?;
+        }
         let mut others: Vec<_> = others.into_iter().map(|other| (other.columns.into_iter(), other.memory)).collect();
         for column in &mut self.columns {
             let (mut valid, mut narrow, mut wide) = (
@@ -93,7 +101,7 @@ impl<'r> Rows<'r> {
                 vec![std::mem::take(&mut column.wide)],
             );
             for mut more in others.iter_mut().filter_map(|(columns, _)| columns.next()) {
-                let offset = column.keyed.append_listed(more.keyed);
+                let offset = column.keyed.append_listed(more.keyed)?;
                 if offset > 0 {
                     more.narrow.iter_mut().for_each(|code| *code += offset);
                 }
@@ -108,8 +116,9 @@ impl<'r> Rows<'r> {
             column.narrow = threads.joined(narrow);
             column.wide = threads.joined(wide);
         }
-        self.row_count = row_counts.iter().sum();
+        self.row_count = row_count;
         others.into_iter().for_each(|(_, memory)| self.memory.absorb(memory));
+        Ok(())
     }
 
     /// Bytes of the rows that are kept.
@@ -135,6 +144,10 @@ impl<'r> Rows<'r> {
     ) -> Result<(Rowset, Memory)> {
         let memory = std::mem::replace(&mut self.memory, Memory::new(account, 0)?);
         let row_count = std::mem::take(&mut self.row_count);
+        if context.pipeline.output().iter().any(|shape| shape.value_type == ValueType::Text) {
+            // Of one column at a time, the codes are there beside what they are made of.
+            memory.grow(row_count * size_of::<u32>())?;
+        }
         let columns = self.columns.iter_mut().zip(context.pipeline.output()).map(|(column, shape)| {
             let (narrow, wide) = (std::mem::take(&mut column.narrow), std::mem::take(&mut column.wide));
             let valid = std::mem::take(&mut column.valid);

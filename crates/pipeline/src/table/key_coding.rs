@@ -9,12 +9,19 @@
 //!
 //! **Concurrency**: plain values.
 
+use thermocline_budget::Reservation;
+
+#[cfg(test)]
+use crate::Value;
 use crate::threads::Threads;
 use crate::tuples::Tuples;
-use crate::{PipelineError, RowsetColumn, RowsetValues, TextList, Value};
+use crate::{PipelineError, RowsetColumn, RowsetValues, TextList};
 
 /// The code of keys that no row of a table has, where codes are not the numbers themselves.
 pub(crate) const ABSENT: i64 = -1;
+
+/// Combinations of digits that are hashed between two looks at what is reserved.
+const HASHED_AT_ONCE: usize = 4096;
 
 /// How a table's keys become numbers.
 #[derive(Debug)]
@@ -37,7 +44,8 @@ pub(crate) enum KeyColumn {
 }
 
 impl KeyColumn {
-    fn of(column: &RowsetColumn, rows: &[u32]) -> Result<Self, PipelineError> {
+    /// Of a column's values in some rows. `reservation` grows by what that takes.
+    fn of(column: &RowsetColumn, rows: &[u32], reservation: &Reservation) -> Result<Self, PipelineError> {
         match &column.values {
             RowsetValues::Integers(values) => {
                 let keys = || rows.iter().map(|row| values[*row as usize]);
@@ -46,13 +54,19 @@ impl KeyColumn {
                 Ok(Self::Numbers { least, greatest })
             }
             RowsetValues::Texts { codes, dictionary } => {
+                reservation.try_grow(dictionary.len() as u64)?;
                 let mut used = vec![false; dictionary.len()];
                 rows.iter().for_each(|row| used[codes[*row as usize] as usize] = true);
-                let mut texts: Vec<&str> =
-                    dictionary.iter().zip(&used).filter(|(_, used)| **used).map(|(text, _)| text).collect();
+                let used = dictionary.iter().zip(&used).filter(|(_, used)| **used).map(|(text, _)| text);
+                let (count, text_bytes) =
+                    used.clone().fold((0, 0), |(count, bytes), text| (count + 1, bytes + text.len()));
+                let kept_bytes = count * size_of::<&str>() + TextList::bytes_of(count, text_bytes);
+                reservation.try_grow(kept_bytes as u64)?;
+                let mut texts: Vec<&str> = Vec::with_capacity(count);
+                texts.extend(used);
                 texts.sort_unstable();
                 texts.dedup();
-                Ok(Self::Texts(texts.into_iter().collect()))
+                Ok(Self::Texts(TextList::exactly(texts.iter().copied())))
             }
             _ => Err(PipelineError::Type {
                 name: column.shape.name.clone(),
@@ -104,17 +118,22 @@ impl KeyColumn {
     fn size_bytes(&self) -> usize {
         match self {
             Self::Numbers { .. } => 0,
-            Self::Texts(texts) => texts.size_bytes(),
+            Self::Texts(texts) => texts.allocated_bytes(),
         }
     }
 }
 
 impl KeyCoding {
-    /// For the keys of some rows, none with a NULL in it; and their codes.
+    /// For the keys of some rows, none with a NULL in it; and their codes. `reservation`, which has room for the codes,
+    /// grows by what else that takes.
+    ///
+    /// # Errors
+    /// No memory; columns of types that no keys have.
     pub(crate) fn of(
         columns: &[RowsetColumn],
         rows: &[u32],
         threads: Threads,
+        reservation: &Reservation,
     ) -> Result<(Self, Vec<i64>), PipelineError> {
         if let [RowsetColumn { values: RowsetValues::Integers(values), .. }] = columns {
             let codes = threads.filled(rows.len(), |places, codes: &mut [i64]| {
@@ -122,7 +141,15 @@ impl KeyCoding {
             });
             return Ok((Self::Number, codes));
         }
-        let keys = columns.iter().map(|column| KeyColumn::of(column, rows)).collect::<Result<Vec<_>, _>>()?;
+        let of_column = |column| KeyColumn::of(column, rows, reservation);
+        let keys = columns.iter().map(of_column).collect::<Result<Vec<_>, _>>()?;
+        // Of each row a digit for each column, and of texts one for each of the dictionary's while rows get theirs.
+        let entry_count = |column: &RowsetColumn| match &column.values {
+            RowsetValues::Texts { dictionary, .. } => dictionary.len(),
+            _ => 0,
+        };
+        let digit_count = columns.len() * rows.len() + columns.iter().map(entry_count).max().unwrap_or(0);
+        reservation.try_grow((digit_count * size_of::<i64>()) as u64)?;
         let digits: Vec<Vec<i64>> = keys.iter().zip(columns).map(|(key, column)| key.digits(column, rows)).collect();
         let key_count = keys.iter().try_fold(1u128, |product, key| product.checked_mul(key.value_count()));
         if key_count.is_some_and(|count| count <= i64::MAX as u128) {
@@ -132,12 +159,17 @@ impl KeyCoding {
         }
         let mut tuples = Tuples::new(keys.len());
         let mut tuple = vec![0; keys.len()];
-        let codes = (0..rows.len())
-            .map(|at| {
-                tuple.iter_mut().zip(&digits).for_each(|(word, digits)| *word = digits[at]);
-                i64::from(tuples.number(&tuple))
-            })
-            .collect();
+        let mut codes = Vec::with_capacity(rows.len());
+        let mut reserved_bytes = 0;
+        for at in 0..rows.len() {
+            if at % HASHED_AT_ONCE == 0 {
+                let size_bytes = tuples.size_bytes_with(HASHED_AT_ONCE.min(rows.len() - at));
+                reservation.try_grow(size_bytes.saturating_sub(reserved_bytes) as u64)?;
+                reserved_bytes = reserved_bytes.max(size_bytes);
+            }
+            tuple.iter_mut().zip(&digits).for_each(|(word, digits)| *word = digits[at]);
+            codes.push(i64::from(tuples.number(&tuple)));
+        }
         Ok((Self::Hashed { columns: keys, tuples }, codes))
     }
 
@@ -176,6 +208,7 @@ impl KeyCoding {
     }
 
     /// The code of one key; `None` if the table cannot have it.
+    #[cfg(test)]
     pub(crate) fn code_of(&self, key: &[Value]) -> Option<i64> {
         if let (Self::Number, [Value::Integer(value)]) = (self, key) {
             return i64::try_from(*value).ok();
@@ -211,6 +244,7 @@ mod tests {
 
     use super::*;
     use crate::ir::{ColumnShape, ValueType};
+    use thermocline_budget::{Budget, Purpose};
     use thermocline_seeded::Random;
 
     fn column(value_type: ValueType, values: RowsetValues) -> RowsetColumn {
@@ -223,7 +257,7 @@ mod tests {
     fn random_column(random: &mut Random, row_count: usize) -> RowsetColumn {
         match random.below(3) {
             0 => {
-                let words: TextList = ["b", "", "a", "b", "unused"].into_iter().collect();
+                let words = TextList::exactly(["b", "", "a", "b", "unused"].into_iter());
                 let codes = (0..row_count).map(|_| random.below(4) as u32).collect();
                 column(ValueType::Text, RowsetValues::Texts { codes, dictionary: Arc::new(words) })
             }
@@ -242,12 +276,13 @@ mod tests {
     #[test]
     fn different_keys_have_different_codes_however_they_are_coded() {
         let (mut packed, mut hashed) = (0, 0);
+        let reservation = Budget::new(1 << 30, None).account("keys", Purpose::Query).try_reserve(0).unwrap();
         for seed in 0..200 {
             let mut random = Random::new(seed);
             let row_count = random.below(60);
             let columns: Vec<_> = (0..1 + random.below(3)).map(|_| random_column(&mut random, row_count)).collect();
             let rows: Vec<u32> = (0..row_count as u32).filter(|_| !random.one_in(4)).collect();
-            let (coding, codes) = KeyCoding::of(&columns, &rows, Threads(2)).unwrap();
+            let (coding, codes) = KeyCoding::of(&columns, &rows, Threads(2), &reservation).unwrap();
             match coding {
                 KeyCoding::Number => assert!(columns.len() == 1, "seed {seed}"),
                 KeyCoding::Packed(_) => packed += 1,

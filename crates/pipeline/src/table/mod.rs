@@ -23,10 +23,12 @@ pub(crate) use payload::{Distinct, PayloadColumn};
 
 use std::ops::Range;
 
-use thermocline_budget::{Account, Reservation};
+use thermocline_budget::Reservation;
 
 use crate::threads::Threads;
-use crate::{ColumnShape, PipelineError, Rowset, RowsetColumn, TableShape, Value};
+#[cfg(test)]
+use crate::{ColumnShape, Value};
+use crate::{PipelineError, Rowset, RowsetColumn, TableShape};
 
 /// A table that pipelines probe.
 #[derive(Debug)]
@@ -46,56 +48,59 @@ pub struct BuiltTable {
 }
 
 impl BuiltTable {
-    /// A table of rows whose first columns are the key and whose others are what `shape` says. Memory is reserved from
-    /// `account` as long as the table lives.
+    /// A table of rows whose first columns are the key and whose others are what `shape` says. `reservation` holds the
+    /// rows, grows by what is made of them, and is the table's as long as that lives.
     ///
     /// # Errors
     /// No memory; more than 2^32 rows.
     pub(crate) fn new(
         shape: TableShape,
-        rows: &Rowset,
-        account: &Account,
+        rows: Rowset,
+        reservation: Reservation,
         threads: Threads,
     ) -> Result<Self, PipelineError> {
-        let (key_columns, payload) = rows.columns.split_at(shape.key_types.len().min(rows.columns.len()));
-        if u32::try_from(rows.row_count).is_err() {
+        // While rows came, their vectors were to double.
+        reservation.shrink(reservation.size_bytes().saturating_sub(rows.size_bytes()));
+        let Rowset { columns: mut key_columns, row_count } = rows;
+        let payload = key_columns.split_off(shape.key_types.len().min(key_columns.len()));
+        if u32::try_from(row_count).is_err() {
             return Err(PipelineError::TooMany { what: format!("rows of table {}", shape.name) });
         }
-        // Of each row its place in the order, its key's digits and code (and half as many again while they are sorted),
-        // twice the columns of a combination of digits that is hashed, and for each column that it carries a code and a
-        // distinct value.
-        let row_bytes = 4 + 24 + key_columns.len() * 8 * 3 + payload.len() * (4 + 8);
-        let reservation = account.try_reserve((rows.row_count * row_bytes) as u64)?;
+        // Of each row its number and its key's code.
+        reservation.try_grow((row_count * (4 + 8)) as u64)?;
         let is_whole = |row: &u32| {
             let is_valid = |column: &RowsetColumn| column.valid.as_ref().is_none_or(|valid| valid[*row as usize]);
             key_columns.iter().all(is_valid)
         };
-        let all = 0..rows.row_count as u32;
+        let all = 0..row_count as u32;
         let may_lack = key_columns.iter().any(|column| column.valid.is_some());
         let found: Vec<u32> = if may_lack { all.filter(is_whole).collect() } else { all.collect() };
-        let has_null_key = found.len() < rows.row_count;
-        let (coding, codes) = KeyCoding::of(key_columns, &found, threads)?;
+        let has_null_key = found.len() < row_count;
+        let (coding, codes) = KeyCoding::of(&key_columns, &found, threads, &reservation)?;
+        drop(key_columns);
         let code_range = threads.range(codes.len(), |row| Some(codes[row]));
-        reservation.try_grow(KeyIndex::size_bytes_of(code_range, codes.len()) as u64)?;
-        let (keys, order, starts) = match KeyIndex::of_distinct(&codes, code_range, threads) {
-            Some((keys, order)) => (keys, order, None),
-            None => match KeyIndex::of_repeated(&codes, code_range) {
-                Some((keys, starts, order)) => (keys, order, Some(starts)),
-                None => sorted(codes, threads),
-            },
-        };
+        // Of each row these, and what it takes to sort codes with their places and half as many again, or afterwards to
+        // have codes, an order and where keys start.
+        let payload_bytes: usize = payload.iter().map(RowsetColumn::size_bytes).sum();
+        let index_bytes = KeyIndex::size_bytes_of(code_range, codes.len());
+        reservation.resize((payload_bytes + coding.size_bytes() + index_bytes + row_count * (4 + 28)) as u64)?;
+        let (keys, order, starts) = ordered(codes, code_range, threads);
         let order = match has_null_key {
             true => order.into_iter().map(|place| found[place as usize]).collect(),
             false => order,
         };
+        drop(found);
+        // What is made of keys is there, and what that took is gone.
+        let key_bytes =
+            keys.size_bytes() + coding.size_bytes() + starts.as_ref().map_or(0, |starts| starts.capacity() * 4);
+        let carried_bytes: usize = payload.iter().map(PayloadColumn::row_bytes_of).sum();
+        reservation.resize((key_bytes + order.capacity() * 4 + payload_bytes + order.len() * carried_bytes) as u64)?;
         let (row_count, key_count) = (order.len(), starts.as_ref().map_or(order.len(), |starts| starts.len() - 1));
-        let payload: Vec<PayloadColumn> =
-            payload.iter().map(|column| PayloadColumn::of(column, &order, threads)).collect::<Result<_, _>>()?;
-        let size_bytes = keys.size_bytes()
-            + coding.size_bytes()
-            + starts.as_ref().map_or(0, |starts| starts.len() * 4)
-            + payload.iter().map(PayloadColumn::size_bytes).sum::<usize>();
-        reservation.resize(size_bytes as u64)?;
+        // Each column of the rows is gone when the next one's turn comes.
+        let carried = |column| PayloadColumn::of(column, &order, threads, &reservation);
+        let payload: Vec<PayloadColumn> = payload.into_iter().map(carried).collect::<Result<_, _>>()?;
+        drop(order);
+        reservation.resize((key_bytes + payload.iter().map(PayloadColumn::size_bytes).sum::<usize>()) as u64)?;
         Ok(Self { shape, coding, keys, code_range, row_count, key_count, starts, has_null_key, payload, reservation })
     }
 
@@ -130,7 +135,8 @@ impl BuiltTable {
     }
 
     /// What the rows with this key carry, in no order.
-    pub fn payloads(&self, key: &[Value]) -> Vec<Vec<Value>> {
+    #[cfg(test)]
+    pub(crate) fn payloads(&self, key: &[Value]) -> Vec<Vec<Value>> {
         let value = |(column, shape): (&PayloadColumn, &ColumnShape), row: u32| column.value(row, shape.value_type);
         let rows = self.coding.code_of(key).map_or(0..0, |code| self.rows(code));
         let columns = || self.payload.iter().zip(&self.shape.payload);
@@ -164,6 +170,18 @@ impl BuiltTable {
 
     pub(crate) fn column(&self, payload: usize) -> &PayloadColumn {
         &self.payload[payload]
+    }
+}
+
+/// Keys in no order that lie in `range`: which of them each row has, and, if some are the same, where the rows of each
+/// start, and the last end.
+fn ordered(keys: Vec<i64>, range: Option<(i64, i64)>, threads: Threads) -> (KeyIndex, Vec<u32>, Option<Vec<u32>>) {
+    if let Some((keys, order)) = KeyIndex::of_distinct(&keys, range, threads) {
+        return (keys, order, None);
+    }
+    match KeyIndex::of_repeated(&keys, range) {
+        Some((keys, starts, order)) => (keys, order, Some(starts)),
+        None => sorted(keys, threads),
     }
 }
 

@@ -7,9 +7,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use thermocline_budget::Reservation;
+
 use crate::kernels::{NO_RANK, ranks};
 use crate::threads::Threads;
-use crate::{PipelineError, RowsetColumn, RowsetValues, TextList, Value, ValueType, ordinal};
+use crate::{PipelineError, RowsetColumn, RowsetValues, TextList, ordinal};
+#[cfg(test)]
+use crate::{Value, ValueType};
 
 /// Up to so many rows, numbers are coded whatever they are: to sort them takes no time, and groups by codes may be an
 /// array. (Fewer in tests, whose tables are small, so that they have columns of all kinds.)
@@ -93,18 +97,35 @@ impl Codes {
 }
 
 impl PayloadColumn {
-    /// The values of a column's rows in some order.
+    /// Bytes that a row of a column takes while it is made: a code, of numbers a distinct one too (or it is that alone)
+    /// and whether it is NULL, and of wide ones a narrow one besides. What texts take is not the rows' matter.
+    pub(crate) fn row_bytes_of(column: &RowsetColumn) -> usize {
+        let valid_bytes = usize::from(column.valid.is_some());
+        match column.values {
+            RowsetValues::Texts { .. } => 4,
+            RowsetValues::Wide(_) => 4 + 8 + 8 + valid_bytes,
+            _ => 4 + 8 + valid_bytes,
+        }
+    }
+
+    /// The values of a column's rows in some order. `reservation`, which has room for
+    /// [`row_bytes_of`](Self::row_bytes_of) each row, grows by what texts take.
     ///
     /// # Errors
-    /// [`PipelineError::Digits`] for a number that 64 bits do not hold.
-    pub(crate) fn of(column: &RowsetColumn, order: &[u32], threads: Threads) -> Result<Self, PipelineError> {
+    /// [`PipelineError::Digits`] for a number that 64 bits do not hold; no memory.
+    pub(crate) fn of(
+        column: RowsetColumn,
+        order: &[u32],
+        threads: Threads,
+        reservation: &Reservation,
+    ) -> Result<Self, PipelineError> {
         let valid = column.valid.as_deref();
         let row = |place: usize| order[place] as usize;
         let in_order = |valid: &[bool]| order.iter().map(|row| valid[*row as usize]).collect();
         let valid_in_order = || valid.map(in_order).filter(|valid: &Vec<bool>| valid.contains(&false));
         let numbers = Numbers { count: order.len(), threads };
         Ok(match &column.values {
-            RowsetValues::Texts { codes, dictionary } => texts(codes, dictionary, valid, order),
+            RowsetValues::Texts { codes, dictionary } => texts(codes, dictionary, valid, order, reservation)?,
             RowsetValues::Integers(values) => numbers.kept(valid_in_order(), |place| values[row(place)]),
             RowsetValues::Unsigned(values) => {
                 numbers.kept(valid_in_order(), |place| ordinal::of_unsigned(values[row(place)]))
@@ -176,6 +197,7 @@ impl PayloadColumn {
     }
 
     /// The value of a row.
+    #[cfg(test)]
     pub(crate) fn value(&self, row: u32, value_type: ValueType) -> Value {
         let (ordinals, valid) = self.ordinals_of(&[row]);
         let code = ordinals.first().copied().unwrap_or(0);
@@ -193,8 +215,8 @@ impl PayloadColumn {
             Self::Coded { codes, distinct } => {
                 codes.size_bytes()
                     + match distinct {
-                        Distinct::Numbers(numbers) => numbers.len() * 8,
-                        Distinct::Texts { texts, .. } => texts.size_bytes(),
+                        Distinct::Numbers(numbers) => numbers.capacity() * 8,
+                        Distinct::Texts { texts, .. } => texts.allocated_bytes(),
                     }
             }
             Self::Plain { ordinals, valid, .. } => ordinals.len() * 8 + valid.as_ref().map_or(0, Vec::len),
@@ -203,17 +225,29 @@ impl PayloadColumn {
 }
 
 /// Of texts. Those that are sorted have one code each; of the others those have several that the dictionary has several
-/// times.
-fn texts(codes: &[u32], dictionary: &Arc<TextList>, valid: Option<&[bool]>, order: &[u32]) -> PayloadColumn {
+/// times. `reservation` grows by what that takes; codes have their room, and the dictionary's own texts are the rows'.
+///
+/// # Errors
+/// No memory.
+fn texts(
+    codes: &[u32],
+    dictionary: &Arc<TextList>,
+    valid: Option<&[bool]>,
+    order: &[u32],
+    reservation: &Reservation,
+) -> Result<PayloadColumn, PipelineError> {
     let is_valid = |row: u32| valid.is_none_or(|valid| valid[row as usize]);
-    let unused = usize::MAX;
+    let unused = u32::MAX;
+    let most_used = dictionary.len().min(order.len());
+    let scratch_bytes = ((dictionary.len() + most_used) * size_of::<u32>()) as u64;
+    reservation.try_grow(scratch_bytes)?;
     let mut places = vec![unused; dictionary.len()];
     // The dictionary's codes of the texts that there are.
-    let mut used: Vec<u32> = Vec::new();
+    let mut used: Vec<u32> = Vec::with_capacity(most_used);
     for row in order.iter().copied().filter(|row| is_valid(*row)) {
         let code = codes[row as usize];
         if places[code as usize] == unused {
-            places[code as usize] = used.len();
+            places[code as usize] = used.len() as u32;
             used.push(code);
         }
     }
@@ -229,23 +263,29 @@ fn texts(codes: &[u32], dictionary: &Arc<TextList>, valid: Option<&[bool]>, orde
                 place = distinct.len();
                 distinct.push(code);
             }
-            places[code as usize] = place;
+            places[code as usize] = place as u32;
         }
         used = distinct;
     }
     if !are_sorted && 2 * used.len() > dictionary.len() {
         // They need not be copied.
+        drop((places, used));
+        reservation.shrink(scratch_bytes);
         let null = dictionary.len();
         let code = |row: &u32| if is_valid(*row) { codes[*row as usize] as usize } else { null };
         let (codes, texts) = (Codes::of(order.iter().map(code), null), Arc::clone(dictionary));
-        return PayloadColumn::Coded { codes, distinct: Distinct::Texts { texts, are_sorted } };
+        return Ok(PayloadColumn::Coded { codes, distinct: Distinct::Texts { texts, are_sorted } });
     }
     let null = used.len();
-    let code = |row: &u32| if is_valid(*row) { places[codes[*row as usize] as usize] } else { null };
+    let code = |row: &u32| if is_valid(*row) { places[codes[*row as usize] as usize] as usize } else { null };
     let codes = Codes::of(order.iter().map(code), null);
-    let texts = used.iter().filter_map(|code| dictionary.get(*code as usize)).collect::<TextList>();
-    let texts = Arc::new(texts);
-    PayloadColumn::Coded { codes, distinct: Distinct::Texts { texts, are_sorted } }
+    let kept = used.iter().filter_map(|code| dictionary.get(*code as usize));
+    let text_bytes = kept.clone().map(str::len).sum();
+    reservation.try_grow(TextList::bytes_of(used.len(), text_bytes) as u64)?;
+    let texts = Arc::new(TextList::exactly(kept));
+    drop((places, used));
+    reservation.shrink(scratch_bytes);
+    Ok(PayloadColumn::Coded { codes, distinct: Distinct::Texts { texts, are_sorted } })
 }
 
 /// Rows whose numbers are to be kept.
@@ -292,7 +332,7 @@ impl Numbers {
         });
         let bits = bits.unwrap_or_default();
         let mut before = Vec::with_capacity(bits.len());
-        let mut distinct = Vec::new();
+        let mut distinct = Vec::with_capacity(bits.iter().map(|word| word.count_ones() as usize).sum());
         for (at, word) in bits.iter().enumerate() {
             before.push(distinct.len() as u32);
             let set = (0..64).filter(|bit| word >> bit & 1 != 0);
@@ -332,22 +372,34 @@ impl Numbers {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use thermocline_budget::{Budget, Purpose};
     use thermocline_seeded::Random;
 
     use super::*;
     use crate::ColumnShape;
 
+    fn room() -> Reservation {
+        Budget::new(1 << 30, None).account("payload", Purpose::Query).try_reserve(0).unwrap()
+    }
+
     #[test]
     fn few_texts_have_one_code_each_though_they_are_listed_twice() {
-        let listed: Arc<TextList> = Arc::new(["b", "a", "b", "c", "a"].into_iter().collect());
-        let payload =
-            texts(&[0, 1, 2, 3, 4, 2], &listed, Some(&[true, true, true, true, true, false]), &[0, 1, 2, 3, 4, 5]);
+        let room = room();
+        let listed = Arc::new(TextList::exactly(["b", "a", "b", "c", "a"].into_iter()));
+        let payload = texts(
+            &[0, 1, 2, 3, 4, 2],
+            &listed,
+            Some(&[true, true, true, true, true, false]),
+            &[0, 1, 2, 3, 4, 5],
+            &room,
+        );
+        let payload = payload.unwrap();
         assert_eq!(payload.codes_of(&[0, 1, 2, 3, 4, 5]), [1, 0, 1, 2, 0, 3]);
         let Some(Distinct::Texts { texts, are_sorted: true }) = payload.distinct() else { panic!("{payload:?}") };
         assert!(texts.iter().eq(["a", "b", "c"]));
-        let many: Arc<TextList> = Arc::new((0..40).map(|number| ["x", "y"][number % 2]).collect());
+        let many = Arc::new(TextList::exactly((0..40).map(|number| ["x", "y"][number % 2])));
         let codes: Vec<u32> = (0..40).collect();
-        let payload = super::texts(&codes, &many, None, &codes);
+        let payload = super::texts(&codes, &many, None, &codes, &room).unwrap();
         for row in 0..40 {
             let expected = ["x", "y"][row as usize % 2];
             assert_eq!(payload.value(row, ValueType::Text), Value::Text(expected.into()));
@@ -369,7 +421,7 @@ mod tests {
             let shape = ColumnShape { name: "n".to_owned(), value_type: ValueType::Int64, nullable: true };
             let column = RowsetColumn { shape, values: RowsetValues::Integers(values.clone()), valid: valid.clone() };
             let order: Vec<u32> = (0..row_count as u32).rev().collect();
-            let payload = PayloadColumn::of(&column, &order, Threads(1 + random.below(3))).unwrap();
+            let payload = PayloadColumn::of(column, &order, Threads(1 + random.below(3)), &room()).unwrap();
             for (row, from) in order.iter().enumerate() {
                 let is_valid = valid.as_ref().is_none_or(|valid| valid[*from as usize]);
                 let expected = if is_valid { Value::Integer(values[*from as usize].into()) } else { Value::Null };

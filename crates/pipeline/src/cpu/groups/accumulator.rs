@@ -2,8 +2,6 @@
 //!
 //! **Invariants**: NULLs change nothing; merging accumulators gives what one would have had of all rows.
 
-use std::collections::HashMap;
-
 use super::super::column::Block;
 use super::super::numbers::{Lane, Numbers};
 use super::super::texts::Texts;
@@ -45,6 +43,10 @@ pub(super) struct Accumulator {
 
 /// Most bytes that a cell takes in an accumulator: a number of 128 bits, or a text's reference and code; and a count.
 pub(super) const CELL_BYTES: usize = 28;
+
+/// Groups, or values that are told apart, that are taken over from another thread between two looks at what is
+/// reserved.
+pub(super) const MERGED_AT_ONCE: usize = 1024;
 
 impl Accumulator {
     /// Of an aggregate over values of this type.
@@ -205,10 +207,22 @@ impl Accumulator {
         }
     }
 
-    /// Takes rows of texts in by their codes. `Err` with a code that stands for no UTF-8.
-    pub(super) fn add_texts(&mut self, rows: &GroupedRows, codes: &Numbers, texts: &Texts<'_>) -> Result<(), u32> {
+    /// Takes rows of texts in by their codes. `reserve` is told how many [`extra_bytes`](Self::extra_bytes) there will be.
+    ///
+    /// # Errors
+    /// No memory; what `wrong` says of a code that stands for no UTF-8.
+    pub(super) fn add_texts(
+        &mut self,
+        rows: &GroupedRows,
+        (codes, texts): (&Numbers, &Texts<'_>),
+        reserve: impl Fn(usize) -> Result<(), PipelineError>,
+        wrong: impl Fn(u32) -> PipelineError,
+    ) -> Result<(), PipelineError> {
         self.add(rows, Some(codes));
-        if let State::Text(extremes) = &mut self.state { extremes.add(&rows.cells, codes, texts) } else { Ok(()) }
+        match &mut self.state {
+            State::Text(extremes) => extremes.add(&rows.cells, codes, texts, reserve, wrong),
+            _ => Ok(()),
+        }
     }
 
     /// Takes rows in whose different values are counted, by numbers that hold for the whole run.
@@ -223,9 +237,9 @@ impl Accumulator {
         }
     }
 
-    /// Whether what it keeps grows with more than the number of cells.
-    pub(super) fn grows(&self) -> bool {
-        matches!(self.state, State::Text(_) | State::Distinct(_))
+    /// Whether it tells values apart, which have to have room before they come.
+    pub(super) fn is_distinct(&self) -> bool {
+        matches!(self.state, State::Distinct(_))
     }
 
     /// Whether it keeps texts, and takes their codes with what they stand for.
@@ -233,26 +247,48 @@ impl Accumulator {
         matches!(self.state, State::Text(_))
     }
 
-    /// Bytes that it takes besides those of cells.
-    pub(super) fn extra_bytes(&self) -> usize {
+    /// Bytes that it takes besides those of cells, or will while so many more values are told apart.
+    pub(super) fn extra_bytes(&self, more: usize) -> usize {
         match &self.state {
             State::Text(texts) => texts.size_bytes(),
-            // And twice as much for growing.
-            State::Distinct(tuples) => 3 * tuples.size_bytes(),
+            State::Distinct(tuples) => tuples.size_bytes_with(more),
             _ => 0,
         }
     }
 
-    /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to.
-    pub(super) fn merge(&mut self, other: &Self, cells: &[(u32, u32)]) {
-        if let State::Distinct(more) = &other.state {
-            let to: HashMap<u32, u32> = cells.iter().copied().collect();
-            let values = (0..more.count() as u32).map(|number| more.get(number)).filter_map(|tuple| match tuple {
-                [cell, number] => to.get(&(*cell as u32)).map(|to| (*to, *number)),
-                _ => None,
-            });
-            let (cells, numbers): (Vec<u32>, Vec<i64>) = values.unzip();
+    /// Takes in another's values that are told apart, each with its cell there, of which `to` says which one it is here.
+    /// `reserve` is told how many [`extra_bytes`](Self::extra_bytes) there will be.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) fn merge_distinct(
+        &mut self,
+        other: &Self,
+        to: &[u32],
+        reserve: impl Fn(usize) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let State::Distinct(more) = &other.state else { return Ok(()) };
+        let (mut cells, mut numbers) = (Vec::new(), Vec::new());
+        for first in (0..more.count()).step_by(MERGED_AT_ONCE) {
+            let some = first..(first + MERGED_AT_ONCE).min(more.count());
+            reserve(self.extra_bytes(some.len()))?;
+            cells.clear();
+            numbers.clear();
+            for number in some {
+                if let [cell, value] = *more.get(number as u32) {
+                    cells.push(to[cell as usize]);
+                    numbers.push(value);
+                }
+            }
             self.add_distinct(&cells, &numbers, None);
+        }
+        Ok(())
+    }
+
+    /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to. Not of values
+    /// that are told apart.
+    pub(super) fn merge(&mut self, other: &Self, cells: &[(u32, u32)]) {
+        if self.is_distinct() {
             return;
         }
         for (from, to) in cells.iter().map(|(from, to)| (*from as usize, *to as usize)) {
@@ -272,7 +308,16 @@ impl Accumulator {
         }
     }
 
-    /// The results of some cells.
+    /// Bytes that the results of so many cells take, whatever their column says of them.
+    pub(super) fn finish_bytes(&self, cell_count: usize) -> usize {
+        match &self.state {
+            State::Text(texts) => cell_count + texts.finish_bytes(cell_count),
+            // A number of up to 128 bits, and whether it is one.
+            _ => cell_count * 17,
+        }
+    }
+
+    /// The results of some cells, for which [`finish_bytes`](Self::finish_bytes) are reserved.
     ///
     /// # Errors
     /// A sum for an average does not fit.

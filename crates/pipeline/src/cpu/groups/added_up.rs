@@ -55,9 +55,9 @@ pub(in crate::cpu) fn added_up(
                 groups.add_chunk(context, chunk)?;
             }
             let (rowset, _held) = groups.finish(context, texts)?;
-            // Vectors grow by doubling.
-            memory
-                .ensure(2 * all.as_ref().map_or(0, Rowset::size_bytes) as usize + 2 * rowset.size_bytes() as usize)?;
+            let row_count = all.as_ref().map_or(0, |all| all.row_count) + rowset.row_count;
+            // Vectors grow by doubling. The part's own rows are held until they are taken over.
+            memory.ensure(2 * row_count * rowset.row_bytes())?;
             match &mut all {
                 Some(all) => all.append(rowset),
                 None => all = Some(rowset),
@@ -74,7 +74,8 @@ pub(in crate::cpu) fn added_up(
         let Some(rowset) = rowset else { continue };
         match &mut whole {
             Some(whole) => {
-                held.ensure(2 * (whole.size_bytes() + rowset.size_bytes()) as usize)?;
+                let row_count = 2 * (whole.row_count + rowset.row_count) + rowset.row_count;
+                held.ensure(row_count * rowset.row_bytes())?;
                 whole.append(rowset);
             }
             None => whole = Some(rowset),

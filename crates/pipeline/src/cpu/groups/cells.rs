@@ -5,6 +5,7 @@
 //! **Invariants**: equal values have equal cells, and only they; NULL is a value here.
 
 use super::super::numbers::Numbers;
+use super::parted::Values;
 use crate::tuples::Tuples;
 
 /// Cells of an array over all possible groups that are always worth it: accumulators of them stay in the second-level
@@ -22,6 +23,43 @@ pub(in crate::cpu) struct Dimension {
     pub(in crate::cpu) least: i64,
     /// Numbers that there are, without NULL.
     pub(in crate::cpu) value_count: u64,
+}
+
+impl Dimension {
+    /// The place of a value among those that are possible, of which there are fewer than 2^63.
+    #[inline(always)]
+    pub(super) fn place(self, value: i64) -> u64 {
+        value.wrapping_sub(self.least) as u64
+    }
+
+    /// What has its highest bit set if no possible value has this place: either is past 2^63. So the places of many are
+    /// looked at together, and without comparing 64 bits, which not all vectors do.
+    #[inline(always)]
+    pub(super) fn is_outside(self, place: u64) -> u64 {
+        place | self.value_count.wrapping_sub(1).wrapping_sub(place)
+    }
+}
+
+/// A value that its column cannot have by what is known of that: what is known is wrong. (Of pages of one's own that does
+/// not happen; of others' files bounds are what a footer says.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outside {
+    /// Which of the grouping columns.
+    pub(super) column: usize,
+    pub(super) value: i64,
+    pub(super) of: Dimension,
+}
+
+impl Outside {
+    /// The first one of some rows, if there is one. Seldom looked for: whoever finds places sees that there is one.
+    #[cold]
+    pub(super) fn find(dimensions: &[Dimension], columns: &[Values]) -> Option<Self> {
+        dimensions.iter().zip(columns).enumerate().find_map(|(column, (of, (values, valid)))| {
+            let is_valid = |at: usize| valid.as_ref().is_none_or(|valid| valid[at]);
+            let outside = |(at, value): &(usize, &i64)| is_valid(*at) && of.is_outside(of.place(**value)) >> 63 != 0;
+            values.iter().enumerate().find(outside).map(|(_, value)| Self { column, value: *value, of: *of })
+        })
+    }
 }
 
 /// The cells of groups.
@@ -60,36 +98,54 @@ impl Cells {
         }
     }
 
-    /// Bytes that it takes, and as many again for growing.
-    pub(super) fn size_bytes(&self) -> usize {
+    /// Most bytes that it takes while it grows by so many groups.
+    pub(super) fn size_bytes_with(&self, more: usize) -> usize {
         match self {
             Self::Dense(_) => 0,
-            Self::Hashed { tuples, .. } => 2 * tuples.size_bytes(),
+            Self::Hashed { tuples, .. } => tuples.size_bytes_with(more),
         }
     }
 
-    /// The cells of some rows by their grouping values, which are narrow.
-    pub(super) fn find(&mut self, columns: &[(Vec<i64>, Option<Vec<bool>>)], row_count: usize, cells: &mut Vec<u32>) {
+    /// The cells of some rows by their grouping values, which are narrow. A value that cannot be is told, and
+    /// then there are no cells.
+    #[must_use = "there are no cells if a value is outside"]
+    pub(super) fn find(&mut self, columns: &[Values], row_count: usize, cells: &mut Vec<u32>) -> Option<Outside> {
         cells.clear();
         match self {
             Self::Dense(dimensions) => {
-                // A value outside of what zone maps say cannot be; it would be counted as NULL.
-                let place =
-                    |of: &Dimension, value: i64| (value.wrapping_sub(of.least) as u64).min(of.value_count) as u32;
+                let mut outside = 0;
                 if let ([of], [(values, None)]) = (dimensions.as_slice(), columns) {
-                    return cells.extend(values.iter().map(|value| place(of, *value)));
-                }
-                cells.resize(row_count, 0);
-                for (of, (values, valid)) in dimensions.iter().zip(columns) {
-                    let stride = of.value_count as u32 + 1;
-                    let of_all = cells.iter_mut().zip(values);
-                    match valid {
-                        None => of_all.for_each(|(cell, value)| *cell = *cell * stride + place(of, *value)),
-                        Some(valid) => of_all.zip(valid).for_each(|((cell, value), valid)| {
-                            *cell = *cell * stride + if *valid { place(of, *value) } else { of.value_count as u32 };
-                        }),
+                    cells.extend(values.iter().map(|value| {
+                        let place = of.place(*value);
+                        outside |= of.is_outside(place);
+                        place as u32
+                    }));
+                } else {
+                    cells.resize(row_count, 0);
+                    for (of, (values, valid)) in dimensions.iter().zip(columns) {
+                        let null = of.value_count as u32;
+                        let of_all = cells.iter_mut().zip(values);
+                        // A place that is outside is as wide as it likes: then no cell counts.
+                        let cell_of = |before: u32, place: u32| before.wrapping_mul(null + 1).wrapping_add(place);
+                        match valid {
+                            None => of_all.for_each(|(cell, value)| {
+                                let place = of.place(*value);
+                                outside |= of.is_outside(place);
+                                *cell = cell_of(*cell, place as u32);
+                            }),
+                            Some(valid) => of_all.zip(valid).for_each(|((cell, value), valid)| {
+                                let place = of.place(*value);
+                                outside |= if *valid { of.is_outside(place) } else { 0 };
+                                *cell = cell_of(*cell, if *valid { place as u32 } else { null });
+                            }),
+                        }
                     }
                 }
+                if outside >> 63 == 0 {
+                    return None;
+                }
+                cells.clear();
+                Outside::find(dimensions, columns)
             }
             Self::Hashed { tuples, null_words } => {
                 let mut key = vec![0; *null_words + columns.len()];
@@ -102,6 +158,7 @@ impl Cells {
                     }
                     cells.push(tuples.number(&key));
                 }
+                None
             }
         }
     }
@@ -124,7 +181,7 @@ impl Cells {
 }
 
 /// Numbers of at most 64 bits; `Err` with the first that has more.
-pub(super) fn narrow(numbers: Numbers) -> Result<(Vec<i64>, Option<Vec<bool>>), i128> {
+pub(super) fn narrow(numbers: Numbers) -> Result<Values, i128> {
     use super::super::numbers::Lane;
     let valid = numbers.valid;
     let values = match numbers.lane {
@@ -181,12 +238,29 @@ mod tests {
                     .collect();
                 let columns: Vec<_> = (0..column_count)
                     .map(|column| {
-                        let values = rows.iter().map(|row| row[column].unwrap_or(7)).collect();
-                        (values, Some(rows.iter().map(|row| row[column].is_some()).collect()))
+                        // Where there is a NULL, anything, and most often nothing that could be.
+                        let values = rows.iter().map(|row| row[column].unwrap_or(1 << 40)).collect();
+                        let valid: Vec<bool> = rows.iter().map(|row| row[column].is_some()).collect();
+                        // Without NULLs most often nothing says so.
+                        (values, Some(valid).filter(|valid| valid.contains(&false) || random.one_in(4)))
                     })
                     .collect();
                 let mut found = Vec::new();
-                cells.find(&columns, row_count, &mut found);
+                if let (Cells::Dense(known), 1.., 1..) = (&cells, column_count, row_count) {
+                    let known = known.clone();
+                    let (column, row) = (random.below(column_count), random.below(row_count));
+                    let of = known[column];
+                    let value = *random.pick(&[of.least - 1, of.least + of.value_count as i64, i64::MIN, i64::MAX]);
+                    let mut wrong: Vec<Values> = columns.clone();
+                    wrong[column].0[row] = value;
+                    if let Some(valid) = &mut wrong[column].1 {
+                        valid[row] = true;
+                    }
+                    let outside = Some(Outside { column, value, of });
+                    assert_eq!(cells.find(&wrong, row_count, &mut found), outside, "seed {seed}");
+                    assert!(found.is_empty(), "seed {seed}");
+                }
+                assert_eq!(cells.find(&columns, row_count, &mut found), None, "seed {seed}");
                 for (row, cell) in rows.into_iter().zip(found) {
                     let values: Vec<_> = (0..column_count).map(|column| cells.value(cell, column)).collect();
                     assert_eq!(values, row, "seed {seed}");

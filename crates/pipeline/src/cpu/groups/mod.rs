@@ -25,17 +25,18 @@ use thermocline_column_store::MINI_BLOCK_VALUES;
 use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
 use super::numbers::Numbers;
+use super::place::PagePlace;
 use super::selection::Selection;
 use super::view::{RunContext, View};
 use super::whole_blocks::{Fitting, can_be_whole};
 use super::{GroupWay, RunOptions};
-use crate::ir::{Aggregate, Origin, Slot, ValueType};
+use crate::ir::{Aggregate, ColumnShape, Origin, Slot, ValueType};
 use crate::kernels::InstructionSet;
 use crate::ordinal::NEGATIVE_ZERO;
 use crate::table::Distinct;
-use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues, TextList};
-use accumulator::{Accumulator, CELL_BYTES};
-use cells::{Cells, narrow};
+use crate::{PipelineError, Result, Rowset, RowsetColumn, RowsetValues, TextList, Value};
+use accumulator::{Accumulator, CELL_BYTES, MERGED_AT_ONCE};
+use cells::{Cells, Outside, narrow};
 use few_cells::GroupedRows;
 use parted::{Chunk, MOST_COLUMNS, Parts, Values};
 
@@ -50,8 +51,6 @@ pub(super) struct Groups<'r> {
     accumulators: Vec<Accumulator>,
     /// Whether a row has the cell.
     seen: Vec<bool>,
-    /// Of cells, or of rows that wait.
-    memory: Memory,
     found: GroupedRows,
     most_groups: Option<u64>,
     /// Rows that are added up when all are there, if they are.
@@ -60,6 +59,8 @@ pub(super) struct Groups<'r> {
     value_slots: Vec<Slot>,
     /// Whether there is one group, of whose aggregates each counts or folds what lies in mini-blocks.
     folds: bool,
+    /// Of cells, or of rows that wait; last, so that it is given back when they are gone.
+    memory: Memory,
 }
 
 /// The slot whose values an aggregate takes: none if it counts rows, or values of which none is NULL.
@@ -173,13 +174,18 @@ impl<'r> Groups<'r> {
         Ok(collected)
     }
 
+    /// Bytes of what is kept while `more` cells come.
+    fn size_bytes_with(&self, more: usize) -> usize {
+        let extra_bytes: usize = self.accumulators.iter().map(|accumulator| accumulator.extra_bytes(0)).sum();
+        let cell_bytes = self.accumulators.len() * CELL_BYTES + 1;
+        // Vectors grow by doubling.
+        self.cells.size_bytes_with(more) + 2 * (self.cells.count() + more) * cell_bytes + extra_bytes
+    }
+
     /// Makes room for the cells that there are; `more` may come before the next call.
     fn resize(&mut self, more: usize) -> Result<()> {
         let cell_count = self.cells.count();
-        let extra_bytes: usize = self.accumulators.iter().map(Accumulator::extra_bytes).sum();
-        let cell_bytes = self.accumulators.len() * CELL_BYTES + 1 + self.keys.len() * 16;
-        // Vectors grow by doubling.
-        self.memory.ensure(self.cells.size_bytes() + 2 * (cell_count + more) * cell_bytes + extra_bytes)?;
+        self.memory.ensure(self.size_bytes_with(more))?;
         for accumulator in &mut self.accumulators {
             accumulator.resize(cell_count);
         }
@@ -210,12 +216,19 @@ impl<'r> Groups<'r> {
                 let name = || context.pipeline.slot(*slot).name.clone();
                 pushed.map_err(|value| PipelineError::Digits { name: name(), value })?;
             }
-            return parts.push(&columns, rows.len(), &self.memory);
+            let outside = parts.push(&columns, rows.len(), &self.memory)?;
+            return outside.map_or(Ok(()), |outside| Err(self.outside(outside, view, context)));
         }
-        let found = self.find(&columns, rows.len())?;
+        let (found, outside) = self.find(&columns, rows.len())?;
+        if let Some(outside) = outside {
+            return Err(self.outside(outside, view, context));
+        }
         for at in 0..self.aggregates.len() {
             if let Some(keyed) = &mut self.distinct[at] {
                 let (numbers, valid) = narrow_of(keyed, view, context, block, rows)?;
+                let accumulator = &self.accumulators[at];
+                let more_bytes = accumulator.extra_bytes(numbers.len()) - accumulator.extra_bytes(0);
+                self.memory.ensure(self.size_bytes_with(0) + more_bytes)?;
                 self.accumulators[at].add_distinct(&found.cells, &numbers, valid.as_deref());
                 continue;
             }
@@ -229,28 +242,40 @@ impl<'r> Groups<'r> {
             match (self.aggregates[at].slot(), &values) {
                 (Some(slot), Some(codes)) if self.accumulators[at].takes_texts() => {
                     view.open(slot)?;
-                    let added = self.accumulators[at].add_texts(&found, codes, &view.texts(slot));
-                    added.map_err(|code| {
-                        view.place(slot).mismatch(format!("text {code} that is no UTF-8"), "UTF-8".to_owned())
-                    })?;
+                    let others_bytes = self.size_bytes_with(0) - self.accumulators[at].extra_bytes(0);
+                    let reserve = |extra_bytes| self.memory.ensure(others_bytes + extra_bytes);
+                    let wrong =
+                        |code| view.place(slot).mismatch(format!("text {code} that is no UTF-8"), "UTF-8".to_owned());
+                    let texts = view.texts(slot);
+                    self.accumulators[at].add_texts(&found, (codes, &texts), reserve, wrong)?;
                 }
                 _ => self.accumulators[at].add(&found, values.as_ref()),
             }
         }
         self.found = found;
-        if self.accumulators.iter().any(Accumulator::grows) {
-            self.resize(0)?;
-        }
         Ok(())
     }
 
-    /// The cells of some rows, which are there then.
-    fn find(&mut self, keys: &[Values], row_count: usize) -> Result<GroupedRows> {
+    /// The error that a value is which its column cannot have.
+    #[cold]
+    fn outside(&self, outside: Outside, view: &View<'_>, context: RunContext<'_>) -> PipelineError {
+        let Outside { column, value, of: Dimension { least, value_count } } = outside;
+        let slot = self.keys[column].slot();
+        let PagePlace { row_group, column } = view.place(slot);
+        let value_of = |ordinal| Value::of_ordinal(context.pipeline.slot(slot).value_type, ordinal);
+        let greatest = least.wrapping_add_unsigned(value_count).wrapping_sub(1);
+        let [value, least, greatest] = [value, least, greatest].map(value_of);
+        let (found, expected) = (value.to_string(), format!("{least} to {greatest}"));
+        PipelineError::OutsideOfStatistics { row_group, column, found, expected }
+    }
+
+    /// The cells of some rows, which are there then; or a value that its column cannot have.
+    fn find(&mut self, keys: &[Values], row_count: usize) -> Result<(GroupedRows, Option<Outside>)> {
         if let Cells::Hashed { .. } = self.cells {
             self.resize(row_count)?;
         }
         let mut found = std::mem::take(&mut self.found);
-        self.cells.find(keys, row_count, &mut found.cells);
+        let outside = self.cells.find(keys, row_count, &mut found.cells);
         if let Cells::Hashed { .. } = self.cells {
             if let Some(limit) = self.most_groups.filter(|limit| self.cells.count() as u64 > *limit) {
                 return Err(PipelineError::TooManyGroups { limit });
@@ -262,7 +287,7 @@ impl<'r> Groups<'r> {
             Some(counts) => self.seen.iter_mut().zip(counts).for_each(|(seen, count)| *seen |= *count > 0),
             None => found.cells.iter().for_each(|cell| self.seen[*cell as usize] = true),
         }
-        Ok(found)
+        Ok((found, outside))
     }
 
     /// Takes in rows that were parted.
@@ -271,7 +296,8 @@ impl<'r> Groups<'r> {
         let columns = chunk.into_values();
         let mut columns = columns.into_iter();
         let keys: Vec<Values> = columns.by_ref().take(self.keys.len()).collect();
-        let found = self.find(&keys, row_count)?;
+        let (found, outside) = self.find(&keys, row_count)?;
+        debug_assert_eq!(outside, None, "they were looked at when they were parted");
         let mut values: Vec<(Slot, Numbers)> = Vec::with_capacity(self.value_slots.len());
         for slot in &self.value_slots {
             values.push((*slot, parted::from_words(&mut columns, may_be_wide(context, *slot))));
@@ -344,47 +370,91 @@ impl<'r> Groups<'r> {
         Ok(true)
     }
 
-    /// Takes in the groups of another thread.
-    pub(super) fn merge(&mut self, other: &Self) -> Result<()> {
-        let cells = other.seen_cells();
-        let columns: Vec<_> = (0..self.keys.len())
-            .map(|column| {
-                let values = || cells.iter().map(|cell| other.cells.value(*cell, column));
+    /// Takes in the groups of another thread: some at a time, so that there is room for them before they come, and
+    /// little besides.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) fn merge(&mut self, other: Self) -> Result<()> {
+        // Where the other's cells are here, for those who ask out of order.
+        let distinct_count = other.accumulators.iter().filter(|accumulator| accumulator.is_distinct()).count();
+        let cell_count = if distinct_count > 0 { other.seen.len() } else { 0 };
+        let _of_places = self.memory.beside(cell_count * size_of::<u32>())?;
+        let mut places = vec![0; cell_count];
+        let (mut found, mut pairs) = (Vec::new(), Vec::new());
+        let mut cells = other.seen_cells();
+        loop {
+            let some: Vec<u32> = cells.by_ref().take(MERGED_AT_ONCE).collect();
+            if some.is_empty() {
+                break;
+            }
+            let of_column = |column: usize| {
+                let values = || some.iter().map(|cell| other.cells.value(*cell, column));
                 let valid = values().map(|value| value.is_some()).collect();
                 (values().map(|value| value.unwrap_or(0)).collect(), Some(valid))
-            })
-            .collect();
-        self.resize(cells.len())?;
-        let mut found = Vec::new();
-        self.cells.find(&columns, cells.len(), &mut found);
-        self.resize(0)?;
-        let pairs: Vec<(u32, u32)> = cells.into_iter().zip(found).collect();
-        for (_, to) in &pairs {
-            self.seen[*to as usize] = true;
+            };
+            let columns: Vec<Values> = (0..self.keys.len()).map(of_column).collect();
+            self.resize(some.len())?;
+            let outside = self.cells.find(&columns, some.len(), &mut found);
+            debug_assert_eq!(outside, None, "threads know the same");
+            self.resize(0)?;
+            pairs.clear();
+            pairs.extend(some.into_iter().zip(found.iter().copied()));
+            for (from, to) in &pairs {
+                self.seen[*to as usize] = true;
+                if let Some(place) = places.get_mut(*from as usize) {
+                    *place = *to;
+                }
+            }
+            for (accumulator, more) in self.accumulators.iter_mut().zip(&other.accumulators) {
+                accumulator.merge(more, &pairs);
+            }
         }
-        for (accumulator, more) in self.accumulators.iter_mut().zip(&other.accumulators) {
-            accumulator.merge(more, &pairs);
+        drop(cells);
+        for (at, more) in other.accumulators.iter().enumerate() {
+            let others_bytes = self.size_bytes_with(0) - self.accumulators[at].extra_bytes(0);
+            let reserve = |extra_bytes| self.memory.ensure(others_bytes + extra_bytes);
+            self.accumulators[at].merge_distinct(more, &places, reserve)?;
         }
-        Ok(())
+        // Texts were the other's until now.
+        self.resize(0)
     }
 
-    fn seen_cells(&self) -> Vec<u32> {
-        (0..self.seen.len() as u32).filter(|cell| self.seen[*cell as usize]).collect()
+    fn seen_cells(&self) -> impl Iterator<Item = u32> {
+        (0..self.seen.len() as u32).filter(|cell| self.seen[*cell as usize])
+    }
+
+    /// Reserves what the groups take as rows.
+    fn reserve_rows(&self, row_count: usize, output: &[ColumnShape]) -> Result<()> {
+        // Which cell it is, and of each column that it is grouped by a number (of a decimal twice, once in 128 bits) and
+        // whether it is one.
+        let of_keys = output[..self.keys.len()].iter().map(|shape| match shape.value_type {
+            ValueType::Decimal { .. } => 25,
+            _ => 9,
+        });
+        let row_bytes = size_of::<u32>() + of_keys.sum::<usize>();
+        let of_aggregates = self.accumulators.iter().map(|accumulator| accumulator.finish_bytes(row_count));
+        self.memory.grow(row_count * row_bytes + of_aggregates.sum::<usize>())
     }
 
     /// The groups as rows, and the memory they take.
+    ///
+    /// # Errors
+    /// No memory for rows beside groups; a sum for an average that does not fit.
     pub(super) fn finish(
         mut self,
         context: RunContext<'_>,
         texts: &[(Slot, Arc<TextList>)],
     ) -> Result<(Rowset, Memory)> {
         if self.keys.is_empty() {
-            self.cells.find(&[], 1, &mut self.found.cells);
             self.resize(0)?;
             self.seen[0] = true;
         }
-        let cells = self.seen_cells();
         let output = context.pipeline.output();
+        let row_count = self.seen_cells().count();
+        self.reserve_rows(row_count, output)?;
+        let mut cells = Vec::with_capacity(row_count);
+        cells.extend(self.seen_cells());
         let mut columns = Vec::with_capacity(output.len());
         for (at, key) in self.keys.iter().enumerate() {
             let shape = output[at].clone();
@@ -404,10 +474,11 @@ impl<'r> Groups<'r> {
             };
             columns.push(RowsetColumn { shape, values, valid: valid.contains(&false).then_some(valid) });
         }
-        for (accumulator, shape) in self.accumulators.iter().zip(&output[self.keys.len()..]) {
+        // Each is gone when the next one's turn comes.
+        for (accumulator, shape) in self.accumulators.into_iter().zip(&output[self.keys.len()..]) {
             columns.push(accumulator.finish(shape, &cells)?);
         }
-        Ok((Rowset { columns, row_count: cells.len() }, self.memory))
+        Ok((Rowset { columns, row_count }, self.memory))
     }
 }
 

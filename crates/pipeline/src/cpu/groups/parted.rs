@@ -8,7 +8,7 @@
 //!
 //! **Concurrency**: each thread parts rows of its own; then each part is added up by one thread.
 
-use super::cells::{Dimension, narrow};
+use super::cells::{Dimension, Outside, narrow};
 use crate::PipelineError;
 use crate::cpu::memory::Memory;
 use crate::cpu::numbers::{Lane, Numbers};
@@ -131,9 +131,16 @@ impl Parts {
         }
     }
 
-    /// Takes some rows in.
-    pub(super) fn push(&mut self, columns: &[Values], row_count: usize, memory: &Memory) -> Result<(), PipelineError> {
-        self.find_places(&columns[..self.key_count], row_count);
+    /// Takes some rows in, unless one has a value that cannot be, which is told.
+    pub(super) fn push(
+        &mut self,
+        columns: &[Values],
+        row_count: usize,
+        memory: &Memory,
+    ) -> Result<Option<Outside>, PipelineError> {
+        if let Some(outside) = self.find_places(&columns[..self.key_count], row_count) {
+            return Ok(Some(outside));
+        }
         let places = std::mem::take(&mut self.places);
         let mut row = 0;
         for run in places.chunk_by(|one, next| one == next) {
@@ -141,25 +148,30 @@ impl Parts {
             row += run.len();
         }
         self.places = places;
-        Ok(())
+        Ok(None)
     }
 
-    fn find_places(&mut self, keys: &[Values], row_count: usize) {
+    fn find_places(&mut self, keys: &[Values], row_count: usize) -> Option<Outside> {
         self.places.clear();
         match (self.by, keys) {
             (By::Range(dimension, bits), [(values, valid)]) => {
-                // As cells are found: what is outside of the dimension cannot be, and would be NULL.
-                let place = |value: i64| (value.wrapping_sub(dimension.least) as u64).min(dimension.value_count);
+                // As cells are found.
+                let null = dimension.value_count;
                 let part = |place: u64| (place >> bits) as u32;
+                let mut outside = 0;
                 match valid {
-                    None => self.places.extend(values.iter().map(|value| part(place(*value)))),
-                    Some(valid) => self.places.extend(
-                        values
-                            .iter()
-                            .zip(valid)
-                            .map(|(value, valid)| part(if *valid { place(*value) } else { dimension.value_count })),
-                    ),
+                    None => self.places.extend(values.iter().map(|value| {
+                        let place = dimension.place(*value);
+                        outside |= dimension.is_outside(place);
+                        part(place)
+                    })),
+                    Some(valid) => self.places.extend(values.iter().zip(valid).map(|(value, valid)| {
+                        let place = dimension.place(*value);
+                        outside |= if *valid { dimension.is_outside(place) } else { 0 };
+                        part(if *valid { place } else { null })
+                    })),
                 }
+                if outside >> 63 == 0 { None } else { Outside::find(&[dimension], keys) }
             }
             _ => {
                 let part_count = self.parts.len() as u64;
@@ -172,6 +184,7 @@ impl Parts {
                     // The high half: the low one is what groups are found by within the part.
                     ((hash >> 32) % part_count) as u32
                 }));
+                None
             }
         }
     }

@@ -6,12 +6,11 @@
 //! **Concurrency**: plain values.
 
 use std::cmp::Ordering::{Greater, Less};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::numbers::{Lane, Numbers};
 use super::super::texts::Texts;
-use crate::{RowsetValues, TextList};
+use crate::{PipelineError, RowsetValues, TextList};
 
 /// A cell without a row in the mini-block.
 const NONE: u32 = u32::MAX;
@@ -42,9 +41,19 @@ impl TextExtremes {
         self.size_bytes
     }
 
-    /// Takes rows of a mini-block in, by their cells and the codes of their texts. `Err` with a code that stands for no
-    /// UTF-8.
-    pub(super) fn add(&mut self, cells: &[u32], codes: &Numbers, texts: &Texts<'_>) -> Result<(), u32> {
+    /// Takes rows of a mini-block in, by their cells and the codes of their texts. `reserve` is told how many bytes of
+    /// texts there will be before each is kept.
+    ///
+    /// # Errors
+    /// No memory; what `wrong` says of a code that stands for no UTF-8.
+    pub(super) fn add(
+        &mut self,
+        cells: &[u32],
+        codes: &Numbers,
+        texts: &Texts<'_>,
+        reserve: impl Fn(usize) -> Result<(), PipelineError>,
+        wrong: impl Fn(u32) -> PipelineError,
+    ) -> Result<(), PipelineError> {
         let Lane::Narrow(values) = &codes.lane else { return Ok(()) };
         let mut touched = Vec::new();
         for (at, (cell, code)) in cells.iter().zip(values).enumerate() {
@@ -61,8 +70,9 @@ impl TextExtremes {
         }
         for cell in touched {
             let code = std::mem::replace(&mut self.codes[cell as usize], NONE);
-            let text = std::str::from_utf8(texts.get(code as usize)).map_err(|_| code)?;
+            let text = std::str::from_utf8(texts.get(code as usize)).map_err(|_| wrong(code))?;
             if self.is_better(text, cell) {
+                reserve(self.size_bytes + text.len() + TEXT_BYTES)?;
                 self.keep(Arc::from(text), cell);
             }
         }
@@ -90,20 +100,24 @@ impl TextExtremes {
         }
     }
 
+    /// Bytes that [`finish`](Self::finish) takes for so many cells: an order, codes, and at most all texts again.
+    pub(super) fn finish_bytes(&self, cell_count: usize) -> usize {
+        // A text's end takes less than what it does here besides its own bytes.
+        cell_count * 2 * size_of::<u32>() + self.size_bytes
+    }
+
     /// The texts of some cells; of those without a text any.
     pub(super) fn finish(&self, cells: &[u32]) -> RowsetValues {
-        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut dictionary = TextList::new();
-        let codes = cells
-            .iter()
-            .map(|cell| {
-                let Some(text) = &self.kept[*cell as usize] else { return 0 };
-                *numbers.entry(text).or_insert_with(|| {
-                    dictionary.push(text);
-                    dictionary.len() as u32 - 1
-                })
-            })
-            .collect();
+        let text = |row: u32| self.kept[cells[row as usize] as usize].as_deref();
+        // Equal ones side by side, so that each is listed once without a table of them.
+        let mut order: Vec<u32> = (0..cells.len() as u32).collect();
+        order.sort_unstable_by_key(|row| text(*row));
+        let runs = || order.chunk_by(|one, next| text(*one) == text(*next)).filter(|run| text(run[0]).is_some());
+        let dictionary = TextList::exactly(runs().filter_map(|run| text(run[0])));
+        let mut codes = vec![0; cells.len()];
+        for (number, run) in runs().enumerate() {
+            run.iter().for_each(|row| codes[*row as usize] = number as u32);
+        }
         RowsetValues::Texts { codes, dictionary: Arc::new(dictionary) }
     }
 }

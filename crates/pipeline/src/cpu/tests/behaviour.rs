@@ -322,7 +322,10 @@ fn a_run_that_finds_no_memory_fails_and_gives_all_back() {
         match run(&pipeline, &source, &[], &options) {
             Ok((Outcome::Rows { rowset, reservation }, _)) if fits => {
                 assert_eq!(rowset.row_count, 400_000);
-                assert_eq!((reservation.size_bytes(), account.reserved_bytes()), (3_200_000, 3_200_000));
+                // Where one thread has had all rows, there may be room for more.
+                assert!((3_200_000..8_000_000).contains(&rowset.size_bytes()));
+                assert_eq!(reservation.size_bytes(), rowset.size_bytes());
+                assert_eq!(account.reserved_bytes(), rowset.size_bytes());
             }
             Err(PipelineError::Memory(_)) if !fits => {}
             other => panic!("{other:?} with {limit_bytes} bytes"),

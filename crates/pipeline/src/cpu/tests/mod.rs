@@ -1,6 +1,7 @@
 mod behaviour;
 mod equivalence;
 mod generator;
+mod statistics;
 mod values;
 
 use std::sync::Arc;
