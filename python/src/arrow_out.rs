@@ -6,7 +6,6 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::sync::{Mutex, PoisonError};
 
 use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
 use arrow::compute::cast;
@@ -16,10 +15,11 @@ use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyCapsule;
 
 use crate::errors::{InternalError, ResourceError};
+use crate::in_turn::InTurn;
+use crate::of_process::OfProcess;
 use crate::running::RunningQuery;
 
 /// The names that the interface gives to capsules, by what they hold.
@@ -121,7 +121,7 @@ fn plain_field(field: &FieldRef) -> FieldRef {
 /// Batches of a running query for pyarrow's reader of Python iterators, which passes exceptions on as they are.
 #[pyclass(frozen, module = "thermocline")]
 pub(crate) struct BatchIterator {
-    running: Mutex<RunningQuery>,
+    running: OfProcess<InTurn<RunningQuery>>,
     /// `pyarrow.record_batch`.
     import: Py<PyAny>,
 }
@@ -129,7 +129,7 @@ pub(crate) struct BatchIterator {
 impl BatchIterator {
     /// The batches that are left.
     pub(crate) fn new(running: RunningQuery, import: Py<PyAny>) -> Self {
-        Self { running: Mutex::new(running), import }
+        Self { running: OfProcess::new(InTurn::new(running)), import }
     }
 }
 
@@ -140,7 +140,7 @@ impl BatchIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = self.running.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).next(py)?;
+        let next = self.running.get()?.take(py)?.next(py)?;
         next.map(|batch| self.import.bind(py).call1((ArrowBatch(batch),))).transpose()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::datatypes::SchemaRef;
 use pyo3::prelude::*;
 use thermocline::{Session, SqlStatement};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -9,7 +10,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::allocator::IDLE_THREAD;
 use crate::errors::{InputError, InternalError};
 use crate::of_process::OfProcess;
-use crate::running::RunningQuery;
+use crate::running::{self, RunningQuery};
 
 /// The worker threads of one database.
 #[derive(Debug)]
@@ -101,6 +102,14 @@ impl OpenSession {
         py.detach(|| drop(session));
     }
 
+    /// Refuses when the session was closed, or in a forked child.
+    ///
+    /// # Errors
+    /// As [`session`](Self::session).
+    pub(crate) fn check_open(&self) -> PyResult<()> {
+        self.session().map(|_| ())
+    }
+
     /// Starts a statement.
     ///
     /// # Errors
@@ -108,5 +117,14 @@ impl OpenSession {
     pub(crate) fn run(&self, py: Python<'_>, statement: &SqlStatement) -> PyResult<RunningQuery> {
         let session = self.session()?;
         RunningQuery::start(py, self.workers.get()?.handle(), session, statement.clone())
+    }
+
+    /// The columns of a query as of now, which is not run for them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub(crate) fn columns(&self, py: Python<'_>, statement: &SqlStatement) -> PyResult<SchemaRef> {
+        let session = self.session()?;
+        running::columns(py, self.workers.get()?.handle(), session, statement.clone())
     }
 }

@@ -75,24 +75,26 @@ class Connection:
 
 @final
 class Result:
-    """The answer of a query, computed when it is asked for, anew each time."""
+    """The answer of a query, computed when it is asked for, anew each time. Only `fetchone` and `fetchmany` go on where the
+    one before them ended."""
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """The names of the columns: planned anew, or those of the rows that `fetchone` and `fetchmany` are giving."""
 
     @property
     def types(self) -> list[str]:
         """The Arrow types of the columns, as text."""
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples; after `fetchone` or `fetchmany`, the rows that are left."""
+        """All rows as tuples, of a run of its own; while `fetchone` or `fetchmany` are on their way, the rows that are
+        left."""
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, or None after the last one; the call after that starts anew."""
+        """The next row; None after the last one, as often as it is asked. To begin again, ask `db.sql(…)` again."""
 
     def fetchmany(self, count: int = 1) -> list[tuple[Any, ...]]:
-        """The next `count` rows, fewer at the end; none after the last one, and the call after that starts anew."""
+        """The next `count` rows, fewer at the end; none after the last one, as often as it is asked."""
 
     def df(self) -> pandas.DataFrame:
         """The answer as a pandas DataFrame. Needs pandas and pyarrow."""
