@@ -8,8 +8,7 @@
 use std::ffi::CStr;
 
 use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
@@ -80,42 +79,6 @@ fn foreign_error(py: Python<'_>, error: &PyErr) -> ArrowError {
     } else {
         ArrowError::InvalidArgumentError(text)
     }
-}
-
-/// The batches with views of strings and bytes, at any depth, as plain columns: pandas' converter does not know them
-/// all.
-pub(crate) fn without_views(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<ArrowStream, ArrowError> {
-    let fields: Fields = schema.fields().iter().map(plain_field).collect();
-    if fields == *schema.fields() {
-        return Ok(ArrowStream::new(SchemaRef::clone(schema), batches));
-    }
-    let plain = SchemaRef::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-    let batches = batches
-        .into_iter()
-        .map(|batch| {
-            let columns = batch
-                .columns()
-                .iter()
-                .zip(plain.fields())
-                .map(|(column, field)| cast(column, field.data_type()))
-                .collect::<Result<_, _>>()?;
-            RecordBatch::try_new(SchemaRef::clone(&plain), columns)
-        })
-        .collect::<Result<_, ArrowError>>()?;
-    Ok(ArrowStream::new(plain, batches))
-}
-
-fn plain_field(field: &FieldRef) -> FieldRef {
-    let plain = match field.data_type() {
-        DataType::Utf8View => DataType::Utf8,
-        DataType::BinaryView => DataType::Binary,
-        DataType::List(element) => DataType::List(plain_field(element)),
-        DataType::LargeList(element) => DataType::LargeList(plain_field(element)),
-        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain_field(element), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain_field).collect()),
-        _ => return FieldRef::clone(field),
-    };
-    FieldRef::new(field.as_ref().clone().with_data_type(plain))
 }
 
 /// Batches of a running query for pyarrow's reader of Python iterators, which passes exceptions on as they are.

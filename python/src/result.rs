@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use pyo3::exceptions::{PyImportError, PyModuleNotFoundError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use thermocline::SqlStatement;
 
 use crate::arrow_out::{self, ArrowSchema, ArrowStream, BatchIterator};
@@ -15,7 +15,7 @@ use crate::in_turn::InTurn;
 use crate::open_session::OpenSession;
 use crate::rows::{RowCursor, RowIterator};
 use crate::running::RunningQuery;
-use crate::table_text;
+use crate::{plain_types, table_text};
 
 /// Rows that `print(result)` and an interactive prompt show, as many as `show` does by default.
 const REPR_ROWS: usize = 20;
@@ -28,7 +28,8 @@ const REPR_ROWS: usize = 20;
 /// rows, and after an error that error: who wants to begin again asks `db.sql(…)` again.
 ///
 /// Libraries that know the Arrow PyCapsule interface take a `Result` as it is: `pyarrow.table(result)`,
-/// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile.
+/// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile. A library may read types
+/// that it does not know wrongly: polars does so with decimals of 32 and 64 bits, which `pl` converts.
 #[pyclass(frozen, name = "Result", module = "thermocline")]
 pub(crate) struct LazyResult {
     open: Arc<OpenSession>,
@@ -88,10 +89,11 @@ impl LazyResult {
         }
     }
 
-    /// The complete answer.
-    fn collected(&self, py: Python<'_>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
+    /// The complete answer, if `check` finds nothing wrong with its columns.
+    fn collected(&self, py: Python<'_>, check: fn(&Schema) -> PyResult<()>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
         let running = self.run(py)?;
         let schema = running.schema();
+        check(&schema)?;
         Ok((schema, running.collect(py)?))
     }
 
@@ -186,24 +188,26 @@ impl LazyResult {
     fn df<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         need(py, "pandas", "df()")?;
         let pyarrow = need(py, "pyarrow", "df()")?;
-        let (schema, batches) = self.collected(py)?;
-        let stream = py
-            .detach(|| arrow_out::without_views(&schema, batches))
-            .map_err(|error| InternalError::new_err(error.to_string()))?;
-        pyarrow.call_method1("table", (stream,))?.call_method0("to_pandas")
+        let (schema, batches) = self.collected(py, plain_types::check_for_pandas)?;
+        let stream = plain_stream(py, &schema, batches, plain_types::for_pandas)?;
+        let options = PyDict::new(py);
+        // A file may say what its columns were in pandas: those of the answer are others.
+        options.set_item("ignore_metadata", true)?;
+        pyarrow.call_method1("table", (stream,))?.call_method("to_pandas", (), Some(&options))
     }
 
     /// The answer as a polars DataFrame. Needs polars.
     fn pl<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = need(py, "polars", "pl()")?;
-        let (schema, batches) = self.collected(py)?;
-        polars.call_method1("DataFrame", (ArrowStream::new(schema, batches),))
+        let (schema, batches) = self.collected(py, plain_types::check_for_polars)?;
+        let stream = plain_stream(py, &schema, batches, plain_types::for_polars)?;
+        polars.call_method1("DataFrame", (stream,))
     }
 
     /// The answer as a `pyarrow.Table`. Needs pyarrow.
     fn arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pyarrow = need(py, "pyarrow", "arrow()")?;
-        let (schema, batches) = self.collected(py)?;
+        let (schema, batches) = self.collected(py, |_| Ok(()))?;
         pyarrow.call_method1("table", (ArrowStream::new(schema, batches),))
     }
 
@@ -263,6 +267,18 @@ impl LazyResult {
         }
         Ok(Some(taken))
     }
+}
+
+/// The answer in types that a library knows, converted without the interpreter lock.
+fn plain_stream(
+    py: Python<'_>,
+    schema: &SchemaRef,
+    batches: Vec<RecordBatch>,
+    plain: fn(&DataType) -> Option<DataType>,
+) -> PyResult<ArrowStream> {
+    let converted = py.detach(|| plain_types::converted(schema, batches, plain));
+    let (schema, batches) = converted.map_err(|error| InternalError::new_err(error.to_string()))?;
+    Ok(ArrowStream::new(schema, batches))
 }
 
 /// Imports an optional package.
