@@ -18,6 +18,7 @@
 //! there.
 
 mod allocator;
+mod arguments;
 mod arrow_in;
 mod arrow_out;
 mod connection;
