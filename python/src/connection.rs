@@ -122,9 +122,16 @@ impl Connection {
     /// [(2,)]
     fn register(&self, py: Python<'_>, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let session = self.open.session()?;
-        let limit_bytes = session.database().budget().limit_bytes();
-        let (schema, batches) = arrow_in::read(object, limit_bytes)?;
-        py.detach(|| session.register_batches(name, schema, batches)).map_err(|error| exception(py, &error))
+        let rows = arrow_in::read(object, name, session.database().budget()).or_else(|error| {
+            // A library may have made an error of its own of Ctrl-C.
+            py.check_signals()?;
+            Err(error)
+        })?;
+        let register = || {
+            let (schema, batches) = rows.into_parts();
+            session.register_batches(name, schema, batches)
+        };
+        py.detach(register).map_err(|error| exception(py, &error))
     }
 
     /// Removes the table `name`.
