@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from os import PathLike
 from types import TracebackType
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 import pandas
 import polars
@@ -16,6 +16,10 @@ class _ArrowStream(Protocol):
 
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+# What statements without rows return is None. Which they are only their text tells, which a type checker does not read:
+# Any spares those who ask a query the check for None.
+_MaybeNone: TypeAlias = Any
 
 def connect(
     database: str | PathLike[str] | None = None,
@@ -41,13 +45,13 @@ class Connection:
     """One user's conversation with a database. Connections of one database share its tables, caches and memory
     budget."""
 
-    def sql(self, text: str) -> Result | None:
+    def sql(self, text: str) -> Result | _MaybeNone:
         """Runs SQL: a query when the rows of its `Result` are asked for, any other statement at once.
 
         None for statements without rows. Of several statements, divided by semicolons, all but the last run at once.
         """
 
-    def execute(self, text: str) -> Result | None:
+    def execute(self, text: str) -> Result | _MaybeNone:
         """The same as `sql`."""
 
     def register(self, name: str, object: _ArrowStream | _ArrowArray | pandas.DataFrame) -> None:
