@@ -1,4 +1,4 @@
-//! Tables of others through the Arrow PyCapsule interface.
+//! Tables of others: through the Arrow PyCapsule interface, but for those whose errors it would change.
 //!
 //! The interface trusts its producers: pointers and lengths are taken as they are. Types, the end of the stream and
 //! errors are checked; arrow's own reader is not used because it takes a missing error text for impossible.
@@ -15,22 +15,72 @@ use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use thermocline::memory::format_bytes;
+use thermocline_budget::{Budget, BudgetError, Purpose, Reservation};
 
 use crate::arrow_out::{ARRAY_NAME, SCHEMA_NAME, STREAM_NAME};
 use crate::errors::{InputError, ResourceError};
+use crate::names::repeated;
+use crate::result::LazyResult;
 
-/// A table of others: its columns and its rows.
-type Table = (SchemaRef, Vec<RecordBatch>);
+/// A table of others: its columns and its rows, which are held from the budget while they are read.
+pub(crate) struct Rows {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    reservation: Reservation,
+}
 
-/// Reads a table from an object that offers one.
+impl Rows {
+    fn new(schema: SchemaRef, name: &str, budget: &Budget) -> PyResult<Self> {
+        if let Some(names) = repeated(schema.fields()) {
+            return Err(InputError::new_err(format!(
+                "table '{name}': several columns are named {names}: SQL could not tell them apart"
+            )));
+        }
+        let reservation = budget.account(name, Purpose::Query).try_reserve(0).map_err(no_room)?;
+        Ok(Self { schema, batches: Vec::new(), reservation })
+    }
+
+    fn push(&mut self, py: Python<'_>, batch: RecordBatch) -> PyResult<()> {
+        // Batches may be slices of one array.
+        let size_bytes = thermocline::memory::used_bytes(&batch).map_err(refused)? as u64;
+        // Caches may have to make room.
+        py.detach(|| self.reservation.try_grow(size_bytes)).map_err(no_room)?;
+        self.batches.push(batch);
+        py.check_signals()
+    }
+
+    /// The columns and the rows, which the budget does not hold any more.
+    pub(crate) fn into_parts(self) -> (SchemaRef, Vec<RecordBatch>) {
+        (self.schema, self.batches)
+    }
+}
+
+fn no_room(error: BudgetError) -> PyErr {
+    ResourceError::new_err(error.to_string())
+}
+
+/// Reads the rows of table `name` from an object that offers them.
 ///
 /// # Errors
-/// `InputError` when the object is no table, `ResourceError` as soon as its rows take more than `limit_bytes`, whatever
-/// the object raises itself, and signals.
-pub(crate) fn read(object: &Bound<'_, PyAny>, limit_bytes: u64) -> PyResult<Table> {
+/// `InputError` when the object is no table, `ResourceError` as soon as its rows find no room, whatever the object
+/// raises itself, and signals.
+pub(crate) fn read(object: &Bound<'_, PyAny>, name: &str, budget: &Budget) -> PyResult<Rows> {
     let py = object.py();
-    if is_pandas(object)? {
+    // A stream would have only a number and a text for our own exceptions, and for Ctrl-C.
+    if let Ok(result) = object.cast::<LazyResult>() {
+        let mut running = result.get().run(py)?;
+        let mut rows = Rows::new(running.schema(), name, budget)?;
+        while let Some(batch) = running.next(py)? {
+            rows.push(py, batch)?;
+        }
+        return Ok(rows);
+    }
+    // The same goes for those of a reader's source, which may be Python code.
+    if is_a(object, "pyarrow", "RecordBatchReader")? {
+        return read_reader(object, name, budget);
+    }
+    // Pandas' own stream includes the index.
+    if is_a(object, "pandas", "DataFrame")? {
         let pyarrow = py.import("pyarrow").map_err(|error| {
             let missing = InputError::new_err("registering a pandas DataFrame needs pyarrow: pip install pyarrow");
             missing.set_cause(py, Some(error));
@@ -39,13 +89,16 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, limit_bytes: u64) -> PyResult<Tabl
         let options = PyDict::new(py);
         options.set_item("preserve_index", false)?;
         let table = pyarrow.getattr("Table")?.call_method("from_pandas", (object,), Some(&options))?;
-        return read_stream(&table, limit_bytes);
+        return read_stream(&table, name, budget);
     }
     if object.hasattr("__arrow_c_stream__")? {
-        return read_stream(object, limit_bytes);
+        return read_stream(object, name, budget);
     }
     if object.hasattr("__arrow_c_array__")? {
-        return read_array(object);
+        let (schema, batch) = one_batch(object)?;
+        let mut rows = Rows::new(schema, name, budget)?;
+        rows.push(py, batch)?;
+        return Ok(rows);
     }
     Err(InputError::new_err(format!(
         "cannot make a table of {}: expected an object with __arrow_c_stream__ or __arrow_c_array__ (pyarrow, polars, a \
@@ -54,17 +107,42 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, limit_bytes: u64) -> PyResult<Tabl
     )))
 }
 
-/// Looked for by hand: pandas' own stream includes the index.
-fn is_pandas(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether `object` is of a class of a package, which need not be there.
+fn is_a(object: &Bound<'_, PyAny>, package: &str, class: &str) -> PyResult<bool> {
     let modules = object.py().import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    match modules.get_item("pandas")? {
-        // A module that is being imported, or a stand-in of a test, has no DataFrame.
-        Some(pandas) if pandas.hasattr("DataFrame")? => object.is_instance(&pandas.getattr("DataFrame")?),
+    match modules.get_item(package)? {
+        // A module that is being imported, or a stand-in of a test, lacks its classes.
+        Some(package) if package.hasattr(class)? => object.is_instance(&package.getattr(class)?),
         _ => Ok(false),
     }
 }
 
-fn read_stream(object: &Bound<'_, PyAny>, limit_bytes: u64) -> PyResult<Table> {
+fn read_reader(reader: &Bound<'_, PyAny>, name: &str, budget: &Budget) -> PyResult<Rows> {
+    let py = reader.py();
+    let schema = reader.getattr("schema")?.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
+    let mut rows = Rows::new(schema_of_capsule(&schema)?, name, budget)?;
+    for batch in reader.try_iter()? {
+        let (schema, batch) = one_batch(&batch?)?;
+        let types = |schema: &SchemaRef| -> Vec<_> {
+            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect()
+        };
+        // The reader takes its source's word for them.
+        if types(&schema) != types(&rows.schema) {
+            return Err(InputError::new_err(format!(
+                "a batch of the stream has the columns {:?}, expected {:?}",
+                types(&schema),
+                types(&rows.schema)
+            )));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let (_, columns, _) = batch.into_parts();
+        let batch = RecordBatch::try_new_with_options(SchemaRef::clone(&rows.schema), columns, &options);
+        rows.push(py, batch.map_err(refused)?)?;
+    }
+    Ok(rows)
+}
+
+fn read_stream(object: &Bound<'_, PyAny>, name: &str, budget: &Budget) -> PyResult<Rows> {
     let py = object.py();
     let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(STREAM_NAME))?.cast::<FFI_ArrowArrayStream>();
@@ -72,35 +150,29 @@ fn read_stream(object: &Bound<'_, PyAny>, limit_bytes: u64) -> PyResult<Table> {
     // interface asks.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     let mut stream = Stream::new(stream).map_err(refused)?;
-    let mut batches = Vec::new();
-    let mut size_bytes = 0;
+    let mut rows = Rows::new(SchemaRef::clone(&stream.schema), name, budget)?;
     while let Some(batch) = py.detach(|| stream.next()).map_err(refused)? {
-        // Batches may be slices of one array.
-        size_bytes += thermocline::memory::used_bytes(&batch).map_err(refused)? as u64;
-        if size_bytes > limit_bytes {
-            return Err(ResourceError::new_err(format!(
-                "the table takes more than thermocline.memory = {}: free some, or raise thermocline.memory",
-                format_bytes(limit_bytes)
-            )));
-        }
-        batches.push(batch);
-        py.check_signals()?;
+        rows.push(py, batch)?;
     }
-    Ok((stream.schema, batches))
+    Ok(rows)
 }
 
-fn read_array(object: &Bound<'_, PyAny>) -> PyResult<Table> {
+fn one_batch(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, RecordBatch)> {
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
         object.call_method0("__arrow_c_array__")?.extract()?;
-    let schema = schema.pointer_checked(Some(SCHEMA_NAME))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: a capsule of this name holds a valid schema, and the capsule lives until the end of this function.
-    let schema = table_schema(unsafe { schema.as_ref() }).map_err(refused)?;
+    let schema = schema_of_capsule(&schema)?;
     let array = array.pointer_checked(Some(ARRAY_NAME))?.cast::<FFI_ArrowArray>();
     // SAFETY: as for streams: a valid array by the capsule's name, taken over.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
     // SAFETY: the producer made the array for this schema.
     let batch = unsafe { batch(array, &schema) }.map_err(refused)?;
-    Ok((schema, vec![batch]))
+    Ok((schema, batch))
+}
+
+fn schema_of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<SchemaRef> {
+    let schema = capsule.pointer_checked(Some(SCHEMA_NAME))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: a capsule of this name holds a valid schema, and outlives this function.
+    table_schema(unsafe { schema.as_ref() }).map_err(refused)
 }
 
 /// A stream of a producer of the interface.
@@ -154,7 +226,12 @@ fn failure(stream: &mut FFI_ArrowArrayStream, code: i32) -> ArrowError {
 /// The columns of a table, which the interface passes as a struct.
 fn table_schema(schema: &FFI_ArrowSchema) -> Result<SchemaRef, ArrowError> {
     match DataType::try_from(schema)? {
-        DataType::Struct(_) => Ok(Arc::new(Schema::try_from(schema)?)),
+        DataType::Struct(_) => {
+            let mut schema = Schema::try_from(schema)?;
+            // What the columns were in pandas: queries that change their types would pass it on.
+            schema.metadata.remove("pandas");
+            Ok(Arc::new(schema))
+        }
         other => Err(ArrowError::SchemaError(format!("expected a table, that is a struct of columns, found {other}"))),
     }
 }

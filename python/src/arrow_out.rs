@@ -6,20 +6,19 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::sync::{Mutex, PoisonError};
 
 use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyCapsule;
 
 use crate::errors::{InternalError, ResourceError};
+use crate::in_turn::InTurn;
+use crate::of_process::OfProcess;
 use crate::running::RunningQuery;
 
 /// The names that the interface gives to capsules, by what they hold.
@@ -82,46 +81,10 @@ fn foreign_error(py: Python<'_>, error: &PyErr) -> ArrowError {
     }
 }
 
-/// The batches with views of strings and bytes, at any depth, as plain columns: pandas' converter does not know them
-/// all.
-pub(crate) fn without_views(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<ArrowStream, ArrowError> {
-    let fields: Fields = schema.fields().iter().map(plain_field).collect();
-    if fields == *schema.fields() {
-        return Ok(ArrowStream::new(SchemaRef::clone(schema), batches));
-    }
-    let plain = SchemaRef::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-    let batches = batches
-        .into_iter()
-        .map(|batch| {
-            let columns = batch
-                .columns()
-                .iter()
-                .zip(plain.fields())
-                .map(|(column, field)| cast(column, field.data_type()))
-                .collect::<Result<_, _>>()?;
-            RecordBatch::try_new(SchemaRef::clone(&plain), columns)
-        })
-        .collect::<Result<_, ArrowError>>()?;
-    Ok(ArrowStream::new(plain, batches))
-}
-
-fn plain_field(field: &FieldRef) -> FieldRef {
-    let plain = match field.data_type() {
-        DataType::Utf8View => DataType::Utf8,
-        DataType::BinaryView => DataType::Binary,
-        DataType::List(element) => DataType::List(plain_field(element)),
-        DataType::LargeList(element) => DataType::LargeList(plain_field(element)),
-        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain_field(element), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain_field).collect()),
-        _ => return FieldRef::clone(field),
-    };
-    FieldRef::new(field.as_ref().clone().with_data_type(plain))
-}
-
 /// Batches of a running query for pyarrow's reader of Python iterators, which passes exceptions on as they are.
 #[pyclass(frozen, module = "thermocline")]
 pub(crate) struct BatchIterator {
-    running: Mutex<RunningQuery>,
+    running: OfProcess<InTurn<RunningQuery>>,
     /// `pyarrow.record_batch`.
     import: Py<PyAny>,
 }
@@ -129,7 +92,7 @@ pub(crate) struct BatchIterator {
 impl BatchIterator {
     /// The batches that are left.
     pub(crate) fn new(running: RunningQuery, import: Py<PyAny>) -> Self {
-        Self { running: Mutex::new(running), import }
+        Self { running: OfProcess::new(InTurn::new(running)), import }
     }
 }
 
@@ -140,7 +103,7 @@ impl BatchIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = self.running.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).next(py)?;
+        let next = self.running.get()?.take(py)?.next(py)?;
         next.map(|batch| self.import.bind(py).call1((ArrowBatch(batch),))).transpose()
     }
 }

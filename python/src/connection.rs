@@ -11,37 +11,17 @@ use crate::errors::{InputError, exception};
 use crate::of_process::OfProcess;
 use crate::open_session::{OpenSession, Workers};
 use crate::result::LazyResult;
-use crate::{allocator, arrow_in};
-
-/// An amount of memory as Python users write it.
-#[derive(Debug, FromPyObject)]
-pub(crate) enum Amount {
-    /// Bytes.
-    #[pyo3(transparent, annotation = "int")]
-    Bytes(u64),
-    /// With a unit, such as `4GB`.
-    #[pyo3(transparent, annotation = "str")]
-    Text(String),
-}
-
-impl Amount {
-    fn into_text(self) -> String {
-        match self {
-            Self::Bytes(bytes) => format!("{bytes}B"),
-            Self::Text(text) => text,
-        }
-    }
-}
+use crate::{allocator, arguments, arrow_in};
 
 /// Opens a database in this process and returns a connection to it.
 ///
 /// `memory` is the one number to think about: what caches and running queries may use together, such as "4GB",
 /// "512MiB", "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches
-/// alone. `threads` is how many parts a query runs in, one per core when absent. `eviction` names the policy by which
-/// cached results make room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or
-/// "monetdb". `database` is the folder in which it keeps tables, views and what spares work the next time, made if its
-/// parent is there, and open in one process at a time, unless all of them open it with `read_only`: then it must be
-/// there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
+/// alone. `threads` is how many parts a query runs in, at most 1024, one per core when absent. `eviction` names the
+/// policy by which cached results make room for others: "recache" when absent, "recache-as-printed", "lru", "proteus",
+/// "vectorwise" or "monetdb". `database` is the folder in which it keeps tables, views and what spares work the next
+/// time, made if its parent is there, and open in one process at a time, unless all of them open it with `read_only`:
+/// then it must be there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
 ///
 /// >>> import thermocline
 /// >>> db = thermocline.connect(memory="1GB")
@@ -52,15 +32,15 @@ impl Amount {
 pub(crate) fn connect(
     py: Python<'_>,
     database: Option<PathBuf>,
-    memory: Option<Amount>,
-    cache_memory: Option<Amount>,
-    threads: Option<usize>,
+    memory: Option<&Bound<'_, PyAny>>,
+    cache_memory: Option<&Bound<'_, PyAny>>,
+    threads: Option<&Bound<'_, PyAny>>,
     eviction: Option<&str>,
     read_only: bool,
 ) -> PyResult<Connection> {
-    if threads == Some(0) {
-        return Err(InputError::new_err("threads=0: expected at least 1"));
-    }
+    let memory = memory.map(|value| arguments::amount("memory", value)).transpose()?;
+    let cache_memory = cache_memory.map(|value| arguments::amount("cache_memory", value)).transpose()?;
+    let threads = threads.map(|value| arguments::thread_count("threads", value)).transpose()?;
     let eviction: Eviction = match eviction {
         Some(name) => name.parse().map_err(|error| InputError::new_err(format!("eviction='{name}': {error}")))?,
         None => Eviction::default(),
@@ -75,10 +55,10 @@ pub(crate) fn connect(
             builder = builder.database(folder);
         }
         if let Some(memory) = memory {
-            builder = builder.memory(&memory.into_text())?;
+            builder = builder.memory(&memory)?;
         }
         if let Some(cache_memory) = cache_memory {
-            builder = builder.cache_memory(&cache_memory.into_text())?;
+            builder = builder.cache_memory(&cache_memory)?;
         }
         if let Some(threads) = threads {
             builder = builder.threads(threads);
@@ -142,9 +122,16 @@ impl Connection {
     /// [(2,)]
     fn register(&self, py: Python<'_>, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let session = self.open.session()?;
-        let limit_bytes = session.database().budget().limit_bytes();
-        let (schema, batches) = arrow_in::read(object, limit_bytes)?;
-        py.detach(|| session.register_batches(name, schema, batches)).map_err(|error| exception(py, &error))
+        let rows = arrow_in::read(object, name, session.database().budget()).or_else(|error| {
+            // A library may have made an error of its own of Ctrl-C.
+            py.check_signals()?;
+            Err(error)
+        })?;
+        let register = || {
+            let (schema, batches) = rows.into_parts();
+            session.register_batches(name, schema, batches)
+        };
+        py.detach(register).map_err(|error| exception(py, &error))
     }
 
     /// Removes the table `name`.

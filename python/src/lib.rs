@@ -9,20 +9,25 @@
 //! (`running`); the thread that asked waits for the channel without the interpreter lock and looks for signals every
 //! 50 ms (`wait`), so that Ctrl-C is answered whatever the workers do.
 //!
-//! **Concurrency**: every class may be used by several threads. A lock of ours is only waited for without the
-//! interpreter lock, and no worker thread ever asks for the interpreter lock while somebody waits for it with that lock
-//! held.
+//! **Concurrency**: every class may be used by several threads. What runs Python code while it is used is used in turn
+//! (`in_turn`), and refuses to be used from within itself. Locks are held for moments; a turn is only waited for without
+//! the interpreter lock, and no worker thread ever asks for the interpreter lock while somebody waits for it with that
+//! lock held.
 //!
 //! **Fork**: what belongs to one process is wrapped in `of_process::OfProcess`, which refuses in a child and leaks
 //! there.
 
 mod allocator;
+mod arguments;
 mod arrow_in;
 mod arrow_out;
 mod connection;
 mod errors;
+mod in_turn;
+mod names;
 mod of_process;
 mod open_session;
+mod plain_types;
 mod result;
 mod rows;
 mod running;

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::datatypes::SchemaRef;
 use pyo3::prelude::*;
-use thermocline::{Session, SqlStatement};
+use thermocline::{Session, SqlStatement, THREAD_STACK_BYTES};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::allocator::IDLE_THREAD;
 use crate::errors::{InputError, InternalError};
 use crate::of_process::OfProcess;
-use crate::running::RunningQuery;
+use crate::running::{self, RunningQuery};
 
 /// The worker threads of one database.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ impl Workers {
         }
         let runtime = builder
             .thread_name("thermocline")
+            .thread_stack_size(THREAD_STACK_BYTES)
             .thread_keep_alive(IDLE_THREAD)
             .enable_all()
             .build()
@@ -101,6 +103,14 @@ impl OpenSession {
         py.detach(|| drop(session));
     }
 
+    /// Refuses when the session was closed, or in a forked child.
+    ///
+    /// # Errors
+    /// As [`session`](Self::session).
+    pub(crate) fn check_open(&self) -> PyResult<()> {
+        self.session().map(|_| ())
+    }
+
     /// Starts a statement.
     ///
     /// # Errors
@@ -108,5 +118,14 @@ impl OpenSession {
     pub(crate) fn run(&self, py: Python<'_>, statement: &SqlStatement) -> PyResult<RunningQuery> {
         let session = self.session()?;
         RunningQuery::start(py, self.workers.get()?.handle(), session, statement.clone())
+    }
+
+    /// The columns of a query as of now, which is not run for them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub(crate) fn columns(&self, py: Python<'_>, statement: &SqlStatement) -> PyResult<SchemaRef> {
+        let session = self.session()?;
+        running::columns(py, self.workers.get()?.handle(), session, statement.clone())
     }
 }

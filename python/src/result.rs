@@ -1,21 +1,21 @@
 //! The class `Result`: a query that runs when its rows are asked for.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use pyo3::exceptions::{PyImportError, PyModuleNotFoundError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
-use pyo3::types::{PyCapsule, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use thermocline::SqlStatement;
 
 use crate::arrow_out::{self, ArrowSchema, ArrowStream, BatchIterator};
 use crate::errors::InternalError;
+use crate::in_turn::InTurn;
 use crate::open_session::OpenSession;
 use crate::rows::{RowCursor, RowIterator};
 use crate::running::RunningQuery;
-use crate::table_text;
+use crate::{plain_types, table_text};
 
 /// Rows that `print(result)` and an interactive prompt show, as many as `show` does by default.
 const REPR_ROWS: usize = 20;
@@ -24,18 +24,18 @@ const REPR_ROWS: usize = 20;
 ///
 /// Each of `fetchall`, `df`, `pl`, `arrow`, `arrow_reader`, `show` and iteration runs the query (anew, if it ran
 /// before), so the answer is that of the files as they are then. Only `fetchone` and `fetchmany` go on where the one
-/// before them ended; `fetchall` after them returns the rows that are left.
+/// before them ended; `fetchall` after them returns the rows that are left. After the last row they return None and no
+/// rows, and after an error that error: who wants to begin again asks `db.sql(…)` again.
 ///
 /// Libraries that know the Arrow PyCapsule interface take a `Result` as it is: `pyarrow.table(result)`,
-/// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile.
+/// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile. A library may read types
+/// that it does not know wrongly: polars does so with decimals of 32 and 64 bits, which `pl` converts.
 #[pyclass(frozen, name = "Result", module = "thermocline")]
 pub(crate) struct LazyResult {
     open: Arc<OpenSession>,
     origin: Origin,
-    /// The columns as of the last run.
-    schema: Mutex<Option<SchemaRef>>,
     /// Where `fetchone` and `fetchmany` are.
-    cursor: Mutex<Option<RowCursor>>,
+    place: InTurn<Place>,
 }
 
 enum Origin {
@@ -44,39 +44,56 @@ enum Origin {
     Rows(SchemaRef, Vec<RecordBatch>),
 }
 
+enum Place {
+    /// Nobody asked yet.
+    Start,
+    Within(RowCursor),
+    /// The end has been told.
+    End,
+}
+
 impl LazyResult {
     /// A query that did not run yet.
     pub(crate) fn of_query(open: Arc<OpenSession>, statement: SqlStatement) -> Self {
-        Self { open, origin: Origin::Query(statement), schema: Mutex::default(), cursor: Mutex::default() }
+        Self { open, origin: Origin::Query(statement), place: InTurn::new(Place::Start) }
     }
 
     /// Rows that are there already.
     pub(crate) fn of_rows(open: Arc<OpenSession>, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { open, origin: Origin::Rows(schema, batches), schema: Mutex::default(), cursor: Mutex::default() }
+        Self { open, origin: Origin::Rows(schema, batches), place: InTurn::new(Place::Start) }
     }
 
-    fn run(&self, py: Python<'_>) -> PyResult<RunningQuery> {
-        self.open.check_process()?;
-        let running = match &self.origin {
-            Origin::Query(statement) => self.open.run(py, statement)?,
-            Origin::Rows(schema, batches) => RunningQuery::kept(Arc::clone(schema), batches.clone()),
-        };
-        *self.schema.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.schema());
-        Ok(running)
-    }
-
-    /// The columns, as of the last run; plans the query if it never ran.
-    fn schema(&self, py: Python<'_>) -> PyResult<SchemaRef> {
-        if let Some(schema) = &*self.schema.lock().unwrap_or_else(PoisonError::into_inner) {
-            return Ok(Arc::clone(schema));
+    /// Starts the query.
+    ///
+    /// # Errors
+    /// Planning errors, and signals.
+    pub(crate) fn run(&self, py: Python<'_>) -> PyResult<RunningQuery> {
+        match &self.origin {
+            Origin::Query(statement) => self.open.run(py, statement),
+            Origin::Rows(schema, batches) => {
+                self.open.check_open()?;
+                Ok(RunningQuery::kept(Arc::clone(schema), batches.clone()))
+            }
         }
-        Ok(self.run(py)?.schema())
     }
 
-    /// The complete answer.
-    fn collected(&self, py: Python<'_>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
+    /// The columns: those of the rows that `fetchone` and `fetchmany` are giving, or as of now.
+    fn schema(&self, py: Python<'_>) -> PyResult<SchemaRef> {
+        self.open.check_open()?;
+        if let Place::Within(cursor) = &*self.place.take(py)? {
+            return Ok(cursor.schema());
+        }
+        match &self.origin {
+            Origin::Query(statement) => self.open.columns(py, statement),
+            Origin::Rows(schema, _) => Ok(Arc::clone(schema)),
+        }
+    }
+
+    /// The complete answer, if `check` finds nothing wrong with its columns.
+    fn collected(&self, py: Python<'_>, check: fn(&Schema) -> PyResult<()>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
         let running = self.run(py)?;
         let schema = running.schema();
+        check(&schema)?;
         Ok((schema, running.collect(py)?))
     }
 
@@ -97,7 +114,7 @@ impl LazyResult {
 
 #[pymethods]
 impl LazyResult {
-    /// All rows as tuples; after `fetchone` or `fetchmany`, the rows that are left.
+    /// All rows as tuples, of a run of its own; while `fetchone` or `fetchmany` are on their way, the rows that are left.
     ///
     /// NULL is None; a struct is a dict, a list a list, a map a dict, a decimal `decimal.Decimal`; dates and times are
     /// those of `datetime`, aware and in UTC where the column has a time zone. `datetime` ends at microseconds: digits
@@ -107,43 +124,38 @@ impl LazyResult {
     /// [(1, 'x')]
     fn fetchall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.open.check_process()?;
-        let open = self.cursor.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
-        let mut cursor = match open {
-            Some(cursor) => cursor,
-            None => RowCursor::new(self.run(py)?),
-        };
-        let rows = PyList::empty(py);
-        while let Some(row) = cursor.next(py)? {
-            rows.append(row)?;
+        let mut place = self.place.take(py)?;
+        if let Place::Within(cursor) = &mut *place {
+            let rows = cursor.take(py, usize::MAX)?;
+            *place = Place::End;
+            return Ok(rows);
         }
-        Ok(rows)
+        drop(place);
+        RowCursor::new(self.run(py)?).take(py, usize::MAX)
     }
 
-    /// The next row, or None after the last one; the call after that starts anew.
+    /// The next row; None after the last one, as often as it is asked.
     ///
     /// >>> db.sql("SELECT 1 AS a").fetchone()
     /// (1,)
     fn fetchone<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.at_cursor(py, |cursor| {
+        self.at_place(py, |cursor| {
             let row = cursor.next(py)?;
             let is_over = row.is_none();
             Ok((row, is_over))
         })
+        .map(Option::flatten)
     }
 
-    /// The next `count` rows, fewer at the end; none after the last one, and the call after that starts anew.
+    /// The next `count` rows, fewer at the end; none after the last one, as often as it is asked.
     #[pyo3(signature = (count = 1))]
     fn fetchmany<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
-        self.at_cursor(py, |cursor| {
-            let rows = PyList::empty(py);
-            while rows.len() < count
-                && let Some(row) = cursor.next(py)?
-            {
-                rows.append(row)?;
-            }
+        let rows = self.at_place(py, |cursor| {
+            let rows = cursor.take(py, count)?;
             let is_over = rows.is_empty() && count > 0;
             Ok((rows, is_over))
-        })
+        })?;
+        Ok(rows.unwrap_or_else(|| PyList::empty(py)))
     }
 
     /// The rows as tuples, one by one, while the query runs.
@@ -156,13 +168,14 @@ impl LazyResult {
         Ok(RowIterator::new(RowCursor::new(self.run(py)?)))
     }
 
-    /// The names of the columns. Plans the query if it did not run yet.
+    /// The names of the columns: planned anew, or those of the rows that `fetchone` and `fetchmany` are giving.
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.schema(py)?.fields().iter().map(|field| field.name().clone()).collect())
     }
 
-    /// The Arrow types of the columns, as text. Plans the query if it did not run yet.
+    /// The Arrow types of the columns, as text: planned anew, or those of the rows that `fetchone` and `fetchmany` are
+    /// giving.
     ///
     /// >>> db.sql("SELECT 1 AS a, 0.5 AS b").types
     /// ['Int64', 'Float64']
@@ -175,24 +188,26 @@ impl LazyResult {
     fn df<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         need(py, "pandas", "df()")?;
         let pyarrow = need(py, "pyarrow", "df()")?;
-        let (schema, batches) = self.collected(py)?;
-        let stream = py
-            .detach(|| arrow_out::without_views(&schema, batches))
-            .map_err(|error| InternalError::new_err(error.to_string()))?;
-        pyarrow.call_method1("table", (stream,))?.call_method0("to_pandas")
+        let (schema, batches) = self.collected(py, plain_types::check_for_pandas)?;
+        let stream = plain_stream(py, &schema, batches, plain_types::for_pandas)?;
+        let options = PyDict::new(py);
+        // A file may say what its columns were in pandas: those of the answer are others.
+        options.set_item("ignore_metadata", true)?;
+        pyarrow.call_method1("table", (stream,))?.call_method("to_pandas", (), Some(&options))
     }
 
     /// The answer as a polars DataFrame. Needs polars.
     fn pl<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = need(py, "polars", "pl()")?;
-        let (schema, batches) = self.collected(py)?;
-        polars.call_method1("DataFrame", (ArrowStream::new(schema, batches),))
+        let (schema, batches) = self.collected(py, plain_types::check_for_polars)?;
+        let stream = plain_stream(py, &schema, batches, plain_types::for_polars)?;
+        polars.call_method1("DataFrame", (stream,))
     }
 
     /// The answer as a `pyarrow.Table`. Needs pyarrow.
     fn arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pyarrow = need(py, "pyarrow", "arrow()")?;
-        let (schema, batches) = self.collected(py)?;
+        let (schema, batches) = self.collected(py, |_| Ok(()))?;
         pyarrow.call_method1("table", (ArrowStream::new(schema, batches),))
     }
 
@@ -233,25 +248,37 @@ impl LazyResult {
 }
 
 impl LazyResult {
-    /// Calls `take` with the cursor of `fetchone` and `fetchmany`, which starts if there is none and ends if `take`
-    /// says so or fails.
-    fn at_cursor<'py, T>(
+    /// Calls `take` with the cursor of `fetchone` and `fetchmany`, which starts if there is none yet, and ends if `take`
+    /// says so; `None` after the end.
+    fn at_place<T>(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         take: impl FnOnce(&mut RowCursor) -> PyResult<(T, bool)>,
-    ) -> PyResult<T> {
+    ) -> PyResult<Option<T>> {
         self.open.check_process()?;
-        let mut place = self.cursor.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let mut cursor = match place.take() {
-            Some(cursor) => cursor,
-            None => RowCursor::new(self.run(py)?),
-        };
-        let (taken, is_over) = take(&mut cursor)?;
-        if !is_over {
-            *place = Some(cursor);
+        let mut place = self.place.take(py)?;
+        if matches!(*place, Place::Start) {
+            *place = Place::Within(RowCursor::new(self.run(py)?));
         }
-        Ok(taken)
+        let Place::Within(cursor) = &mut *place else { return Ok(None) };
+        let (taken, is_over) = take(cursor)?;
+        if is_over {
+            *place = Place::End;
+        }
+        Ok(Some(taken))
     }
+}
+
+/// The answer in types that a library knows, converted without the interpreter lock.
+fn plain_stream(
+    py: Python<'_>,
+    schema: &SchemaRef,
+    batches: Vec<RecordBatch>,
+    plain: fn(&DataType) -> Option<DataType>,
+) -> PyResult<ArrowStream> {
+    let converted = py.detach(|| plain_types::converted(schema, batches, plain));
+    let (schema, batches) = converted.map_err(|error| InternalError::new_err(error.to_string()))?;
+    Ok(ArrowStream::new(schema, batches))
 }
 
 /// Imports an optional package.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use pyo3::prelude::*;
-use thermocline::{Error, Session, SqlStatement};
+use thermocline::{Error, ErrorKind, Session, SqlStatement};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::errors::{InternalError, exception};
 use crate::of_process::OfProcess;
@@ -18,10 +18,14 @@ use crate::wait::wait;
 const BATCHES_AHEAD: usize = 2;
 
 /// The batches of one run of a statement. Dropping it cancels the run.
+///
+/// At least one batch is given, an empty one if there are no rows: pyarrow's conversion to pandas ends the process for
+/// columns of some types without any.
 #[derive(Debug)]
 pub(crate) struct RunningQuery {
     schema: SchemaRef,
     source: Source,
+    has_given: bool,
 }
 
 #[derive(Debug)]
@@ -36,14 +40,18 @@ enum Source {
 struct Task {
     batches: mpsc::Receiver<Result<RecordBatch, Error>>,
     /// `None` once the end of the task was seen.
-    join: Option<JoinHandle<()>>,
+    join: Option<AbortOnDrop<()>>,
+    /// What the run ended with, to be told again.
+    failure: Option<Error>,
 }
 
-impl Drop for Task {
+/// A task that is cancelled when nobody waits for it any more.
+#[derive(Debug)]
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
-        if let Some(join) = &self.join {
-            join.abort();
-        }
+        self.0.abort();
     }
 }
 
@@ -74,21 +82,24 @@ impl RunningQuery {
                 }
             }
         });
-        let mut task = Task { batches, join: Some(join) };
+        let mut task = Task { batches, join: Some(AbortOnDrop(join)), failure: None };
         match wait(py, is_open)? {
-            Ok(Ok(schema)) => Ok(Self { schema, source: Source::Task(OfProcess::new(task)) }),
+            Ok(Ok(schema)) => Ok(Self { schema, source: Source::Task(OfProcess::new(task)), has_given: false }),
             Ok(Err(error)) => Err(exception(py, &error)),
             // The task ended without a word.
             Err(_) => {
                 task.end(py)?;
-                Err(InternalError::new_err("the query was cancelled before its columns were known"))
+                Err(match &task.failure {
+                    Some(failure) => exception(py, failure),
+                    None => InternalError::new_err("the query was cancelled before its columns were known"),
+                })
             }
         }
     }
 
     /// Batches that were computed before.
     pub(crate) fn kept(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { schema, source: Source::Kept(batches.into_iter()) }
+        Self { schema, source: Source::Kept(batches.into_iter()), has_given: false }
     }
 
     /// The columns.
@@ -96,18 +107,28 @@ impl RunningQuery {
         Arc::clone(&self.schema)
     }
 
+    /// Whether computing the batches ended with an error, which [`next`](Self::next) tells again and again.
+    pub(crate) fn has_failed(&self) -> bool {
+        match &self.source {
+            Source::Kept(_) => false,
+            Source::Task(task) => task.get().is_ok_and(|task| task.failure.is_some()),
+        }
+    }
+
     /// The next batch; `None` at the end.
     ///
     /// # Errors
-    /// What went wrong while computing it, and signals. The run is over then.
+    /// What went wrong while computing it: the run is over then. And signals, after which the run goes on.
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         // Batches that are always there in time are never waited for, and a caller in Rust runs no Python code in
         // between.
         py.check_signals()?;
-        match &mut self.source {
-            Source::Kept(batches) => Ok(batches.next()),
-            Source::Task(task) => task.get_mut()?.next(py),
-        }
+        let batch = match &mut self.source {
+            Source::Kept(batches) => batches.next(),
+            Source::Task(task) => task.get_mut()?.next(py)?,
+        };
+        let is_first = !std::mem::replace(&mut self.has_given, true);
+        Ok(batch.or_else(|| is_first.then(|| RecordBatch::new_empty(self.schema()))))
     }
 
     /// All batches that are left.
@@ -125,28 +146,51 @@ impl RunningQuery {
 
 impl Task {
     fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        match wait(py, self.batches.recv())? {
-            Some(Ok(batch)) => Ok(Some(batch)),
-            Some(Err(error)) => Err(exception(py, &error)),
-            None => {
-                self.end(py)?;
-                Ok(None)
+        if self.failure.is_none() {
+            match wait(py, self.batches.recv())? {
+                Some(Ok(batch)) => return Ok(Some(batch)),
+                Some(Err(error)) => self.failure = Some(error),
+                None => self.end(py)?,
             }
         }
+        self.failure.as_ref().map_or(Ok(None), |failure| Err(exception(py, failure)))
     }
 
     /// Called when the channel is closed: the task has returned or panicked.
+    ///
+    /// # Errors
+    /// Signals: the task is to be asked again then.
     fn end(&mut self, py: Python<'_>) -> PyResult<()> {
-        let Some(join) = self.join.take() else { return Ok(()) };
-        let Err(failure) = wait(py, join)? else { return Ok(()) };
-        let reason = match failure.try_into_panic() {
-            Ok(panic) => match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-                (Some(text), _) => (*text).to_string(),
-                (_, Some(text)) => text.clone(),
-                _ => "no message".to_string(),
-            },
-            Err(cancelled) => cancelled.to_string(),
-        };
-        Err(InternalError::new_err(format!("the query ended in a panic, please report it: {reason}")))
+        let Some(join) = &mut self.join else { return Ok(()) };
+        self.failure = wait(py, &mut join.0)?.err().map(ended);
+        self.join = None;
+        Ok(())
     }
+}
+
+/// The columns of a statement, without its rows.
+///
+/// # Errors
+/// Planning errors, and signals.
+pub(crate) fn columns(
+    py: Python<'_>,
+    runtime: &Handle,
+    session: Session,
+    statement: SqlStatement,
+) -> PyResult<SchemaRef> {
+    let mut planning = AbortOnDrop(runtime.spawn(async move { Ok(session.execute(&statement).await?.schema()) }));
+    wait(py, &mut planning.0)?.unwrap_or_else(|failure| Err(ended(failure))).map_err(|error| exception(py, &error))
+}
+
+/// Why a task has no answer.
+fn ended(failure: JoinError) -> Error {
+    let reason = match failure.try_into_panic() {
+        Ok(panic) => match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+            (Some(text), _) => (*text).to_string(),
+            (_, Some(text)) => text.clone(),
+            _ => "no message".to_string(),
+        },
+        Err(cancelled) => cancelled.to_string(),
+    };
+    Error::new(ErrorKind::Internal, format!("the query ended in a panic, please report it: {reason}"))
 }

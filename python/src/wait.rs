@@ -12,7 +12,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 
 /// How often a waiting thread looks for signals: half of the 100 ms within which Ctrl-C has to be answered.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 struct Unpark(Thread);
 

@@ -1,5 +1,6 @@
 """Arrow data out and in: pandas, polars, pyarrow and the PyCapsule interface."""
 
+import decimal
 import sys
 
 import pandas
@@ -52,6 +53,60 @@ def test_df_takes_the_strings_of_files(db, tmp_path):
     assert frame["day"].isna().tolist() == [False, True]
 
 
+def test_df_has_the_types_of_the_answer_whatever_pandas_said_of_the_source(db):
+    db.register("t", pandas.DataFrame({"n": ["1", "2"]}))
+    frame = db.sql("SELECT CAST(n AS BIGINT) AS n FROM t").df()
+    assert (frame["n"].dtype, frame["n"].sum()) == ("int64", 3)
+    assert not db.sql("SELECT * FROM t").arrow().schema.metadata
+    reader = pyarrow.Table.from_pandas(pandas.DataFrame({"n": ["1", "2"]})).to_reader()
+    db.register("t", reader)
+    assert pyarrow.table(db.sql("SELECT CAST(n AS BIGINT) AS n FROM t")).to_pandas()["n"].sum() == 3
+
+
+NARROW = ["Decimal32(5, 2)", "Decimal64(5, 2)"]
+NESTED = {
+    "{}": lambda value: value,
+    "[{}]": lambda value: [value],
+    "named_struct('a', [{}])": lambda value: {"a": [value]},
+    "MAP {{'k': {}}}": lambda value: {"k": value},
+}
+
+
+@pytest.mark.parametrize("kind", NARROW)
+@pytest.mark.parametrize("form", NESTED)
+def test_narrow_decimals_keep_their_values(db, kind, form):
+    value = decimal.Decimal("-1.25")
+    expression = form.format(f"arrow_cast(-1.25, '{kind}')")
+    result = db.sql(f"SELECT {expression} AS x UNION ALL SELECT {expression} AS x")
+    frame = result.pl()
+    assert frame.rows() == result.fetchall() == [(NESTED[form](value),)] * 2
+    assert "1.25" in str(result.df()["x"][1])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "INTERVAL '1 month'",
+        "[INTERVAL '1 month']",
+        "arrow_cast(1.25, 'Decimal256(5, 2)')",
+        "arrow_cast(100, 'Decimal128(5, -2)')",
+        "arrow_cast([1], 'ListView(Int64)')",
+        "arrow_cast(1, 'RunEndEncoded(\"run_ends\": Int32, \"values\": Int64)')",
+    ],
+)
+def test_pl_refuses_what_polars_has_no_type_for(db, expression):
+    for condition in ["true", "false"]:
+        with pytest.raises(thermocline.InputError, match='column "x": polars has no type for'):
+            db.sql(f"SELECT {expression} AS x WHERE {condition}").pl()
+
+
+def test_pl_refuses_unions(db):
+    kinds, children = pyarrow.array([0, 1], pyarrow.int8()), [pyarrow.array([1, 2]), pyarrow.array(["a", "b"])]
+    db.register("t", pyarrow.table({"x": pyarrow.UnionArray.from_sparse(kinds, children)}))
+    with pytest.raises(thermocline.InputError, match='column "x": polars has no type for'):
+        db.sql("SELECT x FROM t").pl()
+
+
 @pytest.mark.parametrize("kind", ["VARCHAR", "arrow_cast(s, 'Utf8View')", "[arrow_cast(s, 'Utf8View')]", "arrow_cast(s, 'BinaryView')"])
 def test_df_takes_views(db, kind):
     expression = f"CAST(s AS {kind})" if kind == "VARCHAR" else kind
@@ -62,6 +117,19 @@ def test_an_answer_without_rows_keeps_its_columns(db):
     empty = db.sql("SELECT value AS n FROM range(0, 10) WHERE value > 10")
     assert empty.arrow().schema.names == ["n"]
     assert (empty.arrow().num_rows, empty.pl().shape, empty.df().shape) == (0, (0, 1), (0, 1))
+
+
+@pytest.mark.parametrize("kind", ["ListView(Int64)", "LargeListView(Utf8)", "Utf8View", "Dictionary(Int8, Utf8)", "Decimal32(4, 1)"])
+def test_an_answer_without_rows_is_a_frame_without_rows(in_process, kind):
+    """In a process of its own: without any batch, pyarrow ends it for some types."""
+    source = """
+        import sys
+        import pyarrow
+        import thermocline
+        empty = thermocline.connect().sql(f"SELECT arrow_cast(NULL, '{sys.argv[1]}') AS x WHERE false")
+        print(len(empty.df()), len(pyarrow.table(empty).to_pandas()), len(empty.arrow_reader().read_all().to_pandas()))
+    """
+    assert in_process(source, kind) == "0 0 0\n"
 
 
 def test_arrow_reader_streams(db):
@@ -172,13 +240,45 @@ def test_register_refuses_arrays_that_are_no_tables(db):
 
 
 def test_register_passes_on_what_a_stream_raises(db):
-    def batches():
+    def batches(raised):
         yield pyarrow.RecordBatch.from_pydict({"n": [1]})
-        raise ValueError("the source is broken")
+        raise raised
 
-    reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), batches())
-    with pytest.raises(thermocline.InputError, match="the source is broken"):
+    for raised in [ValueError("the source is broken"), KeyboardInterrupt(), ZeroDivisionError(), OSError(5, "the disk")]:
+        reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), batches(raised))
+        with pytest.raises(type(raised)) as caught:
+            db.register("t", reader)
+        assert caught.value is raised
+
+
+def test_register_refuses_batches_of_other_columns(db):
+    wrong = iter([pyarrow.RecordBatch.from_pydict({"n": ["x"]})])
+    reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), wrong)
+    with pytest.raises(thermocline.InputError, match="n Utf8.*expected.*n Int64"):
         db.register("t", reader)
+
+
+def test_register_passes_on_the_errors_of_a_result(db, tmp_path):
+    small = thermocline.connect(memory="4MB")
+    join = small.sql("SELECT count(*) AS n FROM range(0, 3000000) a JOIN range(0, 3000000) b ON a.value = b.value")
+    path = tmp_path / "bad.ndjson"
+    path.write_text('{"a": 1}\n' * 50_000 + "nonsense\n")
+    bad = db.sql(f"SELECT a FROM '{path}'")
+    for result, kind in [(join, thermocline.ResourceError), (bad, thermocline.InputError)]:
+        for source in [result, result.arrow_reader()]:
+            with pytest.raises(kind):
+                db.register("t", source)
+    with pytest.raises(thermocline.InputError, match="t"):
+        db.sql("SELECT * FROM t").fetchall()
+
+
+def test_register_refuses_columns_of_one_name(db):
+    table = pyarrow.table([[1], [2], [3]], names=["a", "b", "a"])
+    batch = pyarrow.RecordBatch.from_arrays([pyarrow.array([1]), pyarrow.array([2])], ["a", "a"])
+    result = db.sql("SELECT * FROM (VALUES (1)) t(a), (VALUES (2)) u(a)")
+    for twice in [table, table.to_reader(), batch, result]:
+        with pytest.raises(thermocline.InputError, match="table 't': several columns are named \"a\""):
+            db.register("t", twice)
 
 
 def test_a_stream_is_read_once(db):
@@ -212,6 +312,32 @@ def test_a_stream_without_end_is_refused_as_soon_as_the_budget_is_spent():
     reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), batches())
     with pytest.raises(thermocline.ResourceError, match="thermocline.memory"):
         db.register("t", reader)
+
+
+def test_a_stream_is_counted_while_it_is_read(in_process):
+    source = """
+        import pyarrow
+        import thermocline
+        db = thermocline.connect(memory="100MB", threads=1)
+        column = pyarrow.array(range(1_000_000))
+        other = pyarrow.table({"n": pyarrow.chunked_array([column] * 6)})
+
+        def batches():
+            for _ in range(8):
+                try:
+                    db.register("other", other)
+                    db.unregister("other")
+                    print("fits")
+                except thermocline.ResourceError:
+                    print("full")
+                yield pyarrow.RecordBatch.from_arrays([column], ["n"])
+
+        db.register("t", pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), batches()))
+        print(db.sql("SELECT count(*) FROM t").fetchall())
+    """
+    # 48 MB beside 0 and beside 56.
+    first, *_, last, count = in_process(source).splitlines()
+    assert (first, last, count) == ("fits", "full", "[(8000000,)]")
 
 
 @pytest.mark.parametrize(("method", "package"), [("df", "pandas"), ("df", "pyarrow"), ("pl", "polars"), ("arrow", "pyarrow")])

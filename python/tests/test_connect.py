@@ -24,8 +24,12 @@ def test_memory_is_given_as_text_or_bytes():
 def test_threads_set_how_many_parts_a_query_runs_in():
     db = thermocline.connect(threads=3)
     assert setting(db, "datafusion.execution.target_partitions") == "3"
-    with pytest.raises(thermocline.InputError, match="at least 1"):
-        thermocline.connect(threads=0)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2**40, 2**62, 2**70, True])
+def test_a_number_of_threads_that_cannot_be_is_refused(threads):
+    with pytest.raises(thermocline.InputError, match=f"^threads={threads}: expected .*at least 1 and at most 1024"):
+        thermocline.connect(threads=threads)
 
 
 def test_the_eviction_policy_is_chosen_by_name():
@@ -41,9 +45,19 @@ def test_an_amount_that_cannot_be_read_is_refused(memory):
         thermocline.connect(memory=memory)
 
 
-def test_an_amount_of_another_type_is_refused():
-    with pytest.raises(TypeError, match="memory"):
-        thermocline.connect(memory=[1])
+@pytest.mark.parametrize("amount", [-1, 2**64, 2**70, True, False])
+@pytest.mark.parametrize("name", ["memory", "cache_memory"])
+def test_a_number_that_is_no_amount_is_refused(name, amount):
+    with pytest.raises(thermocline.InputError, match=f"^{name}={amount}: expected"):
+        thermocline.connect(**{name: amount})
+
+
+def test_an_argument_of_another_type_is_refused():
+    for memory in [[1], 1.5]:
+        with pytest.raises(TypeError, match="^memory=.*: expected"):
+            thermocline.connect(memory=memory)
+    with pytest.raises(TypeError, match="^threads='2': expected"):
+        thermocline.connect(threads="2")
 
 
 def test_nothing_is_kept_on_disk_unless_a_folder_is_given(tmp_path, monkeypatch):
@@ -154,10 +168,12 @@ def test_two_databases_share_nothing(db):
 
 def test_a_closed_connection_says_so(db):
     other = db.cursor()
-    result = other.sql("SELECT 1")
+    result, started = other.sql("SELECT 1 AS a"), other.sql("SELECT 1 AS a")
+    assert (result.columns, result.types, started.fetchone()) == (["a"], ["Int64"], (1,))
     other.close()
     other.close()
-    for use in [lambda: other.sql("SELECT 1"), result.fetchall, other.cursor, lambda: other.register("t", None)]:
+    columns = [lambda: result.columns, lambda: result.types, lambda: started.columns]
+    for use in [lambda: other.sql("SELECT 1"), result.fetchall, other.cursor, lambda: other.register("t", None), *columns]:
         with pytest.raises(thermocline.InputError, match="closed"):
             use()
     assert "closed" in repr(other)

@@ -110,6 +110,24 @@ def test_an_error_in_the_middle_ends_the_rows(db, tmp_path):
             ask()
 
 
+def test_an_error_in_the_middle_is_told_again_instead_of_the_rows_after_it(db, tmp_path):
+    path = tmp_path / "late.ndjson"
+    path.write_text('{"a": 1}\n' * 100_000 + "nonsense\n")
+    result = db.sql(f"SELECT a FROM '{path}'")
+    assert result.fetchone() == (1,)
+    said = set()
+    for ask in [lambda: result.fetchmany(200_000), result.fetchone, result.fetchmany, result.fetchall, result.fetchone]:
+        with pytest.raises(thermocline.InputError, match="late.ndjson.*byte 900000") as raised:
+            ask()
+        said.add(str(raised.value))
+    assert len(said) == 1
+    rows = iter(result)
+    with pytest.raises(thermocline.InputError):
+        list(rows)
+    with pytest.raises(thermocline.InputError):
+        next(rows)
+
+
 def test_deeper_causes_stay_in_the_chain(db, tmp_path):
     """Whatever the chain holds, its links say more than the message, and all are Thermocline's."""
     for sql in ["SELECT * FROM 'missing.ndjson'", "SELECT CAST('abc' AS BIGINT)", "SELECT * FROM nowhere"]:

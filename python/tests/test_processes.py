@@ -45,6 +45,7 @@ INTERRUPTED = """
         "db.sql('CREATE TABLE t AS ' + {!r})",
         "db.sql({!r}).pl()",
         "db.sql({!r}).arrow_reader().read_all()",
+        "db.register('t', db.sql({!r}))",
     ],
 )
 def test_ctrl_c_cancels_and_leaves_the_session_usable(in_process, kind, ask):
@@ -73,6 +74,115 @@ def test_ctrl_c_while_another_library_reads_a_result(in_process):
         assert db.sql("SELECT 1").fetchall() == [(1,)]
     """
     assert in_process(source) == "interrupted\n"
+
+
+def test_ctrl_c_while_another_thread_asks_the_same_result(in_process):
+    work = (
+        f"result = db.sql({LONG_QUERIES['one row after minutes']!r}); "
+        "threading.Thread(target=result.fetchone, daemon=True).start(); time.sleep(0.2); result.fetchone()"
+    )
+    assert float(in_process(INTERRUPTED.format(work=work)).split()[1]) < 5
+
+
+def test_ctrl_c_while_the_source_of_a_registered_stream_computes(in_process):
+    source = """
+        import os, signal, threading, time
+        import pyarrow
+        import thermocline
+        db = thermocline.connect()
+
+        def batches():
+            yield pyarrow.RecordBatch.from_pydict({"n": [1]})
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+
+        class Another:
+            def __init__(self, result):
+                self.result = result
+
+            def __arrow_c_stream__(self, requested_schema=None):
+                return self.result.__arrow_c_stream__()
+
+        reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), batches())
+        another = Another(db.sql("SELECT sum(value * 7 % 5) FROM range(0, 1000000000000)"))
+        for stream in [reader, another]:
+            if stream is another:
+                threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
+            try:
+                db.register("t", stream)
+            except KeyboardInterrupt:
+                print("interrupted")
+    """
+    assert in_process(source) == "interrupted\ninterrupted\n"
+
+
+def test_a_result_is_not_asked_within_itself(in_process):
+    """Who waited for its own thread would wait for ever."""
+    source = """
+        import signal
+        import thermocline
+        db = thermocline.connect(threads=2)
+        query = "SELECT sum(value * 7 % 5) FROM range(0, 1000000000000)"
+        result, rows = db.sql(query), iter(db.sql(query))
+
+        for outer, inner in [
+            (result.fetchone, result.fetchall),
+            (result.fetchmany, lambda: result.columns),
+            (lambda: next(rows), lambda: next(rows)),
+        ]:
+            def handler(number, frame):
+                try:
+                    inner()
+                except thermocline.InputError as error:
+                    print(error)
+                raise TimeoutError
+
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            try:
+                outer()
+            except TimeoutError:
+                pass
+    """
+    printed = in_process(source).splitlines()
+    assert len(printed) == 3 and all("by the same thread already" in line for line in printed)
+
+
+def test_what_a_signal_handler_raises_costs_no_rows(in_process):
+    source = """
+        import functools, itertools, signal
+        import pyarrow
+        import thermocline
+
+        class Stop(Exception):
+            pass
+
+        def handler(number, frame):
+            raise Stop
+
+        signal.signal(signal.SIGALRM, handler)
+        db = thermocline.connect(threads=2)
+        # Once made by Python code, in which handlers run.
+        column = pyarrow.array([(0, day, 0) for day in range(100_000)], pyarrow.month_day_nano_interval())
+        db.register("t", pyarrow.Table.from_batches(pyarrow.table({"x": column}).to_batches(max_chunksize=5_000)))
+        rows = iter(db.sql("SELECT x FROM t"))
+        many = functools.partial(db.sql("SELECT x FROM t").fetchmany, 7_000)
+        for again in [lambda: rows, lambda: itertools.chain.from_iterable(iter(many, []))]:
+            taken, stops = [], 0
+            while True:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.002)
+                    # In C: no line of this program is between a row and its place in the list.
+                    taken.extend(again())
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                    break
+                except Stop:
+                    stops += 1
+            assert sorted(interval.days for (interval,) in taken) == list(range(100_000)), len(taken)
+            assert {type(interval) for (interval,) in taken} == {thermocline.Interval}
+            print(stops > 0)
+    """
+    assert in_process(source) == "True\nTrue\n"
 
 
 def test_ctrl_c_during_the_scan_of_a_file(in_process, tmp_path):

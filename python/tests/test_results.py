@@ -1,5 +1,7 @@
 """How results are asked for."""
 
+import time
+
 import pytest
 
 import thermocline
@@ -38,9 +40,36 @@ def test_columns_and_types_are_known_without_running(db):
     assert result.types[3].startswith("List")
 
 
-def test_fetchone_walks_through_the_rows_and_starts_anew_after_the_end(db):
+def test_columns_are_those_of_the_files_and_tables_as_they_are(db, tmp_path):
+    path = tmp_path / "t.ndjson"
+    path.write_text('{"a": 1}\n')
+    result = db.sql(f"SELECT * FROM '{path}'")
+    assert (result.columns, result.fetchall()) == (["a"], [(1,)])
+    path.write_text('{"b": "x"}\n{"b": "y"}\n')
+    assert (result.columns, result.types) == (["b"], ["Utf8"])
+    assert result.fetchone() == ("x",)
+    path.write_text('{"c": 1.5, "d": 2}\n')
+    # Of the rows that are being read.
+    assert (result.columns, result.fetchone()) == (["b"], ("y",))
+    assert (result.fetchone(), result.columns) == (None, ["c", "d"])
+
+
+def test_who_asks_for_the_columns_alone_runs_no_query(db, tmp_path):
+    path = tmp_path / "t.ndjson"
+    path.write_text("".join(f'{{"a": {n}}}\n' for n in range(1_000)))
+    for low in range(20):
+        result = db.sql(f"SELECT sum(a) AS total FROM '{path}' WHERE a > {low}")
+        assert (result.columns, result.types) == (["total"], ["Int64"])
+    time.sleep(0.1)
+    assert db.cache().fetchall() == []
+
+
+def test_fetchone_walks_through_the_rows_and_stays_at_the_end(db):
     result = db.sql("SELECT * FROM (VALUES (1), (2)) ORDER BY 1")
-    assert [result.fetchone() for _ in range(5)] == [(1,), (2,), None, (1,), (2,)]
+    assert [result.fetchone() for _ in range(5)] == [(1,), (2,), None, None, None]
+    assert result.fetchmany(2) == []
+    assert result.fetchall() == [(1,), (2,)]
+    assert result.fetchone() is None
 
 
 def test_fetchmany_walks_through_the_rows(numbers):
@@ -52,12 +81,13 @@ def test_fetchmany_walks_through_the_rows(numbers):
         assert rows[0] == (seen,)
         seen += len(rows)
     assert seen == ROWS
-    assert numbers.fetchmany(2) == [(0,), (1,)]
+    assert (numbers.fetchmany(2), numbers.fetchone()) == ([], None)
 
 
 def test_fetchall_after_fetchone_returns_the_rest(numbers):
     numbers.fetchone()
     assert numbers.fetchall() == [(n,) for n in range(1, ROWS)]
+    assert numbers.fetchone() is None
     assert len(numbers.fetchall()) == ROWS
 
 

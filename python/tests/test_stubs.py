@@ -44,6 +44,13 @@ def test_stub_and_class_have_the_same_members(name):
             assert found == parameters(node.args), member
 
 
+def test_who_asks_a_query_needs_no_check_for_none():
+    """`Result | None` has type checkers refuse `db.sql(query).df()`, which the documentation shows."""
+    [stub] = [node for node in ast.parse(STUB.read_text()).body if getattr(node, "name", None) == "Connection"]
+    returned = {name: ast.unparse(node.returns) for name, node in functions(stub.body).items()}
+    assert returned["sql"] == returned["execute"] == "Result | _MaybeNone"
+
+
 def test_stub_and_connect_have_the_same_parameters():
     [stub] = [node for name, node in functions(ast.parse(STUB.read_text()).body).items() if name == "connect"]
     found = [(p.name, p.default) for p in inspect.signature(thermocline.connect).parameters.values()]

@@ -89,6 +89,71 @@ def test_what_python_cannot_hold_is_an_error_that_names_the_column(db):
         db.sql("SELECT [arrow_cast(arrow_cast(-719163, 'Int32'), 'Date32')] AS early").fetchall()
 
 
+def test_a_value_that_python_cannot_hold_fails_its_own_row_alone(db):
+    days = pyarrow.array([*range(57), 2_932_897, *range(57)], pyarrow.int32()).cast(pyarrow.date32())
+    db.register("t", pyarrow.table({"late": days}))
+    epoch = dt.date(1970, 1, 1)
+    result = db.sql("SELECT late FROM t")
+    assert result.fetchmany(3) == [(epoch + dt.timedelta(days=day),) for day in range(3)]
+    assert len(result.fetchmany(54)) == 54
+    for ask in [result.fetchone, result.fetchmany, result.fetchall]:
+        with pytest.raises(thermocline.InputError, match='"late".*10000'):
+            ask()
+    # Rows before it are not taken for the answer to a call that asked for it too.
+    whole = db.sql("SELECT late FROM t")
+    with pytest.raises(thermocline.InputError, match='"late".*10000'):
+        whole.fetchmany(100)
+    with pytest.raises(thermocline.InputError, match='"late".*10000'):
+        whole.fetchone()
+
+
+HIDDEN = pyarrow.array([0, 2_932_897, 1], pyarrow.int32()).cast(pyarrow.date32())
+MASK = pyarrow.array([False, True, False])
+OFFSETS = pyarrow.array([0, 1, 2, 3], pyarrow.int32())
+COVERED = {
+    "struct": (pyarrow.StructArray.from_arrays([HIDDEN], ["d"], mask=MASK), lambda day: {"d": day}),
+    "struct in a struct": (
+        pyarrow.StructArray.from_arrays([pyarrow.StructArray.from_arrays([HIDDEN], ["d"])], ["s"], mask=MASK),
+        lambda day: {"s": {"d": day}},
+    ),
+    "list in a struct": (
+        pyarrow.StructArray.from_arrays([pyarrow.ListArray.from_arrays(OFFSETS, HIDDEN)], ["l"], mask=MASK),
+        lambda day: {"l": [day]},
+    ),
+    "dictionary in a struct": (
+        pyarrow.StructArray.from_arrays(
+            [pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2], pyarrow.int8()), HIDDEN)], ["d"], mask=MASK
+        ),
+        lambda day: {"d": day},
+    ),
+    "list": (pyarrow.ListArray.from_arrays(OFFSETS, HIDDEN, mask=MASK), lambda day: [day]),
+    "fixed list": (pyarrow.FixedSizeListArray.from_arrays(HIDDEN, 1, mask=MASK), lambda day: [day]),
+    "map": (
+        pyarrow.MapArray.from_arrays(OFFSETS, pyarrow.array(["x", "y", "z"]), HIDDEN, mask=MASK),
+        lambda day: {"x" if day.day == 1 else "z": day},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COVERED)
+def test_what_lies_beneath_a_null_is_not_looked_at(db, kind):
+    column, value = COVERED[kind]
+    db.register("t", pyarrow.table({"x": column}))
+    first, second = dt.date(1970, 1, 1), dt.date(1970, 1, 2)
+    assert db.sql("SELECT x FROM t").fetchall() == [(value(first),), (None,), (value(second),)]
+
+
+def test_a_dict_never_has_one_of_two_values_of_a_name(db):
+    twice = db.sql("SELECT named_struct('a', 1, 'a', 2) AS twice")
+    for ask in [twice.fetchall, twice.df, twice.pl]:
+        with pytest.raises(thermocline.InputError, match='"twice".*several fields named "a"'):
+            ask()
+    entries = pyarrow.array([[("a", 1), ("b", 2), ("a", 3)]], pyarrow.map_(pyarrow.string(), pyarrow.int64()))
+    db.register("t", pyarrow.table({"again": entries}))
+    with pytest.raises(thermocline.InputError, match='"again".*the key \'a\' twice'):
+        db.sql("SELECT again FROM t").fetchall()
+
+
 def test_nulls_inside_of_columns_stay_in_place(db):
     rows = db.sql(
         "SELECT column1, column2, [column1] FROM (VALUES (1, 'a'), (NULL, 'b'), (3, NULL)) ORDER BY column2 NULLS LAST"

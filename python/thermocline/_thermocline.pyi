@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from os import PathLike
 from types import TracebackType
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 import pandas
 import polars
@@ -17,6 +17,10 @@ class _ArrowStream(Protocol):
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
+# What statements without rows return is None. Which they are only their text tells, which a type checker does not read:
+# Any spares those who ask a query the check for None.
+_MaybeNone: TypeAlias = Any
+
 def connect(
     database: str | PathLike[str] | None = None,
     memory: str | int | None = None,
@@ -29,11 +33,11 @@ def connect(
 
     `memory` is the one number to think about: what caches and running queries may use together, such as "4GB",
     "512MiB", "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches
-    alone. `threads` is how many parts a query runs in, one per core when absent. `eviction` names the policy by which
-    cached results make room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or
-    "monetdb". `database` is the folder in which it keeps tables, views and what spares work the next time, made if its
-    parent is there, and open in one process at a time, unless all of them open it with `read_only`: then it must be
-    there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
+    alone. `threads` is how many parts a query runs in, at most 1024, one per core when absent. `eviction` names the
+    policy by which cached results make room for others: "recache" when absent, "recache-as-printed", "lru", "proteus",
+    "vectorwise" or "monetdb". `database` is the folder in which it keeps tables, views and what spares work the next
+    time, made if its parent is there, and open in one process at a time, unless all of them open it with `read_only`:
+    then it must be there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
     """
 
 @final
@@ -41,13 +45,13 @@ class Connection:
     """One user's conversation with a database. Connections of one database share its tables, caches and memory
     budget."""
 
-    def sql(self, text: str) -> Result | None:
+    def sql(self, text: str) -> Result | _MaybeNone:
         """Runs SQL: a query when the rows of its `Result` are asked for, any other statement at once.
 
         None for statements without rows. Of several statements, divided by semicolons, all but the last run at once.
         """
 
-    def execute(self, text: str) -> Result | None:
+    def execute(self, text: str) -> Result | _MaybeNone:
         """The same as `sql`."""
 
     def register(self, name: str, object: _ArrowStream | _ArrowArray | pandas.DataFrame) -> None:
@@ -75,24 +79,26 @@ class Connection:
 
 @final
 class Result:
-    """The answer of a query, computed when it is asked for, anew each time."""
+    """The answer of a query, computed when it is asked for, anew each time. Only `fetchone` and `fetchmany` go on where the
+    one before them ended."""
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """The names of the columns: planned anew, or those of the rows that `fetchone` and `fetchmany` are giving."""
 
     @property
     def types(self) -> list[str]:
         """The Arrow types of the columns, as text."""
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples; after `fetchone` or `fetchmany`, the rows that are left."""
+        """All rows as tuples, of a run of its own; while `fetchone` or `fetchmany` are on their way, the rows that are
+        left."""
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, or None after the last one; the call after that starts anew."""
+        """The next row; None after the last one, as often as it is asked. To begin again, ask `db.sql(…)` again."""
 
     def fetchmany(self, count: int = 1) -> list[tuple[Any, ...]]:
-        """The next `count` rows, fewer at the end; none after the last one, and the call after that starts anew."""
+        """The next `count` rows, fewer at the end; none after the last one, as often as it is asked."""
 
     def df(self) -> pandas.DataFrame:
         """The answer as a pandas DataFrame. Needs pandas and pyarrow."""

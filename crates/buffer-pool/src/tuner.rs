@@ -26,7 +26,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use thermocline_hardware::Clock;
 use thermocline_placement::page_cache::ListKey;
-use thermocline_placement::page_cache::lending::{lend, may_lend};
+use thermocline_placement::page_cache::lending::{Standing, lend};
 use thermocline_placement::page_cache::model::{Combination, Pipeline, Rates, Shares, list_bytes};
 use thermocline_placement::page_cache::programmes::{Workload, benefit_curve, next_placement};
 use thermocline_placement::page_cache::window::{DeviceRate, PipelineWindow, RunId, SHORTEST_REPORT_NS};
@@ -76,9 +76,9 @@ struct State {
     news_ns: u64,
     /// and that a pipeline has begun.
     is_urgent: bool,
-    /// Whether so much has no room that lists may lend each other some, as of the last decision,
-    is_short: bool,
-    /// and a pipeline has begun that it may be lent for.
+    /// What was decided last, in whatever order pipelines come,
+    standing: Standing,
+    /// and whether a large pipeline has begun since for which lists may lend each other room.
     must_lend: bool,
     has_thread: bool,
     deciding: Rest,
@@ -113,7 +113,7 @@ impl Tuner {
             is_new: false,
             news_ns: 0,
             is_urgent: false,
-            is_short: false,
+            standing: Standing::default(),
             must_lend: false,
             has_thread: false,
             deciding: Rest::default(),
@@ -132,10 +132,11 @@ impl Tuner {
         let begun = (self.clock.monotonic_ns(), self.pool.mapped_bytes());
         let is_large =
             start.columns.iter().map(|(_, bytes)| bytes).sum::<u64>() >= self.pool.mapped_bytes() / LARGE_PART;
+        let memory_bytes = if is_large { self.pool.keepable_bytes() } else { 0 };
         let run = {
             let mut state = self.state.lock();
             state.forget_reused(&self.pool);
-            state.must_lend |= is_large && state.is_short;
+            state.must_lend |= is_large && state.standing.with_begun(&start.columns, memory_bytes).may_lend();
             let (signature, columns) = (start.signature, start.columns.clone());
             let progress = Progress::new(start, held, (&state.window, state.rates()), begun);
             let run = state.window.start(signature, columns);
@@ -318,7 +319,7 @@ impl Tuner {
         };
         // Where the solver fails the earlier quotas stay good.
         let Ok(placement) = next_placement(known.workload(), self.pool.keepable_bytes()) else { return };
-        let is_short = may_lend(&placement.quotas, &list_bytes(&known.pipelines));
+        let asked_bytes = list_bytes(&known.pipelines);
         let mut read: Vec<ListKey> =
             known.pipelines.iter().flat_map(|pipeline| pipeline.columns.iter().map(|(list, _)| *list)).collect();
         read.sort_unstable();
@@ -326,8 +327,8 @@ impl Tuner {
         {
             let mut state = self.state.lock();
             state.shares = placement.shares;
-            state.is_short = is_short;
-            state.decision.standing_quotas = placement.quotas;
+            state.decision.standing_quotas.clone_from(&placement.quotas);
+            state.standing = Standing { quotas: placement.quotas, asked_bytes };
             state.decision.read = read;
             state.decision.marginal_benefit_s_per_byte = placement.marginal_benefit_s_per_byte;
         }
@@ -348,16 +349,18 @@ impl Tuner {
 
     /// What was decided, with what is lent.
     fn quotas_for_now(&self) -> Vec<(ListKey, u64)> {
-        let (standing_quotas, outlook, rates) = {
+        let memory_bytes = self.pool.keepable_bytes();
+        let (standing, outlook, rates) = {
             let mut state = self.state.lock();
             state.must_lend = false;
-            if !state.is_short {
-                return state.decision.standing_quotas.clone();
+            let standing = state.standing.with_begun(state.window.last_columns(), memory_bytes);
+            if !standing.may_lend() {
+                return state.standing.quotas.clone();
             }
             let rates = state.rates();
-            (state.decision.standing_quotas.clone(), state.window.outlook(rates), rates)
+            (standing, state.window.outlook(rates), rates)
         };
-        lend(&standing_quotas, &outlook, rates)
+        lend(&standing.quotas, &outlook, rates)
     }
 
     /// Has the pool bid with what its memory is worth by what is known now.
@@ -408,6 +411,7 @@ impl State {
         }
         self.window.forget(&reused);
         self.shares = Shares::new(self.shares.iter().filter(|(list, _)| !reused.contains(list)));
+        self.standing.forget(&reused);
         let Decision { quotas, standing_quotas, read, .. } = &mut self.decision;
         quotas.retain(|(list, _)| !reused.contains(list));
         standing_quotas.retain(|(list, _)| !reused.contains(list));

@@ -53,4 +53,4 @@ pub use own_batch::used_bytes;
 pub use query::{Progress, QueryContext};
 pub use session::{QueryResult, Session, add_caches};
 pub use settings::{Append, SharedSettings, ThermoclineConfig};
-pub use sql::SqlStatement;
+pub use sql::{SqlStatement, THREAD_STACK_BYTES};

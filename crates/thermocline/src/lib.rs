@@ -17,7 +17,8 @@
 //!
 //! Sessions work on the runtime that they are asked on. The budget is kept to best where its threads for blocking work
 //! end soon when there is nothing to do, since an allocator keeps by thread what others have freed:
-//! `Builder::thread_keep_alive(Duration::from_millis(5))`, as the command and the Python package have it.
+//! `Builder::thread_keep_alive(Duration::from_millis(5))`, as the command and the Python package have it. Statements of
+//! thousands of operators need `Builder::thread_stack_size(THREAD_STACK_BYTES)`.
 //!
 //! An existing DataFusion `SessionContext` gets the same caches with [`add_caches`]; see `examples/datafusion.rs`.
 
@@ -25,8 +26,8 @@ mod builder;
 
 pub use builder::SessionBuilder;
 pub use thermocline_engine::{
-    Database, DatabaseOptions, Error, ErrorKind, Eviction, Progress, QueryResult, Result, Session, SqlStatement,
-    StoreOptions, add_caches, arrow, datafusion,
+    Database, DatabaseOptions, Error, ErrorKind, Eviction, MAX_THREADS, Progress, QueryResult, Result, Session,
+    SqlStatement, StoreOptions, THREAD_STACK_BYTES, add_caches, arrow, datafusion,
 };
 
 /// Memory: the counting allocator for a host's binary, sizes as text, and what rows take.

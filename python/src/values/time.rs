@@ -1,15 +1,17 @@
 //! Dates, times, durations and intervals.
 
 use arrow::array::{Array, AsArray, PrimitiveArray};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Date64Type, DurationMicrosecondType, DurationMillisecondType,
     DurationNanosecondType, DurationSecondType, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit,
     IntervalYearMonthType, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
     TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDate, PyDateTime, PyDelta, PyTime, PyType, PyTzInfo};
+use pyo3::types::{PyDate, PyDateTime, PyDelta, PyTime, PyTuple, PyType, PyTzInfo};
 
 use super::{Values, rows};
 use crate::errors::InputError;
@@ -18,53 +20,63 @@ const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 const MILLISECONDS_PER_DAY: i64 = SECONDS_PER_DAY * 1_000;
 
 /// The values of an array of a temporal type.
-pub(super) fn of_array<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Values<'py>> {
+pub(super) fn of_array<'py>(py: Python<'py>, array: &dyn Array, outer: Option<&NullBuffer>) -> PyResult<Values<'py>> {
     match array.data_type() {
-        DataType::Date32 => each::<Date32Type>(py, array, |days| date(py, days.into())),
-        DataType::Date64 => each::<Date64Type>(py, array, |ms| date(py, ms.div_euclid(MILLISECONDS_PER_DAY))),
+        DataType::Date32 => each::<Date32Type>(py, array, outer, |days| date(py, days.into())),
+        DataType::Date64 => each::<Date64Type>(py, array, outer, |ms| date(py, ms.div_euclid(MILLISECONDS_PER_DAY))),
         DataType::Time32(TimeUnit::Second) => {
-            each::<Time32SecondType>(py, array, |value| time(py, value.into(), TimeUnit::Second))
+            each::<Time32SecondType>(py, array, outer, |value| time(py, value.into(), TimeUnit::Second))
         }
         DataType::Time32(_) => {
-            each::<Time32MillisecondType>(py, array, |value| time(py, value.into(), TimeUnit::Millisecond))
+            each::<Time32MillisecondType>(py, array, outer, |value| time(py, value.into(), TimeUnit::Millisecond))
         }
         DataType::Time64(TimeUnit::Microsecond) => {
-            each::<Time64MicrosecondType>(py, array, |value| time(py, value, TimeUnit::Microsecond))
+            each::<Time64MicrosecondType>(py, array, outer, |value| time(py, value, TimeUnit::Microsecond))
         }
-        DataType::Time64(_) => each::<Time64NanosecondType>(py, array, |value| time(py, value, TimeUnit::Nanosecond)),
+        DataType::Time64(_) => {
+            each::<Time64NanosecondType>(py, array, outer, |value| time(py, value, TimeUnit::Nanosecond))
+        }
         DataType::Timestamp(unit, zone) => {
             let unit = *unit;
             let utc = PyTzInfo::utc(py)?.to_owned();
             let zone = zone.as_ref().map(|_| &utc);
             match unit {
-                TimeUnit::Second => each::<TimestampSecondType>(py, array, |value| date_time(py, value, unit, zone)),
+                TimeUnit::Second => {
+                    each::<TimestampSecondType>(py, array, outer, |value| date_time(py, value, unit, zone))
+                }
                 TimeUnit::Millisecond => {
-                    each::<TimestampMillisecondType>(py, array, |value| date_time(py, value, unit, zone))
+                    each::<TimestampMillisecondType>(py, array, outer, |value| date_time(py, value, unit, zone))
                 }
                 TimeUnit::Microsecond => {
-                    each::<TimestampMicrosecondType>(py, array, |value| date_time(py, value, unit, zone))
+                    each::<TimestampMicrosecondType>(py, array, outer, |value| date_time(py, value, unit, zone))
                 }
                 TimeUnit::Nanosecond => {
-                    each::<TimestampNanosecondType>(py, array, |value| date_time(py, value, unit, zone))
+                    each::<TimestampNanosecondType>(py, array, outer, |value| date_time(py, value, unit, zone))
                 }
             }
         }
         DataType::Duration(unit) => {
             let unit = *unit;
             match unit {
-                TimeUnit::Second => each::<DurationSecondType>(py, array, |value| duration(py, value, unit)),
-                TimeUnit::Millisecond => each::<DurationMillisecondType>(py, array, |value| duration(py, value, unit)),
-                TimeUnit::Microsecond => each::<DurationMicrosecondType>(py, array, |value| duration(py, value, unit)),
-                TimeUnit::Nanosecond => each::<DurationNanosecondType>(py, array, |value| duration(py, value, unit)),
+                TimeUnit::Second => each::<DurationSecondType>(py, array, outer, |value| duration(py, value, unit)),
+                TimeUnit::Millisecond => {
+                    each::<DurationMillisecondType>(py, array, outer, |value| duration(py, value, unit))
+                }
+                TimeUnit::Microsecond => {
+                    each::<DurationMicrosecondType>(py, array, outer, |value| duration(py, value, unit))
+                }
+                TimeUnit::Nanosecond => {
+                    each::<DurationNanosecondType>(py, array, outer, |value| duration(py, value, unit))
+                }
             }
         }
         DataType::Interval(IntervalUnit::YearMonth) => {
-            each::<IntervalYearMonthType>(py, array, |months| interval(py, months, 0, 0))
+            each::<IntervalYearMonthType>(py, array, outer, |months| interval(py, months, 0, 0))
         }
-        DataType::Interval(IntervalUnit::DayTime) => each::<IntervalDayTimeType>(py, array, |value| {
+        DataType::Interval(IntervalUnit::DayTime) => each::<IntervalDayTimeType>(py, array, outer, |value| {
             interval(py, 0, value.days, i64::from(value.milliseconds) * 1_000_000)
         }),
-        DataType::Interval(IntervalUnit::MonthDayNano) => each::<IntervalMonthDayNanoType>(py, array, |value| {
+        DataType::Interval(IntervalUnit::MonthDayNano) => each::<IntervalMonthDayNanoType>(py, array, outer, |value| {
             interval(py, value.months, value.days, value.nanoseconds)
         }),
         other => Err(InputError::new_err(format!("type {other} has no Python value"))),
@@ -74,10 +86,11 @@ pub(super) fn of_array<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Valu
 fn each<'py, T: ArrowPrimitiveType>(
     py: Python<'py>,
     array: &dyn Array,
+    outer: Option<&NullBuffer>,
     value: impl Fn(T::Native) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Values<'py>> {
     let array: &PrimitiveArray<T> = array.as_primitive();
-    rows(py, array, |row| value(array.value(row)))
+    rows(py, array, outer, |row| value(array.value(row)))
 }
 
 /// Whole seconds, rounded down, and the microseconds left.
@@ -149,5 +162,7 @@ fn duration(py: Python<'_>, value: i64, unit: TimeUnit) -> PyResult<Bound<'_, Py
 
 fn interval(py: Python<'_>, months: i32, days: i32, nanoseconds: i64) -> PyResult<Bound<'_, PyAny>> {
     static INTERVAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    INTERVAL.import(py, "thermocline.interval", "Interval")?.call1((months, days, nanoseconds))
+    let class = INTERVAL.import(py, "thermocline.interval", "Interval")?;
+    // The class's own `__new__` is Python code, which signal handlers interrupt; it calls this one.
+    py.get_type::<PyTuple>().call_method1(intern!(py, "__new__"), (class, (months, days, nanoseconds)))
 }

@@ -178,6 +178,24 @@ fn what_pipelines_in_order_use_first_is_lent_the_room_of_what_they_use_last() {
 }
 
 #[test]
+fn a_new_large_pipeline_is_lent_room_before_all_is_decided_anew() {
+    let stage = Stage::new(64 * MIB);
+    // Two plans in turns, so that columns are taken to be asked for again; both find room.
+    for signature in [1, 2, 1, 2, 1, 2] {
+        stage.run(stage.start(signature, 0..2, 30 * MIB), 20e9, 0.0, [0.0; 2]);
+    }
+    stage.tuner.decide();
+    assert!(stage.quota(0) > 29 * MIB && stage.quota(1) > 29 * MIB, "{:?}", stage.tuner.decision());
+    stage.tuner.state.lock().deciding.follow(stage.clock.monotonic_ns(), Duration::from_secs(10), rest::LONG);
+    let running = stage.tuner.start(stage.start(3, 2..3, 61 * MIB));
+    wait_until(|| stage.quota(2) > 40 * MIB);
+    let Decision { quotas, standing_quotas, .. } = stage.tuner.decision();
+    assert!(stage.quota(2) > 40 * MIB, "{quotas:?} and {standing_quotas:?}");
+    assert!(quotas.iter().map(|(_, bytes)| bytes).sum::<u64>() <= stage.tuner.pool().keepable_bytes());
+    drop(running);
+}
+
+#[test]
 fn where_all_has_room_nothing_is_looked_ahead_for() {
     let stage = Stage::new(200 * MIB);
     let start = |list: usize| stage.start(list as u64, list..list + 1, 60 * MIB);

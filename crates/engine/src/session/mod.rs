@@ -81,9 +81,8 @@ impl Session {
 
     /// Splits text into statements without running any.
     ///
-    /// Statements may chain 3000 operators. The stack that planning and running one of these take is 24 MB or more: give
-    /// the runtime's threads 32 MiB where such may come (`tokio::runtime::Builder::thread_stack_size`); only what is used
-    /// of a stack takes memory.
+    /// Statements may chain 3000 operators. Planning and running one of these needs threads with more stack than a runtime
+    /// gives them: `tokio::runtime::Builder::thread_stack_size` with [`THREAD_STACK_BYTES`](crate::THREAD_STACK_BYTES).
     ///
     /// # Errors
     /// A syntax error, or a longer chain.

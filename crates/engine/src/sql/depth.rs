@@ -13,6 +13,9 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Visit, Visitor};
 /// of stack for each.
 const MAX_DEPTH: usize = 3000;
 
+/// Stack that the threads of a runtime need for statements of that depth. Only what is used of a stack takes memory.
+pub const THREAD_STACK_BYTES: usize = 32 << 20;
+
 /// Refuses a statement that would need too much stack.
 ///
 /// # Errors
@@ -103,7 +106,7 @@ mod tests {
     use datafusion::sql::sqlparser::dialect::GenericDialect;
 
     use super::super::parse;
-    use super::MAX_DEPTH;
+    use super::{MAX_DEPTH, THREAD_STACK_BYTES};
 
     fn chain(part: &str, operator: &str, count: usize) -> String {
         vec![part; count].join(operator)
@@ -136,6 +139,6 @@ mod tests {
             let wide = format!("SELECT a IN ({}) {}", chain("1", ", ", 50_000), ", a + 1".repeat(20_000));
             assert!(parse(&wide, &GenericDialect, 50).is_ok());
         };
-        std::thread::Builder::new().stack_size(64 << 20).spawn(tests).unwrap().join().unwrap();
+        std::thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn(tests).unwrap().join().unwrap();
     }
 }

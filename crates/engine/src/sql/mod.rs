@@ -7,6 +7,8 @@ mod depth;
 pub(crate) mod settings_names;
 pub(crate) mod syntax_error;
 
+pub use depth::THREAD_STACK_BYTES;
+
 use std::collections::VecDeque;
 
 use datafusion::common::{DataFusionError, Result};

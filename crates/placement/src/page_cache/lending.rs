@@ -17,7 +17,7 @@
 //!
 //! Pure. Each pair of lists is looked at once, most pairs not at all; a look costs the borrower's uses until then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ListKey;
 use super::model::{Pipeline, Rates, expected_s};
@@ -42,11 +42,48 @@ const PARTS: u64 = 4;
 /// quotas that come and go whenever a pipeline begins.
 const LEAST_MISSING_PART: u64 = 8;
 
-/// Whether so much of these bytes of lists has no room that lending is worth while.
-pub fn may_lend(quotas: &[(ListKey, u64)], asked_bytes: &BTreeMap<ListKey, u64>) -> bool {
-    let room_bytes: u64 = quotas.iter().map(|(_, bytes)| bytes).sum();
-    let all_bytes: u64 = asked_bytes.values().sum();
-    all_bytes.saturating_sub(room_bytes) >= (all_bytes / LEAST_MISSING_PART).max(1)
+/// What was decided, and what has begun since: quotas of lists, and the bytes that pipelines ask for of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Bytes that each list may keep in whatever order pipelines come.
+    pub quotas: Vec<(ListKey, u64)>,
+    /// Of all lists that pipelines ask for.
+    pub asked_bytes: BTreeMap<ListKey, u64>,
+}
+
+impl Standing {
+    /// With a pipeline that has begun since: those of its lists that nobody asked for before get what memory is left, in
+    /// their order. So what it reads may borrow at once, before all is decided anew.
+    pub fn with_begun(&self, columns: &[(ListKey, u64)], memory_bytes: u64) -> Self {
+        let Self { mut quotas, mut asked_bytes } = self.clone();
+        let mut left_bytes = memory_bytes.saturating_sub(self.room_bytes());
+        for (list, bytes) in columns.iter().filter(|(_, bytes)| *bytes > 0) {
+            if asked_bytes.contains_key(list) {
+                continue;
+            }
+            asked_bytes.insert(*list, *bytes);
+            let quota_bytes = left_bytes.min(*bytes);
+            left_bytes -= quota_bytes;
+            quotas.push((*list, quota_bytes));
+        }
+        Self { quotas, asked_bytes }
+    }
+
+    /// Forgets lists that mean something else from now on.
+    pub fn forget(&mut self, lists: &BTreeSet<ListKey>) {
+        self.quotas.retain(|(list, _)| !lists.contains(list));
+        self.asked_bytes.retain(|list, _| !lists.contains(list));
+    }
+
+    /// Whether so much has no room that lending is worth while.
+    pub fn may_lend(&self) -> bool {
+        let all_bytes: u64 = self.asked_bytes.values().sum();
+        all_bytes.saturating_sub(self.room_bytes()) >= (all_bytes / LEAST_MISSING_PART).max(1)
+    }
+
+    fn room_bytes(&self) -> u64 {
+        self.quotas.iter().map(|(_, bytes)| bytes).sum()
+    }
 }
 
 /// Bytes that each list may keep for now, of `quotas` that were best whatever comes next. All together they are as many.

@@ -46,10 +46,31 @@ fn the_list_used_farthest_in_the_future_lends_first() {
 
 #[test]
 fn where_hardly_anything_is_missing_nothing_is_lent() {
-    let asked_bytes = BTreeMap::from([(ListKey(0), 100), (ListKey(1), 100)]);
-    assert!(may_lend(&[(ListKey(0), 70), (ListKey(1), 100)], &asked_bytes));
-    assert!(!may_lend(&[(ListKey(0), 80), (ListKey(1), 100)], &asked_bytes));
-    assert!(!may_lend(&[], &BTreeMap::new()) && may_lend(&[], &asked_bytes));
+    let standing = |quotas: &[u64]| Standing {
+        quotas: (0..).map(ListKey).zip(quotas.iter().copied()).collect(),
+        asked_bytes: BTreeMap::from([(ListKey(0), 100), (ListKey(1), 100)]),
+    };
+    assert!(standing(&[70, 100]).may_lend());
+    assert!(!standing(&[80, 100]).may_lend());
+    assert!(!Standing::default().may_lend() && standing(&[]).may_lend());
+}
+
+#[test]
+fn a_pipeline_that_has_begun_since_finds_what_memory_is_left() {
+    let standing = Standing {
+        quotas: vec![(ListKey(0), 60), (ListKey(1), 10)],
+        asked_bytes: BTreeMap::from([(ListKey(0), 60), (ListKey(1), 40)]),
+    };
+    let columns = [(ListKey(1), 40), (ListKey(2), 20), (ListKey(3), 50), (ListKey(4), 0)];
+    let begun = standing.with_begun(&columns, 100);
+    assert_eq!(begun.quotas, [(ListKey(0), 60), (ListKey(1), 10), (ListKey(2), 20), (ListKey(3), 10)]);
+    let asked: Vec<u64> = begun.asked_bytes.into_values().collect();
+    assert_eq!(asked, [60, 40, 20, 50]);
+    assert_eq!(standing.with_begun(&columns, 50).quotas[2..], [(ListKey(2), 0), (ListKey(3), 0)]);
+    assert_eq!(standing.with_begun(&columns[..1], 100), standing);
+    let mut known = standing.clone();
+    known.forget(&BTreeSet::from([ListKey(0)]));
+    assert_eq!((known.quotas, known.asked_bytes.len()), (vec![(ListKey(1), 10)], 1));
 }
 
 #[test]

@@ -149,6 +149,11 @@ impl PipelineWindow {
         }
     }
 
+    /// What the run that began last asks for.
+    pub fn last_columns(&self) -> &[(ListKey, u64)] {
+        self.runs.back().map_or(&[], |run| &run.columns)
+    }
+
     /// The run that began last and those likely to follow it: what followed its plan before. If that has not run before,
     /// the largest of the last runs is taken to come again, as often as columns that were asked for shortly before are.
     pub fn outlook(&self, rates: Rates) -> Outlook {

@@ -1,0 +1,148 @@
+//! Arrow's types that other libraries don't know, or read wrongly: converted where a plainer type holds the same values,
+//! refused where there is none.
+
+use arrow::array::RecordBatch;
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use pyo3::PyResult;
+
+use crate::errors::InputError;
+use crate::names::repeated;
+
+/// The type to convert to for pandas: its converter does not know views of strings and bytes everywhere, nor decimals
+/// of 32 and 64 bits in lists.
+pub(crate) fn for_pandas(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Utf8View => Some(DataType::Utf8),
+        DataType::BinaryView => Some(DataType::Binary),
+        other => wide_decimal(other),
+    }
+}
+
+/// The type to convert to for polars, which reads decimals of 32 and 64 bits as if they had 128.
+pub(crate) fn for_polars(data_type: &DataType) -> Option<DataType> {
+    wide_decimal(data_type)
+}
+
+fn wide_decimal(data_type: &DataType) -> Option<DataType> {
+    match *data_type {
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            Some(DataType::Decimal128(precision, scale))
+        }
+        _ => None,
+    }
+}
+
+/// The batches with the types that `plain` names converted, at any depth.
+///
+/// # Errors
+/// A value that its new type cannot hold.
+pub(crate) fn converted(
+    schema: &SchemaRef,
+    batches: Vec<RecordBatch>,
+    plain: fn(&DataType) -> Option<DataType>,
+) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
+    let fields: Fields = schema.fields().iter().map(|field| plain_field(field, plain)).collect();
+    if fields == *schema.fields() {
+        return Ok((SchemaRef::clone(schema), batches));
+    }
+    let schema = SchemaRef::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+    // What does not fit is an error, not a NULL.
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let batches = batches
+        .into_iter()
+        .map(|batch| {
+            let columns = batch
+                .columns()
+                .iter()
+                .zip(schema.fields())
+                .map(|(column, field)| cast_with_options(column, field.data_type(), &options))
+                .collect::<Result<_, _>>()?;
+            RecordBatch::try_new(SchemaRef::clone(&schema), columns)
+        })
+        .collect::<Result<_, ArrowError>>()?;
+    Ok((schema, batches))
+}
+
+fn plain_field(field: &FieldRef, plain: fn(&DataType) -> Option<DataType>) -> FieldRef {
+    FieldRef::new(field.as_ref().clone().with_data_type(plain_type(field.data_type(), plain)))
+}
+
+fn plain_type(data_type: &DataType, plain: fn(&DataType) -> Option<DataType>) -> DataType {
+    match data_type {
+        DataType::List(element) => DataType::List(plain_field(element, plain)),
+        DataType::LargeList(element) => DataType::LargeList(plain_field(element, plain)),
+        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain_field(element, plain), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| plain_field(field, plain)).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(plain_field(entries, plain), *is_sorted),
+        DataType::Dictionary(key, value) => DataType::Dictionary(key.clone(), Box::new(plain_type(value, plain))),
+        other => plain(other).unwrap_or_else(|| other.clone()),
+    }
+}
+
+/// Refuses columns that pandas would get wrongly.
+///
+/// # Errors
+/// `InputError` that names the column.
+pub(crate) fn check_for_pandas(schema: &Schema) -> PyResult<()> {
+    check(schema, repeated_fields)
+}
+
+/// Refuses columns that polars has no type for, at which it panics, and those that it would get wrongly.
+///
+/// # Errors
+/// `InputError` that names the column.
+pub(crate) fn check_for_polars(schema: &Schema) -> PyResult<()> {
+    check(schema, |data_type| match data_type {
+        DataType::Interval(_)
+        | DataType::Union(_, _)
+        | DataType::Decimal256(_, _)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_)
+        | DataType::RunEndEncoded(_, _) => Some(format!("polars has no type for {data_type}")),
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale)
+            if *scale < 0 =>
+        {
+            Some(format!("polars has no type for {data_type}, whose scale is negative"))
+        }
+        other => repeated_fields(other),
+    })
+}
+
+fn repeated_fields(data_type: &DataType) -> Option<String> {
+    match data_type {
+        DataType::Struct(fields) => repeated(fields).map(|names| format!("a struct has several fields named {names}")),
+        _ => None,
+    }
+}
+
+/// Refuses a schema if a type in it, at any depth, is wrong for the reason that `wrong` tells.
+fn check(schema: &Schema, wrong: fn(&DataType) -> Option<String>) -> PyResult<()> {
+    for field in schema.fields() {
+        if let Some(reason) = first_wrong(field.data_type(), wrong) {
+            return Err(InputError::new_err(format!(
+                "column \"{}\": {reason}; arrow() has no such limit",
+                field.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn first_wrong(data_type: &DataType, wrong: fn(&DataType) -> Option<String>) -> Option<String> {
+    let within = |field: &FieldRef| first_wrong(field.data_type(), wrong);
+    wrong(data_type).or_else(|| match data_type {
+        DataType::List(element)
+        | DataType::LargeList(element)
+        | DataType::FixedSizeList(element, _)
+        | DataType::ListView(element)
+        | DataType::LargeListView(element)
+        | DataType::Map(element, _)
+        | DataType::RunEndEncoded(_, element) => within(element),
+        DataType::Struct(fields) => fields.iter().find_map(within),
+        DataType::Union(fields, _) => fields.iter().find_map(|(_, field)| within(field)),
+        DataType::Dictionary(_, value) => first_wrong(value, wrong),
+        _ => None,
+    })
+}
