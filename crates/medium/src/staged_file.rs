@@ -1,12 +1,11 @@
 //! A file written beside its name, and put in place once it is whole.
 //!
 //! **Invariants:** until [`StagedFile::place`] the name has what it had. Whoever drops a [`StagedFile`] without
-//! [`keep`](StagedFile::keep) has the bytes removed there and then; if it was in place, the name goes too, unless there was
-//! a file before: what it held is gone. Only a process that is killed leaves its bytes behind, under a hidden name that
-//! listings pass over.
+//! [`keep`](StagedFile::keep) has the bytes removed there and then, also from under the name, unless that had a file
+//! before, which is gone. Only a process that is killed leaves bytes behind, under a hidden name that listings pass over.
 //!
-//! **Concurrency:** [`StagedBytes`] are written by any number of threads, also after the [`StagedFile`] was dropped: then to
-//! a file that has no name any more.
+//! **Concurrency:** [`StagedBytes`] are written by any number of threads, also after the [`StagedFile`] was dropped: then
+//! to a file that has no name any more.
 
 use std::fs::{self, File};
 use std::io;
@@ -40,8 +39,8 @@ enum Place {
 }
 
 impl StagedFile {
-    /// A file that is to be at `target`, in the place of the regular file that may be there; links are followed. Folders
-    /// that are missing are made, and noted in `folders`.
+    /// A file that is to be at `target`, in the place of the regular file that may be there; links are followed. Missing
+    /// folders are made, and noted in `folders`.
     ///
     /// # Errors
     /// Something else than a regular file at `target`; failures of the system, as when the folder may not be written.
@@ -112,8 +111,8 @@ impl StagedBytes {
         self.file.write_all_at(bytes, offset).map_err(failed)
     }
 
-    /// Called when all is written. What will take the place of another file is on the disk then: a crash that loses the one
-    /// must not find the other gone.
+    /// Called when all is written. What will take the place of another file is on the disk then: a crash must not lose
+    /// both.
     ///
     /// # Errors
     /// Failures of the system, also those that writes before had and did not tell.

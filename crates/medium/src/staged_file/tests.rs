@@ -97,6 +97,7 @@ fn a_link_stays_a_link_and_its_file_is_replaced() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "new");
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn only_regular_files_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,6 +111,7 @@ fn only_regular_files_are_replaced() {
     assert_eq!(names(folder.path()), ["full.csv"]);
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_cannot_be_created_is_told_by_its_own_name_and_what_the_system_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,6 +133,7 @@ fn a_file_that_cannot_be_created_is_told_by_its_own_name_and_what_the_system_say
     assert_eq!(names(folder.path()), ["file"]);
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_full_device_is_told_by_the_name_that_is_written() {
     let bytes = StagedBytes {
