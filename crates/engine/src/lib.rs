@@ -41,6 +41,7 @@ mod session;
 mod settings;
 mod simplification;
 mod sql;
+mod staged_copy;
 mod trace_file;
 mod unnest;
 mod verify;

@@ -1,4 +1,5 @@
-//! Gives each query its [`QueryContext`] before it is planned physically, and sees to it that its joins can be stopped.
+//! Gives each query its [`QueryContext`] before it is planned physically, and sees to it that its joins can be stopped and
+//! that what it copies to files is there as a whole or not at all.
 //!
 //! DataFusion's `TaskContext` carries no identity of a query, and `TableProvider::scan` is called once per mention of a
 //! table. A query planner is called exactly once per query, by our own session and by a bare `SessionContext` alike, so
@@ -17,6 +18,7 @@ use thermocline_hardware::Clock;
 
 use crate::interruption::interruptible;
 use crate::query::QueryContext;
+use crate::staged_copy::staged;
 
 /// Wraps another planner; plans with a fresh [`QueryContext`] unless the session already has one.
 #[derive(Debug)]
@@ -30,6 +32,11 @@ impl CachingQueryPlanner {
     pub(crate) fn new(inner: Arc<dyn QueryPlanner + Send + Sync>, clock: Arc<dyn Clock>) -> Self {
         Self { inner, clock }
     }
+
+    /// The physical plan of `statement` with what is ours about it.
+    fn finished(&self, statement: &LogicalPlan, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        interruptible(staged(statement, plan)?, &self.clock)
+    }
 }
 
 #[async_trait]
@@ -37,7 +44,7 @@ impl QueryPlanner for CachingQueryPlanner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(context) = session.config().get_extension::<QueryContext>() {
             context.note_plan(plan);
-            return interruptible(self.inner.create_physical_plan(plan, session).await?, &self.clock);
+            return self.finished(plan, self.inner.create_physical_plan(plan, session).await?);
         }
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return internal_err!("a caching query planner needs DataFusion's own SessionState");
@@ -46,6 +53,6 @@ impl QueryPlanner for CachingQueryPlanner {
         let context = QueryContext::default();
         context.note_plan(plan);
         state.config_mut().set_extension(Arc::new(context));
-        interruptible(self.inner.create_physical_plan(plan, &state).await?, &self.clock)
+        self.finished(plan, self.inner.create_physical_plan(plan, &state).await?)
     }
 }

@@ -176,15 +176,23 @@ impl MediumError {
                 Self::NotFound { path: shown, working_folder }
             }
             io::ErrorKind::PermissionDenied => Self::PermissionDenied { path: shown, source: Box::new(source) },
+            _ => Self::from_write(path, action, source),
+        }
+    }
+
+    /// The same for a file that was to be written, which need not be there: what is refused, or missing, is its folder.
+    pub(crate) fn from_write(path: &Path, action: impl Into<String>, source: io::Error) -> Self {
+        let (path, action) = (path.display().to_string(), action.into());
+        match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Self::OutOfSpace { path: shown, action: action.into(), source }
+                Self::OutOfSpace { path, action, source }
             }
-            _ => Self::Io { path: shown, action: action.into(), source },
+            _ => Self::Io { path, action, source },
         }
     }
 
     /// The error for a call on the object at `url` that failed; `action` completes "cannot …".
-    pub(crate) fn from_store(url: &str, action: impl Into<String>, source: object_store::Error) -> Self {
+    pub fn from_store(url: &str, action: impl Into<String>, source: object_store::Error) -> Self {
         store_failure::explain(url.to_owned(), action.into(), source)
     }
 }

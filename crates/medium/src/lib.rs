@@ -1,10 +1,10 @@
 //! Where bytes rest: local files and objects in stores, and which version of them was seen; a database's own files.
 //!
 //! **Owns:** file versions and the rules by which they are trusted ([`FileVersion`]); open files that keep reading the
-//! bytes they were opened on ([`PinnedFile`], [`RemoteFile`]); content hashes that prove an old prefix unchanged
-//! ([`HashRecorder`], [`BlockHashes`]); the meaning of a location a user wrote ([`Location`]), listing it, who may
-//! read what ([`Access`]), and the stores that open by their URL ([`OpenStores`]); and the media that a database keeps
-//! files of its own in, real and simulated ([`Medium`]).
+//! bytes they were opened on ([`PinnedFile`], [`RemoteFile`]); files that are written as a whole or not at all
+//! ([`StagedFile`]); content hashes that prove an old prefix unchanged ([`HashRecorder`], [`BlockHashes`]); the meaning of
+//! a location a user wrote ([`Location`]), listing it, who may read what ([`Access`]), and the stores that open by their
+//! URL ([`OpenStores`]); and the media that a database keeps files of its own in, real and simulated ([`Medium`]).
 //!
 //! **Does not own:** what the bytes mean (`raw`, and for a database's own files the crates that write them), what is
 //! kept of them (`operator-cache`). No async runtime: remote calls are futures of `object_store`, and reads in the
@@ -27,6 +27,7 @@ mod listing;
 mod location;
 mod pinned_file;
 mod remote;
+mod staged_file;
 mod storage;
 mod store_failure;
 mod stores;
@@ -41,6 +42,7 @@ pub use listing::{ListedFile, list_local};
 pub use location::{LocalPattern, Location, RemotePattern};
 pub use pinned_file::{Change, PinnedFile};
 pub use remote::{RemoteFile, list_remote};
+pub use staged_file::{MadeFolders, StagedBytes, StagedFile};
 pub use storage::{
     AlignedBuffer, DIRECT_ALIGNMENT_BYTES, Destination, DirectMedium, DirectOptions, Exploration, Explored, Fault,
     Finding, FinishedRead, Medium, MediumFile, MemoryMedium, PendingRead, ReadAt, ReadQueue, SimulatedMedium, Sleep,

@@ -12,6 +12,12 @@ const BIN: &str = env!("CARGO_BIN_EXE_thermocline");
 /// A table that takes megabytes, for its values have no order.
 const LARGE: &str = "SELECT random() AS r, value AS i FROM generate_series(1, 600000)";
 
+/// Whether a folder has what `COPY` writes before it is put in place.
+fn has_staged_files(folder: &Path) -> bool {
+    let mut names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.any(|name| name.to_string_lossy().starts_with(".thermocline-copy-"))
+}
+
 /// Runs a shell script in a namespace of its own, with a file system of two megabytes at `small`. `None` where that is
 /// not permitted.
 fn with_small_file_system(folder: &Path, script: &str) -> Option<Finished> {
@@ -60,6 +66,32 @@ fn a_full_disk_fails_the_statement_and_leaves_the_tables_that_there_were() {
 }
 
 #[test]
+fn a_full_disk_fails_a_copy_and_leaves_its_target_as_it_was() {
+    let folder = folder();
+    let script = format!(
+        r#"
+        echo "what was there" > small/kept.csv
+        for target in "kept.csv'" "new.parquet'" "new/' STORED AS CSV"; do
+            "{BIN}" -c "COPY ({LARGE}) TO 'small/$target" 2> message
+            echo "code $?: $(cat message)"
+            test "$(ls -A small)" = kept.csv || exit 2
+        done
+        test "$(cat small/kept.csv)" = "what was there" || exit 3
+        "#
+    );
+    let Some(finished) = with_small_file_system(folder.path(), &script) else {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    };
+    let messages: Vec<&str> = finished.stdout.lines().filter(|line| line.starts_with("code ")).collect();
+    assert_eq!((finished.code, messages.len()), (Some(0), 3), "{finished:?}");
+    for message in messages {
+        assert!(message.starts_with("code 3: error: ") && message.contains("No space left on device"), "{message}");
+        assert!(message.contains("small/") && message.contains("free some space there"), "{message}");
+    }
+}
+
+#[test]
 fn a_database_is_read_from_a_file_system_that_cannot_be_written() {
     let folder = folder();
     let script = format!(
@@ -104,9 +136,12 @@ fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end_of_the_process() {
     let message = limited(&format!("CREATE TABLE u AS {LARGE}")).failed(3);
     assert!(message.contains(".segment: cannot write ") && message.contains("ulimit -f"), "{message}");
     assert!(message.contains("raise the limit on the size of files"), "{message}");
-    // What others write meets the system's own answer.
-    let copied = limited(&format!("COPY ({LARGE}) TO 'large.csv'"));
-    assert!(copied.code.is_some_and(|code| code > 0), "{copied:?}");
+    std::fs::write(path.join("large.csv"), "what was there").unwrap();
+    let message = limited(&format!("COPY ({LARGE}) TO 'large.csv'")).failed(3);
+    assert!(message.contains("large.csv: cannot write at byte 0: File too large"), "{message}");
+    assert!(message.contains("raise the limit on the size of files"), "{message}");
+    assert_eq!(std::fs::read_to_string(path.join("large.csv")).unwrap(), "what was there");
+    assert!(!has_staged_files(path));
     assert_eq!(std::fs::read_dir(path.join("kept.db/tables")).unwrap().count(), 2);
     let count = ["--db", "kept.db", "--format", "csv", "-c", "SELECT sum(i) AS s FROM t"];
     assert_eq!(run(path, count).ok(), "s\n500500\n");

@@ -7,6 +7,8 @@ mod caching;
 mod column_stars;
 mod column_tables;
 mod concurrency;
+mod copy;
+mod copy_to_stores;
 mod differential;
 mod explain;
 mod fused_arrays;

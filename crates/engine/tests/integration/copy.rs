@@ -1,0 +1,170 @@
+//! `COPY … TO` is done as a whole or not at all: its target has all rows, or what it had before.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use thermocline_engine::{ErrorKind, Session};
+
+use crate::harness::{self, FIRST, Folder, integer, numbered_ndjson, rows, try_rows};
+
+/// Rows that fail when some thousands of them were given out.
+const LATE_FAILURE: &str = "SELECT 1 / (50000 - value) AS i, value % 3 AS k FROM generate_series(1, 60000)";
+
+/// The names in a folder, hidden ones too, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Has files be written in pieces of 64 KiB, or of 10 MiB, which is more than they have here.
+async fn write_in_pieces(session: &Session, is_small: bool) {
+    let bytes = if is_small { 64 << 10 } else { 10 << 20 };
+    rows(session, &format!("SET datafusion.execution.objectstore_writer_buffer_size = {bytes}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_fail_late_leave_every_target_as_it_was() {
+    let folder = Folder::new();
+    let late = folder.file("late.ndjson", numbered_ndjson(FIRST, 60_000) + "{\"id\":oops}\n");
+    for name in ["kept.csv", "kept.ndjson", "kept.parquet"] {
+        folder.file(name, "what was there");
+    }
+    let before = names(folder.path());
+    let session = harness::session();
+    let bad_file = format!("SELECT id AS i, id % 3 AS k, name FROM '{}'", late.display());
+    for (query, reason) in [(LATE_FAILURE, "Divide by zero"), (&bad_file, "late.ndjson")] {
+        for is_small in [false, true] {
+            write_in_pieces(&session, is_small).await;
+            for target in [
+                "kept.csv'",
+                "kept.ndjson'",
+                "kept.parquet'",
+                "new.csv'",
+                "made/new.parquet'",
+                "made/' STORED AS CSV",
+                "made/deep/' STORED AS PARQUET PARTITIONED BY (k)",
+            ] {
+                let sql = format!("COPY ({query}) TO '{}/{target}", folder.path().display());
+                let message = harness::error(&session, &sql).await;
+                assert!(message.contains(reason), "{sql}\n{message}");
+                assert_eq!(names(folder.path()), before, "{sql}");
+            }
+        }
+    }
+    for name in ["kept.csv", "kept.ndjson", "kept.parquet"] {
+        assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), "what was there", "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_put_in_place_whole_and_nothing_remains_beside_them() {
+    let folder = Folder::new();
+    let path = folder.path().display();
+    folder.file("old.csv", "what was there");
+    fs::create_dir(folder.path().join("far")).unwrap();
+    folder.file("far/old.csv", "what was there");
+    std::os::unix::fs::symlink("far/old.csv", folder.path().join("link.csv")).unwrap();
+    let session = harness::session();
+    let series = "SELECT value AS i, value % 3 AS k FROM generate_series(1, 60000)";
+    for is_small in [false, true] {
+        write_in_pieces(&session, is_small).await;
+        for target in ["old.csv", "link.csv", "new.ndjson", "made/deep/new.parquet"] {
+            assert_eq!(rows(&session, &format!("COPY ({series}) TO '{path}/{target}'")).await, ["60000"]);
+            let answer = rows(&session, &format!("SELECT count(*), sum(i), sum(k) FROM '{path}/{target}'")).await;
+            assert_eq!(answer, ["60000|1800030000|60000"], "{target}");
+        }
+        let parts = format!("COPY ({series}) TO '{path}/parts{is_small}/' STORED AS CSV PARTITIONED BY (k)");
+        rows(&session, &parts).await;
+        assert_eq!(names(&folder.path().join(format!("parts{is_small}"))), ["k=0", "k=1", "k=2"]);
+        for part in ["k=0", "k=1", "k=2"] {
+            assert_eq!(names(&folder.path().join(format!("parts{is_small}/{part}"))).len(), 1);
+        }
+        let count = format!("SELECT count(*) FROM '{path}/parts{is_small}/*/*.csv'");
+        assert_eq!(integer(&session, &count).await, 60_000);
+    }
+    assert_eq!(
+        names(folder.path()),
+        ["far", "link.csv", "made", "new.ndjson", "old.csv", "partsfalse", "partstrue"],
+        "nothing but what was asked for"
+    );
+    assert_eq!(names(&folder.path().join("far")), ["old.csv"]);
+    assert_eq!(names(&folder.path().join("made/deep")), ["new.parquet"]);
+    assert!(folder.path().join("link.csv").symlink_metadata().unwrap().is_symlink());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_can_be_made_of_its_own_rows() {
+    let folder = Folder::new();
+    let session = harness::session();
+    for suffix in ["csv", "ndjson", "parquet"] {
+        let path = folder.path().join(format!("t.{suffix}"));
+        let path = path.display();
+        rows(&session, &format!("COPY (SELECT value AS i FROM generate_series(1, 100000)) TO '{path}'")).await;
+        for added in 1..=2 {
+            rows(&session, &format!("COPY (SELECT i + 1 AS i FROM '{path}') TO '{path}'")).await;
+            let sum = integer(&session, &format!("SELECT sum(i) FROM '{path}'")).await;
+            assert_eq!(sum, 5_000_050_000 + added * 100_000, "{path}");
+        }
+    }
+    assert_eq!(names(folder.path()), ["t.csv", "t.ndjson", "t.parquet"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_copy_has_left_nothing_behind_when_it_is_dropped() {
+    let folder = Folder::new();
+    folder.file("kept.csv", "what was there");
+    let session = harness::session();
+    write_in_pieces(&session, true).await;
+    let endless = "SELECT a.value + b.value AS i FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
+    for target in ["kept.csv", "new/deep.ndjson"] {
+        let sql = format!("COPY ({endless}) TO '{}/{target}'", folder.path().display());
+        let running = tokio::spawn({
+            let session = session.clone();
+            async move { try_rows(&session, &sql).await }
+        });
+        let begun = async {
+            while names(folder.path()).len() < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), begun).await.expect("nothing was written");
+        running.abort();
+        assert!(running.await.is_err_and(|error| error.is_cancelled()));
+        assert_eq!(names(folder.path()), ["kept.csv"], "{target}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("kept.csv")).unwrap(), "what was there");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_cannot_be_written_is_told_with_its_path_and_the_reason() {
+    let folder = Folder::new();
+    folder.file("file", "");
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("device.csv")).unwrap();
+    let before = names(folder.path());
+    let session = harness::session();
+    let below_file = format!("{}/file/x.csv", folder.path().display());
+    let device = format!("{}/device.csv", folder.path().display());
+    for (target, reason) in [
+        (below_file.as_str(), "cannot create the file: Not a directory"),
+        ("/proc/thermocline.csv", "cannot create the file: No such file or directory"),
+        (device.as_str(), "is a device, expected a regular file"),
+    ] {
+        for is_small in [false, true] {
+            write_in_pieces(&session, is_small).await;
+            let sql = format!("COPY (SELECT value FROM generate_series(1, 60000)) TO '{target}'");
+            let outcome = tokio::time::timeout(Duration::from_secs(60), try_rows(&session, &sql)).await;
+            let error = outcome.expect("it waits for ever").unwrap_err();
+            let message = error.to_string();
+            assert!(message.starts_with(&format!("{target}: {reason}")), "{message}");
+            assert_eq!(error.kind(), ErrorKind::Input, "{message}");
+        }
+    }
+    // A device is no folder either.
+    let message = harness::error(&session, "COPY (SELECT 1 AS a) TO '/dev/full' STORED AS CSV").await;
+    assert!(message.starts_with("/dev/full/") && message.contains("Not a directory"), "{message}");
+    assert_eq!(names(folder.path()), before);
+}
