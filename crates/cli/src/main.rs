@@ -12,12 +12,15 @@ mod demo;
 mod failure;
 mod figures;
 mod hardware_report;
+mod incoming;
 mod interrupt;
 mod one_shot;
 mod output;
 mod progress_bar;
 mod shell;
+mod sql_text;
 mod statement;
+mod statement_cutter;
 mod terminal;
 
 use std::io::{self, IsTerminal, Write};
@@ -35,6 +38,9 @@ use crate::interrupt::Interrupt;
 use crate::statement::Conversation;
 use crate::terminal::Terminal;
 
+/// The stack of a worker: planning recurses as deep as conditions are nested, and a chain of thousands of `OR`s is. Only
+/// addresses are set aside; memory is taken as deep as a stack was ever used.
+const STACK_BYTES: usize = 64 << 20;
 /// How long threads of the runtime may take to notice the end of the process.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(50);
 
@@ -75,7 +81,8 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
     if let Some(threads) = database_arguments.threads {
         builder.worker_threads(threads.get());
     }
-    let workers = runtime(builder.enable_all().thread_keep_alive(allocator::IDLE_THREAD))?;
+    builder.enable_all().thread_stack_size(STACK_BYTES).thread_keep_alive(allocator::IDLE_THREAD);
+    let workers = runtime(&mut builder)?;
     let waiting = runtime(tokio::runtime::Builder::new_current_thread().enable_time())?;
     let outcome = if let Some(Task::Demo(demo)) = &arguments.subcommand {
         open(&demo.database, &clock)
