@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use thermocline_budget::parse_bytes;
-use thermocline_engine::Eviction;
+use thermocline_engine::{Eviction, MAX_THREADS};
 use thermocline_hardware::Machine;
 
 use crate::output::Format;
@@ -18,14 +18,21 @@ const EXIT_CODES: &str = "\
 Without -c, -f or a sub-command: a shell on a terminal, otherwise SQL is read from standard input.
 Options of `demo` and `hardware` go after their name.
 
+Of -c, of -f and of standard input that is a file nothing runs if any of it is not SQL. Of a pipe each
+statement runs as soon as its semicolon has come.
+
+Values: dates, times and durations beyond the calendar (years past 262142) are the whole numbers that are
+stored, in the units of the column's type. NaN and infinities are null in JSON, which lacks them.
+
 Exit codes:
-    0  everything was answered
+    0  everything was answered; also when the reader of the last answer left before its end
     1  the SQL, a file or a setting is wrong
     2  wrong usage of this command
     3  memory or disk is short
     4  a file changed while it was read: run it again
    70  a fault of Thermocline's own: please report it
   130  interrupted (Ctrl-C)
+  141  the reader of an answer left, and the statements after it did not run
 
 Examples:
   thermocline -c \"SELECT status, count(*) FROM 'events.ndjson' GROUP BY status\"
@@ -46,7 +53,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) database: DatabaseArguments,
     /// Run this SQL and exit. May be repeated, and mixed with -f: they run in the order given, up to the first failure
-    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    // A text may begin with a comment.
+    #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     commands: Vec<String>,
     /// Run the SQL in this file and exit; `-` is standard input
     #[arg(short = 'f', long = "file", value_name = "FILE")]
@@ -80,8 +88,8 @@ pub(crate) struct DatabaseArguments {
     /// The part of it that the caches may have at most; all of it by default
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache_memory: Option<u64>,
-    /// Threads of a query; one for each core by default
-    #[arg(long, value_name = "N")]
+    /// Threads of a query, up to 1024; one for each core by default
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Which cached results make room for others: recache, recache-as-printed, lru, proteus, vectorwise or monetdb
     #[arg(long, value_name = "POLICY", default_value_t)]
@@ -110,7 +118,7 @@ pub(crate) struct DemoArguments {
     /// Write the data to this folder and leave it there, instead of in a temporary one
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
-    /// Where the picture of the times goes
+    /// Where the picture of the times goes, in place of what is there
     #[arg(long, value_name = "FILE", default_value = "thermocline-demo.svg")]
     pub(crate) svg: PathBuf,
     #[command(flatten)]
@@ -157,6 +165,13 @@ impl Arguments {
 
 fn parse_size(text: &str) -> Result<u64, String> {
     parse_bytes(text, Machine::detect().ram_bytes).map_err(|error| error.to_string())
+}
+
+fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<NonZeroUsize>() {
+        Ok(threads) if threads.get() <= MAX_THREADS => Ok(threads),
+        _ => Err(format!("expected a whole number from 1 to {MAX_THREADS}")),
+    }
 }
 
 /// From some dozen orders to more than most disks hold.
@@ -206,7 +221,17 @@ mod tests {
         let unknown = read(&["--eviction", "mru"]).unwrap_err();
         assert!(unknown.exit_code() == 2 && unknown.to_string().contains("lru, proteus"), "{unknown}");
         assert_eq!(read(&["--memory", "4"]).unwrap_err().exit_code(), 2);
-        assert_eq!(read(&["--threads", "0"]).unwrap_err().exit_code(), 2);
+        assert_eq!(read(&["--threads", "1024"]).unwrap().0.database.threads, NonZeroUsize::new(1024));
+        for threads in ["0", "1025", "100000", "99999999999999999999"] {
+            let refused = read(&["--threads", threads]).unwrap_err();
+            assert!(refused.exit_code() == 2 && refused.to_string().contains("from 1 to 1024"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn sql_may_begin_with_a_comment() {
+        let (_, sources) = read(&["-c", "-- a\nSELECT 1", "--command", "--b", "--timer"]).unwrap();
+        assert_eq!(sources, [Source::Command("-- a\nSELECT 1".into()), Source::Command("--b".into())]);
     }
 
     #[test]
@@ -243,7 +268,7 @@ mod tests {
         let help = read(&["--help"]).unwrap_err();
         assert_eq!(help.exit_code(), 0);
         let text = help.to_string();
-        for code in ["0  ", "1  ", "2  ", "3  ", "4  ", "70  ", "130  "] {
+        for code in ["0  ", "1  ", "2  ", "3  ", "4  ", "70  ", "130  ", "141  "] {
             assert!(text.contains(code), "{text}");
         }
     }

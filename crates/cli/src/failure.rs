@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use thermocline_engine::arrow::error::ArrowError;
 use thermocline_engine::{Error, ErrorKind};
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, printable};
 
 /// Why a run ended early.
 #[derive(Debug)]
@@ -27,8 +27,15 @@ pub(crate) enum Failure {
     /// Ctrl-C.
     Interrupted,
     /// Whoever read our output has left; nothing to tell anyone.
-    OutputClosed,
+    OutputClosed {
+        /// Whether statements were left that did not run: what the reader did not want is no loss, what they would have
+        /// done is.
+        is_early: bool,
+    },
 }
+
+/// What a shell says of a process that SIGPIPE ended, which is how most commands end whose reader leaves.
+const OUTPUT_CLOSED_EARLY: u8 = 128 + 13;
 
 /// What a step of this command returns.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -37,7 +44,7 @@ impl Failure {
     /// A failed write to standard output. A reader that left is no error.
     pub(crate) fn output(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            io::ErrorKind::BrokenPipe => Self::OutputClosed { is_early: false },
             _ => Self::Stream { name: "standard output", error },
         }
     }
@@ -46,6 +53,14 @@ impl Failure {
     pub(crate) fn in_file(self, origin: &str) -> Self {
         match self {
             Self::Query { origin: None, error } => Self::Query { origin: Some(origin.to_owned()), error },
+            other => other,
+        }
+    }
+
+    /// The same failure, known to have kept other statements from running.
+    pub(crate) fn before_others(self) -> Self {
+        match self {
+            Self::OutputClosed { .. } => Self::OutputClosed { is_early: true },
             other => other,
         }
     }
@@ -61,14 +76,14 @@ impl Failure {
             Self::Query { error, .. } => error.kind(),
             Self::File { error, .. } | Self::Stream { error, .. } => of_io(error),
             Self::Render(_) | Self::Fault(_) => ErrorKind::Internal,
-            Self::Interrupted | Self::OutputClosed => ErrorKind::Cancelled,
+            Self::Interrupted | Self::OutputClosed { .. } => ErrorKind::Cancelled,
         }
     }
 
     /// The process's exit code.
     pub(crate) fn exit_code(&self) -> u8 {
-        if matches!(self, Self::OutputClosed) {
-            return 0;
+        if let Self::OutputClosed { is_early } = self {
+            return if *is_early { OUTPUT_CLOSED_EARLY } else { 0 };
         }
         match self.kind() {
             ErrorKind::Input => 1,
@@ -89,6 +104,7 @@ impl Failure {
                 _ => None,
             },
             ErrorKind::Retry => Some("run it again: each query sees one version of a file"),
+            ErrorKind::Resources if self.is_full_disk() => Some("free room on the disk, or write elsewhere"),
             ErrorKind::Resources => {
                 Some("raise the budget with --memory or SET thermocline.memory = '…', or free memory or disk")
             }
@@ -97,13 +113,19 @@ impl Failure {
         }
     }
 
-    /// Tells the user, on standard error.
+    /// Whether a stream or file of ours had no room: no memory helps there.
+    fn is_full_disk(&self) -> bool {
+        matches!(self, Self::File { error, .. } | Self::Stream { error, .. }
+            if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+
+    /// Tells the user, on standard error. What messages quote of files cannot move the cursor there.
     pub(crate) fn report(&self, stderr: &Terminal) {
         let text = match self {
-            Self::OutputClosed => return,
+            Self::OutputClosed { .. } => return,
             Self::Interrupted => "interrupted".to_owned(),
             _ => {
-                let mut text = format!("{} {self}", stderr.paint.red("error:"));
+                let mut text = format!("{} {}", stderr.paint.red("error:"), printable(&self.to_string()));
                 if let Some(hint) = self.hint() {
                     text.push_str(&format!("\n{} {hint}", stderr.paint.bold("hint:")));
                 }
@@ -129,7 +151,7 @@ impl fmt::Display for Failure {
             Self::Render(error) => write!(f, "a result could not be printed: {error}"),
             Self::Fault(message) => f.write_str(message),
             Self::Interrupted => f.write_str("interrupted"),
-            Self::OutputClosed => f.write_str("standard output was closed"),
+            Self::OutputClosed { .. } => f.write_str("standard output was closed"),
         }
     }
 }
@@ -173,6 +195,18 @@ mod tests {
     fn a_reader_that_leaves_is_no_failure_and_a_full_disk_is() {
         assert_eq!(Failure::output(io::ErrorKind::BrokenPipe.into()).exit_code(), 0);
         assert_eq!(Failure::output(io::ErrorKind::StorageFull.into()).exit_code(), 3);
+    }
+
+    #[test]
+    fn a_reader_that_leaves_before_other_statements_is_told_by_the_exit_code() {
+        assert_eq!(Failure::output(io::ErrorKind::BrokenPipe.into()).before_others().exit_code(), 141);
+        assert_eq!(query(ErrorKind::Retry).before_others().exit_code(), 4);
+    }
+
+    #[test]
+    fn a_full_disk_under_our_own_files_is_not_mended_with_memory() {
+        let full = Failure::output(io::ErrorKind::StorageFull.into());
+        assert!(full.hint().is_some_and(|hint| hint.contains("disk") && !hint.contains("memory")));
     }
 
     #[test]

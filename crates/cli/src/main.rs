@@ -12,12 +12,15 @@ mod demo;
 mod failure;
 mod figures;
 mod hardware_report;
+mod incoming;
 mod interrupt;
 mod one_shot;
 mod output;
 mod progress_bar;
 mod shell;
+mod sql_text;
 mod statement;
+mod statement_cutter;
 mod terminal;
 
 use std::io::{self, IsTerminal, Write};
@@ -25,7 +28,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thermocline_engine::{Database, DatabaseOptions};
+use thermocline_engine::{Database, DatabaseOptions, THREAD_STACK_BYTES};
 use thermocline_hardware::{Clock, SystemClock};
 use tokio::runtime::Runtime;
 
@@ -65,7 +68,8 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
         let mut stdout = io::stdout().lock();
         return stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::output);
     }
-    let interrupt = Interrupt::install().map_err(|error| Failure::Stream { name: "SIGINT", error })?;
+    let others = if matches!(arguments.subcommand, Some(Task::Demo(_))) { interrupt::FAREWELLS } else { &[] };
+    let interrupt = Interrupt::install(others).map_err(|error| Failure::Stream { name: "SIGINT", error })?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let database_arguments = match &arguments.subcommand {
         Some(Task::Demo(demo)) => &demo.database,
@@ -74,7 +78,8 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
     if let Some(threads) = database_arguments.threads {
         builder.worker_threads(threads.get());
     }
-    let workers = runtime(builder.enable_all().thread_keep_alive(allocator::IDLE_THREAD))?;
+    builder.enable_all().thread_stack_size(THREAD_STACK_BYTES).thread_keep_alive(allocator::IDLE_THREAD);
+    let workers = runtime(&mut builder)?;
     let waiting = runtime(tokio::runtime::Builder::new_current_thread().enable_time())?;
     let outcome = if let Some(Task::Demo(demo)) = &arguments.subcommand {
         open(&demo.database, &clock)

@@ -44,8 +44,10 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Runs every statement of `text` in turn, up to the first failure. Nothing runs if any of it is not SQL.
     pub(crate) async fn run(&mut self, text: &str) -> Result<()> {
-        for statement in self.session.parse(text)? {
-            self.run_statement(statement).await?;
+        let mut statements = self.session.parse(text)?.into_iter().peekable();
+        while let Some(statement) = statements.next() {
+            let outcome = self.run_statement(statement).await;
+            outcome.map_err(|failure| if statements.peek().is_some() { failure.before_others() } else { failure })?;
         }
         Ok(())
     }
@@ -56,7 +58,8 @@ impl Conversation {
         writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::output)
     }
 
-    async fn run_statement(&mut self, statement: SqlStatement) -> Result<()> {
+    /// Runs one statement.
+    pub(crate) async fn run_statement(&mut self, statement: SqlStatement) -> Result<()> {
         let started_ns = self.clock.monotonic_ns();
         let shows_bar = self.progress && self.stderr.is_terminal;
         let bar = Arc::new(StatementBar::new(Arc::clone(&self.clock), shows_bar));

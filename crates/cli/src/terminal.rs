@@ -1,6 +1,6 @@
 //! What standard output and standard error are: a terminal or not, how wide, with colours or without.
 //!
-//! Colours are used on a terminal only, and not when `NO_COLOR` is set to anything or `TERM` is `dumb`.
+//! Text that comes from elsewhere passes through [`printable`] on its way there. Colours are used on a terminal only, and not when `NO_COLOR` is set to anything or `TERM` is `dumb`.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -102,6 +102,22 @@ impl Terminal {
     }
 }
 
+/// What would move the cursor is spelled out, but for line breaks.
+pub(crate) fn printable(text: &str) -> String {
+    if !text.chars().any(|c| c.is_control() && c != '\n') {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push('\n'),
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 fn colours_wanted(no_color: Option<std::ffi::OsString>, term: Option<std::ffi::OsString>) -> bool {
     no_color.is_none_or(|value| value.is_empty()) && term.is_none_or(|term| term != "dumb")
 }
@@ -116,6 +132,12 @@ mod tests {
         assert!(colours_wanted(Some("".into()), None));
         assert!(!colours_wanted(Some("1".into()), Some("xterm".into())));
         assert!(!colours_wanted(None, Some("dumb".into())));
+    }
+
+    #[test]
+    fn control_characters_cannot_reach_the_terminal() {
+        assert_eq!(printable("a\tb\x1b[2Jc\r"), "a\\tb\\u{1b}[2Jc\\r");
+        assert_eq!(printable("two\nlines"), "two\nlines");
     }
 
     #[test]

@@ -86,6 +86,9 @@ pub(super) struct Written {
     pub(super) elapsed_ns: u64,
 }
 
+const ALREADY_THERE: &str = "is there already and stays as it is, perhaps from a run that was interrupted: \
+    remove it, or name another folder with --keep";
+
 /// Writes `file` into `folder`. Takes seconds: to be called where waiting is allowed. Ends early with an error once
 /// `stop` is set.
 pub(super) fn write(
@@ -103,7 +106,10 @@ pub(super) fn write(
     let fail = |error| Failure::File { path: path.clone(), error };
     refuse_if(stop).map_err(fail)?;
     // A file that is there already is the user's, and stays.
-    let target = File::create_new(&path).map_err(fail)?;
+    let target = File::create_new(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => fail(io::Error::new(error.kind(), ALREADY_THERE)),
+        _ => fail(error),
+    })?;
     let mut out = Stoppable { target, stop: Arc::clone(stop) };
     let written = match file {
         DemoFile::NestedOrders => write_nested_orders(data, &mut out),
@@ -176,7 +182,8 @@ mod tests {
         std::fs::write(folder.path().join("orders.csv"), "mine").unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let failure = write(DemoFile::Orders, folder.path(), 0.0002, 1, &clock(), &stop).err().unwrap();
-        assert!(failure.to_string().contains("orders.csv"), "{failure}");
+        let message = failure.to_string();
+        assert!(message.contains("orders.csv: is there already") && message.contains("remove it"), "{message}");
         assert_eq!(std::fs::read_to_string(folder.path().join("orders.csv")).unwrap(), "mine");
     }
 

@@ -8,6 +8,7 @@ mod answer;
 mod chart;
 mod data_set;
 mod measure;
+mod picture;
 mod questions;
 mod report;
 
@@ -23,6 +24,7 @@ use tokio::runtime::Handle;
 
 use self::data_set::{DemoFile, Folder, Written};
 use self::measure::{Measured, Measuring};
+use self::picture::Picture;
 use self::questions::QUESTIONS;
 use self::report::{Held, HeldItem};
 use crate::arguments::DemoArguments;
@@ -44,8 +46,7 @@ pub(crate) async fn run(
     mut interrupt: Interrupt,
     stdout: Terminal,
 ) -> Result<()> {
-    let picture =
-        std::path::absolute(&arguments.svg).map_err(|error| Failure::File { path: arguments.svg.clone(), error })?;
+    let picture = Picture::at(&arguments.svg)?;
     let folder = Folder::make(arguments.keep.as_deref())?;
     let started_in = std::env::current_dir();
     // Questions name files as a user would who stands in the folder.
@@ -58,7 +59,8 @@ pub(crate) async fn run(
         scale: arguments.scale,
         folder: folder.path().to_owned(),
         is_kept: folder.is_kept(),
-        picture,
+        picture: picture.path().to_owned(),
+        is_picture_new: picture.is_new(),
         stop: Arc::clone(&stop),
     };
     let outcome = until_interrupted(workers, &mut interrupt, demo.tell(), || {}).await;
@@ -77,6 +79,7 @@ struct Demo {
     folder: PathBuf,
     is_kept: bool,
     picture: PathBuf,
+    is_picture_new: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -100,7 +103,8 @@ impl Demo {
         let held = self.held(&measuring).await?;
         self.say(&report::summary(QUESTIONS, &measured, &held, paint))?;
         self.draw(total_bytes, &measured)?;
-        self.say(&format!("\n    picture   {}", self.picture.display()))?;
+        let remark = if self.is_picture_new { "" } else { " (in place of the one that was there)" };
+        self.say(&format!("\n    picture   {}{}", self.picture.display(), self.stdout.paint.dim(remark)))?;
         if self.is_kept {
             self.say(&format!("    data      {}", self.folder.display()))?;
         }

@@ -1,7 +1,7 @@
 //! One JSON object a line. Every object names every column, NULL ones too.
 //!
 //! Names that are there twice get a suffix (`x`, `x_1`), as an object with a name twice is read differently by every
-//! reader. Infinities and NaN, which JSON lacks, are `null`.
+//! reader. Infinities and NaN, which JSON lacks, are `null`; dates and times beyond the calendar are numbers.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use thermocline_engine::arrow::error::ArrowError;
 use thermocline_engine::arrow::record_batch::RecordBatch;
 
 use super::RowWriter;
-use super::cells::{json_columns, push_json_string};
+use super::json_value::{JsonValue, NotFinite, openings};
 
 /// Writes lines of JSON.
 pub(super) struct JsonWriter {
@@ -20,21 +20,18 @@ pub(super) struct JsonWriter {
 
 impl JsonWriter {
     pub(super) fn new(schema: &SchemaRef) -> Self {
-        let mut openings = Vec::with_capacity(schema.fields().len());
-        let names = schema.fields().iter().map(|field| field.name().as_str());
-        for (index, name) in distinct(names).iter().enumerate() {
-            let mut opening = vec![if index == 0 { b'{' } else { b',' }];
-            push_json_string(name, &mut opening);
-            opening.push(b':');
-            openings.push(opening);
-        }
-        Self { openings }
+        let names = distinct(schema.fields().iter().map(|field| field.name().as_str()));
+        Self { openings: openings(names.iter().map(String::as_str)) }
     }
 }
 
 impl RowWriter for JsonWriter {
     fn write(&mut self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
-        let mut columns = json_columns(batch)?;
+        let fields = batch.schema_ref().fields();
+        let mut columns = Vec::with_capacity(fields.len());
+        for (field, array) in fields.iter().zip(batch.columns()) {
+            columns.push(JsonValue::new(field, array, NotFinite::Null)?);
+        }
         for row in 0..batch.num_rows() {
             for (opening, column) in self.openings.iter().zip(&mut columns) {
                 out.extend_from_slice(opening);

@@ -9,7 +9,9 @@
 
 mod cells;
 mod csv;
+mod display;
 mod json;
+mod json_value;
 mod markdown;
 mod table;
 #[cfg(test)]

@@ -4,9 +4,14 @@
 use std::sync::Arc;
 
 use thermocline_engine::arrow::array::{
-    ArrayRef, Float64Array, Int32Array, Int64Array, ListArray, StringArray, StructArray,
+    Array, ArrayRef, BooleanArray, Date32Array, Date64Array, DictionaryArray, DurationMillisecondArray,
+    DurationSecondArray, Float32Array, Float64Array, Int32Array, Int64Array, ListArray, MapArray, RunArray,
+    StringArray, StructArray, TimestampMicrosecondArray, TimestampSecondArray, UnionArray,
 };
-use thermocline_engine::arrow::datatypes::{DataType, Field, Fields, Int32Type, Schema};
+use thermocline_engine::arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use thermocline_engine::arrow::datatypes::{
+    DataType, Field, Fields, Float64Type, Int32Type, Schema, TimestampSecondType, UnionFields,
+};
 use thermocline_engine::arrow::record_batch::RecordBatch;
 
 use super::{Format, Screen};
@@ -103,6 +108,185 @@ fn json_names_that_are_there_twice_get_a_suffix() {
     assert_eq!(text(Format::Json, None, &[columns]), "{\"x\":1,\"x_1\":1,\"x_2\":1}\n");
 }
 
+/// A list of all of `items`, in one row.
+fn list(items: ArrayRef) -> ArrayRef {
+    let field = Arc::new(Field::new("item", items.data_type().clone(), true));
+    Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([items.len()]), items, None))
+}
+
+/// A map of one row.
+fn map(keys: ArrayRef, values: ArrayRef) -> ArrayRef {
+    let fields = Fields::from(vec![
+        Field::new("key", keys.data_type().clone(), false),
+        Field::new("value", values.data_type().clone(), true),
+    ]);
+    let field = Arc::new(Field::new("entries", DataType::Struct(fields.clone()), false));
+    let length = keys.len();
+    let entries = StructArray::new(fields, vec![keys, values], None);
+    Arc::new(MapArray::new(field, OffsetBuffer::from_lengths([length]), entries, None, false))
+}
+
+/// All of `columns`, of one row each, in every format, without frames and headers.
+fn in_every_format(columns: Vec<(&str, ArrayRef)>) -> [String; 4] {
+    let batch = batch(columns);
+    let line = |format, index: usize| {
+        let text = text(format, None, std::slice::from_ref(&batch));
+        text.lines().nth(index).unwrap().trim_matches(['│', '|', ' ']).to_owned()
+    };
+    [line(Format::Table, 3), line(Format::Csv, 1), line(Format::Markdown, 2), line(Format::Json, 0)]
+}
+
+#[test]
+fn times_beyond_the_calendar_are_the_numbers_that_are_stored() {
+    let far = 9_999_999_999_999_i64;
+    let columns: Vec<(ArrayRef, &str)> = vec![
+        (Arc::new(TimestampSecondArray::from(vec![far])), "9999999999999"),
+        (Arc::new(TimestampSecondArray::from(vec![i64::MIN]).with_timezone("+01:00")), "-9223372036854775808"),
+        (Arc::new(Date64Array::from(vec![i64::MAX])), "9223372036854775807"),
+        (Arc::new(Date32Array::from(vec![i32::MIN])), "-2147483648"),
+        (Arc::new(DurationSecondArray::from(vec![i64::MAX])), "9223372036854775807"),
+        (Arc::new(DurationMillisecondArray::from(vec![i64::MIN])), "-9223372036854775808"),
+        (
+            Arc::new(DictionaryArray::<Int32Type>::new(
+                Int32Array::from(vec![0]),
+                Arc::new(TimestampSecondArray::from(vec![far])),
+            )),
+            "9999999999999",
+        ),
+        (
+            Arc::new(
+                RunArray::<Int32Type>::try_new(&Int32Array::from(vec![1]), &DurationSecondArray::from(vec![i64::MAX]))
+                    .unwrap(),
+            ),
+            "9223372036854775807",
+        ),
+    ];
+    for (column, number) in columns {
+        let [table, csv, markdown, json] = in_every_format(vec![("t", Arc::clone(&column))]);
+        let object = format!("{{\"t\":{number}}}");
+        assert_eq!(
+            [table.as_str(), csv.as_str(), markdown.as_str(), json.as_str()],
+            [number, number, number, object.as_str()],
+            "{}",
+            column.data_type()
+        );
+        let [table, csv, markdown, json] = in_every_format(vec![("t", list(column))]);
+        let (values, object) = (format!("[{number}]"), format!("{{\"t\":[{number}]}}"));
+        assert_eq!(
+            [table.as_str(), csv.as_str(), markdown.as_str(), json.as_str()],
+            [values.as_str(), values.as_str(), values.as_str(), object.as_str()]
+        );
+    }
+}
+
+#[test]
+fn times_within_the_calendar_are_text_beside_those_beyond() {
+    let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![Some(i64::MAX), Some(1_500_000), None]));
+    let values = batch(vec![("t", times)]);
+    assert_eq!(
+        text(Format::Csv, None, std::slice::from_ref(&values)),
+        "t\n9223372036854775807\n1970-01-01T00:00:01.500\n\"\"\n"
+    );
+    assert_eq!(
+        text(Format::Json, None, &[values]),
+        "{\"t\":9223372036854775807}\n{\"t\":\"1970-01-01T00:00:01.500\"}\n{\"t\":null}\n"
+    );
+}
+
+#[test]
+fn a_time_beyond_the_calendar_in_a_union_costs_no_row() {
+    let fields = UnionFields::from_iter([(0, Arc::new(Field::new("t", DataType::Date32, true)))]);
+    let union = UnionArray::try_new(
+        fields,
+        ScalarBuffer::from(vec![0_i8]),
+        None,
+        vec![Arc::new(Date32Array::from(vec![i32::MAX]))],
+    )
+    .unwrap();
+    let [table, _, _, json] = in_every_format(vec![("u", Arc::new(union))]);
+    assert_eq!((table.as_str(), json.as_str()), ("{t=2147483647}", "{\"u\":\"{t=2147483647}\"}"));
+}
+
+#[test]
+fn infinities_within_values_are_words_where_people_read_and_null_in_json() {
+    let floats = || -> ArrayRef {
+        Arc::new(Float64Array::from(vec![
+            Some(f64::NAN),
+            Some(f64::INFINITY),
+            Some(f64::NEG_INFINITY),
+            None,
+            Some(0.5),
+        ]))
+    };
+    let single: ArrayRef = Arc::new(Float32Array::from(vec![f32::NAN]));
+    let member = StructArray::from(vec![(Arc::new(Field::new("x", DataType::Float32, true)), single)]);
+    let [table, csv, markdown, json] = in_every_format(vec![("f", list(floats())), ("s", Arc::new(member))]);
+    assert_eq!(table, "[NaN,inf,-inf,null,0.5] │ {\"x\":NaN}");
+    assert_eq!(csv, "\"[NaN,inf,-inf,null,0.5]\",\"{\"\"x\"\":NaN}\"");
+    assert_eq!(markdown, "[NaN,inf,-inf,null,0.5] | {\"x\":NaN}");
+    assert_eq!(json, "{\"f\":[null,null,null,null,0.5],\"s\":{\"x\":null}}");
+}
+
+#[test]
+fn keys_of_maps_are_their_text() {
+    let values = || -> ArrayRef { Arc::new(StringArray::from(vec![Some("x"), None])) };
+    let maps = vec![
+        ("numbers", map(Arc::new(Int64Array::from(vec![1, -2])), values())),
+        ("truths", map(Arc::new(BooleanArray::from(vec![true, false])), values())),
+        ("dates", map(Arc::new(Date32Array::from(vec![0, i32::MAX])), values())),
+        ("texts", map(Arc::new(StringArray::from(vec!["a\"b", ""])), values())),
+        ("lists", {
+            let keys = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)]), Some(vec![])]);
+            map(Arc::new(keys), values())
+        }),
+    ];
+    let [table, _, _, json] = in_every_format(maps);
+    let texts = [
+        r#"{"1":"x","-2":null}"#,
+        r#"{"true":"x","false":null}"#,
+        r#"{"1970-01-01":"x","2147483647":null}"#,
+        r#"{"a\"b":"x","":null}"#,
+        r#"{"[1]":"x","[]":null}"#,
+    ];
+    assert_eq!(table, texts.join(" │ "));
+    let names = ["numbers", "truths", "dates", "texts", "lists"];
+    let members: Vec<String> = names.iter().zip(texts).map(|(name, text)| format!("\"{name}\":{text}")).collect();
+    assert_eq!(json, format!("{{{}}}", members.join(",")));
+}
+
+#[test]
+fn encodings_change_nothing_at_any_depth() {
+    let dictionary = DictionaryArray::<Int32Type>::new(
+        Int32Array::from(vec![Some(1), None, Some(0), Some(2)]),
+        Arc::new(StringArray::from(vec![Some("a"), Some("b"), None])),
+    );
+    let without_values =
+        DictionaryArray::<Int32Type>::new(Int32Array::from(vec![None::<i32>]), Arc::new(StringArray::new_null(0)));
+    let runs =
+        RunArray::<Int32Type>::try_new(&Int32Array::from(vec![2, 3]), &Float64Array::from(vec![Some(0.5), None]))
+            .unwrap();
+    let nested_times =
+        ListArray::from_iter_primitive::<TimestampSecondType, _, _>([Some(vec![Some(0), Some(i64::MAX)])]);
+    let sliced =
+        ListArray::from_iter_primitive::<Float64Type, _, _>([Some(vec![Some(9.0)]), Some(vec![Some(1.0), None])]);
+    let [table, _, _, json] = in_every_format(vec![
+        ("d", list(Arc::new(dictionary))),
+        ("e", list(Arc::new(without_values))),
+        ("r", list(Arc::new(runs))),
+        ("t", Arc::new(nested_times)),
+        ("s", Arc::new(sliced.slice(1, 1))),
+    ]);
+    assert_eq!(
+        table,
+        "[\"b\",null,\"a\",null] │ [null] │ [0.5,0.5,null] │ [\"1970-01-01T00:00:00\",9223372036854775807] │ [1.0,null]"
+    );
+    assert_eq!(
+        json,
+        "{\"d\":[\"b\",null,\"a\",null],\"e\":[null],\"r\":[0.5,0.5,null],\
+         \"t\":[\"1970-01-01T00:00:00\",9223372036854775807],\"s\":[1.0,null]}"
+    );
+}
+
 #[test]
 fn markdown_escapes_pipes_and_aligns_numbers() {
     let values = batch(vec![
@@ -144,6 +328,61 @@ fn a_cell_of_two_lines_takes_two() {
     ]);
     let table = text(Format::Table, None, &[values]);
     assert!(table.contains("│ one   │ 7 │\n│   two │   │\n"), "{table}");
+}
+
+#[test]
+fn the_string_null_stands_once_in_quotes_however_high_its_row() {
+    let values = batch(vec![
+        ("s", Arc::new(StringArray::from(vec![Some("NULL"), None]))),
+        ("plan", Arc::new(StringArray::from(vec!["one\ntwo", "one\ntwo"]))),
+    ]);
+    let table = text(Format::Table, None, std::slice::from_ref(&values));
+    assert!(
+        table.contains("│ \"NULL\" │ one  │\n│        │ two  │\n│ NULL   │ one  │\n│        │ two  │\n"),
+        "{table}"
+    );
+    let narrow = Screen { width_columns: 12, paint: Paint::PLAIN };
+    let records = text(Format::Table, Some(narrow), &[values]);
+    assert!(records.contains("s     \"NULL\"\n") && records.contains("s     NULL\n"), "{records}");
+}
+
+#[test]
+fn a_column_name_of_two_lines_keeps_the_header_whole() {
+    let values = batch(vec![("a\nb", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
+    assert_eq!(text(Format::Table, None, &[values]), "┌──────┐\n│ a\\nb │\n├──────┤\n│    1 │\n└──────┘\n");
+}
+
+#[test]
+fn a_megabyte_of_text_sets_the_widths_before_the_rows_do() {
+    let long = "x".repeat(3000);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 500]));
+    let values = batch(vec![("s", texts)]);
+    let mut writer = Format::Table.writer(&values.schema(), None);
+    let mut out = Vec::new();
+    writer.write(&values.slice(0, 300), &mut out).unwrap();
+    assert!(out.is_empty(), "900 kB");
+    writer.write(&values.slice(300, 200), &mut out).unwrap();
+    assert!(out.len() > 500 * 3000, "1.5 MB");
+    writer.finish(&mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 3 + 500 + 1);
+}
+
+#[test]
+fn one_long_text_does_not_widen_all_rows() {
+    let long = "x".repeat(100_000);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(), "y", "y"]));
+    let table = text(Format::Table, None, &[batch(vec![("s", texts)])]);
+    assert!(table.contains(&format!("│ {long} │\n")), "it is whole");
+    assert!(table.lines().all(|line| line.chars().count() < 5000 || line.contains('x')), "{}", table.len());
+}
+
+#[test]
+fn a_cell_of_many_lines_is_written_line_by_line() {
+    let lines: Vec<String> = (0..200_000).map(|line| line.to_string()).collect();
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![lines.join("\n")]));
+    let table = text(Format::Table, None, &[batch(vec![("s", texts)])]);
+    assert_eq!(table.lines().count(), 3 + 200_000 + 1);
+    assert!(table.ends_with("│ 199999 │\n└────────┘\n"));
 }
 
 #[test]

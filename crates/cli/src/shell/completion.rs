@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 use super::dot_command::DotCommand;
 use super::keywords;
-use super::sql_text::{Kind, pieces, quoted_paths};
+use crate::sql_text::{Kind, pieces, quoted_paths};
 
 /// Longer than looking at a local file's head takes, shorter than a user wonders.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
@@ -108,13 +108,13 @@ pub(super) fn complete(line: &str, position: usize, names: &dyn Names) -> (usize
         return (start, matching(DotCommand::NAMES.iter().map(ToString::to_string), &typed[start..]));
     }
     match pieces(typed).last() {
-        Some(piece) if piece.kind == Kind::Text && !piece.closed => {
+        Some(piece) if piece.kind == Kind::Text && !piece.closed && typed[piece.start..].starts_with('\'') => {
             let path = &typed[piece.start + 1..];
             // Only the last part of the path is replaced.
             let start = piece.start + 1 + path.rfind('/').map_or(0, |slash| slash + 1);
             (start, files(path))
         }
-        Some(piece) if piece.kind == Kind::Comment && !piece.closed => (position, Vec::new()),
+        Some(piece) if piece.kind != Kind::Name && !piece.closed => (position, Vec::new()),
         _ => {
             let start = typed
                 .char_indices()
@@ -276,5 +276,6 @@ mod tests {
     #[test]
     fn comments_are_left_alone() {
         assert_eq!(at_end("-- sel").1, Vec::<String>::new());
+        assert_eq!(at_end("SELECT $$sel").1, Vec::<String>::new());
     }
 }

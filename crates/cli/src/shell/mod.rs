@@ -1,29 +1,36 @@
 //! The interactive shell: lines in, statements run, answers out.
 //!
-//! Owns the dialogue: prompt, history, dot commands, what an error does (it is told, and the session goes on). The line
+//! Owns the dialogue: prompts, history, dot commands, what an error does (it is told, and the session goes on). The line
 //! editor asks [`line_editor`] for help while somebody types; statements run as in one-shot mode (`statement`).
 
 mod completion;
 mod dot_command;
+mod entry;
 mod history;
 mod keywords;
 mod line_editor;
-mod sql_text;
+
+use std::path::PathBuf;
 
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{CompletionType, Config, Editor};
+use rustyline::{Behavior, CompletionType, Config, Editor};
 use thermocline_budget::format_bytes;
 use thermocline_hardware::process_memory;
 use tokio::runtime::Runtime;
 
 use self::completion::SessionNames;
 use self::dot_command::{DotCommand, HELP};
+use self::entry::{Entry, Step};
 use self::line_editor::SqlLine;
 use crate::allocator;
 use crate::failure::{Failure, Result};
 use crate::statement::Conversation;
-use crate::terminal::Paint;
+use crate::terminal::{Paint, printable};
+
+const PROMPT: &str = "thermocline> ";
+/// Where a statement goes on.
+const CONTINUATION: &str = "        ...> ";
 
 /// What `.tables` asks.
 const TABLES_SQL: &str = "SELECT table_schema AS \"schema\", table_name AS \"table\", table_type AS \"type\" \
@@ -36,11 +43,7 @@ const TABLES_SQL: &str = "SELECT table_schema AS \"schema\", table_name AS \"tab
 pub(crate) fn run(runtime: &Runtime, mut conversation: Conversation) -> Result<()> {
     let paint = conversation.stdout.paint;
     let mut editor = editor(&conversation).map_err(terminal_failure)?;
-    let history_file = history::file();
-    if let Some(file) = &history_file {
-        // There is none the first time.
-        let _ = editor.load_history(file);
-    }
+    let mut history = HistoryFile::load(&mut editor, &conversation);
     let limit_bytes = conversation.session.database().budget().limit_bytes();
     conversation.stderr.note(&format!(
         "{} {}  memory budget {}  .help for help",
@@ -48,53 +51,105 @@ pub(crate) fn run(runtime: &Runtime, mut conversation: Conversation) -> Result<(
         env!("CARGO_PKG_VERSION"),
         format_bytes(limit_bytes)
     ));
-    let prompt = ("thermocline> ".to_owned(), paint.bold("thermocline> "));
+    let prompt = (PROMPT.to_owned(), paint.bold(PROMPT));
+    let continuation = (CONTINUATION.to_owned(), paint.dim(CONTINUATION));
+    let mut entry = Entry::new();
     loop {
-        let line = match editor.readline(&prompt) {
-            Ok(line) => line,
-            Err(ReadlineError::Interrupted) => continue,
-            Err(ReadlineError::Eof) => break,
+        if let Some(helper) = editor.helper_mut() {
+            entry.lines().clone_into(&mut helper.before);
+        }
+        let goes_on = !entry.lines().is_empty();
+        let text = match editor.readline(if goes_on { &continuation } else { &prompt }) {
+            Ok(text) => text,
+            Err(ReadlineError::Interrupted) => {
+                entry = Entry::new();
+                continue;
+            }
+            Err(ReadlineError::Eof) if goes_on => {
+                entry = Entry::new();
+                continue;
+            }
+            Err(ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(terminal_failure(error)),
         };
-        if line.trim().is_empty() {
-            continue;
-        }
-        let _ = editor.add_history_entry(line.as_str());
-        if let Some(file) = &history_file {
-            let _ = editor.append_history(file);
+        let (steps, entered) = entry.take(&text);
+        if let Some(entered) = entered.filter(|entered| !entered.trim().is_empty()) {
+            history.add(&mut editor, entered.trim_end(), &conversation);
         }
         conversation.interrupt.forget();
-        let outcome = if line.trim_start().starts_with('.') {
-            match DotCommand::parse(&line) {
-                Ok(DotCommand::Quit) => break,
-                Ok(command) => obey(runtime, &mut conversation, command),
-                Err(message) => {
-                    conversation.stderr.note(&format!("{} {message}", conversation.stderr.paint.red("error:")));
-                    Ok(())
+        for step in steps {
+            let outcome = match step {
+                Step::Command(line) => match DotCommand::parse(&line) {
+                    Ok(DotCommand::Quit) => return Ok(()),
+                    Ok(command) => obey(runtime, &mut conversation, command),
+                    Err(message) => {
+                        conversation.stderr.note(&format!("{} {message}", conversation.stderr.paint.red("error:")));
+                        break;
+                    }
+                },
+                Step::Statement(sql) => runtime.block_on(conversation.run(&sql)),
+            };
+            match outcome {
+                Ok(()) => {}
+                Err(failure @ Failure::OutputClosed { .. }) => return Err(failure),
+                Err(failure) => {
+                    failure.report(&conversation.stderr);
+                    // What was pasted with it may build on it.
+                    break;
                 }
             }
-        } else {
-            runtime.block_on(conversation.run(&line))
-        };
-        match outcome {
-            Ok(()) => {}
-            Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),
-            Err(failure) => failure.report(&conversation.stderr),
         }
     }
-    Ok(())
+}
+
+/// Where lines go that were entered.
+struct HistoryFile {
+    /// `None` where there is no place for it, or it cannot be written.
+    path: Option<PathBuf>,
+}
+
+impl HistoryFile {
+    fn load(editor: &mut Editor<SqlLine, FileHistory>, conversation: &Conversation) -> Self {
+        let mut file = Self { path: history::file() };
+        if let Some(path) = file.path.clone().filter(|path| path.exists()) {
+            let outcome = history::mend(&path).map_err(ReadlineError::Io).and_then(|()| editor.load_history(&path));
+            file.keep_if(outcome, conversation);
+        }
+        file
+    }
+
+    fn add(&mut self, editor: &mut Editor<SqlLine, FileHistory>, entered: &str, conversation: &Conversation) {
+        let _ = editor.add_history_entry(entered);
+        if let Some(path) = self.path.clone() {
+            let outcome = editor.append_history(&path);
+            self.keep_if(outcome, conversation);
+        }
+    }
+
+    /// After a failure, history lasts as long as the shell, which is said once.
+    fn keep_if(&mut self, outcome: rustyline::Result<()>, conversation: &Conversation) {
+        let Err(error) = outcome else { return };
+        if let Some(path) = self.path.take() {
+            let message = format!("what is entered is not kept in {}: {error}", path.display());
+            conversation.stderr.note(&printable(&message));
+        }
+    }
 }
 
 fn editor(conversation: &Conversation) -> rustyline::Result<Editor<SqlLine, FileHistory>> {
+    // Prompts and what is typed belong on the terminal, also where answers go to a file.
+    let behavior = if conversation.stdout.is_terminal { Behavior::Stdio } else { Behavior::PreferTerm };
     let config = Config::builder()
         .max_history_size(history::CAPACITY_LINES)?
         .history_ignore_space(true)
         .completion_type(CompletionType::List)
+        .behavior(behavior)
         .build();
     let mut editor = Editor::with_config(config)?;
     editor.set_helper(Some(SqlLine {
         names: SessionNames { session: conversation.session.clone(), workers: conversation.workers.clone() },
         paint: if conversation.stdout.is_terminal { conversation.stdout.paint } else { Paint::PLAIN },
+        before: String::new(),
     }));
     Ok(editor)
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::interrupts::end_within;
-use crate::run::{Finished, command, interrupt};
+use crate::run::{Finished, command, send};
 
 fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().next().is_none()
@@ -15,6 +15,7 @@ fn is_empty(folder: &Path) -> bool {
 fn the_demo_tells_where_each_answer_came_from_and_cleans_up() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("times.svg"), "an older one").unwrap();
     let output = command(folder.path())
         .args(["demo", "--scale", "0.002", "--svg", "times.svg"])
         .env("TMPDIR", temporary.path())
@@ -29,6 +30,7 @@ fn the_demo_tells_where_each_answer_came_from_and_cleans_up() {
         "kept as item ",
         "of these the rows with",
         "Every answer equals",
+        "times.svg (in place of the one that was there)",
     ] {
         assert!(text.contains(expected), "{expected} in\n{text}");
     }
@@ -50,19 +52,32 @@ fn the_demo_keeps_its_data_where_it_was_asked_to() {
     }
     assert!(folder.path().join("thermocline-demo.svg").is_file());
     let message = demo("data").failed(1);
-    assert!(message.contains("orders.ndjson"), "what is there is not overwritten: {message}");
+    assert!(message.contains("orders.ndjson: is there already"), "what is there is not overwritten: {message}");
+    assert!(message.contains("remove it, or name another folder with --keep"), "{message}");
 }
 
 #[test]
-fn ctrl_c_during_the_demo_leaves_nothing_behind() {
+fn a_picture_that_has_no_place_is_told_before_the_story() {
     let folder = tempfile::tempdir().unwrap();
-    let temporary = tempfile::tempdir().unwrap();
-    let child =
-        command(folder.path()).args(["demo", "--scale", "0.5"]).env("TMPDIR", temporary.path()).spawn().unwrap();
-    thread::sleep(Duration::from_millis(500));
-    assert!(!is_empty(temporary.path()), "it is at work");
-    interrupt(child.id());
-    let finished = end_within(child, Duration::from_secs(5));
-    assert_eq!(finished.code, Some(130), "{finished:?}");
-    assert!(is_empty(temporary.path()) && is_empty(folder.path()));
+    let demo = command(folder.path()).args(["demo", "--svg", "nowhere/times.svg"]).output().unwrap();
+    let finished = Finished::from(demo);
+    assert_eq!(finished.stdout, "");
+    let message = finished.failed(1);
+    assert!(message.contains("nowhere/times.svg: "), "{message}");
+}
+
+#[test]
+fn a_demo_that_is_told_to_end_leaves_nothing_behind() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let child =
+            command(folder.path()).args(["demo", "--scale", "0.5"]).env("TMPDIR", temporary.path()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(500));
+        assert!(!is_empty(temporary.path()), "it is at work");
+        send(signal, child.id());
+        let finished = end_within(child, Duration::from_secs(5));
+        assert_eq!(finished.code, Some(130), "{signal}: {finished:?}");
+        assert!(is_empty(temporary.path()) && is_empty(folder.path()), "{signal}");
+    }
 }

@@ -64,6 +64,65 @@ fn text_that_is_not_sql_runs_nothing_and_is_told_with_its_place() {
 }
 
 #[test]
+fn a_statement_of_a_script_that_fails_is_told_with_its_line() {
+    let folder = folder();
+    let script = "-- figures;\nSELECT 1 AS a;\n\n/* next\n */ SELECT nothing;\nSELECT 3 AS c;";
+    std::fs::write(folder.path().join("report.sql"), script).unwrap();
+    let from_file = run(folder.path(), ["--format", "csv", "-f", "report.sql"]);
+    let from_pipe = run_with_input(folder.path(), &["--format", "csv"], script.as_bytes());
+    for (finished, place) in [(from_file, "error: report.sql:5: "), (from_pipe, "error: line 5: ")] {
+        assert_eq!(finished.stdout, "a\n1\n");
+        let message = finished.failed(1);
+        assert!(message.starts_with(place) && message.contains("nothing"), "{message}");
+    }
+}
+
+#[test]
+fn what_is_no_sql_in_a_pipe_is_told_with_its_place_in_all_of_it() {
+    let folder = folder();
+    let finished = run_with_input(
+        folder.path(),
+        &["--format", "csv"],
+        b"SELECT 1 AS a;\nSELECT 2 AS b; SELEKT 3;\nSELECT 4 AS d;",
+    );
+    assert_eq!(finished.stdout, "a\n1\nb\n2\n");
+    let message = finished.failed(1);
+    assert!(message.starts_with("error: syntax error at line 2, column 16: "), "{message}");
+}
+
+#[test]
+fn commands_of_the_shell_are_refused_in_scripts() {
+    let folder = folder();
+    let script = "SELECT 1 AS a;\n.tables\nSELECT 2 AS b;";
+    std::fs::write(folder.path().join("dots.sql"), script).unwrap();
+    let from_file = run(folder.path(), ["--format", "csv", "-f", "dots.sql"]);
+    assert_eq!(from_file.stdout, "", "nothing runs");
+    let from_pipe = run_with_input(folder.path(), &["--format", "csv"], script.as_bytes());
+    for (finished, place) in [(from_file, "dots.sql:2"), (from_pipe, "line 2")] {
+        let message = finished.failed(1);
+        assert!(message.contains(&format!("{place}: `.tables` is a command of the shell: expected SQL")), "{message}");
+    }
+}
+
+#[test]
+fn messages_cannot_move_the_cursor() {
+    let folder = folder();
+    std::fs::write(folder.path().join("bell.csv"), "a\n1\n\u{1b}[2J\u{7}\n").unwrap();
+    let finished = ask(folder.path(), "SELECT sum(CAST(a AS BIGINT)) FROM 'bell.csv'");
+    let message = finished.failed(1);
+    assert!(message.contains("u{1b}[2J"), "{message}");
+    assert!(!message.chars().any(|c| c.is_control() && c != '\n'), "{message:?}");
+}
+
+#[test]
+fn thousands_of_conditions_fit_on_the_stack() {
+    let folder = folder();
+    let conditions = vec!["now() IS NULL"; 1500];
+    let sql = format!("SELECT 1 AS n WHERE {}", conditions.join(" OR "));
+    assert_eq!(ask(folder.path(), &sql).ok(), "n\n");
+}
+
+#[test]
 fn a_sql_file_that_cannot_be_read_is_named() {
     let folder = folder();
     assert!(run(folder.path(), ["-f", "nowhere.sql"]).failed(1).contains("nowhere.sql"));
@@ -81,7 +140,8 @@ fn a_path_without_quotes_gets_a_hint() {
 #[test]
 fn wrong_usage_ends_with_two() {
     let folder = folder();
-    let wrong: [&[&str]; 5] = [
+    let wrong: [&[&str]; 6] = [
+        &["--threads", "100000", "-c", "SELECT 1"],
         &["--nothing"],
         &["--memory", "much", "-c", "SELECT 1"],
         &["--format", "xml"],
@@ -117,6 +177,7 @@ fn a_full_disk_under_the_output_ends_with_three() {
         .unwrap();
     let message = Finished::from(output).failed(3);
     assert!(message.contains("standard output"), "{message}");
+    assert!(message.contains("hint: free room on the disk") && !message.contains("--memory"), "{message}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! The bounds are generous: a test that fails tells of a hang, not of a slow machine.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -58,6 +58,16 @@ fn ctrl_c_ends_a_run_that_waits_for_its_input() {
 }
 
 #[test]
+fn ctrl_c_ends_a_run_that_waits_for_a_script() {
+    let folder = folder();
+    assert!(Command::new("mkfifo").arg(folder.path().join("script.sql")).status().unwrap().success());
+    let child = command(folder.path()).args(["-f", "script.sql"]).spawn().unwrap();
+    thread::sleep(Duration::from_millis(500));
+    interrupt(child.id());
+    assert_eq!(end_within(child, Duration::from_secs(2)).code, Some(130));
+}
+
+#[test]
 fn ctrl_c_ends_a_run_whose_reader_does_not_read() {
     let folder = folder();
     let mut child = command(folder.path()).args(LONG).spawn().unwrap();
@@ -76,4 +86,25 @@ fn a_reader_that_leaves_ends_the_run_quietly() {
     assert_eq!(&head, b"value\n");
     let finished = end_within(child, Duration::from_secs(20));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_reader_that_leaves_before_the_last_statement_is_told_by_the_exit_code() {
+    let folder = folder();
+    let leave_early = |mut child: Child| {
+        let mut head = [0; 6];
+        child.stdout.take().unwrap().read_exact(&mut head).unwrap();
+        let finished = end_within(child, Duration::from_secs(20));
+        assert_eq!(finished.stderr, "");
+        finished.code
+    };
+    let two = ["-c", "CREATE TABLE t AS SELECT 1 AS a"];
+    assert_eq!(leave_early(command(folder.path()).args(LONG).args(two).spawn().unwrap()), Some(141));
+    assert_eq!(leave_early(command(folder.path()).args(two).args(LONG).spawn().unwrap()), Some(0));
+    for (rest, code) in [("; \n-- no more\n", 0), (";\nSELECT 2;\n", 141)] {
+        let mut child = command(folder.path()).args(["--format", "csv"]).stdin(Stdio::piped()).spawn().unwrap();
+        let sql = format!("{}{rest}", LONG[3]);
+        child.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+        assert_eq!(leave_early(child), Some(code), "{sql}");
+    }
 }

@@ -1,6 +1,13 @@
 //! SQL over files, in every format and from every place that SQL can come from.
 
-use crate::run::{command, folder, run, run_with_input};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::run::{Finished, command, folder, run, run_with_input};
 
 #[test]
 fn a_file_is_asked_by_its_name_and_the_answer_is_a_table() {
@@ -67,6 +74,78 @@ fn sql_is_read_from_standard_input_when_nothing_else_is_asked() {
     let ask = |arguments: &[&str], input: &str| run_with_input(folder.path(), arguments, input.as_bytes()).ok();
     assert_eq!(ask(&["--format", "csv"], "SELECT 1 AS a;\nSELECT 2 AS b"), "a\n1\nb\n2\n");
     assert_eq!(ask(&["--format", "csv", "-c", "SELECT 0 AS z", "-f", "-"], "SELECT 1 AS a"), "z\n0\na\n1\n");
+}
+
+#[test]
+fn a_statement_of_a_pipe_runs_as_soon_as_its_semicolon_has_come() {
+    let folder = folder();
+    let mut child = command(folder.path()).args(["--format", "csv"]).stdin(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (sender, answers) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = [0; 4];
+        while output.read_exact(&mut bytes).is_ok() && sender.send(bytes).is_ok() {}
+    });
+    let answer = || answers.recv_timeout(Duration::from_secs(20)).unwrap();
+    input.write_all(b"SELECT 1 AS a;").unwrap();
+    assert_eq!(&answer(), b"a\n1\n");
+    input.write_all(b"\nSELECT 2 AS b; SELECT").unwrap();
+    assert_eq!(&answer(), b"b\n2\n");
+    input.write_all(b" 3 AS c").unwrap();
+    drop(input);
+    assert_eq!(&answer(), b"c\n3\n");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn strings_of_a_pipe_may_have_semicolons_and_lines() {
+    let folder = folder();
+    let sql = "SELECT $$a;\nSELECT 0;$$ AS a; SELECT E'it\\'s; ' AS b; -- none;\nSELECT $t$;$$;$t$ AS c;";
+    let csv = run_with_input(folder.path(), &["--format", "csv"], sql.as_bytes()).ok();
+    assert_eq!(csv, "a\n\"a;\nSELECT 0;\"\nb\nit's; \nc\n;$$;\n");
+}
+
+#[test]
+fn nothing_of_standard_input_that_is_a_file_runs_if_any_of_it_is_not_sql() {
+    let folder = folder();
+    std::fs::write(folder.path().join("bad.sql"), "SELECT 1 AS a;\nSELEKT 2;").unwrap();
+    let input = File::open(folder.path().join("bad.sql")).unwrap();
+    let finished = Finished::from(command(folder.path()).args(["--format", "csv"]).stdin(input).output().unwrap());
+    assert_eq!(finished.stdout, "");
+    let message = finished.failed(1);
+    assert!(message.contains("syntax error at line 2, column 1: "), "{message}");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_sql() {
+    let folder = folder();
+    std::fs::write(folder.path().join("marked.sql"), "\u{feff}SELECT 1 AS a").unwrap();
+    assert_eq!(run(folder.path(), ["--format", "csv", "-f", "marked.sql"]).ok(), "a\n1\n");
+    assert_eq!(run_with_input(folder.path(), &["--format", "csv"], "\u{feff}SELECT 1 AS a".as_bytes()).ok(), "a\n1\n");
+}
+
+#[test]
+fn sql_of_the_command_line_may_begin_with_a_comment() {
+    let folder = folder();
+    assert_eq!(run(folder.path(), ["--format", "csv", "-c", "-- a\nSELECT 1 AS b"]).ok(), "b\n1\n");
+}
+
+#[test]
+fn values_without_a_text_are_numbers_and_lose_no_row() {
+    let folder = folder();
+    let sql = "SELECT arrow_cast(v, 'Timestamp(Second, None)') AS t, [arrow_cast(v, 'Duration(Second)')] AS d, \
+               [CAST('NaN' AS DOUBLE)] AS x FROM (VALUES (0), (9223372036854775807)) AS s(v) ORDER BY v";
+    let ask = |format: &str| run(folder.path(), ["--format", format, "-c", sql]).ok();
+    let far = "9223372036854775807";
+    assert_eq!(ask("csv"), format!("t,d,x\n1970-01-01T00:00:00,\"[\"\"P0D\"\"]\",[NaN]\n{far},[{far}],[NaN]\n"));
+    assert_eq!(
+        ask("json"),
+        format!(
+            "{{\"t\":\"1970-01-01T00:00:00\",\"d\":[\"P0D\"],\"x\":[null]}}\n\
+             {{\"t\":{far},\"d\":[{far}],\"x\":[null]}}\n"
+        )
+    );
+    assert!(ask("table").contains(&format!("│ {far}")) && ask("markdown").contains(&format!("| {far} | [{far}] |")));
 }
 
 #[test]

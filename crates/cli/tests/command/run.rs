@@ -62,7 +62,12 @@ pub(crate) fn run_with_input(folder: &Path, arguments: &[&str], input: &[u8]) ->
 
 /// Sends SIGINT, as Ctrl-C does.
 pub(crate) fn interrupt(process_id: u32) {
-    assert!(Command::new("kill").args(["-INT", &process_id.to_string()]).status().unwrap().success());
+    send("-INT", process_id);
+}
+
+/// Sends a signal, such as `-TERM`.
+pub(crate) fn send(signal: &str, process_id: u32) {
+    assert!(Command::new("kill").args([signal, &process_id.to_string()]).status().unwrap().success());
 }
 
 /// Three events with nested fields, as NDJSON.

@@ -1,9 +1,10 @@
 //! The interactive shell, behind a pseudo-terminal.
-#![allow(unsafe_code, reason = "openpty has no safe form in the standard library")]
+#![allow(unsafe_code, reason = "terminals have no safe form in the standard library")]
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -26,6 +27,11 @@ struct Shell {
 
 impl Shell {
     fn start(folder: &Path) -> Self {
+        Self::start_with_output(folder, None)
+    }
+
+    /// One whose answers go to a file; the terminal is that of its process group then, as with a user's.
+    fn start_with_output(folder: &Path, output: Option<File>) -> Self {
         let (mut primary, mut secondary) = (0, 0);
         let size = libc::winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the two out-pointers and the size are valid for the call; the other two pointers may be null.
@@ -34,12 +40,22 @@ impl Shell {
         assert_eq!(outcome, 0, "{}", std::io::Error::last_os_error());
         // SAFETY: openpty has just opened both, and nobody else owns them.
         let (primary, secondary) = unsafe { (OwnedFd::from_raw_fd(primary), OwnedFd::from_raw_fd(secondary)) };
-        let child = command(folder)
+        let mut command = command(folder);
+        if output.is_some() {
+            let take_over = || {
+                // SAFETY: both calls are allowed between fork and exec, and take nothing but numbers.
+                let has_failed = unsafe { libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 };
+                if has_failed { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+            };
+            // SAFETY: it does nothing but those calls.
+            unsafe { command.pre_exec(take_over) };
+        }
+        let child = command
             .env("XDG_STATE_HOME", folder.join("state"))
             .env("TERM", "xterm")
             .env("NO_COLOR", "1")
             .stdin(Stdio::from(secondary.try_clone().unwrap()))
-            .stdout(Stdio::from(secondary.try_clone().unwrap()))
+            .stdout(output.map_or_else(|| Stdio::from(secondary.try_clone().unwrap()), Stdio::from))
             .stderr(Stdio::from(secondary))
             .spawn()
             .unwrap();
@@ -185,4 +201,78 @@ fn tab_completes_files_and_dot_commands_change_the_shell() {
     shell.expect("public,quite_special,VIEW");
     shell.expect("thermocline> ");
     assert_eq!(shell.leave(), Some(0));
+}
+
+#[test]
+fn a_statement_that_goes_on_has_a_prompt_of_its_own_and_ctrl_d_drops_it() {
+    let folder = folder();
+    let mut shell = Shell::start(folder.path());
+    shell.type_in("SELECT nonsense\r");
+    shell.expect("        ...> ");
+    shell.type_in("\u{4}");
+    shell.expect("thermocline> ");
+    shell.type_in("SELECT\r");
+    shell.expect("        ...> ");
+    shell.type_in("\u{3}");
+    shell.expect("thermocline> ");
+    shell.type_in("SELECT $$one;\r");
+    shell.expect("        ...> ");
+    shell.type_in("two;$$ AS lines;\r");
+    shell.expect("│ one;  │");
+    shell.expect("│ two;  │");
+    shell.expect("thermocline> ");
+    assert_eq!(shell.leave(), Some(0));
+}
+
+#[test]
+fn words_of_other_shells_are_understood() {
+    for word in ["exit", "quit;", "\\q"] {
+        let folder = folder();
+        let mut shell = Shell::start(folder.path());
+        shell.type_in("help\r");
+        shell.expect("SQL ends with a semicolon");
+        shell.expect("thermocline> ");
+        shell.type_in(&format!("{word}\r"));
+        assert_eq!(shell.child.wait().unwrap().code(), Some(0), "{word}");
+    }
+}
+
+#[test]
+fn sql_and_commands_that_are_pasted_run_in_turn() {
+    let folder = folder();
+    let mut shell = Shell::start(folder.path());
+    let text = ".format csv\nSELECT 1 AS a;\nSELECT 2\nAS b; SELECT 3 AS c;\n.format json\nSELECT 4 AS d;";
+    shell.type_in(&format!("\u{1b}[200~{text}\u{1b}[201~\r"));
+    shell.expect("format: csv");
+    shell.expect("a\r\n1\r\nb\r\n2\r\nc\r\n3\r\n");
+    shell.expect("format: json");
+    shell.expect("{\"d\":4}");
+    shell.expect("thermocline> ");
+    assert_eq!(shell.leave(), Some(0));
+}
+
+#[test]
+fn answers_that_go_to_a_file_have_no_prompts_among_them() {
+    let folder = folder();
+    let path = folder.path().join("out.txt");
+    let mut shell = Shell::start_with_output(folder.path(), Some(File::create(&path).unwrap()));
+    shell.type_in("SELECT 1 AS a;\r");
+    shell.expect("thermocline> ");
+    assert_eq!(shell.leave(), Some(0));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "┌───┐\n│ a │\n├───┤\n│ 1 │\n└───┘\n");
+}
+
+#[test]
+fn a_history_with_a_line_that_is_no_text_is_kept_on() {
+    let folder = folder();
+    let path = folder.path().join("state/thermocline/history");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, b"#V2\nSELECT 'old';\nSELECT '\xe9';\n").unwrap();
+    let mut shell = Shell::start(folder.path());
+    shell.type_in("SELECT 'new';\r");
+    shell.expect("1 row");
+    shell.expect("thermocline> ");
+    assert_eq!(shell.leave(), Some(0));
+    let history = std::fs::read_to_string(path).unwrap();
+    assert!(history.contains("'old'") && history.contains("'new'"), "{history}");
 }

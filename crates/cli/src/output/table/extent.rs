@@ -20,22 +20,6 @@ pub(super) fn pad(text: &str, width: usize, right: bool) -> String {
     padded
 }
 
-/// What would move the cursor is spelled out, but for line breaks, which a cell may have.
-pub(super) fn printable(text: &str) -> String {
-    if !text.chars().any(|c| c.is_control() && c != '\n') {
-        return text.to_owned();
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push('\n'),
-            c if c.is_control() => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    shown
-}
-
 /// Cuts each line of `text` to `width` columns, with `…` for what is gone.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if text.split('\n').all(|line| width_of(line) <= width) {
@@ -74,11 +58,5 @@ mod tests {
         assert_eq!(shorten("日本語", 4), "日…");
         assert_eq!(width_of(&shorten("日本語の列", 6)), 5);
         assert_eq!(shorten("ab\nabcdef", 4), "ab\nabc…");
-    }
-
-    #[test]
-    fn control_characters_cannot_reach_the_terminal() {
-        assert_eq!(printable("a\tb\x1b[2Jc\r"), "a\\tb\\u{1b}[2Jc\\r");
-        assert_eq!(printable("two\nlines"), "two\nlines");
     }
 }

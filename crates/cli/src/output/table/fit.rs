@@ -11,7 +11,6 @@ pub(super) fn natural_widths(columns: &[Column], rows: &[Row]) -> Vec<usize> {
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             let cell_width = match cell {
-                Some(text) if text == "NULL" => 6,
                 Some(text) => text.split('\n').map(width_of).max().unwrap_or(0),
                 None => 4,
             };

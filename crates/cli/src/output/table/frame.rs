@@ -44,17 +44,9 @@ impl Frame<'_> {
     /// A row is as high as its highest cell.
     pub(super) fn row(&self, columns: &[Column], row: &Row, out: &mut Vec<u8>) {
         let height = row.iter().flatten().map(|text| text.split('\n').count()).max().unwrap_or(1);
-        for line in 0..height {
-            let cells: Vec<&str> = row
-                .iter()
-                .map(|cell| match cell {
-                    // The word in quotes is a string, the bare one is NULL.
-                    Some(text) if text == "NULL" => "\"NULL\"",
-                    Some(text) => text.split('\n').nth(line).unwrap_or(""),
-                    None if line == 0 => "NULL",
-                    None => "",
-                })
-                .collect();
+        let mut lines: Vec<_> = row.iter().map(|cell| cell.as_deref().unwrap_or("NULL").split('\n')).collect();
+        for _ in 0..height {
+            let cells: Vec<&str> = lines.iter_mut().map(|lines| lines.next().unwrap_or("")).collect();
             let is_null = |index: usize| row.get(index).is_some_and(Option::is_none);
             let mut index = 0;
             self.cells(

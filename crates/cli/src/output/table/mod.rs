@@ -5,8 +5,9 @@
 //! wrong number. A result of a few rows that does not fit is shown row by row, one field a line, nothing cut. A footer
 //! tells what there is and what is shown.
 //!
-//! Elsewhere nothing is ever cut. Widths come from the first rows; later ones are printed as they come, and push their
-//! frame to the right where they are wider, so that a result of any length takes bounded memory.
+//! Elsewhere nothing is ever cut. Widths come from the first rows, up to [`WINDOW_ROWS`] or [`WINDOW_BYTES`] of text;
+//! later ones are printed as they come, and push their frame to the right where they are wider, so that a result of any
+//! length takes bounded memory.
 
 mod extent;
 mod fit;
@@ -19,13 +20,13 @@ use thermocline_engine::arrow::datatypes::SchemaRef;
 use thermocline_engine::arrow::error::ArrowError;
 use thermocline_engine::arrow::record_batch::RecordBatch;
 
-use self::extent::{printable, shorten};
+use self::extent::shorten;
 use self::fit::{fit, leave_out, natural_widths};
 use self::frame::{Frame, push_line};
 use super::cells::columns;
 use super::{RowWriter, is_right_aligned};
 use crate::figures::count_text;
-use crate::terminal::Paint;
+use crate::terminal::{Paint, printable};
 
 /// Rows shown on a screen: as many as two glances take. One more, and the middle is left out.
 const SHOWN_ROWS: usize = 40;
@@ -33,6 +34,11 @@ const SHOWN_ROWS: usize = 40;
 const END_ROWS: usize = 10;
 /// Rows that set the widths where nothing is cut: a batch of the engine.
 const WINDOW_ROWS: usize = 8192;
+/// Text of them after which the widths are set, however few rows it is of: they are held until then.
+const WINDOW_BYTES: usize = 1 << 20;
+/// The widest that a column is drawn where nothing is cut: all rows are filled up with blanks to its width, and one long
+/// text must not make megabytes of each of them. What is wider pushes its frame to the right.
+const WIDEST_COLUMNS: usize = 4096;
 /// A result of so few rows that does not fit is shown row by row instead, uncut.
 const RECORD_ROWS: usize = 4;
 
@@ -55,6 +61,8 @@ pub(super) struct TableWriter {
     row_count: usize,
     /// The first rows: those a screen may show, or those that set the widths.
     first: Vec<Row>,
+    /// The text in them.
+    first_bytes: usize,
     /// On a screen: slices that hold at least the last [`END_ROWS`] rows.
     last: VecDeque<RecordBatch>,
     /// Widths, once the header is printed.
@@ -78,13 +86,18 @@ impl TableWriter {
         let columns = schema
             .fields()
             .iter()
-            .map(|field| Column { name: printable(field.name()), right: is_right_aligned(field.data_type()) })
+            // A header is one line, whatever the name.
+            .map(|field| Column {
+                name: printable(field.name()).replace('\n', "\\n"),
+                right: is_right_aligned(field.data_type()),
+            })
             .collect();
         Self {
             columns,
             screen,
             row_count: 0,
             first: Vec::new(),
+            first_bytes: 0,
             last: VecDeque::new(),
             widths: None,
             scratch: Vec::new(),
@@ -107,8 +120,12 @@ impl TableWriter {
                 } else {
                     self.scratch.clear();
                     column.push(index, &mut self.scratch)?;
-                    // A line break at the end would be an empty line.
-                    Some(printable(String::from_utf8_lossy(&self.scratch).trim_end_matches('\n')))
+                    let text = String::from_utf8_lossy(&self.scratch);
+                    // A line break at the end would be an empty line. The word in quotes is a string, the bare one NULL.
+                    Some(match text.trim_end_matches('\n') {
+                        "NULL" => "\"NULL\"".to_owned(),
+                        text => printable(text),
+                    })
                 });
             }
             take(self, row);
@@ -136,9 +153,23 @@ impl TableWriter {
         }
     }
 
+    /// Prints `row`, or keeps it until there are enough for the widths.
+    fn take(&mut self, row: Row, out: &mut Vec<u8>) {
+        if let Some(widths) = &self.widths {
+            Frame { paint: Paint::PLAIN, widths }.row(&self.columns, &row, out);
+            return;
+        }
+        self.first_bytes += row.iter().flatten().map(String::len).sum::<usize>();
+        self.first.push(row);
+        if self.first.len() >= WINDOW_ROWS || self.first_bytes >= WINDOW_BYTES {
+            self.start(out);
+        }
+    }
+
     /// Prints the header and the rows gathered so far, whose widths hold from now on.
     fn start(&mut self, out: &mut Vec<u8>) {
-        let widths = natural_widths(&self.columns, &self.first);
+        let mut widths = natural_widths(&self.columns, &self.first);
+        widths.iter_mut().for_each(|width| *width = (*width).min(WIDEST_COLUMNS));
         let frame = Frame { paint: Paint::PLAIN, widths: &widths };
         frame.header(&self.columns, out);
         for row in self.first.drain(..) {
@@ -214,18 +245,7 @@ impl RowWriter for TableWriter {
             self.keep_last(batch);
             return Ok(());
         }
-        if self.widths.is_none() {
-            self.rows(batch, 0..batch.num_rows(), |table, row| table.first.push(row))?;
-            if self.first.len() >= WINDOW_ROWS {
-                self.start(out);
-            }
-            return Ok(());
-        }
-        self.rows(batch, 0..batch.num_rows(), |table, row| {
-            if let Some(widths) = &table.widths {
-                Frame { paint: Paint::PLAIN, widths }.row(&table.columns, &row, out);
-            }
-        })
+        self.rows(batch, 0..batch.num_rows(), |table, row| table.take(row, out))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ArrowError> {
