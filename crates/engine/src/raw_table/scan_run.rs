@@ -24,8 +24,9 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, DeliveredCut, Expectation, Item, OpenedFile,
-    Participant, Piece, PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
+    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutPieces, CutRows, DeliveredCut, Expectation, Item,
+    OpenedFile, Participant, Piece, PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start,
+    View,
 };
 use thermocline_pipeline::SourceBatch;
 use thermocline_predicate::{Conjunction, FieldPath};
@@ -387,7 +388,16 @@ impl ScanRun {
     ) -> impl Stream<Item = Result<SourceBatch>> + Send + use<> {
         let baseline = BaselineMetrics::new(metrics, partition);
         let busy = self.scan.database.idle_work().busy();
-        let state = PartitionState { run: self, file: 0, item: 0, rows: None, left_rows: limit, baseline, _busy: busy };
+        let state = PartitionState {
+            run: self,
+            file: 0,
+            item: 0,
+            rows: None,
+            pieces: None,
+            left_rows: limit,
+            baseline,
+            _busy: busy,
+        };
         futures::stream::try_unfold(state, |mut state| async move {
             let batch = state.next().await?;
             Ok(batch.map(|batch| (batch, state)))
@@ -405,6 +415,8 @@ struct PartitionState {
     /// Of the items that the file is read from, the first that may have pieces left.
     item: usize,
     rows: Option<RowStream>,
+    /// What was read last, as far as it was not yet given.
+    pieces: Option<CutPieces>,
     left_rows: Option<usize>,
     baseline: BaselineMetrics,
     /// Until the partition's last row was taken, idle work gives way to it.
@@ -443,6 +455,13 @@ impl PartitionState {
     async fn next(&mut self) -> Result<Option<SourceBatch>> {
         while self.left_rows != Some(0) && self.file < self.run.files.len() {
             let run = Arc::clone(&self.run);
+            if let Some(rows) = self.next_piece()? {
+                match rows.batch.num_rows() {
+                    0 => tokio::task::yield_now().await,
+                    _ => return Ok(Some(self.limited(rows))),
+                }
+                continue;
+            }
             let mut has_started_it = false;
             let start = || {
                 has_started_it = true;
@@ -462,7 +481,7 @@ impl PartitionState {
                 },
                 None => None,
             };
-            let batch = match (kept, &file.scan) {
+            self.pieces = match (kept, &file.scan) {
                 (None, Some((participant, cut))) => {
                     let rows = self.rows.get_or_insert_with(|| participant.stream());
                     match rows.next().await {
@@ -470,27 +489,36 @@ impl PartitionState {
                             let rows = rows.map_err(external)?;
                             run.skipped_records.add(rows.rows().skipped_count as usize);
                             let _timer = self.baseline.elapsed_compute().timer();
-                            Some(batch(cut.apply(&rows)?, &run.schema, run.as_kept)?)
+                            Some(cut.apply(&rows)?)
                         }
                         None => None,
                     }
                 }
                 (kept, _) => kept,
             };
-            match batch {
-                None => {
-                    if let Some(ahead) = file.ahead.lock().take() {
-                        ahead.submit();
-                    }
-                    self.file += 1;
-                    self.item = 0;
-                    self.rows = None;
+            if self.pieces.is_none() {
+                if let Some(ahead) = file.ahead.lock().take() {
+                    ahead.submit();
                 }
-                Some(rows) if rows.batch.num_rows() == 0 => tokio::task::yield_now().await,
-                Some(rows) => return Ok(Some(self.limited(rows))),
+                self.file += 1;
+                self.item = 0;
+                self.rows = None;
             }
         }
         Ok(None)
+    }
+
+    /// The next piece of what was read last.
+    fn next_piece(&mut self) -> Result<Option<SourceBatch>> {
+        let Some(pieces) = &mut self.pieces else { return Ok(None) };
+        let _timer = self.baseline.elapsed_compute().timer();
+        match pieces.next() {
+            Some(rows) => batch(rows?, &self.run.schema, self.run.as_kept).map(Some),
+            None => {
+                self.pieces = None;
+                Ok(None)
+            }
+        }
     }
 
     fn limited(&mut self, mut rows: SourceBatch) -> SourceBatch {
@@ -520,18 +548,17 @@ impl ItemRun {
     }
 
     /// The next piece, filtered; `None` when all were taken.
-    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<SourceBatch>> {
+    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<CutPieces>> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = self.pieces.get(index) else { return Ok(None) };
         let _timer = baseline.elapsed_compute().timer();
         let mut reading = Reading::default();
         let cut = self.item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
-        let batch = batch(cut, &run.schema, run.as_kept)?;
         self.reading.lock().add(&reading);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.finish(run);
         }
-        Ok(Some(batch))
+        Ok(Some(cut))
     }
 
     /// Tells the cache how reading went, and has the item converted if another layout serves its queries better.

@@ -15,7 +15,7 @@ use super::gathering::Gathering;
 use super::morsel_set::MorselSet;
 use super::state::{Phase, Post, Seat, Sharing, State};
 use super::{ScanMeters, SharedScan, Unlisting, wake};
-use crate::cut::{Cut, CutRows};
+use crate::cut::{Cut, CutPieces};
 use crate::error::CacheError;
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
@@ -67,7 +67,7 @@ impl DeliveredCut {
     ///
     /// # Errors
     /// As [`Cut::apply`].
-    pub fn apply(&self, delivered: &Delivered) -> Result<CutRows, arrow::error::ArrowError> {
+    pub fn apply(&self, delivered: &Delivered) -> Result<CutPieces, arrow::error::ArrowError> {
         let cut = if delivered.is_own { &self.of_own } else { &self.of_shared };
         cut.apply(&delivered.rows)
     }
