@@ -81,8 +81,8 @@ impl Scan {
 
     /// A guess of the rows, for the order of joins.
     pub(crate) fn estimated_rows(&self) -> Option<u64> {
-        let records = self.total_bytes() / self.record_bytes.max(1);
-        Some(((records as f64 * self.estimated_selectivity()) as u64).max(1))
+        let rows = estimates::row_count(self, self.total_bytes() / self.record_bytes.max(1));
+        Some(((rows as f64 * self.estimated_selectivity()) as u64).max(1))
     }
 
     /// A guess of the share of rows that pass the predicate.
@@ -127,10 +127,19 @@ impl Scan {
         }
         let columns = self.columns(outputs, self.config.cache);
         let may_skip = self.options.on_error(&self.config) == OnError::Skip;
+        let mut may_widen = true;
         if may_skip {
             // Which records are bad depends on the columns that are read: rows of others are another table's.
             for column in columns.iter() {
                 let _ = write!(options, " {}", column.path);
+            }
+            // And on which elements are: of those that are rejected, the other fields are not read.
+            let list = self.unnest.iter();
+            for (path, domain) in
+                list.flat_map(|list| self.predicate.fields().filter(|(path, _)| path.starts_with(list)))
+            {
+                let _ = write!(options, " {path} {domain:?}");
+                may_widen = false;
             }
         }
         let source = SourceKey {
@@ -140,7 +149,7 @@ impl Scan {
             unnest: self.unnest.clone(),
         };
         let mut further_columns = Vec::new();
-        let ((whole, retain_expectation), retain_columns) = match pinned {
+        let ((whole, retain_expectation), retain_columns) = match pinned.filter(|_| may_widen) {
             Some(pinned) => {
                 let earlier = pinned.earlier(self.unnest.as_ref());
                 let cache = self.database.cache();
