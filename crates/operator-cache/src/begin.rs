@@ -304,7 +304,7 @@ impl OperatorCache {
         let position_count = positions.len() as f64;
         let spec = ScanSpec {
             predicate,
-            keeps_empty,
+            keeps_empty: keeps_empty && !asked.pinned.has_unreadable(),
             notes_positions: false,
             positions: Some(positions),
             ..scan_spec(asked.request, asked.pinned, false, false)

@@ -6,18 +6,20 @@
 //! **Does not own**: which rows are read, and when.
 //!
 //! Columns of records are held once for each record. Where rows are elements, they are repeated as late as can be: a
-//! record that fails costs nothing for its elements, and only rows that pass are given its values.
+//! record that fails costs nothing for its elements, and only rows that pass are given its values, in pieces.
 //!
 //! **Paper**: ReCache (PVLDB 2017) §3.3, the operator above a subsuming cache; §4, where `unnest` is an operator of the
 //! plan.
+
+mod pieces;
 
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
-use arrow::compute::{FilterBuilder, FilterPredicate, take};
+use arrow::compute::{FilterBuilder, FilterPredicate};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
@@ -29,6 +31,9 @@ use thermocline_predicate::{Conjunction, FieldPath};
 use crate::layout::{Content, FlatPiece, FlatRecords, Reading, RowWiseRows};
 use crate::request::ColumnSpec;
 use crate::rows::{ColumnRoute, Elements, Rows};
+
+pub use pieces::CutPieces;
+use pieces::ElementPieces;
 
 /// What a row is, where the elements of a list are kept with their records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,12 +137,8 @@ impl Cut {
         self
     }
 
-    /// A column as it is delivered.
     fn delivered(&self, route: &ColumnRoute, column: ArrayRef) -> Result<ArrayRef, ArrowError> {
-        match route.data_type(&self.columns) {
-            Some(data_type) if !self.may_be_narrow => widen(&column, data_type),
-            _ => Ok(column),
-        }
+        delivered(&self.columns, route, column, self.may_be_narrow)
     }
 
     fn of_columns(
@@ -193,7 +194,8 @@ impl Cut {
         columns.collect()
     }
 
-    /// Cuts a piece of kept rows, and adds what that took and did.
+    /// Cuts a piece of kept rows, and adds what that took and did, but for pieces of the result behind the first, which
+    /// are rare.
     ///
     /// # Errors
     /// Arrow's limits.
@@ -203,7 +205,7 @@ impl Cut {
         piece: Range<usize>,
         clock: &dyn Clock,
         reading: &mut Reading,
-    ) -> Result<CutRows, ArrowError> {
+    ) -> Result<CutPieces, ArrowError> {
         let Reading { times, counts } = reading;
         let assembled = match content {
             Content::Striped(striped) => Some(striped.to_rows(&self.read, self.view, clock, times)?),
@@ -215,8 +217,8 @@ impl Cut {
             (Content::Arrays(rows), _) => of_read?.cut_rows(&rows.slice_of(&self.read, piece)?, counts),
             (Content::Striped(_), Some(rows)) => of_read?.cut_rows(rows, counts),
             (Content::Striped(_), None) => Err(missing_column()),
-            (Content::Flat(flat), _) => self.cut_flat(&flat.piece(piece), counts),
-            (Content::RowWise(rows), _) => self.cut_flat(rows, counts),
+            (Content::Flat(flat), _) => self.cut_flat(&flat.piece(piece), counts).map(CutPieces::one),
+            (Content::RowWise(rows), _) => self.cut_flat(rows, counts).map(CutPieces::one),
         };
         counts.piece_count += 1;
         times.data_ns += clock.monotonic_ns().saturating_sub(began_ns);
@@ -275,12 +277,12 @@ impl Cut {
     ///
     /// # Errors
     /// Rows of other columns than those of the cut; Arrow's limits.
-    pub fn apply(&self, rows: &Rows) -> Result<CutRows, ArrowError> {
+    pub fn apply(&self, rows: &Rows) -> Result<CutPieces, ArrowError> {
         self.cut_rows(rows, &mut ReadCounts::default())
     }
 
     /// Cuts rows that hold each record once.
-    fn cut_rows(&self, rows: &Rows, counts: &mut ReadCounts) -> Result<CutRows, ArrowError> {
+    fn cut_rows(&self, rows: &Rows, counts: &mut ReadCounts) -> Result<CutPieces, ArrowError> {
         let column = |path: &FieldPath| ColumnRoute::find(&self.columns, path)?.extract(rows);
         let entry_count = rows.entry_count();
         let (of_records, tested_count) = evaluate(&self.of_records, entry_count, &column)?;
@@ -304,14 +306,15 @@ impl Cut {
         if self.may_mark && passing_count >= entry_count / MARKED_SHARE && of_records.is_some() {
             let columns = self.outputs.iter().map(|route| self.delivered(route, extract(route, rows)?));
             let columns = columns.collect::<Result<_, _>>()?;
-            return Ok(CutRows { columns, row_count: entry_count, selected: of_records });
+            return Ok(CutPieces::one(CutRows { columns, row_count: entry_count, selected: of_records }));
         }
         let filter = of_records.map(filter_by);
         let columns = self.outputs.iter().map(|route| {
             let column = filtered(&extract(route, rows)?, filter.as_ref())?;
             self.delivered(route, column)
         });
-        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count: passing_count, selected: None })
+        let columns = columns.collect::<Result<_, _>>()?;
+        Ok(CutPieces::one(CutRows { columns, row_count: passing_count, selected: None }))
     }
 
     fn cut_elements(
@@ -320,24 +323,25 @@ impl Cut {
         elements: &Elements,
         mask: Option<BooleanBuffer>,
         counts: &mut ReadCounts,
-    ) -> Result<CutRows, ArrowError> {
+    ) -> Result<CutPieces, ArrowError> {
         let row_count = mask.as_ref().map_or(rows.row_count, BooleanBuffer::count_set_bits);
         let mask = mask.filter(|_| row_count < rows.row_count);
         count_selected(counts, rows.row_count, row_count, || mask.as_ref().map_or(0, run_count));
-        let filter = mask.clone().map(filter_by);
-        let mut records_of_rows: Option<UInt32Array> = None;
-        let columns = self.outputs.iter().map(|route| {
-            let column = extract(route, rows)?;
-            if !rows.is_of_entry(route.column()) {
-                return self.delivered(route, filtered(&column, filter.as_ref())?);
-            }
-            let records = records_of_rows.get_or_insert_with(|| match &mask {
-                None => records_of_all(elements, row_count),
-                Some(mask) => records_of_selected(elements, mask, row_count),
-            });
-            self.delivered(route, take(&column, records, None)?)
-        });
-        Ok(CutRows { columns: columns.collect::<Result<_, _>>()?, row_count, selected: None })
+        let pieces = ElementPieces::new(&self.columns, &self.outputs, self.may_be_narrow, rows, elements, mask)?;
+        CutPieces::of_elements(pieces)
+    }
+}
+
+/// A column as it is delivered.
+fn delivered(
+    columns: &[ColumnSpec],
+    route: &ColumnRoute,
+    column: ArrayRef,
+    may_be_narrow: bool,
+) -> Result<ArrayRef, ArrowError> {
+    match route.data_type(columns) {
+        Some(data_type) if !may_be_narrow => widen(&column, data_type),
+        _ => Ok(column),
     }
 }
 
@@ -484,29 +488,4 @@ fn set_bits(words: &mut [u64], mut start: usize, end: usize) {
         words[start / 64] |= u64::MAX >> (64 - count) << bit;
         start += count;
     }
-}
-
-/// The record of each row.
-fn records_of_all(elements: &Elements, row_count: usize) -> UInt32Array {
-    let mut records = Vec::with_capacity(row_count);
-    for (record, count) in elements.offsets.lengths().enumerate() {
-        records.resize(records.len() + count, record as u32);
-    }
-    records.into()
-}
-
-/// The record of each selected row.
-fn records_of_selected(elements: &Elements, selected: &BooleanBuffer, row_count: usize) -> UInt32Array {
-    let offsets: &[i32] = &elements.offsets;
-    let mut records = Vec::with_capacity(row_count);
-    let mut record = 0;
-    for row in selected.set_indices() {
-        // Row numbers count from the first offset.
-        let row = row as i32 + offsets[0];
-        while offsets[record + 1] <= row {
-            record += 1;
-        }
-        records.push(record as u32);
-    }
-    records.into()
 }

@@ -23,7 +23,7 @@ use thermocline_placement::operator_cache::layout::{ItemShape, Layout};
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::RecordPositions;
 
-use crate::cut::{Cut, CutRows, View};
+use crate::cut::{Cut, CutPieces, View};
 use crate::heads::Border;
 use crate::layout::{Content, Reading};
 use crate::maps::KeptMap;
@@ -430,7 +430,7 @@ impl Item {
         cut: &Cut,
         clock: &dyn Clock,
         reading: &mut Reading,
-    ) -> Result<CutRows, ArrowError> {
+    ) -> Result<CutPieces, ArrowError> {
         let other = || ArrowError::InvalidArgumentError("a piece of another item".to_owned());
         let chunk = self.chunks.get(piece.chunk).ok_or_else(other)?;
         cut.read(chunk.content(), piece.range.clone(), clock, reading)

@@ -66,7 +66,7 @@ pub use begin::{MatchKind, Start};
 pub use cache::{CacheOptions, OperatorCache};
 pub use combination::{CombinedPart, PartSummary};
 pub use conversion::Conversion;
-pub use cut::{Cut, CutRows, View};
+pub use cut::{Cut, CutPieces, CutRows, View};
 pub use decisions::{Decision, DecisionKind};
 pub use error::{CacheError, SourceError};
 pub use file_record::{AppendPolicy, OpenedFile, PinnedSource};

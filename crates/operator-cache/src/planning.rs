@@ -15,13 +15,13 @@ use thermocline_placement::operator_cache::admission::{Admission, admit};
 use thermocline_placement::operator_cache::admission_rule::AdmissionMode;
 use thermocline_placement::operator_cache::heads::admit_head;
 use thermocline_placement::operator_cache::top_up::{Completion, CompletionInputs, CompletionRule};
-use thermocline_predicate::{Conjunction, FieldPath};
+use thermocline_predicate::FieldPath;
 
 use crate::cache::OperatorCache;
 use crate::candidates::Candidate;
 use crate::catalog::{Catalog, Plan};
 use crate::file_record::PinnedSource;
-use crate::item::predicted_scan_ns;
+use crate::item::{Item, predicted_scan_ns};
 use crate::request::{ColumnSpec, Expectation, SelectRequest};
 use crate::rows::ColumnRoute;
 use crate::source::ScanSpec;
@@ -33,9 +33,9 @@ pub(crate) const REBUILD_REASON: &str = "an item lacks columns or rows, and is m
 /// Why the columns that an item has, or all rows, are not read along with what is asked for.
 const UNREADABLE_REASON: &str = "something in the file can't be read, so that no more is read than is asked for";
 
-/// Whether these columns of these rows are more than is asked for.
-fn reads_more(columns: &Arc<[ColumnSpec]>, predicate: &Arc<Conjunction>, request: &SelectRequest) -> bool {
-    *columns != request.columns || *predicate != request.predicate
+/// Whether the columns of the rows of an item are more than is asked for.
+fn reads_more(item: &Item, request: &SelectRequest) -> bool {
+    item.keeps_empty || item.columns != request.columns || item.predicate != request.predicate
 }
 
 impl OperatorCache {
@@ -43,13 +43,16 @@ impl OperatorCache {
     /// where there is no room for both it and the completed one.
     pub(crate) fn plan(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> Plan {
         match catalog.plan(request, pinned) {
-            Plan::Extend(base) if pinned.has_unreadable() && reads_more(&base.columns, &base.predicate, request) => {
+            Plan::Extend(base) if pinned.has_unreadable() && reads_more(&base, request) => {
                 Plan::Miss(UNREADABLE_REASON)
             }
             Plan::Head(head) if !pinned.has_unreadable() && self.is_outgrown(catalog, &head) => {
                 Plan::Rebuild(Arc::clone(&head.columns))
             }
-            Plan::TopUp(top_up) if pinned.has_unreadable() && top_up.base.predicate != request.predicate => {
+            Plan::TopUp(top_up)
+                if pinned.has_unreadable()
+                    && (top_up.base.keeps_empty || top_up.base.predicate != request.predicate) =>
+            {
                 Plan::Miss(UNREADABLE_REASON)
             }
             Plan::TopUp(top_up) if top_up.base.predicate.is_all() => {
@@ -152,7 +155,8 @@ pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: 
         head: None,
         columns: Arc::clone(columns),
         predicate: Arc::clone(predicate),
-        keeps_empty: retain && request.source.unnest.as_ref().is_some_and(is_of_records),
+        // What their other fields are is nobody's question.
+        keeps_empty: retain && !pinned.has_unreadable() && request.source.unnest.as_ref().is_some_and(is_of_records),
         hashes: pinned.hashes.clone(),
         // Positions of all records would spare the next scan nothing.
         notes_positions: retain && !predicate.is_all() && request.can_seek && !request.may_skip,

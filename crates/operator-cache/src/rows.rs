@@ -173,6 +173,29 @@ impl Rows {
         }
     }
 
+    /// Rows `[rows.start, rows.end)`, which are elements, of some of their records: all that they belong to, and records
+    /// in part. They share the arrays' buffers.
+    pub(crate) fn slice_elements(&self, elements: &Elements, rows: Range<usize>, records: Range<usize>) -> Self {
+        let columns = self.columns.iter().zip(elements.is_element.iter()).map(|(column, is_element)| {
+            let range = if *is_element { &rows } else { &records };
+            column.slice(range.start, range.len())
+        });
+        let first = elements.offsets[0];
+        let (start, end) = (first + rows.start as i32, first + rows.end as i32);
+        let offsets = elements.offsets[records.start..=records.end].iter().map(|offset| (*offset).clamp(start, end));
+        // They ascend, within the range too.
+        let offsets = OffsetBuffer::new(offsets.collect());
+        Self {
+            columns: columns.collect(),
+            elements: Some(Elements { offsets, is_element: Arc::clone(&elements.is_element) }),
+            row_count: rows.len(),
+            record_count: 0,
+            skipped_count: 0,
+            positions: None,
+            map_piece: None,
+        }
+    }
+
     /// The same rows in buffers of their own, so that keeping them does not pin a larger allocation. Columns whose
     /// buffers are already about as small as their content are shared, not copied.
     pub(crate) fn into_owned(self) -> Self {

@@ -82,12 +82,71 @@ impl ScanPlan {
     }
 
     /// The type of the predicate's field `path`, from [`predicate_types`](Self::predicate_types) or else from a
-    /// column of the same path.
+    /// column: that of the path itself, or the deepest struct around it. What lies in an unnested list is found in
+    /// columns of its elements alone, what lies in records in those of records.
     pub fn type_of(&self, path: &FieldPath) -> Option<&DataType> {
-        self.predicate_types
-            .iter()
-            .chain(&self.columns)
-            .find(|column| &column.path == path)
-            .map(|column| &column.data_type)
+        let known = self.predicate_types.iter().find(|column| &column.path == path);
+        let is_of_element =
+            |path: &FieldPath| self.unnest.as_ref().is_some_and(|unnest| path.starts_with(&unnest.path));
+        let columns = self.columns.iter().filter(|column| is_of_element(&column.path) == is_of_element(path));
+        let within = columns.filter_map(|column| Some((column.path.len(), field_type(column, path)?)));
+        let within = || within.max_by_key(|(depth, _)| *depth).map(|(_, data_type)| data_type);
+        known.map(|column| &column.data_type).or_else(within)
+    }
+}
+
+/// The type of the field at `path`, if it is the column or leads from it through structs.
+fn field_type<'a>(column: &'a Column, path: &FieldPath) -> Option<&'a DataType> {
+    let rest = path.starts_with(&column.path).then(|| path.parts().get(column.path.len()..)).flatten()?;
+    rest.iter().try_fold(&column.data_type, |data_type, name| match data_type {
+        DataType::Struct(fields) => fields.find(name).map(|(_, field)| field.data_type()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Field, Fields};
+
+    use super::*;
+
+    fn column(path: &[&str], data_type: DataType) -> Column {
+        Column { path: FieldPath::new(path.iter().copied()), data_type }
+    }
+
+    fn parent(name: &str, data_type: DataType) -> DataType {
+        DataType::Struct(Fields::from(vec![Field::new(name, data_type, true)]))
+    }
+
+    #[test]
+    fn a_field_within_a_struct_has_its_type_there() {
+        let plan = ScanPlan {
+            predicate_types: vec![column(&["s", "p"], DataType::Utf8)],
+            ..ScanPlan::all_rows(vec![
+                column(&["s"], parent("x", parent("y", DataType::Int64))),
+                column(&["s", "x", "y"], DataType::Int32),
+            ])
+        };
+        let type_of = |path: &[&str]| plan.type_of(&FieldPath::new(path.iter().copied())).cloned();
+        assert_eq!(type_of(&["s", "p"]), Some(DataType::Utf8));
+        assert_eq!(type_of(&["s", "x"]), Some(parent("y", DataType::Int64)));
+        assert_eq!(type_of(&["s", "x", "y"]), Some(DataType::Int32));
+        assert_eq!(type_of(&["s", "q"]), None);
+        assert_eq!(type_of(&["x"]), None);
+    }
+
+    #[test]
+    fn types_of_elements_and_of_records_stay_apart() {
+        let item = Field::new_list_field(parent("q", DataType::Int64), true);
+        let records = column(&["s"], parent("items", DataType::List(item.into())));
+        let unnest = Some(Unnest { path: FieldPath::new(["s", "items"]), keeps_empty: false });
+        let element = FieldPath::new(["s", "items"]);
+        let q = FieldPath::new(["s", "items", "q"]);
+        let plan = ScanPlan { unnest, ..ScanPlan::all_rows(vec![records.clone()]) };
+        assert_eq!((plan.type_of(&element), plan.type_of(&q)), (None, None));
+        let of_elements = column(&["s", "items"], parent("q", DataType::Int64));
+        let plan = ScanPlan { columns: vec![records, of_elements.clone()], ..plan };
+        assert_eq!(plan.type_of(&element), Some(&of_elements.data_type));
+        assert_eq!(plan.type_of(&q), Some(&DataType::Int64));
     }
 }

@@ -31,6 +31,11 @@ pub(super) fn selectivity(field_count: usize) -> f64 {
     FIELD_SELECTIVITY.powi(i32::try_from(field_count).unwrap_or(i32::MAX))
 }
 
+/// About the rows of so many records: elements, where a list is unnested.
+pub(super) fn row_count(scan: &Scan, record_count: u64) -> u64 {
+    if scan.unnest.is_some() { record_count.saturating_mul(TYPICAL_LIST_LENGTH) } else { record_count }
+}
+
 /// When the cache should keep the columns of all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WholeColumns {
@@ -64,7 +69,7 @@ pub(super) fn whole_columns(
     let row_bytes: f64 = widths.map(width).sum();
     let shape = ScanShape {
         text_bytes,
-        row_count: if scan.unnest.is_some() { record_count * TYPICAL_LIST_LENGTH } else { record_count },
+        row_count: row_count(scan, record_count),
         values_per_row: columns.iter().map(|column| value_count(&column.data_type) as f64).sum(),
         row_bytes: row_bytes.ceil() as u64,
         selectivity: scan.estimated_selectivity(),

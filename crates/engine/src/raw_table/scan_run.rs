@@ -24,8 +24,9 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use thermocline_medium::Compression;
 use thermocline_operator_cache::{
-    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutRows, DeliveredCut, Expectation, Item, OpenedFile,
-    Participant, Piece, PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start, View,
+    AppendPolicy, Awaited, ColumnRoute, ColumnSpec, Cut, CutPieces, CutRows, DeliveredCut, Expectation, Item,
+    OpenedFile, Participant, Piece, PinnedSource, Reading, RowStream, SelectRequest, SourceFactory, SourceKey, Start,
+    View,
 };
 use thermocline_pipeline::SourceBatch;
 use thermocline_predicate::{Conjunction, FieldPath};
@@ -80,8 +81,8 @@ impl Scan {
 
     /// A guess of the rows, for the order of joins.
     pub(crate) fn estimated_rows(&self) -> Option<u64> {
-        let records = self.total_bytes() / self.record_bytes.max(1);
-        Some(((records as f64 * self.estimated_selectivity()) as u64).max(1))
+        let rows = estimates::row_count(self, self.total_bytes() / self.record_bytes.max(1));
+        Some(((rows as f64 * self.estimated_selectivity()) as u64).max(1))
     }
 
     /// A guess of the share of rows that pass the predicate.
@@ -126,10 +127,19 @@ impl Scan {
         }
         let columns = self.columns(outputs, self.config.cache);
         let may_skip = self.options.on_error(&self.config) == OnError::Skip;
+        let mut may_widen = true;
         if may_skip {
             // Which records are bad depends on the columns that are read: rows of others are another table's.
             for column in columns.iter() {
                 let _ = write!(options, " {}", column.path);
+            }
+            // And on which elements are: of those that are rejected, the other fields are not read.
+            let list = self.unnest.iter();
+            for (path, domain) in
+                list.flat_map(|list| self.predicate.fields().filter(|(path, _)| path.starts_with(list)))
+            {
+                let _ = write!(options, " {path} {domain:?}");
+                may_widen = false;
             }
         }
         let source = SourceKey {
@@ -139,7 +149,7 @@ impl Scan {
             unnest: self.unnest.clone(),
         };
         let mut further_columns = Vec::new();
-        let ((whole, retain_expectation), retain_columns) = match pinned {
+        let ((whole, retain_expectation), retain_columns) = match pinned.filter(|_| may_widen) {
             Some(pinned) => {
                 let earlier = pinned.earlier(self.unnest.as_ref());
                 let cache = self.database.cache();
@@ -387,7 +397,16 @@ impl ScanRun {
     ) -> impl Stream<Item = Result<SourceBatch>> + Send + use<> {
         let baseline = BaselineMetrics::new(metrics, partition);
         let busy = self.scan.database.idle_work().busy();
-        let state = PartitionState { run: self, file: 0, item: 0, rows: None, left_rows: limit, baseline, _busy: busy };
+        let state = PartitionState {
+            run: self,
+            file: 0,
+            item: 0,
+            rows: None,
+            pieces: None,
+            left_rows: limit,
+            baseline,
+            _busy: busy,
+        };
         futures::stream::try_unfold(state, |mut state| async move {
             let batch = state.next().await?;
             Ok(batch.map(|batch| (batch, state)))
@@ -405,6 +424,8 @@ struct PartitionState {
     /// Of the items that the file is read from, the first that may have pieces left.
     item: usize,
     rows: Option<RowStream>,
+    /// What was read last, as far as it was not yet given.
+    pieces: Option<CutPieces>,
     left_rows: Option<usize>,
     baseline: BaselineMetrics,
     /// Until the partition's last row was taken, idle work gives way to it.
@@ -443,6 +464,13 @@ impl PartitionState {
     async fn next(&mut self) -> Result<Option<SourceBatch>> {
         while self.left_rows != Some(0) && self.file < self.run.files.len() {
             let run = Arc::clone(&self.run);
+            if let Some(rows) = self.next_piece()? {
+                match rows.batch.num_rows() {
+                    0 => tokio::task::yield_now().await,
+                    _ => return Ok(Some(self.limited(rows))),
+                }
+                continue;
+            }
             let mut has_started_it = false;
             let start = || {
                 has_started_it = true;
@@ -462,7 +490,7 @@ impl PartitionState {
                 },
                 None => None,
             };
-            let batch = match (kept, &file.scan) {
+            self.pieces = match (kept, &file.scan) {
                 (None, Some((participant, cut))) => {
                     let rows = self.rows.get_or_insert_with(|| participant.stream());
                     match rows.next().await {
@@ -470,27 +498,36 @@ impl PartitionState {
                             let rows = rows.map_err(external)?;
                             run.skipped_records.add(rows.rows().skipped_count as usize);
                             let _timer = self.baseline.elapsed_compute().timer();
-                            Some(batch(cut.apply(&rows)?, &run.schema, run.as_kept)?)
+                            Some(cut.apply(&rows)?)
                         }
                         None => None,
                     }
                 }
                 (kept, _) => kept,
             };
-            match batch {
-                None => {
-                    if let Some(ahead) = file.ahead.lock().take() {
-                        ahead.submit();
-                    }
-                    self.file += 1;
-                    self.item = 0;
-                    self.rows = None;
+            if self.pieces.is_none() {
+                if let Some(ahead) = file.ahead.lock().take() {
+                    ahead.submit();
                 }
-                Some(rows) if rows.batch.num_rows() == 0 => tokio::task::yield_now().await,
-                Some(rows) => return Ok(Some(self.limited(rows))),
+                self.file += 1;
+                self.item = 0;
+                self.rows = None;
             }
         }
         Ok(None)
+    }
+
+    /// The next piece of what was read last.
+    fn next_piece(&mut self) -> Result<Option<SourceBatch>> {
+        let Some(pieces) = &mut self.pieces else { return Ok(None) };
+        let _timer = self.baseline.elapsed_compute().timer();
+        match pieces.next() {
+            Some(rows) => batch(rows?, &self.run.schema, self.run.as_kept).map(Some),
+            None => {
+                self.pieces = None;
+                Ok(None)
+            }
+        }
     }
 
     fn limited(&mut self, mut rows: SourceBatch) -> SourceBatch {
@@ -520,18 +557,17 @@ impl ItemRun {
     }
 
     /// The next piece, filtered; `None` when all were taken.
-    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<SourceBatch>> {
+    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<CutPieces>> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = self.pieces.get(index) else { return Ok(None) };
         let _timer = baseline.elapsed_compute().timer();
         let mut reading = Reading::default();
         let cut = self.item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
-        let batch = batch(cut, &run.schema, run.as_kept)?;
         self.reading.lock().add(&reading);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.finish(run);
         }
-        Ok(Some(batch))
+        Ok(Some(cut))
     }
 
     /// Tells the cache how reading went, and has the item converted if another layout serves its queries better.

@@ -2,9 +2,11 @@
 //!
 //! DataFusion's `Unnest` node passes the functional dependencies of its input on. After `GROUP BY k` the column `k` is
 //! unique; after an unnest beside it `k` is not, nor does `k` determine the element. Yet `SELECT DISTINCT k` would lose
-//! its DISTINCT, and `GROUP BY k, element` its second key. [`ForgetUnnestDependencies`] empties the dependencies of
-//! every UNNEST, and has the nodes above derive theirs anew. Rules that rebuild an UNNEST bring them back, so it runs
-//! twice in each pass: first, and before columns are pruned, which is where dependencies are used.
+//! its DISTINCT, and `GROUP BY k, element` its second key; and the SQL planner would make `GROUP BY k, element` of
+//! `GROUP BY k`, and rows of a window's range. [`without_unnest_dependencies`] empties the dependencies of every UNNEST,
+//! and has the nodes above derive theirs anew: of each relation in FROM as it is planned, for later nobody can tell which
+//! keys were written. Rules that rebuild an UNNEST bring them back, so [`ForgetUnnestDependencies`] does it twice in each
+//! pass: first, and before columns are pruned, which is where dependencies are used.
 
 use std::sync::Arc;
 
@@ -36,13 +38,18 @@ impl OptimizerRule for ForgetUnnestDependencies {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            found = inherits(node);
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if found { forget(plan) } else { Ok(Transformed::no(plan)) }
+        without_unnest_dependencies(plan)
     }
+}
+
+/// The plan, in which no UNNEST has functional dependencies, nor what is above has any from there.
+pub(super) fn without_unnest_dependencies(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = inherits(node);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if found { forget(plan) } else { Ok(Transformed::no(plan)) }
 }
 
 fn inherits(node: &LogicalPlan) -> bool {

@@ -22,6 +22,7 @@
 //! and nothing but the unnest about the right side's rows; any other condition is refused. So are correlated unnests in
 //! expressions (`EXISTS (SELECT .. FROM UNNEST(t.items))`) and under aggregates, DISTINCT and LIMIT.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -29,8 +30,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, NullEquality, NullHandling, Result, ScalarValue, not_impl_err};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    EmptyRelation, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
-    SubqueryAlias, Unnest, binary_expr,
+    Distinct, EmptyRelation, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Subquery, SubqueryAlias, Unnest, binary_expr,
 };
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
@@ -281,18 +282,23 @@ fn attach(
 
 /// Projects. Renamings of a projection become one with it: beside being shorter, `i AS i.i` over `x AS i` trips
 /// DataFusion's `push_down_leaf_projections`, which passes `i.i` through the upper projection and then finds two
-/// columns called `i`.
+/// columns called `i`. What is volatile and read twice is computed once, below.
 fn project(mut exprs: Vec<Expr>, input: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(inner) = &input else {
         return Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?));
     };
     let mut renamed = Vec::with_capacity(exprs.len());
+    let mut volatile = HashSet::new();
     for expr in &exprs {
         let Expr::Column(column) = expr.clone().unalias() else {
             break;
         };
         let (qualifier, name) = expr.qualified_name();
-        let source = inner.expr[inner.schema.index_of_column(&column)?].clone().unalias();
+        let index = inner.schema.index_of_column(&column)?;
+        let source = inner.expr[index].clone().unalias();
+        if source.is_volatile() && !volatile.insert(index) {
+            break;
+        }
         renamed.push(if source.qualified_name() == (qualifier.clone(), name.clone()) {
             source
         } else {
@@ -412,21 +418,58 @@ fn find_correlated_unnest(plan: &LogicalPlan) -> Result<Option<String>> {
         let LogicalPlan::Unnest(unnest) = node else {
             return Ok(TreeNodeRecursion::Continue);
         };
-        let LogicalPlan::Projection(projection) = unnest.input.as_ref() else {
-            return Ok(TreeNodeRecursion::Continue);
-        };
         for column in &unnest.exec_columns {
-            let index = projection.schema.index_of_column(column)?;
-            if let Some(expr) = projection.expr.get(index)
-                && expr.contains_outer()
-            {
-                found = Some(sql_name(expr.clone())?);
+            let index = unnest.input.schema().index_of_column(column)?;
+            if let Some(expr) = outer_expression(&unnest.input, index)? {
+                found = Some(sql_name(expr)?);
                 return Ok(TreeNodeRecursion::Stop);
             }
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
+}
+
+/// What column `index` of `plan` is computed from that refers to an outer query, if anything is.
+fn outer_expression(plan: &LogicalPlan, index: usize) -> Result<Option<Expr>> {
+    let (exprs, input) = match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => (vec![expr[index].clone()], input),
+        // Which of its columns is which makes no difference to who can't rewrite it.
+        LogicalPlan::Aggregate(aggregate) => (plan.expressions(), &aggregate.input),
+        LogicalPlan::Window(window) => (plan.expressions(), &window.input),
+        LogicalPlan::Unnest(unnest) => return outer_expression(&unnest.input, unnest.dependency_indices[index]),
+        LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Inner | JoinType::Left) => {
+            return match index.checked_sub(join.left.schema().fields().len()) {
+                Some(index) => outer_expression(&join.right, index),
+                None => outer_expression(&join.left, index),
+            };
+        }
+        LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Distinct(Distinct::All(_)) => {
+            return match plan.inputs().as_slice() {
+                [input] => outer_expression(input, index),
+                _ => Ok(None),
+            };
+        }
+        _ => return Ok(None),
+    };
+    for expr in exprs {
+        if expr.contains_outer() {
+            return Ok(Some(expr));
+        }
+        for column in expr.column_refs() {
+            if let Some(index) = input.schema().maybe_index_of_column(column)
+                && let Some(found) = outer_expression(input, index)?
+            {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The expression as its author knows it: without `outer_ref(..)`.

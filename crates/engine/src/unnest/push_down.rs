@@ -44,7 +44,7 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use thermocline_predicate::FieldPath;
 
-use super::dependencies::ForgetUnnestDependencies;
+use super::dependencies::{ForgetUnnestDependencies, without_unnest_dependencies};
 use super::lateral;
 use crate::lineage::{is_same_schema, over_columns};
 use crate::raw_table::RawTable;
@@ -180,7 +180,11 @@ impl PushUnnestIntoScan {
             read.filter_map(|column| unnested.schema().maybe_index_of_column(column)).collect();
         let is_volatile = join.filter.as_ref().is_some_and(Expr::is_volatile);
         let name = &unnest.exec_columns[0];
-        let is_taken = |plan: &LogicalPlan| plan.schema().fields().iter().any(|field| *field.name() == name.name);
+        // The element enters the join under a name of its own, without a qualifier.
+        let names = [name, &unnest.list_type_columns[0].1.output_column];
+        let is_taken = |plan: &LogicalPlan| {
+            plan.schema().fields().iter().any(|field| names.iter().any(|name| name.name == *field.name()))
+        };
         if is_volatile || is_taken(&join.left) || is_taken(&join.right) {
             return Ok(Pushed::Never);
         }
@@ -188,9 +192,14 @@ impl PushUnnestIntoScan {
         let carried = carried.into_iter().map(|index| Column::from(unnested.schema().qualified_field(index)));
         let mut input: Vec<Expr> = carried.map(Expr::Column).collect();
         input.push(list.alias_qualified(name.relation.clone(), &name.name));
-        let input = Projection::try_new(input, Arc::clone(unnested))?;
+        // Of names that don't go together the schemas' errors tell.
+        let Ok(input) = Projection::try_new(input, Arc::clone(unnested)) else {
+            return Ok(Pushed::Never);
+        };
         let input = Arc::new(LogicalPlan::Projection(input));
-        let below = Unnest::try_new(input, unnest.exec_columns.clone(), unnest.options.clone())?;
+        let Ok(below) = Unnest::try_new(input, unnest.exec_columns.clone(), unnest.options.clone()) else {
+            return Ok(Pushed::Never);
+        };
         let Some(element) = below.schema.columns().pop() else {
             return Ok(Pushed::Never);
         };
@@ -202,7 +211,7 @@ impl PushUnnestIntoScan {
             Side::Left => (below, Arc::clone(&join.right)),
             Side::Right => (Arc::clone(&join.left), below),
         };
-        let joined = Join::try_new(
+        let Ok(joined) = Join::try_new(
             left,
             right,
             join.on.clone(),
@@ -211,7 +220,9 @@ impl PushUnnestIntoScan {
             join.join_constraint,
             join.null_equality,
             join.null_aware,
-        )?;
+        ) else {
+            return Ok(Pushed::Never);
+        };
         // Back to where the list was taken from.
         columns.push(Expr::Column(element));
         let last = columns.len() - 1;
@@ -261,7 +272,9 @@ impl OptimizerRule for PushUnnestIntoScan {
         if !blocked {
             return Ok(first);
         }
-        let pruned = OptimizeProjections::new().rewrite(first.data.clone(), config)?;
+        // Rules before this one may have rebuilt an UNNEST.
+        let pruned = without_unnest_dependencies(first.data.clone())?.data;
+        let pruned = OptimizeProjections::new().rewrite(pruned, config)?;
         if !pruned.transformed {
             return Ok(first);
         }

@@ -9,16 +9,31 @@
 //!   written.
 //! - `a.b.c` inside the argument is tried as a column first, then as fields of the longest prefix that is a column.
 //! - `LATERAL UNNEST(..)` means `UNNEST(..)`.
+//!
+//! Derived tables, views and common table expressions with an UNNEST inside are planned by DataFusion, and then lose the
+//! keys that the UNNEST has repeated ([`dependencies`](super::dependencies)), before the query around them goes by these.
+//!
+//! **Concurrency**: a statement is planned by one thread without a pause, which is what the note of a relation that is
+//! handed on relies on.
+
+use std::cell::RefCell;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::planner::{RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr as SqlExpr, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableAliasColumnDef, TableFactor,
     Value, visit_expressions_mut,
 };
 use std::ops::ControlFlow;
+
+use super::dependencies::without_unnest_dependencies;
+
+thread_local! {
+    /// The relation that is planned by all planners, this one among them, which is to leave it to those behind it.
+    static HANDED_ON: RefCell<Option<TableFactor>> = const { RefCell::new(None) };
+}
 
 /// Prepares `UNNEST` table factors for DataFusion's own planner. Register it in the session's list of relation
 /// planners.
@@ -31,6 +46,9 @@ impl RelationPlanner for UnnestRelationPlanner {
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
+        if HANDED_ON.with_borrow_mut(|handed_on| handed_on.take_if(|other| *other == relation)).is_some() {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
         let mut relation = without_lateral(relation);
         if let TableFactor::UNNEST { alias, array_exprs, .. } = &mut relation {
             for expr in array_exprs.iter_mut() {
@@ -51,8 +69,25 @@ impl RelationPlanner for UnnestRelationPlanner {
                 }
             }
         }
-        Ok(RelationPlanning::Original(Box::new(relation)))
+        if !matches!(relation, TableFactor::Table { .. } | TableFactor::Derived { .. }) {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        let mut plan = handed_on(relation, context)?;
+        if !plan.schema().functional_dependencies().is_empty() {
+            plan = without_unnest_dependencies(plan)?.data;
+        }
+        // It has its alias already.
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
+}
+
+/// The relation as it is planned without this planner.
+fn handed_on(relation: TableFactor, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+    // Another planner before this one may plan relations of its own in between.
+    let outer = HANDED_ON.replace(Some(relation.clone()));
+    let planned = context.plan(relation);
+    HANDED_ON.set(outer);
+    planned
 }
 
 /// `LATERAL UNNEST(..)`, which is parsed as a call of an unknown table function, as the table factor `UNNEST(..)`.

@@ -203,3 +203,64 @@ async fn the_records_that_are_left_out_are_those_that_are_bad_for_the_query() {
         assert_eq!(failed_count, 0);
     }
 }
+
+/// What two sessions answer, one of which caches, whichever of the queries come first.
+async fn answer_in_turn(path: &Path, columns: &str, on_error: &str, queries: &[(&str, &[&str])]) {
+    for first in 0..queries.len() {
+        let cached = harness::eager_session().await;
+        let plain = harness::session();
+        rows(&plain, "SET thermocline.cache = 'off'").await;
+        for session in [&plain, &cached] {
+            let table = format!(
+                "CREATE EXTERNAL TABLE t ({columns}) STORED AS ndjson LOCATION '{}' OPTIONS ('on_error' '{on_error}')",
+                path.display()
+            );
+            rows(session, &table).await;
+        }
+        for turn in 0..2 * queries.len() {
+            let (sql, expected) = queries[(first + turn) % queries.len()];
+            for (session, which) in [(&plain, "without a cache"), (&cached, "with a cache")] {
+                assert_eq!(
+                    harness::sorted_rows(session, sql).await,
+                    expected,
+                    "{which}, turn {turn} from {first}: {sql}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_is_left_out_by_queries_that_read_its_bad_element_alone() {
+    let folder = Folder::new();
+    let text = "{\"id\":1,\"items\":[{\"q\":5,\"p\":1}]}\n\
+        {\"id\":2,\"items\":[{\"q\":7,\"p\":2},{\"q\":1,\"p\":\"bad\"}]}\n\
+        {\"id\":3,\"items\":[{\"q\":9,\"p\":\"bad\"},{\"q\":2,\"p\":3}]}\n";
+    let path = folder.settled_file("t", text);
+    let columns = "id BIGINT, items STRUCT<q BIGINT, p BIGINT>[]";
+    let queries: [(&str, &[&str]); 4] = [
+        ("SELECT t.id, i.q, i.p FROM t, UNNEST(t.items) AS i", &["1|5|1"]),
+        ("SELECT t.id, i.p FROM t, UNNEST(t.items) AS i WHERE i.q > 3", &["1|1", "2|2"]),
+        ("SELECT t.id, i.p FROM t, UNNEST(t.items) AS i WHERE i.q > 6", &["2|2"]),
+        ("SELECT t.id, i.p FROM t, UNNEST(t.items) AS i WHERE i.q < 6 AND t.id > 1", &["3|3"]),
+    ];
+    answer_in_turn(&path, columns, "skip", &queries).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_value_beside_an_empty_list_fails_no_unnest() {
+    let folder = Folder::new();
+    let text = "{\"items\":[{\"q\":1}],\"id\":1}\n{\"items\":[],\"id\":\"x\"}\n{\"id\":3}\n";
+    let path = folder.settled_file("t", text);
+    let columns = "id BIGINT, items STRUCT<q BIGINT>[]";
+    let queries: [(&str, &[&str]); 2] = [
+        ("SELECT t.id, i.q FROM t, UNNEST(t.items) AS i", &["1|1"]),
+        ("SELECT i.q FROM t, UNNEST(t.items) AS i", &["1"]),
+    ];
+    answer_in_turn(&path, columns, "fail", &queries).await;
+    let session = harness::session();
+    rows(&session, &format!("CREATE EXTERNAL TABLE t ({columns}) STORED AS ndjson LOCATION '{}'", path.display()))
+        .await;
+    let message = harness::error(&session, "SELECT id FROM t").await;
+    assert!(message.contains("id"), "{message}");
+}

@@ -264,6 +264,82 @@ async fn random_queries_answer_the_same_with_and_without_caches_at_any_budget() 
     }
 }
 
+/// Records with a list of structs, some of them NULL, and a list in a struct; some lists are NULL, empty or missing.
+fn listed_ndjson(count: u64) -> String {
+    let record = |id: u64| {
+        let element = |at: u64| match (id + at) % 9 {
+            0 => "null".to_owned(),
+            1 => format!("{{\"n\":null,\"t\":\"t{at}\"}}"),
+            _ => format!("{{\"n\":{},\"t\":\"t{}\"}}", (id * 7 + at * 311) % 1000, (id + at) % 5),
+        };
+        let items = (0..id % 6).map(element).collect::<Vec<_>>().join(",");
+        let deep = (0..id % 4).map(|at| ((id + at * 97) % 1000).to_string()).collect::<Vec<_>>().join(",");
+        let items = match id % 11 {
+            0 => String::new(),
+            1 => "\"items\":null,".to_owned(),
+            _ => format!("\"items\":[{items}],"),
+        };
+        let s = match id % 13 {
+            0 => "null".to_owned(),
+            1 => "{}".to_owned(),
+            2 => "{\"l\":null}".to_owned(),
+            _ => format!("{{\"l\":[{deep}{}]}}", if id % 8 == 5 { ",null" } else { "" }),
+        };
+        format!("{{\"id\":{id},{items}\"value\":{},\"s\":{s},\"name\":\"n{}\"}}\n", id % 1000, id % 7)
+    };
+    (2..2 + count).map(record).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_unnests_answer_the_same_with_and_without_caches_at_any_budget() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", listed_ndjson(4000));
+    let path = path.display();
+    for (seed, cache_memory, layout) in
+        [(1, "none", "auto"), (2, "100KiB", "auto"), (3, "none", "striped"), (4, "none", "row"), (5, "400KiB", "flat")]
+    {
+        let mut random = Random::new(seed);
+        let cached = harness::eager_session().await;
+        let plain = harness::session();
+        rows(&cached, &format!("SET thermocline.cache_memory = '{cache_memory}'")).await;
+        rows(&cached, &format!("SET thermocline.layout = '{layout}'")).await;
+        rows(&plain, "SET thermocline.cache = 'off'").await;
+        for step in 0..25 {
+            let low = random.below(1000);
+            let high = low + random.below(500);
+            let of_record = match random.below(5) {
+                0 => format!("t.value BETWEEN {low} AND {high}"),
+                1 => format!("t.name IN ('n1', 'n{}')", low % 7),
+                _ => "true".to_owned(),
+            };
+            let of_element = match random.below(6) {
+                0 => format!("i.n BETWEEN {low} AND {high}"),
+                1 => format!("i.t = 't{}' AND i.n >= {low}", low % 5),
+                2 => "i.n IS NULL".to_owned(),
+                3 => format!("i.n < {high} OR i.n IS NULL"),
+                _ => "true".to_owned(),
+            };
+            let columns = *random.pick(&[
+                "count(*)",
+                "count(*), sum(i.n)",
+                "count(i.n), max(t.name), sum(t.id)",
+                "sum(t.value), max(i.t), count(i.t)",
+                "count(DISTINCT t.id), count(i)",
+            ]);
+            let (select, from, condition) = match random.below(6) {
+                0 => ("count(*), count(d), sum(d), sum(t.id)", ", UNNEST(t.s.l) AS d", of_record),
+                1 => ("count(*), sum(t.id)", ", UNNEST(t.s.l) AS d", format!("d > {low} AND {of_record}")),
+                2 => ("count(*), sum(t.id), max(t.name)", "", of_record),
+                _ => (columns, ", UNNEST(t.items) AS i", format!("{of_record} AND ({of_element})")),
+            };
+            let sql = format!("SELECT {select} FROM '{path}' t{from} WHERE {condition}");
+            assert_eq!(rows(&cached, &sql).await, rows(&plain, &sql).await, "seed {seed}, step {step}: {sql}");
+        }
+        let hit_count = decisions(&cached, "hit").await + decisions(&cached, "subsume").await;
+        assert!(hit_count > 0 || cache_memory != "none", "seed {seed}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whole_rows_come_back_from_the_cache_in_every_column_type() {
     let folder = Folder::new();

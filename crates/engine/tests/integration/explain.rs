@@ -34,3 +34,19 @@ async fn explain_shows_the_scan_and_what_was_pushed_into_it() {
     assert!(plan.contains("predicate=") && plan.contains("items.n"), "{plan}");
     assert!(!plan.contains("UnnestExec"), "{plan}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_that_unnests_is_guessed_to_give_more_rows_than_records() {
+    let folder = Folder::new();
+    let path = folder.file("t.ndjson", numbered_ndjson(FIRST, 1000));
+    let session = harness::session();
+    rows(&session, "SET datafusion.explain.show_statistics = true").await;
+    let mut guesses = Vec::new();
+    for select in ["id", "unnest(items)"] {
+        let plan = rows(&session, &format!("EXPLAIN SELECT {select} FROM '{}'", path.display())).await.join("\n");
+        let line = plan.lines().find(|line| line.contains("RawScanExec")).unwrap_or_else(|| panic!("{plan}"));
+        let (_, guess) = line.split_once("Rows=Inexact(").unwrap_or_else(|| panic!("{plan}"));
+        guesses.push(guess.split(')').next().unwrap().parse::<u64>().unwrap());
+    }
+    assert!(guesses[1] >= 2 * guesses[0], "{guesses:?}");
+}

@@ -1,7 +1,7 @@
 //! Scans of more than was asked for that meet what they can't read, where nobody may have asked for it.
 //!
-//! A scan keeps columns that others may want, of rows that a query's predicate rejects, and extends or completes items
-//! with all that these have. A value there that is not of its column's type is no error of a query that doesn't look at
+//! A scan keeps columns that others may want, of rows that a query's predicate rejects and of records without elements,
+//! and extends or completes items with all that these have. A value there that is not of its column's type is no error of a query that doesn't look at
 //! it. So whoever asked for less than such a scan reads goes on with a scan of its own, of just its columns and rows,
 //! from the morsel on that could not be decoded; what is bad for that one too is its error. Nothing of the file is read
 //! beyond what is asked for from then on ([`PinnedSource::has_unreadable`](crate::PinnedSource)).
@@ -15,7 +15,7 @@ use super::gathering::Gathering;
 use super::morsel_set::MorselSet;
 use super::state::{Phase, Post, Seat, Sharing, State};
 use super::{ScanMeters, SharedScan, Unlisting, wake};
-use crate::cut::{Cut, CutRows};
+use crate::cut::{Cut, CutPieces};
 use crate::error::CacheError;
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
@@ -29,9 +29,9 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Whether a scan of `spec` reads more than this.
+    /// Whether a scan of `spec` reads more than this: of records without elements nothing is asked for.
     pub(super) fn is_less_than(&self, spec: &ScanSpec) -> bool {
-        self.columns != spec.columns || self.predicate != spec.predicate
+        spec.keeps_empty || self.columns != spec.columns || self.predicate != spec.predicate
     }
 }
 
@@ -67,7 +67,7 @@ impl DeliveredCut {
     ///
     /// # Errors
     /// As [`Cut::apply`].
-    pub fn apply(&self, delivered: &Delivered) -> Result<CutRows, arrow::error::ArrowError> {
+    pub fn apply(&self, delivered: &Delivered) -> Result<CutPieces, arrow::error::ArrowError> {
         let cut = if delivered.is_own { &self.of_own } else { &self.of_shared };
         cut.apply(&delivered.rows)
     }

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use arrow::array::{Array, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, ManualClock};
 use thermocline_placement::operator_cache::layout::Layout;
@@ -35,12 +35,22 @@ fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
     Arc::new(between(a.0, a.1).as_ref().clone().and(path, domain))
 }
 
-fn push(table: &mut Table, rows: CutRows) {
-    let CutRows { columns, row_count, selected } = rows;
-    let columns: Vec<Int64Array> = columns.iter().map(longs).collect();
-    for row in (0..row_count).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row))) {
-        table.push(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect());
+fn push(table: &mut Table, pieces: CutPieces) {
+    for rows in pieces {
+        let CutRows { columns, row_count, selected } = rows.unwrap();
+        let columns: Vec<Int64Array> = columns.iter().flat_map(flattened).collect();
+        for row in (0..row_count).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row))) {
+            table.push(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect());
+        }
     }
+}
+
+/// A column of numbers; of a struct, whether it is there, and its field.
+fn flattened(column: &ArrayRef) -> Vec<Int64Array> {
+    let Some(parent) = column.as_struct_opt() else { return vec![longs(column)] };
+    let is_there = (0..parent.len()).map(|row| parent.is_valid(row).then_some(1)).collect();
+    let field = longs(parent.column(0));
+    vec![is_there, field.iter().enumerate().map(|(row, value)| value.filter(|_| parent.is_valid(row))).collect()]
 }
 
 /// The columns `names` of what a request gives, sorted, and whether nothing was scanned for it.
@@ -99,20 +109,24 @@ fn expected_elements(predicate: &Conjunction, names: &[&str]) -> Table {
     let mut table = Table::new();
     for record in (0..RECORDS).filter(|&record| passes("a", a_of(record))) {
         for element in elements_of(record).filter(|&element| passes("l.e", element)) {
-            table.push(names.iter().map(|name| value(name, record, element)).collect());
+            table.push(names.iter().flat_map(|name| values(name, record, element)).collect());
         }
     }
     table.sort_unstable();
     table
 }
 
-fn value(name: &str, record: u64, element: i64) -> Option<i64> {
-    match name {
+fn values(name: &str, record: u64, element: i64) -> Vec<Option<i64>> {
+    let value = match name {
         "a" => Some(a_of(record)),
         "b" => Some(record as i64),
         "s.z" => (a_of(record) % 7 != 0 && a_of(record) % 11 != 0).then(|| a_of(record) * 2),
+        "l.n" => n_of(element),
+        "l.o" => return vec![o_of(element).map(|_| 1), o_of(element).flatten()],
+        "l.o.m" => o_of(element).flatten(),
         _ => Some(element),
-    }
+    };
+    vec![value]
 }
 
 fn nested(morsel_records: u64) -> Arc<Fake> {
@@ -155,7 +169,8 @@ fn random_cuts(morsel_records: u64, rule: impl Fn(usize) -> LayoutRule) {
                 _ => both_between(range(&mut random, 1000), range(&mut random, 10 * RECORDS)),
             };
             let names: &[&str] =
-                [&["a", "l.e"][..], &["b", "a", "l.e"], &["l.e", "s.z", "a"]][random.below_u64(3) as usize];
+                [&["a", "l.e"][..], &["b", "a", "l.e"], &["l.e", "s.z", "a"], &["l.o", "a", "l.n", "l.e"]]
+                    [random.below_u64(4) as usize];
             let asked = elements(names, &predicate);
             let asked =
                 if random.one_in(3) { SelectRequest { retain_predicate: Arc::default(), ..asked } } else { asked };
@@ -170,6 +185,26 @@ fn random_cuts(morsel_records: u64, rule: impl Fn(usize) -> LayoutRule) {
         assert!(hit_count > 20, "next to nothing was answered from items: {hit_count}");
         cache.clear();
         assert!(budget.reserved_bytes() < 10_000, "{} bytes left", budget.reserved_bytes());
+    }
+}
+
+#[test]
+fn null_elements_and_fields_of_structs_come_out_of_every_layout() {
+    for rule in rules() {
+        let (cache, _budget) = cache(64 << 20);
+        cache.set_layout_rule(rule);
+        let fake = nested(16);
+        let columns = ["a", "b", "l.e", "l.n", "l.o"];
+        for (round, names) in
+            [&columns[..], &["l.n", "b"], &["l.o.m", "a"], &["l.o"], &["l.o", "l.n"]].iter().enumerate()
+        {
+            for predicate in [between(0, 999), both_between((100, 700), (500, 6000)), both_between((0, 999), (0, 40))] {
+                let asked = SelectRequest { retain_predicate: Arc::default(), ..elements(&columns, &predicate) };
+                let (found, is_hit) = answer(&cache, &fake, &asked, names);
+                assert_eq!(found, expected_elements(&predicate, names), "{rule}, {names:?}");
+                assert!(is_hit || round == 0, "{rule}, {names:?}");
+            }
+        }
     }
 }
 
@@ -354,6 +389,43 @@ fn elements_get_further_columns_of_their_own_records_alone() {
         cache.clear();
         let (scanned, _) = answer(&cache, &fake, &elements(&names, &predicate), &names);
         assert_eq!((&topped_up, &kept), (&scanned, &scanned), "{layout:?}");
+    }
+}
+
+#[test]
+fn a_bad_value_beside_a_list_without_elements_fails_nobody() {
+    let (cache, _budget) = timed_cache(64 << 20);
+    let (fake, names) = (nested(16), ["a", "b", "l.e"]);
+    // Every fourth record has no element.
+    fake.bad_values.lock().push(("b", 400));
+    for (low, high) in [(0, 999), (a_of(400), a_of(400) + 100), (0, 999)] {
+        let predicate = between(low, high);
+        let (found, _) = answer(&cache, &fake, &elements(&names, &predicate), &names);
+        assert_eq!(found, expected_elements(&predicate, &names));
+    }
+    let specs = fake.specs.lock();
+    assert!(specs[0].keeps_empty && specs[1..].iter().all(|spec| !spec.keeps_empty), "{specs:?}");
+    drop(specs);
+    fake.bad_values.lock().push(("s", 400));
+    let names = ["a", "b", "l.e", "s.z"];
+    let (found, _) = answer(&cache, &fake, &elements(&names, &between(0, 999)), &names);
+    assert_eq!(found, expected_elements(&between(0, 999), &names));
+}
+
+#[test]
+fn columns_of_more_than_an_item_with_empty_lists_has_are_read_of_elements_where_something_is_bad() {
+    for reads_more in [false, true] {
+        let (cache, _budget) = timed_cache(64 << 20);
+        let (fake, names) = (nested(16), ["a", "l.e"]);
+        answer(&cache, &fake, &elements(&names, &between(0, 999)), &names);
+        fake.bad_values.lock().push(("s.z", 400));
+        if reads_more {
+            let (found, _) = answer(&cache, &fake, &elements(&["a", "b", "l.e"], &between(0, 999)), &["b"]);
+            assert_eq!(found, expected_elements(&between(0, 999), &["b"]));
+        }
+        let names = ["a", "l.e", "s.z"];
+        let (found, _) = answer(&cache, &fake, &elements(&names, &between(0, 999)), &names);
+        assert_eq!(found, expected_elements(&between(0, 999), &names), "{reads_more}");
     }
 }
 

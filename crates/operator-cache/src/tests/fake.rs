@@ -1,6 +1,7 @@
 //! A file that exists in the test alone: row `i` has `b = i`, `a` a hash of it below 1000, and a struct `s` with a
 //! nullable child `z` (NULL where `a` is a multiple of 7; the struct itself is NULL where it is one of 11). Where its
-//! list `l` is unnested, record `i` has `i % 4` elements, whose `e` is ten times `i` plus their number.
+//! list `l` is unnested, record `i` has `i % 4` elements, whose `e` is ten times `i` plus their number; `n` is NULL where
+//! that is a multiple of 3, and the struct `o` where it is one of 5.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -223,8 +224,8 @@ impl FakeSource {
     /// Fails if a column has a bad value in one of `records` that passes.
     fn check_values(&self, records: &[u64]) -> Result<(), SourceError> {
         let passes = |record| {
-            let domain = self.spec.predicate.domain(&path("a"));
-            domain.is_none_or(|domain| domain.contains_int(a_of(record).into()))
+            self.passes("a", a_of(record))
+                && (!self.fake.unnests || self.spec.keeps_empty || elements_of(record).any(|e| self.passes("l.e", e)))
         };
         let bad_values = self.fake.bad_values.lock().clone();
         let mut read = bad_values.iter().filter(|(name, record)| {
@@ -235,6 +236,10 @@ impl FakeSource {
         let Some((name, record)) = read.next() else { return Ok(()) };
         self.fake.interrupt(Seam::Bad);
         Err(format!("bad {name} in record {record}").into())
+    }
+
+    fn passes(&self, name: &str, value: i64) -> bool {
+        self.spec.predicate.domain(&path(name)).is_none_or(|domain| domain.contains_int(value.into()))
     }
 
     /// The `index`th sixteen, or whatever makes a morsel, of positions.
@@ -249,13 +254,10 @@ impl FakeSource {
     /// Those of `records` with elements that pass, and which these are.
     fn decode_elements(&self, read: &[u64]) -> (Rows, Vec<u64>) {
         let (record_count, list) = (read.len() as u64, path("l"));
-        let passes = |path: &FieldPath, value: i64| {
-            self.spec.predicate.domain(path).is_none_or(|domain| domain.contains_int(value.into()))
-        };
         let (mut records, mut elements, mut offsets) = (Vec::new(), Vec::new(), vec![0]);
-        for record in read.iter().copied().filter(|&record| passes(&path("a"), a_of(record))) {
+        for record in read.iter().copied().filter(|&record| self.passes("a", a_of(record))) {
             let before = elements.len();
-            elements.extend(elements_of(record).filter(|&element| passes(&path("l.e"), element)));
+            elements.extend(elements_of(record).filter(|&element| self.passes("l.e", element)));
             if elements.len() > before || self.spec.keeps_empty {
                 records.push(record);
                 offsets.push(elements.len() as i32);
@@ -263,7 +265,7 @@ impl FakeSource {
         }
         let is_element = element_columns(&self.spec.columns, &list);
         let columns = self.spec.columns.iter().map(|spec| match spec.path.starts_with(&list) {
-            true => Arc::new(Int64Array::from(elements.clone())) as ArrayRef,
+            true => element_column(&elements, &spec.path),
             false => column(&records, &spec.path),
         });
         let rows = Rows {
@@ -277,6 +279,34 @@ impl FakeSource {
         };
         (rows, records)
     }
+}
+
+/// The `n` of the element with this `e`.
+pub(super) fn n_of(e: i64) -> Option<i64> {
+    (e % 3 != 0).then_some(e * 3)
+}
+
+/// The `o` of the element with this `e`, and its `m`.
+pub(super) fn o_of(e: i64) -> Option<Option<i64>> {
+    (e % 5 != 0).then(|| (e % 2 != 0).then_some(e + 1))
+}
+
+fn element_column(elements: &[i64], path: &FieldPath) -> ArrayRef {
+    let elements = elements.iter().copied();
+    match path.to_string().as_str() {
+        "l.e" => Arc::new(elements.map(Some).collect::<Int64Array>()),
+        "l.n" => Arc::new(elements.map(n_of).collect::<Int64Array>()),
+        "l.o" => {
+            let nulls: NullBuffer = elements.clone().map(|e| o_of(e).is_some()).collect();
+            let m: Int64Array = elements.map(|e| o_of(e).flatten()).collect();
+            Arc::new(StructArray::new(o_fields(), vec![Arc::new(m)], Some(nulls)))
+        }
+        other => panic!("no column {other}"),
+    }
+}
+
+pub(super) fn o_fields() -> Fields {
+    Fields::from(vec![Field::new("m", DataType::Int64, true)])
 }
 
 pub(super) fn elements_of(record: u64) -> impl Iterator<Item = i64> {
@@ -320,6 +350,7 @@ pub(super) fn columns(names: &[&str]) -> Arc<[ColumnSpec]> {
             path: path(name),
             data_type: match *name {
                 "s" => DataType::Struct(s_fields()),
+                "l.o" => DataType::Struct(o_fields()),
                 "v" | "w" => DataType::Utf8,
                 _ => DataType::Int64,
             },
@@ -413,8 +444,8 @@ pub(super) fn read(item: &Item, residual: &Conjunction) -> Vec<i64> {
     let cut = as_kept_at_times(item.cut(View::Elements, residual, &[path("b")]).unwrap(), item.row_count());
     let (clock, mut reading) = (ManualClock::new(0), Reading::default());
     let pieces = item.pieces().into_iter();
-    let b = pieces.flat_map(|piece| {
-        let CutRows { columns, row_count, selected } = item.read(&piece, &cut, &clock, &mut reading).unwrap();
+    let b = pieces.flat_map(|piece| item.read(&piece, &cut, &clock, &mut reading).unwrap()).flat_map(|rows| {
+        let CutRows { columns, row_count, selected } = rows.unwrap();
         let b = longs(&columns[0]).values().to_vec();
         assert_eq!(b.len(), row_count);
         let is_selected = move |row: usize| selected.as_ref().is_none_or(|selected| selected.value(row));

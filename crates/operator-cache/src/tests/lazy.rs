@@ -493,7 +493,8 @@ fn elements(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectReques
         Start::Hit { item, residual, view, .. } => {
             let cut = item.cut(view, &residual, &[path("l.e")]).unwrap();
             for piece in item.pieces() {
-                found.extend(of(item.read(&piece, &cut, &clock, &mut Reading::default()).unwrap()));
+                let rows = item.read(&piece, &cut, &clock, &mut Reading::default()).unwrap();
+                rows.for_each(|rows| found.extend(of(rows.unwrap())));
             }
         }
         Start::Combine { .. } => panic!("each range is kept as a whole"),
@@ -502,7 +503,7 @@ fn elements(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectReques
             let cut = participant.cut(&[path("l.e")]).unwrap();
             let streams = futures::stream::select_all((0..3).map(|_| participant.stream()));
             for rows in futures::executor::block_on_stream(streams) {
-                found.extend(of(cut.apply(&rows.unwrap()).unwrap()));
+                cut.apply(&rows.unwrap()).unwrap().for_each(|rows| found.extend(of(rows.unwrap())));
             }
         }
     }

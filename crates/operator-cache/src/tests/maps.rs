@@ -158,14 +158,15 @@ fn rows(start: Start, has_text: bool) -> Vec<i64> {
     for (item, residual) in items {
         let cut = item.cut(View::Elements, &residual, &outputs).unwrap();
         for piece in item.pieces() {
-            check(&item.read(&piece, &cut, &ManualClock::new(0), &mut Reading::default()).unwrap().columns);
+            let rows = item.read(&piece, &cut, &ManualClock::new(0), &mut Reading::default()).unwrap();
+            rows.for_each(|rows| check(&rows.unwrap().columns));
         }
     }
     if let Some(participant) = scan {
         let cut = participant.cut(&outputs).unwrap();
         let streams = futures::stream::select_all((0..3).map(|_| participant.stream()));
         for rows in futures::executor::block_on_stream(streams) {
-            check(&cut.apply(&rows.unwrap()).unwrap().columns);
+            cut.apply(&rows.unwrap()).unwrap().for_each(|rows| check(&rows.unwrap().columns));
         }
     }
     found

@@ -366,6 +366,31 @@ async fn it_works_in_subqueries_unions_views_and_prepared_statements() {
 }
 
 #[tokio::test]
+async fn a_list_may_be_computed_of_an_outer_row_further_down() {
+    assert_eq!(
+        rows(
+            "SELECT t.id, z.x FROM t, \
+             LATERAL (SELECT unnest(s.l) AS x FROM (SELECT array_concat(t.n, [t.id]) AS l) AS s WHERE t.id < 3) AS z"
+        )
+        .await,
+        ["1|1", "1|1", "1|2", "2|2", "2|3"]
+    );
+    let sql = "SELECT t.id, z.x FROM t, LATERAL (SELECT unnest(s.l) AS x FROM (SELECT array_agg(t.id) AS l) AS s) AS z";
+    let error = try_run(&context(), sql).await.unwrap_err();
+    assert!(!error.to_lowercase().contains("internal error"), "{error}");
+}
+
+#[tokio::test]
+async fn a_volatile_value_that_is_read_twice_is_one() {
+    let answer = rows(
+        "SELECT id, i, a = b, a >= 0 FROM t, \
+         LATERAL (SELECT i, x AS a, x AS b FROM (SELECT i, random() AS x FROM UNNEST(t.n) AS i) AS y) AS z",
+    )
+    .await;
+    assert_eq!(answer, ["1|1|true|true", "1|2|true|true", "2|3|true|true"]);
+}
+
+#[tokio::test]
 async fn a_column_called_like_the_alias_does_not_get_mixed_up() {
     assert_eq!(rows("SELECT t.n, n.n FROM t, UNNEST(t.n) AS n WHERE t.id = 2").await, ["[3]|3"]);
     assert_eq!(
@@ -383,17 +408,27 @@ async fn a_key_is_no_key_after_unnesting() {
     let context = context();
     context.sql("CREATE TABLE keyed (id BIGINT PRIMARY KEY, n BIGINT[])").await.unwrap().collect().await.unwrap();
     context.sql("INSERT INTO keyed VALUES (1, [1, 2, 2])").await.unwrap().collect().await.unwrap();
+    context.sql("CREATE VIEW unnested AS SELECT id, unnest(n) AS i FROM keyed").await.unwrap();
     let grouped = "(SELECT id, array_agg(x) AS n FROM (VALUES (1, 1), (1, 2), (1, 2)) AS v(id, x) GROUP BY id) AS g";
     for from in [
         "(SELECT id, unnest(n) AS i FROM keyed)".to_owned(),
         "keyed, UNNEST(keyed.n) AS i".to_owned(),
         format!("(SELECT id, unnest(n) AS i FROM {grouped})"),
         format!("{grouped}, UNNEST(g.n) AS i"),
+        "unnested".to_owned(),
+        "(SELECT * FROM (SELECT * FROM unnested AS a) AS b WHERE i > 0) AS c".to_owned(),
+        "(WITH w AS (SELECT id, unnest(n) AS i FROM keyed) SELECT * FROM w) AS c".to_owned(),
+        "(SELECT id, unnest(n) AS i FROM keyed) AS c CROSS JOIN (VALUES (7)) AS one(x)".to_owned(),
+        "(VALUES (7)) AS one(x) CROSS JOIN LATERAL (SELECT id, unnest(n) AS i FROM keyed) AS c".to_owned(),
     ] {
         for (select, row_count) in [
             (format!("SELECT DISTINCT id FROM {from}"), 1),
             (format!("SELECT DISTINCT id, i FROM {from}"), 2),
             (format!("SELECT count(*) FROM {from} GROUP BY id, i"), 2),
+            (format!("SELECT id, count(*) FROM {from} GROUP BY id"), 1),
+            (format!("SELECT id FROM {from} GROUP BY id HAVING count(*) = 3"), 1),
+            (format!("SELECT DISTINCT sum(i) OVER (ORDER BY id) FROM {from}"), 1),
+            (format!("WITH named AS (SELECT id, i FROM {from}) SELECT id, count(*) FROM named GROUP BY id"), 1),
             (format!("SELECT k FROM (VALUES (1)) AS w(k) LEFT JOIN (SELECT id FROM {from}) AS z ON z.id = w.k"), 3),
         ] {
             let answer = try_run(&context, &select).await.unwrap_or_else(|error| panic!("{select}: {error}"));

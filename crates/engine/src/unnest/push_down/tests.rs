@@ -410,6 +410,19 @@ async fn a_join_that_adds_rows_to_the_side_or_reads_the_list_keeps_the_unnest_ab
 }
 
 #[tokio::test]
+async fn a_join_with_a_column_called_like_the_element_keeps_the_unnest_above() {
+    let fixture = Fixture::new();
+    for name in ["__unnest_placeholder(l.n,depth=1)", "__unnest_placeholder(l.n)"] {
+        let other = format!("(SELECT id + 1 AS \"{name}\" FROM t)");
+        for operator in ["=", "<"] {
+            let on = format!("l.id {operator} \"{name}\"");
+            fixture.assert_kept(&format!("SELECT l.id, unnest(l.n) FROM t AS l JOIN {other} ON {on}")).await;
+            fixture.assert_kept(&format!("SELECT l.id, unnest(l.n) FROM {other} JOIN t AS l ON {on}")).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn of_two_levels_the_outer_one_is_pushed() {
     let fixture = Fixture::new();
     for sql in [
