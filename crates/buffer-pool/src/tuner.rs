@@ -136,10 +136,11 @@ impl Tuner {
         let run = {
             let mut state = self.state.lock();
             state.forget_reused(&self.pool);
-            state.must_lend |= is_large && state.standing.with_begun(&start.columns, memory_bytes).may_lend();
             let (signature, columns) = (start.signature, start.columns.clone());
             let progress = Progress::new(start, held, (&state.window, state.rates()), begun);
             let run = state.window.start(signature, columns);
+            let standing = state.standing.with_begun(state.window.last_columns(), memory_bytes);
+            state.must_lend |= is_large && standing.may_lend();
             state.running.insert(run, progress);
             run
         };

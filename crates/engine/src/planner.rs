@@ -25,17 +25,22 @@ use crate::staged_copy::staged;
 pub(crate) struct CachingQueryPlanner {
     inner: Arc<dyn QueryPlanner + Send + Sync>,
     clock: Arc<dyn Clock>,
+    settings: Arc<SharedSettings>,
 }
 
 impl CachingQueryPlanner {
     /// Plans through `inner`.
-    pub(crate) fn new(inner: Arc<dyn QueryPlanner + Send + Sync>, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, clock }
+    pub(crate) fn new(
+        inner: Arc<dyn QueryPlanner + Send + Sync>,
+        clock: Arc<dyn Clock>,
+        settings: Arc<SharedSettings>,
+    ) -> Self {
+        Self { inner, clock, settings }
     }
 
     /// The physical plan of `statement` with what is ours about it.
     fn finished(&self, statement: &LogicalPlan, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        interruptible(staged(statement, plan)?, &self.clock)
+        interruptible(staged(statement, plan, &self.settings)?, &self.clock)
     }
 }
 

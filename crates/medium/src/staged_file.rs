@@ -9,7 +9,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +18,9 @@ use crate::{MediumError, Result};
 
 /// Whose process and which of its files comes behind.
 const STAGED_NAME: &str = ".thermocline-copy-";
+
+/// Links that lead to links at most, as with the system.
+const MAX_LINKS: usize = 40;
 
 /// What keeps a file that is being written, and the name it is written for. Removed when dropped, unless kept.
 #[derive(Debug)]
@@ -46,23 +49,30 @@ impl StagedFile {
     /// Something else than a regular file at `target`; failures of the system, as when the folder may not be written.
     pub fn create(target: &Path, folders: &mut MadeFolders) -> Result<(Self, StagedBytes)> {
         let failed = |source| MediumError::from_write(target, "create the file", source);
-        let (target_file, replaces) = match fs::metadata(target) {
+        let (target_file, replaced) = match fs::metadata(target) {
             Ok(metadata) => {
                 require_regular(target, &metadata)?;
-                (fs::canonicalize(target).map_err(failed)?, true)
+                (fs::canonicalize(target).map_err(failed)?, Some(metadata))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (target.to_owned(), false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (followed(target).map_err(failed)?, None),
             Err(error) => return Err(failed(error)),
         };
+        let replaces = replaced.is_some();
         let folder = target_file.parent().unwrap_or(Path::new("/"));
         let created = create_in(folder).or_else(|error| match error.kind() {
             // Asked once: there are folders that take no files and say so.
             io::ErrorKind::NotFound => folders.make(folder).and_then(|()| create_in(folder)),
             _ => Err(error),
         });
-        let (staged, file) = created.map_err(failed)?;
-        let bytes = StagedBytes { file, target: target_file.clone(), replaces };
-        Ok((Self { staged, target: target_file, replaces, place: Place::Beside }, bytes))
+        let (path, file) = created.map_err(failed)?;
+        let staged = Self { staged: path, target: target_file.clone(), replaces, place: Place::Beside };
+        if let Some(replaced) = replaced {
+            // Who could not read the one before cannot read this one. Only some may give files away; whoever replaces
+            // another's keeps it.
+            let _ = std::os::unix::fs::fchown(&file, Some(replaced.uid()), Some(replaced.gid()));
+            file.set_permissions(replaced.permissions()).map_err(failed)?;
+        }
+        Ok((staged, StagedBytes { file, target: target_file, replaces }))
     }
 
     /// Puts the file under the name it was written for. Does not wait for the disk.
@@ -122,6 +132,20 @@ impl StagedBytes {
         }
         self.file.sync_all().map_err(|source| MediumError::from_write(&self.target, "write the file to disk", source))
     }
+}
+
+/// What a link leads to that has nothing at its end; other names are as they are.
+fn followed(target: &Path) -> io::Result<PathBuf> {
+    let mut end = target.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&end) {
+            Ok(next) => end = end.parent().unwrap_or(Path::new("/")).join(next),
+            // No link, or nothing.
+            Err(_) => return Ok(end),
+        }
+    }
+    // The system found an end just before.
+    Err(io::Error::other("too many symbolic links"))
 }
 
 /// Creates a file of a name that no other has.

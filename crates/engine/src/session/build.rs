@@ -69,7 +69,11 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
         handle.clone(),
         state.config().information_schema(),
     ));
-    let planner = Arc::new(CachingQueryPlanner::new(Arc::clone(state.query_planner()), Arc::clone(database.clock())));
+    let planner = Arc::new(CachingQueryPlanner::new(
+        Arc::clone(state.query_planner()),
+        Arc::clone(database.clock()),
+        Arc::clone(database.settings()),
+    ));
     let mut optimizer_rules = state.optimizers().to_vec();
     if optimizer_rules.is_empty() {
         optimizer_rules = Optimizer::new().rules;

@@ -99,6 +99,8 @@ pub(super) async fn create_view(session: &Session, statement: &Statement, comman
     let view = Arc::new(MemoryView { definition, schema: made.schema() });
     if command.or_replace {
         put_table(schema.as_ref(), &name, view)?;
+    } else if schema.table_exist(&name) {
+        return Err(Error::input(format!("table '{}' already exists", command.name)));
     } else {
         schema.register_table(name, view)?;
     }

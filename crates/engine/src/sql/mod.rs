@@ -73,6 +73,7 @@ fn makes_table(body: &SetExpr) -> bool {
 /// # Errors
 /// A syntax error with its line and column, or a statement that is too deep.
 pub(crate) fn parse(text: &str, dialect: &dyn Dialect, recursion_limit: usize) -> Result<Vec<SqlStatement>> {
+    depth::check_text(text, dialect)?;
     let mut parser = DFParserBuilder::new(text).with_dialect(dialect).with_recursion_limit(recursion_limit).build()?;
     let mut statements = VecDeque::new();
     loop {
@@ -103,7 +104,10 @@ fn parse_one(parser: &mut DFParser<'_>) -> Result<SqlStatement> {
         parser.parser.next_token();
     }
     let mut statement = parser.parse_statement()?;
-    depth::check(&statement)?;
+    if let Err(error) = depth::check(&statement) {
+        depth::discard(statement);
+        return Err(error);
+    }
     settings_names::qualify(&mut statement);
     let statement = Box::new(statement);
     Ok(SqlStatement {

@@ -8,7 +8,7 @@
 //!
 //! **Invariants:** nothing is in place before the last row was written. Whoever drops the statement, at whatever point,
 //! has removed its local files and the folders made for them before the drop returns; uploads are aborted by a task of the
-//! runtime. The error that is told is the first one, of the input or of the store.
+//! runtime that the statement ran on. Files are created where `allowed_directories` allows it, whatever links lead to. The error that is told is the first one, of the input or of the store.
 //!
 //! **Concurrency:** the tasks of a sink share the [`Staging`], and may outlive the statement: they can begin no write then.
 
@@ -38,9 +38,14 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use self::staging::Staging;
 use self::store::StagingStore;
+use crate::settings::SharedSettings;
 
 /// The plan of a statement, whose `COPY … TO`, if it has one, is done as a whole or not at all.
-pub(crate) fn staged(statement: &LogicalPlan, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(crate) fn staged(
+    statement: &LogicalPlan,
+    plan: Arc<dyn ExecutionPlan>,
+    settings: &Arc<SharedSettings>,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let mut target = None;
     statement.apply(|node| {
         let LogicalPlan::Copy(copy) = node else { return Ok(TreeNodeRecursion::Continue) };
@@ -50,7 +55,7 @@ pub(crate) fn staged(statement: &LogicalPlan, plan: Arc<dyn ExecutionPlan>) -> R
     let Some(target) = target else { return Ok(plan) };
     let plan = plan.transform_up(|node| {
         let Some(exec) = node.downcast_ref::<DataSinkExec>() else { return Ok(Transformed::no(node)) };
-        let sink = StagedSink { inner: exec.clone(), target: target.clone() };
+        let sink = StagedSink { inner: exec.clone(), target: target.clone(), settings: Arc::clone(settings) };
         let staged = DataSinkExec::new(Arc::clone(exec.input()), Arc::new(sink), exec.sort_order().clone());
         Ok(Transformed::yes(Arc::new(staged) as _))
     })?;
@@ -62,6 +67,7 @@ struct StagedSink {
     /// What has the sink; only that is used of it.
     inner: DataSinkExec,
     target: ObjectStoreUrl,
+    settings: Arc<SharedSettings>,
 }
 
 impl fmt::Debug for StagedSink {
@@ -87,7 +93,7 @@ impl DataSink for StagedSink {
     }
 
     async fn write_all(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
-        let staging = Arc::new(Staging::default());
+        let staging = Arc::new(Staging::new(self.settings.access()));
         // Closed by whoever drops this future, too.
         let _open = OpenStaging(Arc::clone(&staging));
         let context = self.context(context, &staging)?;

@@ -9,7 +9,7 @@ use datafusion::common::{DataFusionError, Result, internal_err};
 use futures::future::join_all;
 use object_store::MultipartUpload;
 use parking_lot::Mutex;
-use thermocline_medium::{MadeFolders, MediumError, StagedBytes, StagedFile};
+use thermocline_medium::{Access, MadeFolders, MediumError, StagedBytes, StagedFile};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -19,8 +19,8 @@ use super::objects::StagedObject;
 const REQUESTS_AT_ONCE: usize = 8;
 
 /// The writes of one statement, shared by the tasks of its sink.
-#[derive(Default)]
 pub(super) struct Staging {
+    access: Arc<Access>,
     state: Mutex<State>,
 }
 
@@ -43,6 +43,12 @@ impl fmt::Debug for Staging {
 }
 
 impl Staging {
+    /// Nothing is written yet; files are to be where `access` allows it.
+    pub(super) fn new(access: Arc<Access>) -> Self {
+        let held = Held { runtime: Handle::try_current().ok(), ..Held::default() };
+        Self { access, state: Mutex::new(State { held, ..State::default() }) }
+    }
+
     /// Takes note that the input has no more rows.
     pub(super) fn note_end(&self) {
         self.state.lock().has_ended = true;
@@ -63,13 +69,16 @@ impl Staging {
 
     /// Creates what is to be the file `target`.
     pub(super) fn begin_file(&self, target: &Path) -> object_store::Result<StagedBytes> {
+        // The target was judged while the statement was planned. Partitions have folders of their own, and what is a link
+        // may have changed.
+        let target = self.access.checked(target).map_err(|error| self.note_failed_write(error))?;
         // Under the lock: whoever closes the staging finds all files that there are.
         let created = {
             let mut state = self.state.lock();
             if state.is_closed {
                 return Err(given_up());
             }
-            StagedFile::create(target, &mut state.held.folders).map(|(file, bytes)| {
+            StagedFile::create(&target, &mut state.held.folders).map(|(file, bytes)| {
                 state.unfinished_count += 1;
                 state.held.files.push(file);
                 bytes
@@ -93,6 +102,7 @@ impl Staging {
         let mut late = Held::default();
         let mut state = self.state.lock();
         if state.is_closed {
+            late.runtime.clone_from(&state.held.runtime);
             late.remote.objects.push(object);
             return Err(given_up());
         }
@@ -105,6 +115,7 @@ impl Staging {
     pub(super) fn leave_upload(&self, upload: Box<dyn MultipartUpload>) {
         let mut late = Held::default();
         let mut state = self.state.lock();
+        late.runtime.clone_from(&state.held.runtime);
         let held = if state.is_closed { &mut late } else { &mut state.held };
         held.remote.left.push(upload);
     }
@@ -122,7 +133,7 @@ impl Staging {
                 return internal_err!("a sink was done too early: all rows {has_ended}, unfinished {unfinished_count}");
             }
             state.is_closed = true;
-            mem::take(&mut state.held)
+            state.held.take()
         };
         match held.place().await {
             Ok(()) => {
@@ -146,7 +157,7 @@ impl Staging {
     pub(super) fn close(&self) -> Held {
         let mut state = self.state.lock();
         state.is_closed = true;
-        mem::take(&mut state.held)
+        state.held.take()
     }
 }
 
@@ -168,6 +179,8 @@ pub(super) struct Held {
     files: Vec<StagedFile>,
     folders: MadeFolders,
     remote: Remote,
+    /// Where tasks can be begun.
+    runtime: Option<Handle>,
 }
 
 /// What a store has, or is to have.
@@ -179,6 +192,11 @@ struct Remote {
 }
 
 impl Held {
+    fn take(&mut self) -> Self {
+        let runtime = self.runtime.clone();
+        mem::replace(self, Self { runtime, ..Self::default() })
+    }
+
     async fn place(&mut self) -> Result<(), MediumError> {
         // Without a pause: who drops the statement finds none in place or all.
         for file in &mut self.files {
@@ -212,7 +230,7 @@ impl Held {
         if remote.left.is_empty() && remote.objects.is_empty() {
             return None;
         }
-        Handle::try_current().ok().map(|runtime| runtime.spawn(remote.removed()))
+        self.runtime.as_ref().map(|runtime| runtime.spawn(remote.removed()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `COPY … TO` is done as a whole or not at all: its target has all rows, or what it had before.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
@@ -167,4 +168,23 @@ async fn a_target_that_cannot_be_written_is_told_with_its_path_and_the_reason() 
     let message = harness::error(&session, "COPY (SELECT 1 AS a) TO '/dev/full' STORED AS CSV").await;
     assert!(message.starts_with("/dev/full/") && message.contains("Not a directory"), "{message}");
     assert_eq!(names(folder.path()), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_lead_no_copy_out_of_the_allowed_folders() {
+    let (allowed, outside) = (Folder::new(), Folder::new());
+    fs::create_dir(allowed.path().join("out")).unwrap();
+    symlink(outside.path(), allowed.path().join("out/k=1")).unwrap();
+    let session = harness::session();
+    rows(&session, &format!("SET allowed_directories = '{}'", allowed.path().display())).await;
+    let into = |values: &str| {
+        let folder = allowed.path().display();
+        format!("COPY (SELECT * FROM (VALUES {values}) AS t(i, k)) TO '{folder}/out/' STORED AS CSV PARTITIONED BY (k)")
+    };
+    let message = harness::error(&session, &into("(1, 0), (2, 1)")).await;
+    assert!(message.contains("allowed_directories"), "{message}");
+    assert_eq!(names(outside.path()), [""; 0]);
+    assert_eq!(names(&allowed.path().join("out")), ["k=1"]);
+    rows(&session, &into("(1, 0)")).await;
+    assert_eq!(names(&allowed.path().join("out")), ["k=0", "k=1"]);
 }

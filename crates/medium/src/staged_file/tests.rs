@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
@@ -98,6 +98,35 @@ fn a_link_stays_a_link_and_its_file_is_replaced() {
 }
 
 #[cfg(target_os = "linux")]
+#[test]
+fn a_link_to_nothing_stays_and_what_it_leads_to_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, next) = (folder.path().join("link.csv"), folder.path().join("next.csv"));
+    symlink("next.csv", &link).unwrap();
+    symlink("far/a.csv", &next).unwrap();
+    let mut folders = MadeFolders::default();
+    staged(&link, "new", &mut folders).keep();
+    folders.keep();
+    assert!(link.symlink_metadata().unwrap().is_symlink() && next.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(folder.path().join("far/a.csv")).unwrap(), "new");
+    symlink("round.csv", folder.path().join("round.csv")).unwrap();
+    let error = StagedFile::create(&folder.path().join("round.csv"), &mut folders).unwrap_err().to_string();
+    assert!(error.contains("round.csv") && error.contains("symbolic links"), "{error}");
+}
+
+#[test]
+fn who_could_not_read_the_file_before_cannot_read_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("a.csv");
+    fs::write(&target, "old").unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
+    let mut file = staged(&target, "new", &mut MadeFolders::default());
+    file.place().unwrap();
+    file.keep();
+    assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+}
+
 #[test]
 fn only_regular_files_are_replaced() {
     let folder = tempfile::tempdir().unwrap();

@@ -125,8 +125,7 @@ impl<'r> Keyed<'r> {
         // Besides what it has where it lies now.
         memory.grow(2 * more.size_bytes())?;
         texts.append(&more);
-        drop(more);
-        memory.absorb(of_more);
+        drop((more, of_more));
         Ok(before)
     }
 

@@ -52,19 +52,20 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// With a pipeline that has begun since: those of its lists that nobody asked for before get what memory is left, in
-    /// their order. So what it reads may borrow at once, before all is decided anew.
+    /// With a pipeline that has begun since: what it asks for that nobody asked for before gets the memory that is left,
+    /// in the order of its lists. So what it reads may borrow at once, before all is decided anew.
     pub fn with_begun(&self, columns: &[(ListKey, u64)], memory_bytes: u64) -> Self {
         let Self { mut quotas, mut asked_bytes } = self.clone();
         let mut left_bytes = memory_bytes.saturating_sub(self.room_bytes());
-        for (list, bytes) in columns.iter().filter(|(_, bytes)| *bytes > 0) {
-            if asked_bytes.contains_key(list) {
-                continue;
+        for (list, bytes) in columns {
+            let asked = asked_bytes.entry(*list).or_default();
+            let new_bytes = left_bytes.min(bytes.saturating_sub(*asked));
+            *asked = (*asked).max(*bytes);
+            left_bytes -= new_bytes;
+            match quotas.iter_mut().find(|(known, _)| known == list) {
+                Some((_, quota)) => *quota += new_bytes,
+                None => quotas.push((*list, new_bytes)),
             }
-            asked_bytes.insert(*list, *bytes);
-            let quota_bytes = left_bytes.min(*bytes);
-            left_bytes -= quota_bytes;
-            quotas.push((*list, quota_bytes));
         }
         Self { quotas, asked_bytes }
     }

@@ -61,13 +61,13 @@ fn a_pipeline_that_has_begun_since_finds_what_memory_is_left() {
         quotas: vec![(ListKey(0), 60), (ListKey(1), 10)],
         asked_bytes: BTreeMap::from([(ListKey(0), 60), (ListKey(1), 40)]),
     };
-    let columns = [(ListKey(1), 40), (ListKey(2), 20), (ListKey(3), 50), (ListKey(4), 0)];
+    let columns = [(ListKey(1), 45), (ListKey(2), 20), (ListKey(3), 50)];
     let begun = standing.with_begun(&columns, 100);
-    assert_eq!(begun.quotas, [(ListKey(0), 60), (ListKey(1), 10), (ListKey(2), 20), (ListKey(3), 10)]);
+    assert_eq!(begun.quotas, [(ListKey(0), 60), (ListKey(1), 15), (ListKey(2), 20), (ListKey(3), 5)]);
     let asked: Vec<u64> = begun.asked_bytes.into_values().collect();
-    assert_eq!(asked, [60, 40, 20, 50]);
-    assert_eq!(standing.with_begun(&columns, 50).quotas[2..], [(ListKey(2), 0), (ListKey(3), 0)]);
-    assert_eq!(standing.with_begun(&columns[..1], 100), standing);
+    assert_eq!(asked, [60, 45, 20, 50]);
+    assert_eq!(standing.with_begun(&columns, 50).quotas[1..], [(ListKey(1), 10), (ListKey(2), 0), (ListKey(3), 0)]);
+    assert_eq!(standing.with_begun(&[(ListKey(1), 40)], 100), standing);
     let mut known = standing.clone();
     known.forget(&BTreeSet::from([ListKey(0)]));
     assert_eq!((known.quotas, known.asked_bytes.len()), (vec![(ListKey(1), 10)], 1));
