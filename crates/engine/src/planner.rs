@@ -18,6 +18,7 @@ use thermocline_hardware::Clock;
 
 use crate::interruption::interruptible;
 use crate::query::QueryContext;
+use crate::settings::SharedSettings;
 use crate::staged_copy::staged;
 
 /// Wraps another planner; plans with a fresh [`QueryContext`] unless the session already has one.

@@ -45,7 +45,7 @@ impl fmt::Debug for Staging {
 impl Staging {
     /// Nothing is written yet; files are to be where `access` allows it.
     pub(super) fn new(access: Arc<Access>) -> Self {
-        let held = Held { runtime: Handle::try_current().ok(), ..Held::default() };
+        let held = Held::on(Handle::try_current().ok());
         Self { access, state: Mutex::new(State { held, ..State::default() }) }
     }
 
@@ -192,9 +192,15 @@ struct Remote {
 }
 
 impl Held {
+    fn on(runtime: Option<Handle>) -> Self {
+        let mut held = Self::default();
+        held.runtime = runtime;
+        held
+    }
+
     fn take(&mut self) -> Self {
-        let runtime = self.runtime.clone();
-        mem::replace(self, Self { runtime, ..Self::default() })
+        let none = Self::on(self.runtime.clone());
+        mem::replace(self, none)
     }
 
     async fn place(&mut self) -> Result<(), MediumError> {
