@@ -18,8 +18,10 @@ const EXIT_CODES: &str = "\
 Without -c, -f or a sub-command: a shell on a terminal, otherwise SQL is read from standard input.
 Options of `demo` and `hardware` go after their name.
 
-Of -c, of -f and of standard input that is a file nothing runs if any of it is not SQL. Of a pipe each
-statement runs as soon as its semicolon has come.
+Each -c, each file of -f (also a pipe that has a name, as in -f <(…)) and standard input that is a
+file is read to its end, and nothing of it runs if any of it is not SQL. Of standard input that is a
+pipe, also with -f -, each statement runs as soon as its semicolon has come: those before a mistake
+have run.
 
 Values: dates, times and durations beyond the calendar (years past 262142) are the whole numbers that are
 stored, in the units of the column's type. NaN and infinities are null in JSON, which lacks them.
@@ -31,8 +33,9 @@ Exit codes:
     3  memory or disk is short
     4  a file changed while it was read: run it again
    70  a fault of Thermocline's own: please report it
-  130  interrupted (Ctrl-C)
-  141  the reader of an answer left, and the statements after it did not run
+  130  interrupted (Ctrl-C); `demo` also when it is told to end (SIGTERM, SIGHUP)
+  141  the reader of an answer left, and the statements after it did not run; of a pipe, also when
+       others could still have come
 
 Examples:
   thermocline -c \"SELECT status, count(*) FROM 'events.ndjson' GROUP BY status\"

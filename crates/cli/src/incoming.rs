@@ -1,4 +1,5 @@
-//! Text that comes from files and pipes, read by threads of their own, so that Ctrl-C ends a run that waits for a writer.
+//! Text that comes from files and pipes, read by threads of their own, so that Ctrl-C ends a run that waits for a
+//! writer.
 //!
 //! A byte-order mark at the beginning is no part of the text.
 
@@ -88,18 +89,24 @@ fn read_bits(mut input: impl Read, mut take: impl FnMut(String) -> bool) -> io::
             outcome => outcome?,
         };
         let filled = &buffer[..held_bytes + read_bytes];
-        let text = match std::str::from_utf8(filled) {
-            Ok(text) => text,
-            Err(error) if error.error_len().is_none() && read_bytes > 0 => {
-                std::str::from_utf8(&filled[..error.valid_up_to()]).unwrap_or("")
+        let (text, is_wrong) = match std::str::from_utf8(filled) {
+            Ok(text) => (text, false),
+            Err(error) => {
+                let text = std::str::from_utf8(&filled[..error.valid_up_to()]).unwrap_or("");
+                (text, error.error_len().is_some() || read_bytes == 0)
             }
-            // In the words of `read_to_string`.
-            Err(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8")),
         };
         let used_bytes = text.len();
         let unmarked = if is_first { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text };
         is_first &= used_bytes == 0;
-        if read_bytes == 0 || (!unmarked.is_empty() && !take(unmarked.to_owned())) {
+        if !unmarked.is_empty() && !take(unmarked.to_owned()) {
+            return Ok(());
+        }
+        if is_wrong {
+            // In the words of `read_to_string`.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"));
+        }
+        if read_bytes == 0 {
             return Ok(());
         }
         let filled_bytes = held_bytes + read_bytes;
@@ -144,12 +151,18 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_an_error_after_what_is() {
-        let mut seen = String::new();
-        let outcome = read_bits(Slowly(b"SELECT 1;\xff", 9), |bit| {
-            seen.push_str(&bit);
-            true
-        });
-        assert_eq!((seen.as_str(), outcome.unwrap_err().kind()), ("SELECT 1;", io::ErrorKind::InvalidData));
-        assert!(read(b"cut short \xe6\x97", 64).is_err());
+        for (bytes, text) in
+            [(b"SELECT 1;\xff;SELECT 2".as_slice(), "SELECT 1;"), (b"cut short \xe6\x97", "cut short "), (b"\xff", "")]
+        {
+            for at_once in 1..=bytes.len() + 1 {
+                let mut seen = String::new();
+                let outcome = read_bits(Slowly(bytes, at_once), |bit| {
+                    seen.push_str(&bit);
+                    true
+                });
+                let outcome = outcome.map_err(|error| error.kind());
+                assert_eq!((seen.as_str(), outcome), (text, Err(io::ErrorKind::InvalidData)), "{at_once}");
+            }
+        }
     }
 }

@@ -7,14 +7,20 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use thermocline_engine::{Error, Session, SqlStatement};
+use tokio::time::timeout;
 
 use crate::arguments::Source;
 use crate::failure::{Failure, Result};
 use crate::incoming::{self, Incoming};
 use crate::statement::Conversation;
 use crate::statement_cutter::{Cut, StatementCutter};
+
+/// How long the end of standard input may take to be seen once the reader of the answers has left: a writer that ends
+/// with its last statement closes its side some moments after it.
+const END_GRACE: Duration = Duration::from_millis(50);
 
 /// Runs `sources` in order, up to the first failure.
 pub(crate) async fn run(conversation: &mut Conversation, sources: &[Source]) -> Result<()> {
@@ -111,17 +117,14 @@ fn refuse_dot_command(cut: &Cut) -> Result<()> {
 
 /// Runs each statement of standard input as soon as it has come.
 async fn run_incoming(conversation: &mut Conversation) -> Result<()> {
-    let mut statements = IncomingStatements { incoming: Incoming::start(), cutter: StatementCutter::new() };
+    let mut statements =
+        IncomingStatements { incoming: Incoming::start(), cutter: StatementCutter::new(), has_ended: false };
     while let Some(cut) = statements.next(conversation).await? {
         let Err(failure) = run_cut(conversation, &cut).await else { continue };
         if !matches!(failure, Failure::OutputClosed { .. }) {
             return Err(failure);
         }
-        // Whether it was the last one is known when another has come, or the end.
-        return Err(match statements.next(conversation).await? {
-            Some(_) => failure.before_others(),
-            None => failure,
-        });
+        return Err(if statements.are_over(conversation).await? { failure } else { failure.before_others() });
     }
     Ok(())
 }
@@ -129,31 +132,48 @@ async fn run_incoming(conversation: &mut Conversation) -> Result<()> {
 async fn run_cut(conversation: &mut Conversation, cut: &Cut) -> Result<()> {
     let name = |failure| Origin::StandardInput.name(failure, cut.line());
     refuse_dot_command(cut).map_err(name)?;
-    if conversation.session.parse(&cut.text).is_err() {
-        // Once more, for the place that the error names to be that in all of the text.
-        conversation.session.parse(&cut.in_place())?;
-    }
-    conversation.run(&cut.text).await.map_err(name)
+    let session = &conversation.session;
+    // Once more after an error, for the place that it names to be that in all of the text.
+    let statements = session.parse(&cut.text).or_else(|_| session.parse(&cut.in_place()))?;
+    conversation.run_statements(statements).await.map_err(name)
 }
 
-/// The statements of standard input.
+/// The statements of standard input. Whether there is one in a piece of text is for the parser to say.
 struct IncomingStatements {
     incoming: Incoming,
     cutter: StatementCutter,
+    /// Whether the text behind the last semicolon has been given out.
+    has_ended: bool,
 }
 
 impl IncomingStatements {
     async fn next(&mut self, conversation: &mut Conversation) -> Result<Option<Cut>> {
-        loop {
-            while let Some(cut) = self.cutter.next() {
-                if cut.line().is_some() {
-                    return Ok(Some(cut));
-                }
+        while !self.has_ended {
+            if let Some(cut) = self.cutter.next() {
+                return Ok(Some(cut));
             }
             match self.incoming.next(conversation).await? {
                 Some(bit) => self.cutter.push(&bit),
-                None => return Ok(Some(self.cutter.rest()).filter(|cut| cut.line().is_some())),
+                None => {
+                    self.has_ended = true;
+                    return Ok(Some(self.cutter.rest()));
+                }
             }
         }
+        Ok(None)
+    }
+
+    /// Whether the end has come, and no statement before it. Waits for neither longer than [`END_GRACE`]: a writer may
+    /// have nothing more to say for days.
+    async fn are_over(&mut self, conversation: &mut Conversation) -> Result<bool> {
+        let all_are_empty = async {
+            while let Some(cut) = self.next(conversation).await? {
+                if !conversation.session.parse(&cut.text).is_ok_and(|statements| statements.is_empty()) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        timeout(END_GRACE, all_are_empty).await.unwrap_or(Ok(false))
     }
 }

@@ -44,7 +44,13 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Runs every statement of `text` in turn, up to the first failure. Nothing runs if any of it is not SQL.
     pub(crate) async fn run(&mut self, text: &str) -> Result<()> {
-        let mut statements = self.session.parse(text)?.into_iter().peekable();
+        let statements = self.session.parse(text)?;
+        self.run_statements(statements).await
+    }
+
+    /// Runs `statements` in turn, up to the first failure.
+    pub(crate) async fn run_statements(&mut self, statements: Vec<SqlStatement>) -> Result<()> {
+        let mut statements = statements.into_iter().peekable();
         while let Some(statement) = statements.next() {
             let outcome = self.run_statement(statement).await;
             outcome.map_err(|failure| if statements.peek().is_some() { failure.before_others() } else { failure })?;

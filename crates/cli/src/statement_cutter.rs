@@ -3,7 +3,7 @@
 //! Knows the line of each, so that errors can name it. Looks at each byte a few times at most, however the text comes,
 //! but for a string or comment over many bits with semicolons in it.
 
-use crate::sql_text::{Kind, Tokens};
+use crate::sql_text::{Kind, Tokens, is_word};
 
 /// Cuts text into statements.
 #[derive(Debug)]
@@ -64,12 +64,7 @@ impl Cut {
     }
 
     fn first_word(&self) -> Option<usize> {
-        Tokens::new(&self.text)
-            .find(|token| {
-                let is_blank = || self.text[token.start..token.end].chars().all(|c| c.is_whitespace() || c == ';');
-                token.kind != Kind::Comment && !(token.kind == Kind::Code && is_blank())
-            })
-            .map(|token| token.start)
+        Tokens::new(&self.text).find(|token| is_word(&self.text, token)).map(|token| token.start)
     }
 
     /// The text with as many lines and columns before it as stand before it in the whole text.
@@ -124,10 +119,8 @@ impl StatementCutter {
 
     /// Whether a statement, or a comment that goes on, has begun.
     pub(crate) fn is_open(&self) -> bool {
-        Tokens::new(&self.text[self.start..]).any(|token| match &self.text[self.start..][token.start..token.end] {
-            comment if token.kind == Kind::Comment => comment.starts_with("/*") && !token.closed,
-            other => !other.trim().is_empty(),
-        })
+        let text = &self.text[self.start..];
+        Tokens::new(text).any(|token| is_word(text, &token))
     }
 
     fn cut(&mut self, end: usize) -> Cut {
@@ -168,6 +161,10 @@ mod tests {
             cut(&[";; -- none"]),
             [(";".to_owned(), None), (";".to_owned(), None), (" -- none".to_owned(), None)]
         );
+        assert_eq!(
+            cut(&["\n/*! SELECT 1; */ ; /* open;\n"]),
+            [("\n/*! SELECT 1; */ ;".to_owned(), Some(2)), (" /* open;\n".to_owned(), Some(2))]
+        );
     }
 
     #[test]
@@ -197,9 +194,14 @@ mod tests {
 
     #[test]
     fn remarks_alone_leave_nothing_open() {
-        for (text, is_open) in
-            [("", false), ("-- remark\n", false), ("/* remark */ \n", false), ("/* remark", true), ("SELECT 1\n", true)]
-        {
+        for (text, is_open) in [
+            ("", false),
+            ("-- remark\n", false),
+            ("/* remark */ \n", false),
+            ("/* remark", true),
+            ("SELECT 1\n", true),
+            ("/*! SELECT 1 */\n", true),
+        ] {
             let mut cutter = StatementCutter::new();
             cutter.push(text);
             assert_eq!(cutter.is_open(), is_open, "{text}");

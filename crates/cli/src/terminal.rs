@@ -1,6 +1,8 @@
 //! What standard output and standard error are: a terminal or not, how wide, with colours or without.
 //!
-//! Text that comes from elsewhere passes through [`printable`] on its way there. Colours are used on a terminal only, and not when `NO_COLOR` is set to anything or `TERM` is `dumb`.
+//! What messages and tables show of text from elsewhere passes through [`printable`]. CSV, JSON and Markdown do not: they
+//! are for programs, which need every character. Colours are used on a terminal only, and not when `NO_COLOR` is set to
+//! anything or `TERM` is `dumb`.
 
 use std::io::{self, IsTerminal, Write};
 

@@ -60,7 +60,7 @@ pub(crate) async fn run(
         folder: folder.path().to_owned(),
         is_kept: folder.is_kept(),
         picture: picture.path().to_owned(),
-        is_picture_new: picture.is_new(),
+        replaces_picture: picture.replaces_another(),
         stop: Arc::clone(&stop),
     };
     let outcome = until_interrupted(workers, &mut interrupt, demo.tell(), || {}).await;
@@ -79,7 +79,7 @@ struct Demo {
     folder: PathBuf,
     is_kept: bool,
     picture: PathBuf,
-    is_picture_new: bool,
+    replaces_picture: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -103,7 +103,7 @@ impl Demo {
         let held = self.held(&measuring).await?;
         self.say(&report::summary(QUESTIONS, &measured, &held, paint))?;
         self.draw(total_bytes, &measured)?;
-        let remark = if self.is_picture_new { "" } else { " (in place of the one that was there)" };
+        let remark = if self.replaces_picture { " (in place of the one that was there)" } else { "" };
         self.say(&format!("\n    picture   {}{}", self.picture.display(), self.stdout.paint.dim(remark)))?;
         if self.is_kept {
             self.say(&format!("    data      {}", self.folder.display()))?;
@@ -211,8 +211,7 @@ impl Demo {
             machine.cpu_model,
             self.database.threads()
         );
-        std::fs::write(&self.picture, chart::svg(&remark, &groups))
-            .map_err(|error| Failure::File { path: self.picture.clone(), error })
+        picture::draw(&self.picture, |file| file.write_all(chart::svg(&remark, &groups).as_bytes()))
     }
 
     fn say(&self, text: &str) -> Result<()> {

@@ -1,9 +1,6 @@
 //! One JSON object a line. Every object names every column, NULL ones too.
 //!
-//! Names that are there twice get a suffix (`x`, `x_1`), as an object with a name twice is read differently by every
-//! reader. Infinities and NaN, which JSON lacks, are `null`; dates and times beyond the calendar are numbers.
-
-use std::collections::BTreeSet;
+//! Columns whose names are there twice get a suffix, as names within objects do (`x`, `x_1`). Infinities and NaN, which JSON lacks, are `null`; dates and times beyond the calendar are numbers.
 
 use thermocline_engine::arrow::datatypes::SchemaRef;
 use thermocline_engine::arrow::error::ArrowError;
@@ -20,8 +17,7 @@ pub(super) struct JsonWriter {
 
 impl JsonWriter {
     pub(super) fn new(schema: &SchemaRef) -> Self {
-        let names = distinct(schema.fields().iter().map(|field| field.name().as_str()));
-        Self { openings: openings(names.iter().map(String::as_str)) }
+        Self { openings: openings(schema.fields().iter().map(|field| field.name().as_str())) }
     }
 }
 
@@ -45,22 +41,4 @@ impl RowWriter for JsonWriter {
     fn finish(&mut self, _: &mut Vec<u8>) -> Result<(), ArrowError> {
         Ok(())
     }
-}
-
-/// The names, later ones with the first free suffix where they would be there twice.
-fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    let originals: BTreeSet<&str> = names.clone().collect();
-    let mut taken: BTreeSet<String> = BTreeSet::new();
-    names
-        .map(|name| {
-            let mut candidate = name.to_owned();
-            let mut suffix = 0;
-            while taken.contains(&candidate) || (suffix > 0 && originals.contains(candidate.as_str())) {
-                suffix += 1;
-                candidate = format!("{name}_{suffix}");
-            }
-            taken.insert(candidate.clone());
-            candidate
-        })
-        .collect()
 }

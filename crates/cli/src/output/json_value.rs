@@ -3,8 +3,11 @@
 //! Numbers, booleans, strings and binary (as hexadecimal) are Arrow's; what holds other values is put together here,
 //! and so is what has no JSON form of its own: dates, times, intervals and unions are their text, as strings, and those
 //! dates and times that have no text the number that is stored. Objects name their NULL fields: the type of a value
-//! does not change from row to row. Keys of maps are their text.
+//! does not change from row to row. Keys of maps are their text. Fields and keys that are there twice get a suffix (`x`,
+//! `x_1`), as an object with a name twice is read differently by every reader.
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -46,7 +49,6 @@ enum Form<'a> {
         entries: &'a [i32],
         keys: Box<Cells<'a>>,
         values: Box<JsonValue<'a>>,
-        key: Vec<u8>,
     },
     /// Dictionaries and run lengths: where each row's value is.
     Placed(Vec<usize>, Box<JsonValue<'a>>),
@@ -78,7 +80,6 @@ impl<'a> JsonValue<'a> {
                     entries: map.offsets(),
                     keys: Box::new(Cells::new(field, map.keys())?),
                     values: within(map.values())?,
-                    key: Vec::new(),
                 }
             }
             DataType::Dictionary(..) => {
@@ -145,19 +146,15 @@ impl<'a> JsonValue<'a> {
                 }
                 out.push(b'}');
             }
-            Form::Map { entries, keys, values, key } => {
+            Form::Map { entries, keys, values } => {
                 out.push(b'{');
                 let range = entries[row] as usize..entries[row + 1] as usize;
-                for entry in range.clone() {
+                let texts = range.clone().map(|entry| key_text(keys, entry)).collect::<Result<Vec<_>, _>>()?;
+                for (entry, key) in range.clone().zip(distinct(texts.iter().map(String::as_str))) {
                     if entry > range.start {
                         out.push(b',');
                     }
-                    key.clear();
-                    if keys.is_null(entry) {
-                        return Err(ArrowError::InvalidArgumentError("a map has a key that is NULL".to_owned()));
-                    }
-                    keys.push(entry, key)?;
-                    push_json_string(&String::from_utf8_lossy(key), out);
+                    push_json_string(&key, out);
                     out.push(b':');
                     values.push(entry, out)?;
                 }
@@ -167,6 +164,15 @@ impl<'a> JsonValue<'a> {
         }
         Ok(())
     }
+}
+
+fn key_text(keys: &mut Cells<'_>, entry: usize) -> Result<String, ArrowError> {
+    if keys.is_null(entry) {
+        return Err(ArrowError::InvalidArgumentError("a map has a key that is NULL".to_owned()));
+    }
+    let mut text = Vec::new();
+    keys.push(entry, &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn list_form<'a, L: ListLikeArray + 'a>(
@@ -183,14 +189,41 @@ fn run_places<R: RunEndIndexType>(array: &dyn Array) -> Option<Vec<usize>> {
 }
 
 /// What stands before each value of an object with these fields: `{"a":`, then `,"b":` and so on.
-pub(super) fn openings<'n>(names: impl Iterator<Item = &'n str>) -> Vec<Vec<u8>> {
-    names
+pub(super) fn openings<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<Vec<u8>> {
+    distinct(names)
+        .into_iter()
         .enumerate()
         .map(|(index, name)| {
             let mut opening = vec![if index == 0 { b'{' } else { b',' }];
-            push_json_string(name, &mut opening);
+            push_json_string(&name, &mut opening);
             opening.push(b':');
             opening
+        })
+        .collect()
+}
+
+/// The names, later ones with the first free suffix where they would be there twice.
+fn distinct<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<Cow<'n, str>> {
+    let originals: HashSet<&str> = names.clone().collect();
+    if originals.len() == names.clone().count() {
+        return names.map(Cow::Borrowed).collect();
+    }
+    let mut made: HashSet<String> = HashSet::new();
+    // The last suffix of each name, from which the search for the next goes on; zero is none.
+    let mut suffixes: HashMap<&str, usize> = HashMap::new();
+    names
+        .map(|name| {
+            let Some(suffix) = suffixes.get_mut(name) else {
+                suffixes.insert(name, 0);
+                return Cow::Borrowed(name);
+            };
+            loop {
+                *suffix += 1;
+                let candidate = format!("{name}_{suffix}");
+                if !originals.contains(candidate.as_str()) && made.insert(candidate.clone()) {
+                    return Cow::Owned(candidate);
+                }
+            }
         })
         .collect()
 }

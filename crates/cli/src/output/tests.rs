@@ -109,6 +109,22 @@ fn json_names_that_are_there_twice_get_a_suffix() {
 }
 
 /// A list of all of `items`, in one row.
+#[test]
+fn names_within_values_that_are_there_twice_get_a_suffix_too() {
+    let number = |value: i32| Arc::new(Int32Array::from(vec![value])) as ArrayRef;
+    let fields = ["a", "a", "a_1"].map(|name| Field::new(name, DataType::Int32, true));
+    let fields = StructArray::new(Fields::from(fields.to_vec()), vec![number(1), number(2), number(3)], None);
+    let keys = Arc::new(StringArray::from(vec!["k", "k", "k_2", "k"]));
+    let entries = map(keys, Arc::new(Int32Array::from(vec![1, 2, 3, 4])));
+    let values = batch(vec![("s", Arc::new(fields)), ("m", entries)]);
+    let (fields, entries) = ("{\"a\":1,\"a_2\":2,\"a_1\":3}", "{\"k\":1,\"k_1\":2,\"k_2\":3,\"k_3\":4}");
+    assert_eq!(
+        text(Format::Json, None, std::slice::from_ref(&values)),
+        format!("{{\"s\":{fields},\"m\":{entries}}}\n")
+    );
+    assert!(text(Format::Table, None, &[values]).contains(&format!("│ {fields} │ {entries} │")));
+}
+
 fn list(items: ArrayRef) -> ArrayRef {
     let field = Arc::new(Field::new("item", items.data_type().clone(), true));
     Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([items.len()]), items, None))

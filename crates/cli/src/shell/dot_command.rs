@@ -14,7 +14,8 @@ pub(super) const HELP: &str = "\
 .format table|csv|json|markdown
 .quit                 leave (so do exit, quit, \\q and Ctrl-D)
 
-SQL ends with a semicolon and may have lines; Ctrl-C or Ctrl-D on one of them drops what was entered. Files are named in single quotes: SELECT * FROM 'events.ndjson' LIMIT 5;
+SQL ends with a semicolon and may have lines; Ctrl-C or Ctrl-D on one of them drops what was entered, as an error does.
+Files are named in single quotes: SELECT * FROM 'events.ndjson' LIMIT 5;
 Why an answer came from where it came:  EXPLAIN CACHE SELECT …;  SELECT * FROM thermocline.decisions;
 Tab completes keywords, tables, columns, and paths inside quotes. Ctrl-C cancels a query or clears the line.";
 

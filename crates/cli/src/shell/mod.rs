@@ -77,29 +77,53 @@ pub(crate) fn run(runtime: &Runtime, mut conversation: Conversation) -> Result<(
             history.add(&mut editor, entered.trim_end(), &conversation);
         }
         conversation.interrupt.forget();
-        for step in steps {
-            let outcome = match step {
-                Step::Command(line) => match DotCommand::parse(&line) {
-                    Ok(DotCommand::Quit) => return Ok(()),
-                    Ok(command) => obey(runtime, &mut conversation, command),
-                    Err(message) => {
-                        conversation.stderr.note(&format!("{} {message}", conversation.stderr.paint.red("error:")));
-                        break;
-                    }
-                },
-                Step::Statement(sql) => runtime.block_on(conversation.run(&sql)),
-            };
-            match outcome {
-                Ok(()) => {}
-                Err(failure @ Failure::OutputClosed { .. }) => return Err(failure),
-                Err(failure) => {
-                    failure.report(&conversation.stderr);
-                    // What was pasted with it may build on it.
-                    break;
+        match take_steps(runtime, &mut conversation, steps)? {
+            Outcome::Done => {}
+            Outcome::Failed => {
+                // What was entered with it may build on it.
+                let dropped = std::mem::replace(&mut entry, Entry::new());
+                if !dropped.lines().trim().is_empty() {
+                    history.add(&mut editor, dropped.lines().trim_end(), &conversation);
                 }
+            }
+            Outcome::Quit => return Ok(()),
+        }
+    }
+}
+
+/// What became of what was entered.
+enum Outcome {
+    Done,
+    /// A step failed, which was told; those after it were not taken.
+    Failed,
+    /// The user wants to leave.
+    Quit,
+}
+
+fn take_steps(runtime: &Runtime, conversation: &mut Conversation, steps: Vec<Step>) -> Result<Outcome> {
+    for step in steps {
+        let outcome = match step {
+            Step::Command(line) => match DotCommand::parse(&line) {
+                Ok(DotCommand::Quit) => return Ok(Outcome::Quit),
+                Ok(command) => obey(runtime, conversation, command),
+                Err(message) => {
+                    let label = conversation.stderr.paint.red("error:");
+                    conversation.stderr.note(&format!("{label} {}", printable(&message)));
+                    return Ok(Outcome::Failed);
+                }
+            },
+            Step::Statement(sql) => runtime.block_on(conversation.run(&sql)),
+        };
+        match outcome {
+            Ok(()) => {}
+            Err(failure @ Failure::OutputClosed { .. }) => return Err(failure),
+            Err(failure) => {
+                failure.report(&conversation.stderr);
+                return Ok(Outcome::Failed);
             }
         }
     }
+    Ok(Outcome::Done)
 }
 
 /// Where lines go that were entered.

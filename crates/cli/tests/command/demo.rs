@@ -1,10 +1,9 @@
 //! The demo at a tiny scale: it tells its whole story, draws its picture and leaves nothing behind.
 
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
-use crate::interrupts::end_within;
+use crate::interrupts::{end_within, wait_for};
 use crate::run::{Finished, command, send};
 
 fn is_empty(folder: &Path) -> bool {
@@ -73,8 +72,10 @@ fn a_demo_that_is_told_to_end_leaves_nothing_behind() {
         let temporary = tempfile::tempdir().unwrap();
         let child =
             command(folder.path()).args(["demo", "--scale", "0.5"]).env("TMPDIR", temporary.path()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(500));
-        assert!(!is_empty(temporary.path()), "it is at work");
+        wait_for("the demo's first file", || {
+            let mut folders = std::fs::read_dir(temporary.path()).unwrap();
+            folders.any(|folder| !is_empty(&folder.unwrap().path())).then_some(())
+        });
         send(signal, child.id());
         let finished = end_within(child, Duration::from_secs(5));
         assert_eq!(finished.code, Some(130), "{signal}: {finished:?}");

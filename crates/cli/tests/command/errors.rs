@@ -91,6 +91,18 @@ fn what_is_no_sql_in_a_pipe_is_told_with_its_place_in_all_of_it() {
 }
 
 #[test]
+fn a_comment_without_an_end_hides_no_statement_of_a_pipe() {
+    let folder = folder();
+    for rest in ["/* see /* below */\nSELECT 2 AS b;\n", "/*! SELECT 2 AS b;\n", "/*"] {
+        let sql = format!("SELECT 1 AS a;\n{rest}");
+        let finished = run_with_input(folder.path(), &["--format", "csv"], sql.as_bytes());
+        assert_eq!(finished.stdout, "a\n1\n");
+        let message = finished.failed(1);
+        assert!(message.contains("comment"), "{message}");
+    }
+}
+
+#[test]
 fn commands_of_the_shell_are_refused_in_scripts() {
     let folder = folder();
     let script = "SELECT 1 AS a;\n.tables\nSELECT 2 AS b;";
@@ -184,5 +196,8 @@ fn a_full_disk_under_the_output_ends_with_three() {
 fn standard_input_that_is_no_text_is_an_error() {
     let folder = folder();
     assert!(run_with_input(folder.path(), &[], b"SELECT '\xff'").failed(1).contains("standard input"));
+    let finished = run_with_input(folder.path(), &["--format", "csv"], b"SELECT 1 AS a; SELECT 2\xff;");
+    assert_eq!(finished.stdout, "a\n1\n", "what came before it has run");
+    assert!(finished.failed(1).contains("standard input"));
     assert!(run_with_input(folder.path(), &[], b"SELECT nothing").failed(1).contains("nothing"));
 }

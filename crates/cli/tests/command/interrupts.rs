@@ -2,7 +2,9 @@
 //!
 //! The bounds are generous: a test that fails tells of a hang, not of a slow machine.
 
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -36,6 +38,17 @@ pub(crate) fn end_within(mut child: Child, bound: Duration) -> Finished {
     finished
 }
 
+/// What `sign` finds, as soon as it does.
+pub(crate) fn wait_for<T>(what: &str, mut sign: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..2_000 {
+        if let Some(found) = sign() {
+            return found;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what}: not seen");
+}
+
 #[test]
 fn ctrl_c_ends_a_long_query_at_once_with_130() {
     let folder = folder();
@@ -62,7 +75,10 @@ fn ctrl_c_ends_a_run_that_waits_for_a_script() {
     let folder = folder();
     assert!(Command::new("mkfifo").arg(folder.path().join("script.sql")).status().unwrap().success());
     let child = command(folder.path()).args(["-f", "script.sql"]).spawn().unwrap();
-    thread::sleep(Duration::from_millis(500));
+    // Opening a pipe to write without waiting fails until somebody has it open to read.
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NONBLOCK);
+    let _writer = wait_for("the script's reader", || options.open(folder.path().join("script.sql")).ok());
     interrupt(child.id());
     assert_eq!(end_within(child, Duration::from_secs(2)).code, Some(130));
 }
@@ -107,4 +123,17 @@ fn a_reader_that_leaves_before_the_last_statement_is_told_by_the_exit_code() {
         child.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
         assert_eq!(leave_early(child), Some(code), "{sql}");
     }
+}
+
+#[test]
+fn a_run_whose_reader_left_does_not_wait_for_its_writer() {
+    let folder = folder();
+    let mut child = command(folder.path()).args(["--format", "csv"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut still_open = child.stdin.take().unwrap();
+    still_open.write_all(format!("{};", LONG[3]).as_bytes()).unwrap();
+    let mut head = [0; 6];
+    child.stdout.take().unwrap().read_exact(&mut head).unwrap();
+    let finished = end_within(child, Duration::from_secs(20));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(141), ""));
+    drop(still_open);
 }

@@ -106,6 +106,23 @@ fn strings_of_a_pipe_may_have_semicolons_and_lines() {
 }
 
 #[test]
+fn comments_that_the_parser_reads_run_from_everywhere() {
+    let folder = folder();
+    let sql = "/*! SELECT 1 AS a */; SELECT 2 AS b;\n/*!50110 SELECT 3 AS c; SELECT 4 AS d */";
+    let answers = "a\n1\nb\n2\nc\n3\nd\n4\n";
+    assert_eq!(run_with_input(folder.path(), &["--format", "csv"], sql.as_bytes()).ok(), answers);
+    assert_eq!(run(folder.path(), ["--format", "csv", "-c", sql]).ok(), answers);
+}
+
+#[test]
+fn remarks_and_semicolons_of_a_pipe_ask_for_nothing() {
+    let folder = folder();
+    for sql in ["", " \n", ";;", "-- none", "/* none; */ ;", "/*! */;"] {
+        assert_eq!(run_with_input(folder.path(), &["--timer"], sql.as_bytes()).ok(), "", "{sql}");
+    }
+}
+
+#[test]
 fn nothing_of_standard_input_that_is_a_file_runs_if_any_of_it_is_not_sql() {
     let folder = folder();
     std::fs::write(folder.path().join("bad.sql"), "SELECT 1 AS a;\nSELEKT 2;").unwrap();

@@ -147,6 +147,38 @@ fn an_error_is_told_and_the_session_goes_on() {
 }
 
 #[test]
+fn an_error_drops_what_was_entered_behind_it() {
+    let folder = folder();
+    let mut shell = Shell::start(folder.path());
+    for line in ["SELEC 1; SELECT 2 AS b", "SELECT nothing; SELECT 2 AS b"] {
+        shell.type_in(&format!("{line}\r"));
+        shell.expect("error: ");
+        shell.expect("thermocline> ");
+        shell.type_in("SELECT 3 AS c;\r");
+        shell.expect("│ 3 │");
+        shell.expect("thermocline> ");
+    }
+    assert_eq!(shell.leave(), Some(0));
+    let history = std::fs::read_to_string(folder.path().join("state/thermocline/history")).unwrap();
+    assert!(history.contains("SELEC 1; SELECT 2 AS b") && history.contains("nothing; SELECT 2 AS b"), "{history}");
+}
+
+#[test]
+fn comments_that_the_parser_reads_are_statements() {
+    let folder = folder();
+    let mut shell = Shell::start(folder.path());
+    shell.type_in("/*! SELECT 42 AS answer */;\r");
+    shell.expect("│     42 │");
+    shell.expect("thermocline> ");
+    shell.type_in("/*! SELECT 43 AS answer */\r");
+    shell.expect("        ...> ");
+    shell.type_in(";\r");
+    shell.expect("│     43 │");
+    shell.expect("thermocline> ");
+    assert_eq!(shell.leave(), Some(0));
+}
+
+#[test]
 fn ctrl_c_cancels_the_query_and_leaves_the_session_usable() {
     let folder = folder();
     let mut shell = Shell::start(folder.path());
