@@ -1,5 +1,6 @@
 """Arrow data out and in: pandas, polars, pyarrow and the PyCapsule interface."""
 
+import datetime as dt
 import decimal
 import sys
 
@@ -81,6 +82,28 @@ def test_narrow_decimals_keep_their_values(db, kind, form):
     frame = result.pl()
     assert frame.rows() == result.fetchall() == [(NESTED[form](value),)] * 2
     assert "1.25" in str(result.df()["x"][1])
+
+
+SECONDS = {
+    "Timestamp(Second, None)": lambda seconds: dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds),
+    'Timestamp(Second, Some("UTC"))': lambda seconds: dt.datetime.fromtimestamp(seconds, dt.timezone.utc),
+    "Duration(Second)": lambda seconds: dt.timedelta(seconds=seconds),
+}
+
+
+@pytest.mark.parametrize("kind", SECONDS)
+@pytest.mark.parametrize("form", NESTED)
+def test_pl_has_seconds_as_they_are_or_refuses_them(db, kind, form):
+    def seconds(count):
+        expression = form.format(f"arrow_cast({count}, '{kind}')")
+        return db.sql(f"SELECT {expression} AS x")
+
+    assert NESTED[form](SECONDS[kind](86_401)) == seconds(86_401).pl().rows()[0][0] == seconds(86_401).fetchone()[0]
+    # The last second that fits, and the first that does not.
+    assert seconds(9_223_372_036_854_775).pl().shape == (1, 1)
+    for count in [9_223_372_036_854_776, 9_223_372_036_854_775_807]:
+        with pytest.raises(thermocline.InputError, match='column "x": a value of type .* does not fit'):
+            seconds(count).pl()
 
 
 @pytest.mark.parametrize(
