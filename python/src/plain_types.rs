@@ -3,18 +3,21 @@
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use pyo3::PyResult;
 
 use crate::errors::{InputError, InternalError};
 use crate::names::repeated;
 
-/// The type to convert to for pandas: its converter does not know views of strings and bytes everywhere, nor decimals
-/// of 32 and 64 bits in lists.
+/// The type to convert to for pandas: its converter knows intervals of months, days and nanoseconds only, and not
+/// everywhere, above all not in lists, views of strings and bytes, bytes of one length, decimals of 32 and 64 bits, and
+/// runs.
 pub(crate) fn for_pandas(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::Utf8View => Some(DataType::Utf8),
-        DataType::BinaryView => Some(DataType::Binary),
+        DataType::BinaryView | DataType::FixedSizeBinary(_) => Some(DataType::Binary),
+        DataType::Interval(_) => Some(DataType::Interval(IntervalUnit::MonthDayNano)),
+        DataType::RunEndEncoded(_, values) => Some(plain_type(values.data_type(), for_pandas)),
         other => wide_decimal(other),
     }
 }
@@ -85,6 +88,8 @@ fn plain_type(data_type: &DataType, plain: fn(&DataType) -> Option<DataType>) ->
     match data_type {
         DataType::List(element) => DataType::List(plain_field(element, plain)),
         DataType::LargeList(element) => DataType::LargeList(plain_field(element, plain)),
+        DataType::ListView(element) => DataType::ListView(plain_field(element, plain)),
+        DataType::LargeListView(element) => DataType::LargeListView(plain_field(element, plain)),
         DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain_field(element, plain), *length),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| plain_field(field, plain)).collect()),
         DataType::Map(entries, is_sorted) => DataType::Map(plain_field(entries, plain), *is_sorted),
@@ -93,12 +98,15 @@ fn plain_type(data_type: &DataType, plain: fn(&DataType) -> Option<DataType>) ->
     }
 }
 
-/// Refuses columns that pandas would get wrongly.
+/// Refuses columns that pandas has no type for, and those that it would get wrongly.
 ///
 /// # Errors
 /// `InputError` that names the column.
 pub(crate) fn check_for_pandas(schema: &Schema) -> PyResult<()> {
-    check(schema, repeated_fields)
+    check(schema, |data_type| match data_type {
+        DataType::Union(_, _) => Some(format!("pandas has no type for {data_type}")),
+        other => repeated_fields(other),
+    })
 }
 
 /// Refuses columns that polars has no type for, at which it panics, and those that it would get wrongly.

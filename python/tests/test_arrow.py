@@ -123,17 +123,78 @@ def test_pl_refuses_what_polars_has_no_type_for(db, expression):
             db.sql(f"SELECT {expression} AS x WHERE {condition}").pl()
 
 
-def test_pl_refuses_unions(db):
+def test_frames_refuse_unions(db):
     kinds, children = pyarrow.array([0, 1], pyarrow.int8()), [pyarrow.array([1, 2]), pyarrow.array(["a", "b"])]
-    db.register("t", pyarrow.table({"x": pyarrow.UnionArray.from_sparse(kinds, children)}))
-    with pytest.raises(thermocline.InputError, match='column "x": polars has no type for'):
-        db.sql("SELECT x FROM t").pl()
+    union = pyarrow.UnionArray.from_sparse(kinds, children)
+    for column in [union, pyarrow.StructArray.from_arrays([union], ["a"])]:
+        db.register("t", pyarrow.table({"x": column}))
+        result = db.sql("SELECT x FROM t")
+        for library, frame in [("polars", result.pl), ("pandas", result.df)]:
+            with pytest.raises(thermocline.InputError, match=f'column "x": {library} has no type for'):
+                frame()
 
 
 @pytest.mark.parametrize("kind", ["VARCHAR", "arrow_cast(s, 'Utf8View')", "[arrow_cast(s, 'Utf8View')]", "arrow_cast(s, 'BinaryView')"])
 def test_df_takes_views(db, kind):
     expression = f"CAST(s AS {kind})" if kind == "VARCHAR" else kind
     assert len(db.sql(f"SELECT {expression} AS x FROM (VALUES ('a'), (NULL)) t(s)").df()) == 2
+
+
+def in_lists(array):
+    return pyarrow.ListArray.from_arrays(pyarrow.array(range(len(array) + 1), pyarrow.int32()), array)
+
+
+def in_views(array):
+    offsets, sizes = pyarrow.array(range(len(array)), pyarrow.int32()), pyarrow.array([1] * len(array), pyarrow.int32())
+    return pyarrow.ListViewArray.from_arrays(offsets, sizes, array)
+
+
+def in_large_views(array):
+    offsets, sizes = pyarrow.array(range(len(array)), pyarrow.int64()), pyarrow.array([1] * len(array), pyarrow.int64())
+    return pyarrow.LargeListViewArray.from_arrays(offsets, sizes, array)
+
+
+def in_runs(array):
+    return pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array(range(2, len(array) + 2), pyarrow.int32()), array)
+
+
+LEAVES = {
+    "string_view": pyarrow.array(["a", None, "b"], pyarrow.string_view()),
+    "binary_view": pyarrow.array([b"a", None, b"b"], pyarrow.binary_view()),
+    "binary": pyarrow.array([b"a", None, b"b"], pyarrow.binary(1)),
+    "decimal32": pyarrow.array([decimal.Decimal("1.25"), None, decimal.Decimal("-1.25")], pyarrow.decimal32(5, 2)),
+    "decimal64": pyarrow.array([decimal.Decimal("1.25"), None, decimal.Decimal("-1.25")], pyarrow.decimal64(5, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+@pytest.mark.parametrize("form", [in_lists, in_views, in_large_views])
+def test_df_takes_lists_of_what_pandas_does_not_know_in_lists(db, kind, form):
+    db.register("t", pyarrow.table({"x": form(LEAVES[kind])}))
+    assert [list(value) for value in db.sql("SELECT x FROM t").df()["x"]] == [[value] for value in LEAVES[kind].to_pylist()]
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+def test_df_takes_runs(db, kind):
+    first, second, third = LEAVES[kind].to_pylist()
+    runs = in_runs(LEAVES[kind])
+    db.register("t", pyarrow.table({"x": runs, "list": in_lists(runs)}))
+    # Within a run too, and none of it.
+    for start in range(5):
+        frame = db.sql(f"SELECT x, list FROM t OFFSET {start}").df()
+        expected = [first, first, second, third][start:]
+        assert [None if pandas.isna(value) else value for value in frame["x"]] == expected
+        assert [list(value) for value in frame["list"]] == [[value] for value in expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "offset"),
+    [("YearMonth", "14 months", {"months": 14}), ("DayTime", "3 days 2 seconds", {"days": 3, "nanoseconds": 2_000_000_000})],
+)
+def test_df_takes_intervals_of_all_kinds(db, kind, text, offset):
+    expected = pandas.DateOffset(**{"months": 0, "days": 0, "nanoseconds": 0, **offset})
+    frame = db.sql(f"SELECT x, [x] AS list FROM (SELECT arrow_cast('{text}', 'Interval({kind})') AS x)").df()
+    assert frame["x"][0] == list(frame["list"][0])[0] == expected
 
 
 def test_an_answer_without_rows_keeps_its_columns(db):
