@@ -8,6 +8,7 @@ import pandas
 import polars
 import pyarrow
 import pyarrow.compute
+import pyarrow.parquet
 import pytest
 
 import thermocline
@@ -340,6 +341,68 @@ def test_register_refuses_batches_of_other_columns(db):
     reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), wrong)
     with pytest.raises(thermocline.InputError, match="n Utf8.*expected.*n Int64"):
         db.register("t", reader)
+
+
+INT = pyarrow.int64()
+SAID = {
+    "metadata": (pyarrow.struct([("a", INT)]), pyarrow.struct([pyarrow.field("a", INT, metadata={"PARQUET:field_id": "1"})])),
+    "never null": (pyarrow.struct([("a", INT)]), pyarrow.struct([pyarrow.field("a", INT, nullable=False)])),
+    "name of elements": (pyarrow.list_(INT), pyarrow.list_(pyarrow.field("element", INT, nullable=False))),
+    "elements of views": (pyarrow.list_view(INT), pyarrow.list_view(pyarrow.field("element", INT, metadata={"a": "b"}))),
+    "deep": (pyarrow.list_(pyarrow.struct([("a", INT)])), pyarrow.list_(pyarrow.struct([pyarrow.field("a", INT, False)]))),
+    "keys": (pyarrow.map_(pyarrow.string(), INT), pyarrow.map_(pyarrow.string(), pyarrow.field("number", INT, False))),
+    "dictionary": (
+        pyarrow.dictionary(pyarrow.int8(), pyarrow.struct([("a", INT)])),
+        pyarrow.dictionary(pyarrow.int8(), pyarrow.struct([pyarrow.field("a", INT, False)])),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_register_takes_batches_whose_nested_fields_say_other_things_of_the_same_values(db, case):
+    to, of = SAID[case]
+    value = {"struct": {"a": 1}, "list": [1], "list_view": [1], "map": [("k", 1)]}.get(str(of).split("<")[0])
+    if case == "deep":
+        value = [{"a": 1}]
+    if case == "dictionary":
+        value = {"a": 1}
+        column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0], pyarrow.int8()), pyarrow.array([value], of.value_type))
+    else:
+        column = pyarrow.array([value], of)
+    batch = pyarrow.RecordBatch.from_arrays([column], schema=pyarrow.schema([pyarrow.field("x", of, nullable=False)]))
+    schema = pyarrow.schema([pyarrow.field("x", to, metadata={"said": "here"})])
+    db.register("t", pyarrow.RecordBatchReader.from_batches(schema, iter([batch, batch])))
+    assert db.sql("SELECT x FROM t").fetchall() == [(dict(value) if case == "keys" else value,)] * 2
+
+
+def test_register_takes_the_batches_of_a_file(db, tmp_path):
+    table = pyarrow.table({"s": [{"a": 1}, None], "l": [[1, None], []]})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    file = pyarrow.parquet.ParquetFile(tmp_path / "t.parquet")
+    # The file calls elements "element", the table "item".
+    db.register("t", pyarrow.RecordBatchReader.from_batches(table.schema, file.iter_batches()))
+    assert db.sql("SELECT * FROM t").fetchall() == [({"a": 1}, [1, None]), (None, [])]
+
+
+NEVER = pyarrow.field("a", INT, nullable=False)
+
+
+@pytest.mark.parametrize(
+    ("to", "of", "value"),
+    [
+        (pyarrow.struct([("a", INT)]), pyarrow.struct([("b", INT)]), {"b": 1}),
+        (pyarrow.struct([("a", INT)]), pyarrow.struct([("a", pyarrow.int32())]), {"a": 1}),
+        # Queries count on it.
+        (pyarrow.struct([NEVER]), pyarrow.struct([("a", INT)]), {"a": None}),
+        (pyarrow.list_(NEVER), pyarrow.list_(INT), [None]),
+        (pyarrow.list_(INT, 1), pyarrow.list_(INT, 2), [1, 2]),
+        (pyarrow.map_(pyarrow.string(), NEVER), pyarrow.map_(pyarrow.string(), INT), [("k", None)]),
+    ],
+)
+def test_register_refuses_batches_whose_nested_fields_are_others(db, to, of, value):
+    batch = pyarrow.RecordBatch.from_arrays([pyarrow.array([value], of)], ["x"])
+    with pytest.raises(thermocline.InputError, match="a batch of the stream has the columns"):
+        db.register("t", pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("x", to)]), iter([batch])))
 
 
 def test_register_passes_on_the_errors_of_a_result(db, tmp_path):
