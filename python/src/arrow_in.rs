@@ -21,6 +21,7 @@ use crate::arrow_out::{ARRAY_NAME, SCHEMA_NAME, STREAM_NAME};
 use crate::errors::{InputError, ResourceError};
 use crate::names::repeated;
 use crate::result::LazyResult;
+use crate::same_layout::same_columns;
 
 /// A table of others: its columns and its rows, which are held from the budget while they are read.
 pub(crate) struct Rows {
@@ -121,23 +122,22 @@ fn read_reader(reader: &Bound<'_, PyAny>, name: &str, budget: &Budget) -> PyResu
     let py = reader.py();
     let schema = reader.getattr("schema")?.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
     let mut rows = Rows::new(schema_of_capsule(&schema)?, name, budget)?;
-    for batch in reader.try_iter()? {
-        let (schema, batch) = one_batch(&batch?)?;
-        let types = |schema: &SchemaRef| -> Vec<_> {
-            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect()
-        };
+    for object in reader.try_iter()? {
+        let (schema, array) = exported(&object?)?;
         // The reader takes its source's word for them.
-        if types(&schema) != types(&rows.schema) {
+        if !same_columns(&rows.schema, &schema) {
+            let types = |schema: &SchemaRef| -> Vec<_> {
+                schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect()
+            };
             return Err(InputError::new_err(format!(
                 "a batch of the stream has the columns {:?}, expected {:?}",
                 types(&schema),
                 types(&rows.schema)
             )));
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let (_, columns, _) = batch.into_parts();
-        let batch = RecordBatch::try_new_with_options(SchemaRef::clone(&rows.schema), columns, &options);
-        rows.push(py, batch.map_err(refused)?)?;
+        // SAFETY: the producer made the array for its own schema, whose arrays are the same in memory.
+        let batch = unsafe { batch(array, &rows.schema) }.map_err(refused)?;
+        rows.push(py, batch)?;
     }
     Ok(rows)
 }
@@ -158,15 +158,21 @@ fn read_stream(object: &Bound<'_, PyAny>, name: &str, budget: &Budget) -> PyResu
 }
 
 fn one_batch(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, RecordBatch)> {
+    let (schema, array) = exported(object)?;
+    // SAFETY: the producer made the array for this schema.
+    let batch = unsafe { batch(array, &schema) }.map_err(refused)?;
+    Ok((schema, batch))
+}
+
+/// What an object with `__arrow_c_array__` has: an array, and the schema that it was made for.
+fn exported(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, FFI_ArrowArray)> {
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
         object.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema_of_capsule(&schema)?;
     let array = array.pointer_checked(Some(ARRAY_NAME))?.cast::<FFI_ArrowArray>();
     // SAFETY: as for streams: a valid array by the capsule's name, taken over.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
-    // SAFETY: the producer made the array for this schema.
-    let batch = unsafe { batch(array, &schema) }.map_err(refused)?;
-    Ok((schema, batch))
+    Ok((schema, array))
 }
 
 fn schema_of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<SchemaRef> {
@@ -239,7 +245,7 @@ fn table_schema(schema: &FFI_ArrowSchema) -> Result<SchemaRef, ArrowError> {
 /// One batch of a table.
 ///
 /// # Safety
-/// `array` holds values of `schema`.
+/// `array` holds values of `schema`, or of one with the [`same_columns`].
 unsafe fn batch(array: FFI_ArrowArray, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     // SAFETY: by this function's contract.
     let data: ArrayData = unsafe { from_ffi_and_data_type(array, DataType::Struct(schema.fields().clone())) }?;

@@ -31,6 +31,7 @@ mod plain_types;
 mod result;
 mod rows;
 mod running;
+mod same_layout;
 mod table_text;
 mod values;
 mod wait;

@@ -1,28 +1,35 @@
 //! Arrow's types that other libraries don't know, or read wrongly: converted where a plainer type holds the same values,
 //! refused where there is none.
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use pyo3::PyResult;
 
-use crate::errors::InputError;
+use crate::errors::{InputError, InternalError};
 use crate::names::repeated;
 
-/// The type to convert to for pandas: its converter does not know views of strings and bytes everywhere, nor decimals
-/// of 32 and 64 bits in lists.
+/// The type to convert to for pandas: its converter knows intervals of months, days and nanoseconds only, and not
+/// everywhere, above all not in lists, views of strings and bytes, bytes of one length, decimals of 32 and 64 bits, and
+/// runs.
 pub(crate) fn for_pandas(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::Utf8View => Some(DataType::Utf8),
-        DataType::BinaryView => Some(DataType::Binary),
+        DataType::BinaryView | DataType::FixedSizeBinary(_) => Some(DataType::Binary),
+        DataType::Interval(_) => Some(DataType::Interval(IntervalUnit::MonthDayNano)),
+        DataType::RunEndEncoded(_, values) => Some(plain_type(values.data_type(), for_pandas)),
         other => wide_decimal(other),
     }
 }
 
-/// The type to convert to for polars, which reads decimals of 32 and 64 bits as if they had 128.
+/// The type to convert to for polars, which reads decimals of 32 and 64 bits as if they had 128, and multiplies seconds by
+/// 1000 without a look at what comes out.
 pub(crate) fn for_polars(data_type: &DataType) -> Option<DataType> {
-    wide_decimal(data_type)
+    match data_type {
+        DataType::Timestamp(TimeUnit::Second, zone) => Some(DataType::Timestamp(TimeUnit::Millisecond, zone.clone())),
+        DataType::Duration(TimeUnit::Second) => Some(DataType::Duration(TimeUnit::Millisecond)),
+        other => wide_decimal(other),
+    }
 }
 
 fn wide_decimal(data_type: &DataType) -> Option<DataType> {
@@ -37,32 +44,40 @@ fn wide_decimal(data_type: &DataType) -> Option<DataType> {
 /// The batches with the types that `plain` names converted, at any depth.
 ///
 /// # Errors
-/// A value that its new type cannot hold.
+/// `InputError` that names the column of a value that its new type cannot hold.
 pub(crate) fn converted(
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,
     plain: fn(&DataType) -> Option<DataType>,
-) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
+) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     let fields: Fields = schema.fields().iter().map(|field| plain_field(field, plain)).collect();
     if fields == *schema.fields() {
         return Ok((SchemaRef::clone(schema), batches));
     }
     let schema = SchemaRef::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-    // What does not fit is an error, not a NULL.
-    let options = CastOptions { safe: false, ..CastOptions::default() };
     let batches = batches
         .into_iter()
         .map(|batch| {
-            let columns = batch
-                .columns()
-                .iter()
-                .zip(schema.fields())
-                .map(|(column, field)| cast_with_options(column, field.data_type(), &options))
-                .collect::<Result<_, _>>()?;
+            let columns = batch.columns().iter().zip(schema.fields());
+            let columns = columns.map(|(column, field)| cast(column, field)).collect::<PyResult<_>>()?;
             RecordBatch::try_new(SchemaRef::clone(&schema), columns)
+                .map_err(|error| InternalError::new_err(error.to_string()))
         })
-        .collect::<Result<_, ArrowError>>()?;
+        .collect::<PyResult<_>>()?;
     Ok((schema, batches))
+}
+
+fn cast(column: &ArrayRef, to: &Field) -> PyResult<ArrayRef> {
+    // What does not fit is an error, not a NULL.
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(column, to.data_type(), &options).map_err(|error| {
+        InputError::new_err(format!(
+            "column \"{}\": a value of type {} does not fit {}: {error}; arrow() has no such limit",
+            to.name(),
+            column.data_type(),
+            to.data_type()
+        ))
+    })
 }
 
 fn plain_field(field: &FieldRef, plain: fn(&DataType) -> Option<DataType>) -> FieldRef {
@@ -73,6 +88,8 @@ fn plain_type(data_type: &DataType, plain: fn(&DataType) -> Option<DataType>) ->
     match data_type {
         DataType::List(element) => DataType::List(plain_field(element, plain)),
         DataType::LargeList(element) => DataType::LargeList(plain_field(element, plain)),
+        DataType::ListView(element) => DataType::ListView(plain_field(element, plain)),
+        DataType::LargeListView(element) => DataType::LargeListView(plain_field(element, plain)),
         DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain_field(element, plain), *length),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| plain_field(field, plain)).collect()),
         DataType::Map(entries, is_sorted) => DataType::Map(plain_field(entries, plain), *is_sorted),
@@ -81,12 +98,15 @@ fn plain_type(data_type: &DataType, plain: fn(&DataType) -> Option<DataType>) ->
     }
 }
 
-/// Refuses columns that pandas would get wrongly.
+/// Refuses columns that pandas has no type for, and those that it would get wrongly.
 ///
 /// # Errors
 /// `InputError` that names the column.
 pub(crate) fn check_for_pandas(schema: &Schema) -> PyResult<()> {
-    check(schema, repeated_fields)
+    check(schema, |data_type| match data_type {
+        DataType::Union(_, _) => Some(format!("pandas has no type for {data_type}")),
+        other => repeated_fields(other),
+    })
 }
 
 /// Refuses columns that polars has no type for, at which it panics, and those that it would get wrongly.

@@ -10,7 +10,6 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use thermocline::SqlStatement;
 
 use crate::arrow_out::{self, ArrowSchema, ArrowStream, BatchIterator};
-use crate::errors::InternalError;
 use crate::in_turn::InTurn;
 use crate::open_session::OpenSession;
 use crate::rows::{RowCursor, RowIterator};
@@ -29,7 +28,8 @@ const REPR_ROWS: usize = 20;
 ///
 /// Libraries that know the Arrow PyCapsule interface take a `Result` as it is: `pyarrow.table(result)`,
 /// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile. A library may read types
-/// that it does not know wrongly: polars does so with decimals of 32 and 64 bits, which `pl` converts.
+/// that it does not know wrongly: polars does so with decimals of 32 and 64 bits, and with times in seconds that are too
+/// large for milliseconds. `pl` converts the former and refuses the latter.
 #[pyclass(frozen, name = "Result", module = "thermocline")]
 pub(crate) struct LazyResult {
     open: Arc<OpenSession>,
@@ -276,8 +276,7 @@ fn plain_stream(
     batches: Vec<RecordBatch>,
     plain: fn(&DataType) -> Option<DataType>,
 ) -> PyResult<ArrowStream> {
-    let converted = py.detach(|| plain_types::converted(schema, batches, plain));
-    let (schema, batches) = converted.map_err(|error| InternalError::new_err(error.to_string()))?;
+    let (schema, batches) = py.detach(|| plain_types::converted(schema, batches, plain))?;
     Ok(ArrowStream::new(schema, batches))
 }
 

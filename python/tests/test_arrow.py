@@ -1,5 +1,6 @@
 """Arrow data out and in: pandas, polars, pyarrow and the PyCapsule interface."""
 
+import datetime as dt
 import decimal
 import sys
 
@@ -7,6 +8,7 @@ import pandas
 import polars
 import pyarrow
 import pyarrow.compute
+import pyarrow.parquet
 import pytest
 
 import thermocline
@@ -83,6 +85,28 @@ def test_narrow_decimals_keep_their_values(db, kind, form):
     assert "1.25" in str(result.df()["x"][1])
 
 
+SECONDS = {
+    "Timestamp(Second, None)": lambda seconds: dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds),
+    'Timestamp(Second, Some("UTC"))': lambda seconds: dt.datetime.fromtimestamp(seconds, dt.timezone.utc),
+    "Duration(Second)": lambda seconds: dt.timedelta(seconds=seconds),
+}
+
+
+@pytest.mark.parametrize("kind", SECONDS)
+@pytest.mark.parametrize("form", NESTED)
+def test_pl_has_seconds_as_they_are_or_refuses_them(db, kind, form):
+    def seconds(count):
+        expression = form.format(f"arrow_cast({count}, '{kind}')")
+        return db.sql(f"SELECT {expression} AS x")
+
+    assert NESTED[form](SECONDS[kind](86_401)) == seconds(86_401).pl().rows()[0][0] == seconds(86_401).fetchone()[0]
+    # The last second that fits, and the first that does not.
+    assert seconds(9_223_372_036_854_775).pl().shape == (1, 1)
+    for count in [9_223_372_036_854_776, 9_223_372_036_854_775_807]:
+        with pytest.raises(thermocline.InputError, match='column "x": a value of type .* does not fit'):
+            seconds(count).pl()
+
+
 @pytest.mark.parametrize(
     "expression",
     [
@@ -100,17 +124,78 @@ def test_pl_refuses_what_polars_has_no_type_for(db, expression):
             db.sql(f"SELECT {expression} AS x WHERE {condition}").pl()
 
 
-def test_pl_refuses_unions(db):
+def test_frames_refuse_unions(db):
     kinds, children = pyarrow.array([0, 1], pyarrow.int8()), [pyarrow.array([1, 2]), pyarrow.array(["a", "b"])]
-    db.register("t", pyarrow.table({"x": pyarrow.UnionArray.from_sparse(kinds, children)}))
-    with pytest.raises(thermocline.InputError, match='column "x": polars has no type for'):
-        db.sql("SELECT x FROM t").pl()
+    union = pyarrow.UnionArray.from_sparse(kinds, children)
+    for column in [union, pyarrow.StructArray.from_arrays([union], ["a"])]:
+        db.register("t", pyarrow.table({"x": column}))
+        result = db.sql("SELECT x FROM t")
+        for library, frame in [("polars", result.pl), ("pandas", result.df)]:
+            with pytest.raises(thermocline.InputError, match=f'column "x": {library} has no type for'):
+                frame()
 
 
 @pytest.mark.parametrize("kind", ["VARCHAR", "arrow_cast(s, 'Utf8View')", "[arrow_cast(s, 'Utf8View')]", "arrow_cast(s, 'BinaryView')"])
 def test_df_takes_views(db, kind):
     expression = f"CAST(s AS {kind})" if kind == "VARCHAR" else kind
     assert len(db.sql(f"SELECT {expression} AS x FROM (VALUES ('a'), (NULL)) t(s)").df()) == 2
+
+
+def in_lists(array):
+    return pyarrow.ListArray.from_arrays(pyarrow.array(range(len(array) + 1), pyarrow.int32()), array)
+
+
+def in_views(array):
+    offsets, sizes = pyarrow.array(range(len(array)), pyarrow.int32()), pyarrow.array([1] * len(array), pyarrow.int32())
+    return pyarrow.ListViewArray.from_arrays(offsets, sizes, array)
+
+
+def in_large_views(array):
+    offsets, sizes = pyarrow.array(range(len(array)), pyarrow.int64()), pyarrow.array([1] * len(array), pyarrow.int64())
+    return pyarrow.LargeListViewArray.from_arrays(offsets, sizes, array)
+
+
+def in_runs(array):
+    return pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array(range(2, len(array) + 2), pyarrow.int32()), array)
+
+
+LEAVES = {
+    "string_view": pyarrow.array(["a", None, "b"], pyarrow.string_view()),
+    "binary_view": pyarrow.array([b"a", None, b"b"], pyarrow.binary_view()),
+    "binary": pyarrow.array([b"a", None, b"b"], pyarrow.binary(1)),
+    "decimal32": pyarrow.array([decimal.Decimal("1.25"), None, decimal.Decimal("-1.25")], pyarrow.decimal32(5, 2)),
+    "decimal64": pyarrow.array([decimal.Decimal("1.25"), None, decimal.Decimal("-1.25")], pyarrow.decimal64(5, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+@pytest.mark.parametrize("form", [in_lists, in_views, in_large_views])
+def test_df_takes_lists_of_what_pandas_does_not_know_in_lists(db, kind, form):
+    db.register("t", pyarrow.table({"x": form(LEAVES[kind])}))
+    assert [list(value) for value in db.sql("SELECT x FROM t").df()["x"]] == [[value] for value in LEAVES[kind].to_pylist()]
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+def test_df_takes_runs(db, kind):
+    first, second, third = LEAVES[kind].to_pylist()
+    runs = in_runs(LEAVES[kind])
+    db.register("t", pyarrow.table({"x": runs, "list": in_lists(runs)}))
+    # Within a run too, and none of it.
+    for start in range(5):
+        frame = db.sql(f"SELECT x, list FROM t OFFSET {start}").df()
+        expected = [first, first, second, third][start:]
+        assert [None if pandas.isna(value) else value for value in frame["x"]] == expected
+        assert [list(value) for value in frame["list"]] == [[value] for value in expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "offset"),
+    [("YearMonth", "14 months", {"months": 14}), ("DayTime", "3 days 2 seconds", {"days": 3, "nanoseconds": 2_000_000_000})],
+)
+def test_df_takes_intervals_of_all_kinds(db, kind, text, offset):
+    expected = pandas.DateOffset(**{"months": 0, "days": 0, "nanoseconds": 0, **offset})
+    frame = db.sql(f"SELECT x, [x] AS list FROM (SELECT arrow_cast('{text}', 'Interval({kind})') AS x)").df()
+    assert frame["x"][0] == list(frame["list"][0])[0] == expected
 
 
 def test_an_answer_without_rows_keeps_its_columns(db):
@@ -256,6 +341,68 @@ def test_register_refuses_batches_of_other_columns(db):
     reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), wrong)
     with pytest.raises(thermocline.InputError, match="n Utf8.*expected.*n Int64"):
         db.register("t", reader)
+
+
+INT = pyarrow.int64()
+SAID = {
+    "metadata": (pyarrow.struct([("a", INT)]), pyarrow.struct([pyarrow.field("a", INT, metadata={"PARQUET:field_id": "1"})])),
+    "never null": (pyarrow.struct([("a", INT)]), pyarrow.struct([pyarrow.field("a", INT, nullable=False)])),
+    "name of elements": (pyarrow.list_(INT), pyarrow.list_(pyarrow.field("element", INT, nullable=False))),
+    "elements of views": (pyarrow.list_view(INT), pyarrow.list_view(pyarrow.field("element", INT, metadata={"a": "b"}))),
+    "deep": (pyarrow.list_(pyarrow.struct([("a", INT)])), pyarrow.list_(pyarrow.struct([pyarrow.field("a", INT, False)]))),
+    "keys": (pyarrow.map_(pyarrow.string(), INT), pyarrow.map_(pyarrow.string(), pyarrow.field("number", INT, False))),
+    "dictionary": (
+        pyarrow.dictionary(pyarrow.int8(), pyarrow.struct([("a", INT)])),
+        pyarrow.dictionary(pyarrow.int8(), pyarrow.struct([pyarrow.field("a", INT, False)])),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_register_takes_batches_whose_nested_fields_say_other_things_of_the_same_values(db, case):
+    to, of = SAID[case]
+    value = {"struct": {"a": 1}, "list": [1], "list_view": [1], "map": [("k", 1)]}.get(str(of).split("<")[0])
+    if case == "deep":
+        value = [{"a": 1}]
+    if case == "dictionary":
+        value = {"a": 1}
+        column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0], pyarrow.int8()), pyarrow.array([value], of.value_type))
+    else:
+        column = pyarrow.array([value], of)
+    batch = pyarrow.RecordBatch.from_arrays([column], schema=pyarrow.schema([pyarrow.field("x", of, nullable=False)]))
+    schema = pyarrow.schema([pyarrow.field("x", to, metadata={"said": "here"})])
+    db.register("t", pyarrow.RecordBatchReader.from_batches(schema, iter([batch, batch])))
+    assert db.sql("SELECT x FROM t").fetchall() == [(dict(value) if case == "keys" else value,)] * 2
+
+
+def test_register_takes_the_batches_of_a_file(db, tmp_path):
+    table = pyarrow.table({"s": [{"a": 1}, None], "l": [[1, None], []]})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    file = pyarrow.parquet.ParquetFile(tmp_path / "t.parquet")
+    # The file calls elements "element", the table "item".
+    db.register("t", pyarrow.RecordBatchReader.from_batches(table.schema, file.iter_batches()))
+    assert db.sql("SELECT * FROM t").fetchall() == [({"a": 1}, [1, None]), (None, [])]
+
+
+NEVER = pyarrow.field("a", INT, nullable=False)
+
+
+@pytest.mark.parametrize(
+    ("to", "of", "value"),
+    [
+        (pyarrow.struct([("a", INT)]), pyarrow.struct([("b", INT)]), {"b": 1}),
+        (pyarrow.struct([("a", INT)]), pyarrow.struct([("a", pyarrow.int32())]), {"a": 1}),
+        # Queries count on it.
+        (pyarrow.struct([NEVER]), pyarrow.struct([("a", INT)]), {"a": None}),
+        (pyarrow.list_(NEVER), pyarrow.list_(INT), [None]),
+        (pyarrow.list_(INT, 1), pyarrow.list_(INT, 2), [1, 2]),
+        (pyarrow.map_(pyarrow.string(), NEVER), pyarrow.map_(pyarrow.string(), INT), [("k", None)]),
+    ],
+)
+def test_register_refuses_batches_whose_nested_fields_are_others(db, to, of, value):
+    batch = pyarrow.RecordBatch.from_arrays([pyarrow.array([value], of)], ["x"])
+    with pytest.raises(thermocline.InputError, match="a batch of the stream has the columns"):
+        db.register("t", pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("x", to)]), iter([batch])))
 
 
 def test_register_passes_on_the_errors_of_a_result(db, tmp_path):
