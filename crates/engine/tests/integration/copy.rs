@@ -67,7 +67,7 @@ async fn files_are_put_in_place_whole_and_nothing_remains_beside_them() {
     folder.file("old.csv", "what was there");
     fs::create_dir(folder.path().join("far")).unwrap();
     folder.file("far/old.csv", "what was there");
-    std::os::unix::fs::symlink("far/old.csv", folder.path().join("link.csv")).unwrap();
+    symlink("far/old.csv", folder.path().join("link.csv")).unwrap();
     let session = harness::session();
     let series = "SELECT value AS i, value % 3 AS k FROM generate_series(1, 60000)";
     for is_small in [false, true] {
@@ -144,7 +144,7 @@ async fn a_cancelled_copy_has_left_nothing_behind_when_it_is_dropped() {
 async fn a_target_that_cannot_be_written_is_told_with_its_path_and_the_reason() {
     let folder = Folder::new();
     folder.file("file", "");
-    std::os::unix::fs::symlink("/dev/full", folder.path().join("device.csv")).unwrap();
+    symlink("/dev/full", folder.path().join("device.csv")).unwrap();
     let before = names(folder.path());
     let session = harness::session();
     let below_file = format!("{}/file/x.csv", folder.path().display());
