@@ -288,8 +288,14 @@ async fn a_table_that_is_replaced_is_there_all_the_time() {
     });
     let replacing: Vec<_> = replacing.collect();
     while !replacing.iter().all(tokio::task::JoinHandle::is_finished) {
-        let sql = "SELECT (SELECT count(*) FROM t), (SELECT i FROM made), (SELECT i FROM s.made), (SELECT i FROM seen)";
-        assert_eq!(rows(&session, sql).await, ["3|1|1|1"]);
+        for (sql, answer) in [
+            ("SELECT count(*) FROM t", "3"),
+            ("SELECT i FROM made", "1"),
+            ("SELECT i FROM s.made", "1"),
+            ("SELECT i FROM seen", "1"),
+        ] {
+            assert_eq!(rows(&session, sql).await, [answer]);
+        }
     }
     for replaced in replacing {
         replaced.await.unwrap();

@@ -370,7 +370,7 @@ async fn a_list_may_be_computed_of_an_outer_row_further_down() {
     assert_eq!(
         rows(
             "SELECT t.id, z.x FROM t, \
-             LATERAL (SELECT unnest(s.l) AS x FROM (SELECT array_concat(t.n, [t.id]) AS l) AS s WHERE t.id < 3) AS z"
+             LATERAL (SELECT unnest(s.l) AS x FROM (SELECT array_append(t.n, t.id) AS l) AS s WHERE t.id < 3) AS z"
         )
         .await,
         ["1|1", "1|1", "1|2", "2|2", "2|3"]
