@@ -113,10 +113,21 @@ impl Failure {
         }
     }
 
-    /// Whether a stream or file of ours had no room: no memory helps there.
+    /// Whether a stream or file had no room: no memory helps there.
     fn is_full_disk(&self) -> bool {
-        matches!(self, Self::File { error, .. } | Self::Stream { error, .. }
-            if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+        let is_full = |error: &io::Error| {
+            use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+            matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+        };
+        match self {
+            Self::File { error, .. } | Self::Stream { error, .. } => is_full(error),
+            Self::Query { error, .. } => {
+                let first: &(dyn std::error::Error + 'static) = error;
+                let mut causes = std::iter::successors(Some(first), |cause| cause.source());
+                causes.any(|cause| cause.downcast_ref().is_some_and(is_full))
+            }
+            _ => false,
+        }
     }
 
     /// Tells the user, on standard error. What messages quote of files cannot move the cursor there.
