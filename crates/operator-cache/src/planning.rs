@@ -156,7 +156,10 @@ pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: 
         columns: Arc::clone(columns),
         predicate: Arc::clone(predicate),
         // What their other fields are is nobody's question.
-        keeps_empty: retain && !pinned.has_unreadable() && request.source.unnest.as_ref().is_some_and(is_of_records),
+        keeps_empty: retain
+            && !request.may_skip
+            && !pinned.has_unreadable()
+            && request.source.unnest.as_ref().is_some_and(is_of_records),
         hashes: pinned.hashes.clone(),
         // Positions of all records would spare the next scan nothing.
         notes_positions: retain && !predicate.is_all() && request.can_seek && !request.may_skip,

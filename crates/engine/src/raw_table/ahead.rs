@@ -56,6 +56,6 @@ impl ScanAhead {
         let factory = source::factory(Arc::clone(&self.scan), Arc::clone(&self.file));
         let Some(participant) = self.scan.database.cache().scan_ahead(&self.request, pinned, factory) else { return };
         let mut rows = participant.stream();
-        while idle.go_on() && matches!(block_on(rows.next()), Some(Ok(_))) {}
+        while idle.go_on() && matches!(block_on(rows.next()), Some(Ok(delivered)) if !delivered.is_own()) {}
     }
 }

@@ -418,9 +418,13 @@ fn find_correlated_unnest(plan: &LogicalPlan) -> Result<Option<String>> {
         let LogicalPlan::Unnest(unnest) = node else {
             return Ok(TreeNodeRecursion::Continue);
         };
+        if !has_outer_reference(&unnest.input)? {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        let mut search = OuterSearch::default();
         for column in &unnest.exec_columns {
             let index = unnest.input.schema().index_of_column(column)?;
-            if let Some(expr) = outer_expression(&unnest.input, index)? {
+            if let Some(expr) = search.below(&unnest.input, index)? {
                 found = Some(sql_name(expr)?);
                 return Ok(TreeNodeRecursion::Stop);
             }
@@ -430,46 +434,64 @@ fn find_correlated_unnest(plan: &LogicalPlan) -> Result<Option<String>> {
     Ok(found)
 }
 
-/// What column `index` of `plan` is computed from that refers to an outer query, if anything is.
-fn outer_expression(plan: &LogicalPlan, index: usize) -> Result<Option<Expr>> {
-    let (exprs, input) = match plan {
-        LogicalPlan::Projection(Projection { expr, input, .. }) => (vec![expr[index].clone()], input),
-        // Which of its columns is which makes no difference to who can't rewrite it.
-        LogicalPlan::Aggregate(aggregate) => (plan.expressions(), &aggregate.input),
-        LogicalPlan::Window(window) => (plan.expressions(), &window.input),
-        LogicalPlan::Unnest(unnest) => return outer_expression(&unnest.input, unnest.dependency_indices[index]),
-        LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Inner | JoinType::Left) => {
-            return match index.checked_sub(join.left.schema().fields().len()) {
-                Some(index) => outer_expression(&join.right, index),
-                None => outer_expression(&join.left, index),
-            };
+/// Follows columns to what they are computed from, each column of each node once.
+#[derive(Default)]
+struct OuterSearch {
+    /// Nodes by their place, with the number of a column; none where all columns of a node are one.
+    visited: HashSet<(*const LogicalPlan, Option<usize>)>,
+}
+
+impl OuterSearch {
+    /// What column `index` of `plan` is computed from that refers to an outer query, if anything is.
+    fn below(&mut self, plan: &LogicalPlan, index: usize) -> Result<Option<Expr>> {
+        // Which of the new columns is which makes no difference to who can't rewrite it.
+        let is_one_for_all = match plan {
+            LogicalPlan::Aggregate(_) => true,
+            LogicalPlan::Window(window) => index >= window.input.schema().fields().len(),
+            _ => false,
+        };
+        if !self.visited.insert((std::ptr::from_ref(plan), (!is_one_for_all).then_some(index))) {
+            return Ok(None);
         }
-        LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Subquery(_)
-        | LogicalPlan::Filter(_)
-        | LogicalPlan::Sort(_)
-        | LogicalPlan::Limit(_)
-        | LogicalPlan::Distinct(Distinct::All(_)) => {
-            return match plan.inputs().as_slice() {
-                [input] => outer_expression(input, index),
-                _ => Ok(None),
-            };
-        }
-        _ => return Ok(None),
-    };
-    for expr in exprs {
-        if expr.contains_outer() {
-            return Ok(Some(expr));
-        }
-        for column in expr.column_refs() {
-            if let Some(index) = input.schema().maybe_index_of_column(column)
-                && let Some(found) = outer_expression(input, index)?
-            {
-                return Ok(Some(found));
+        let (exprs, input) = match plan {
+            LogicalPlan::Projection(Projection { expr, input, .. }) => (vec![expr[index].clone()], input),
+            LogicalPlan::Aggregate(aggregate) => (plan.expressions(), &aggregate.input),
+            LogicalPlan::Window(window) if is_one_for_all => (plan.expressions(), &window.input),
+            LogicalPlan::Window(window) => return self.below(&window.input, index),
+            LogicalPlan::Unnest(unnest) => return self.below(&unnest.input, unnest.dependency_indices[index]),
+            LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Inner | JoinType::Left) => {
+                return match index.checked_sub(join.left.schema().fields().len()) {
+                    Some(index) => self.below(&join.right, index),
+                    None => self.below(&join.left, index),
+                };
+            }
+            LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Distinct(Distinct::All(_)) => {
+                return match plan.inputs().as_slice() {
+                    [input] => self.below(input, index),
+                    _ => Ok(None),
+                };
+            }
+            _ => return Ok(None),
+        };
+        for expr in exprs {
+            if expr.contains_outer() {
+                return Ok(Some(expr));
+            }
+            for column in expr.column_refs() {
+                if let Some(index) = input.schema().maybe_index_of_column(column)
+                    && let Some(found) = self.below(input, index)?
+                {
+                    return Ok(Some(found));
+                }
             }
         }
+        Ok(None)
     }
-    Ok(None)
 }
 
 /// The expression as its author knows it: without `outer_ref(..)`.

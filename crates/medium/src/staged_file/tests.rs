@@ -105,7 +105,9 @@ fn a_link_to_nothing_stays_and_what_it_leads_to_is_made() {
     symlink("next.csv", &link).unwrap();
     symlink("far/a.csv", &next).unwrap();
     let mut folders = MadeFolders::default();
-    staged(&link, "new", &mut folders).keep();
+    let mut file = staged(&link, "new", &mut folders);
+    file.place().unwrap();
+    file.keep();
     folders.keep();
     assert!(link.symlink_metadata().unwrap().is_symlink() && next.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(folder.path().join("far/a.csv")).unwrap(), "new");

@@ -141,7 +141,8 @@ impl ElementPieces {
     /// The rows of the next piece, of which some may not pass, and the records that they belong to.
     fn take_next(&mut self) -> (Range<usize>, Range<usize>) {
         let (first_row, first_record) = (self.next_row, self.next_record);
-        if self.left_count <= PIECE_ROWS && self.most_bytes.saturating_mul(self.left_count as u64) <= PIECE_BYTES {
+        // What is little more than a piece is one: kept rows are cut by how many a record has on average.
+        if self.left_count < 2 * PIECE_ROWS && self.most_bytes.saturating_mul(self.left_count as u64) <= PIECE_BYTES {
             (self.next_row, self.next_record) = (self.rows.row_count, self.elements.record_count());
             return (first_row..self.next_row, first_record..self.next_record);
         }

@@ -1,10 +1,11 @@
 //! Scans of more than was asked for that meet what they can't read, where nobody may have asked for it.
 //!
 //! A scan keeps columns that others may want, of rows that a query's predicate rejects and of records without elements,
-//! and extends or completes items with all that these have. A value there that is not of its column's type is no error of a query that doesn't look at
-//! it. So whoever asked for less than such a scan reads goes on with a scan of its own, of just its columns and rows,
-//! from the morsel on that could not be decoded; what is bad for that one too is its error. Nothing of the file is read
-//! beyond what is asked for from then on ([`PinnedSource::has_unreadable`](crate::PinnedSource)).
+//! and extends or completes items with all that these have. A value there that is not of its column's type is no error
+//! of a query that doesn't look at it. So whoever asked for less than such a scan reads goes on with a scan of its own, of
+//! just its columns and rows, from the morsel on that could not be decoded; what is bad for that one too is its error.
+//! Nothing of the file is read beyond what is asked for from then on
+//! ([`PinnedSource::has_unreadable`](crate::PinnedSource)).
 
 use std::sync::Arc;
 
@@ -44,6 +45,11 @@ pub struct Delivered {
 }
 
 impl Delivered {
+    /// Whether they are of a scan that nothing is kept of.
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
     /// As they were scanned, for their counts.
     pub fn rows(&self) -> &Rows {
         &self.rows
