@@ -112,12 +112,14 @@ def test_an_error_in_the_middle_ends_the_rows(db, tmp_path):
 
 def test_an_error_in_the_middle_is_told_again_instead_of_the_rows_after_it(db, tmp_path):
     path = tmp_path / "late.ndjson"
-    path.write_text('{"a": 1}\n' * 100_000 + "nonsense\n")
+    # Some pieces of a scan, the first of which is read before the last.
+    path.write_text('{"a": 1}\n' * 3_000_000 + "nonsense\n")
+    db.sql("SET threads = 1")
     result = db.sql(f"SELECT a FROM '{path}'")
     assert result.fetchone() == (1,)
     said = set()
-    for ask in [lambda: result.fetchmany(200_000), result.fetchone, result.fetchmany, result.fetchall, result.fetchone]:
-        with pytest.raises(thermocline.InputError, match="late.ndjson.*byte 900000") as raised:
+    for ask in [lambda: result.fetchmany(4_000_000), result.fetchone, result.fetchmany, result.fetchall, result.fetchone]:
+        with pytest.raises(thermocline.InputError, match="late.ndjson.*byte 27000000") as raised:
             ask()
         said.add(str(raised.value))
     assert len(said) == 1
