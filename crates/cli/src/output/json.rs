@@ -1,6 +1,7 @@
 //! One JSON object a line. Every object names every column, NULL ones too.
 //!
-//! Columns whose names are there twice get a suffix, as names within objects do (`x`, `x_1`). Infinities and NaN, which JSON lacks, are `null`; dates and times beyond the calendar are numbers.
+//! Columns whose names are there twice get a suffix, as names within objects do (`x`, `x_1`). Infinities and NaN, which
+//! JSON lacks, are `null`; dates and times beyond the calendar are numbers.
 
 use thermocline_engine::arrow::datatypes::SchemaRef;
 use thermocline_engine::arrow::error::ArrowError;

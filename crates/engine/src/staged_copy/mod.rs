@@ -7,8 +7,9 @@
 //! came to its end ([`staging`]), and is gone otherwise.
 //!
 //! **Invariants:** nothing is in place before the last row was written. Whoever drops the statement, at whatever point,
-//! has removed its local files and the folders made for them before the drop returns; uploads are aborted by a task of the
-//! runtime that the statement ran on. Files are created where `allowed_directories` allows it, whatever links lead to. The error that is told is the first one, of the input or of the store.
+//! has removed its local files and the folders made for them before the drop returns; uploads are aborted by a task of
+//! the runtime that the statement ran on. Files are created where `allowed_directories` allows it, whatever links lead
+//! to. The error that is told is the first one, of the input or of the store.
 //!
 //! **Concurrency:** the tasks of a sink share the [`Staging`], and may outlive the statement: they can begin no write then.
 

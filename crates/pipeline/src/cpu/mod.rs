@@ -12,7 +12,8 @@
 //! **Invariants**
 //! - The answer does not depend on the number of threads, the order of stages or the instruction set.
 //! - Memory for what grows with the data is reserved before it is allocated; what is returned holds its reservation.
-//!   Not counted: what is there of a mini-block alone while it is worked on; texts and codes of text pages without a dictionary, which exist while such a page is worked on.
+//!   Not counted: what is there of a mini-block alone while it is worked on; texts and codes of text pages without a
+//!   dictionary, which exist while such a page is worked on.
 //! - An overflow is an error if a row that is left has it, and may be one if a row has it that another stage drops.
 //!
 //! **Concurrency**: the calling thread works too. Threads share row groups by stealing (`queue`), nothing else in the
