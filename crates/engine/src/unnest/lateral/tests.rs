@@ -14,7 +14,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::optimizer::{Analyzer, Optimizer};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::{install_analyzer, install_optimizer};
+use super::{find_correlated_unnest, install_analyzer, install_optimizer};
 use crate::unnest::dependencies::ForgetUnnestDependencies;
 use crate::unnest::relation::UnnestRelationPlanner;
 
@@ -378,6 +378,21 @@ async fn a_list_may_be_computed_of_an_outer_row_further_down() {
     let sql = "SELECT t.id, z.x FROM t, LATERAL (SELECT unnest(s.l) AS x FROM (SELECT array_agg(t.id) AS l) AS s) AS z";
     let error = try_run(&context(), sql).await.unwrap_err();
     assert!(!error.to_lowercase().contains("internal error"), "{error}");
+}
+
+#[tokio::test]
+async fn columns_that_are_made_of_one_another_are_followed_once_each() {
+    // Two columns, both made of both before, forty times over: 2^40 ways down, past a reference that is of no use.
+    let mut sql =
+        "WITH a0 AS (SELECT id AS x, id + 1 AS y FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.id))".to_owned();
+    for number in 1..=40 {
+        sql.push_str(&format!(", a{number} AS (SELECT x + y AS x, x - y AS y FROM a{})", number - 1));
+    }
+    sql.push_str(" SELECT unnest(make_array(x, y)) FROM a40");
+    let plan = context().state().create_logical_plan(&sql).await.unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(find_correlated_unnest(&plan).unwrap()));
+    assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap(), None);
 }
 
 #[tokio::test]
