@@ -139,8 +139,9 @@ impl Tuner {
             let (signature, columns) = (start.signature, start.columns.clone());
             let progress = Progress::new(start, held, (&state.window, state.rates()), begun);
             let run = state.window.start(signature, columns);
-            let standing = state.standing.with_begun(state.window.last_columns(), memory_bytes);
-            state.must_lend |= is_large && standing.may_lend();
+            let begun = state.window.last_columns();
+            let may_lend = is_large && state.standing.with_begun(begun, memory_bytes).may_lend(begun);
+            state.must_lend |= may_lend;
             state.running.insert(run, progress);
             run
         };
@@ -354,8 +355,9 @@ impl Tuner {
         let (standing, outlook, rates) = {
             let mut state = self.state.lock();
             state.must_lend = false;
-            let standing = state.standing.with_begun(state.window.last_columns(), memory_bytes);
-            if !standing.may_lend() {
+            let begun = state.window.last_columns();
+            let standing = state.standing.with_begun(begun, memory_bytes);
+            if !standing.may_lend(begun) {
                 return state.standing.quotas.clone();
             }
             let rates = state.rates();

@@ -38,8 +38,8 @@ const CLEARLY_MORE: f64 = 1.25;
 /// Room is lent in so many parts of the borrower's bytes, since the first bytes gain the most.
 const PARTS: u64 = 4;
 
-/// Nothing is lent where less than one part in so many of what is asked for has no room: little can be gained then by
-/// quotas that come and go whenever a pipeline begins.
+/// Nothing is lent where less than one part in so many of what is asked for has no room, by all pipelines and by the one
+/// that began last: little can be gained then by quotas that come and go whenever a pipeline begins.
 const LEAST_MISSING_PART: u64 = 8;
 
 /// What was decided, and what has begun since: quotas of lists, and the bytes that pipelines ask for of each.
@@ -76,10 +76,17 @@ impl Standing {
         self.asked_bytes.retain(|list, _| !lists.contains(list));
     }
 
-    /// Whether so much has no room that lending is worth while.
-    pub fn may_lend(&self) -> bool {
+    /// Whether so much has no room, of all that is asked for or of what the pipeline that began last asks for, that
+    /// lending is worth while.
+    pub fn may_lend(&self, last: &[(ListKey, u64)]) -> bool {
+        let is_much = |missing: u64, of: u64| missing >= (of / LEAST_MISSING_PART).max(1);
         let all_bytes: u64 = self.asked_bytes.values().sum();
-        all_bytes.saturating_sub(self.room_bytes()) >= (all_bytes / LEAST_MISSING_PART).max(1)
+        if is_much(all_bytes.saturating_sub(self.room_bytes()), all_bytes) {
+            return true;
+        }
+        let quotas: BTreeMap<ListKey, u64> = self.quotas.iter().copied().collect();
+        let missing = |(list, bytes): &(ListKey, u64)| bytes.saturating_sub(quotas.get(list).copied().unwrap_or(0));
+        is_much(last.iter().map(missing).sum(), last.iter().map(|(_, bytes)| bytes).sum())
     }
 
     fn room_bytes(&self) -> u64 {

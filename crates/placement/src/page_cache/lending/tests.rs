@@ -50,9 +50,11 @@ fn where_hardly_anything_is_missing_nothing_is_lent() {
         quotas: (0..).map(ListKey).zip(quotas.iter().copied()).collect(),
         asked_bytes: BTreeMap::from([(ListKey(0), 100), (ListKey(1), 100)]),
     };
-    assert!(standing(&[70, 100]).may_lend());
-    assert!(!standing(&[80, 100]).may_lend());
-    assert!(!Standing::default().may_lend() && standing(&[]).may_lend());
+    assert!(standing(&[70, 100]).may_lend(&[]));
+    assert!(!standing(&[80, 100]).may_lend(&[]));
+    assert!(standing(&[80, 100]).may_lend(&[(ListKey(0), 100)]), "a fifth of what it asks for");
+    assert!(!standing(&[80, 100]).may_lend(&[(ListKey(0), 100), (ListKey(1), 100)]), "a tenth");
+    assert!(!Standing::default().may_lend(&[]) && standing(&[]).may_lend(&[]));
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl PipelineWindow {
     }
 
     /// The run that began last and those likely to follow it: what followed its plan before. If that has not run before,
-    /// the largest of the last runs is taken to come again, as often as columns that were asked for shortly before are.
+    /// the last large one is taken to come again, as often as columns that were asked for shortly before are.
     pub fn outlook(&self, rates: Rates) -> Outlook {
         let Some(last) = self.runs.back() else { return Outlook::default() };
         let pipeline = |signature: u64| {
@@ -166,10 +166,8 @@ impl PipelineWindow {
                 weight: 1.0,
             }
         };
-        let bytes = |run: &&Run| run.columns.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        if let (None, Some(largest)) =
-            (self.succession.next().next(), self.runs.iter().rev().take(SHORTLY_BEFORE).rev().max_by_key(bytes))
-        {
+        if self.succession.next().next().is_none() {
+            let largest = self.last_large().unwrap_or(last);
             let times_again = self.familiarity.times_again();
             let count = times_again.ceil();
             let runs = std::iter::repeat_n(largest.signature, 1 + count as usize).map(pipeline).collect();
@@ -177,6 +175,15 @@ impl PipelineWindow {
         }
         let runs = std::iter::once(last.signature).chain(self.succession.next()).map(pipeline).collect();
         Outlook { runs, confidence: self.succession.confidence() }
+    }
+
+    /// The last run that may ask for half as much as the largest of the last ones does: a query's small pipelines, for
+    /// its dimensions, run before and beside the one that reads its facts.
+    fn last_large(&self) -> Option<&Run> {
+        let bytes = |run: &Run| run.columns.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let shortly_before = || self.runs.iter().rev().take(SHORTLY_BEFORE);
+        let most_bytes = shortly_before().map(bytes).max()?;
+        shortly_before().find(|run| bytes(run) >= most_bytes / 2)
     }
 
     fn history(&self, signature: u64) -> Option<&PlanHistory> {

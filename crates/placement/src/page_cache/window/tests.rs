@@ -312,6 +312,8 @@ fn a_plan_that_has_not_run_before_is_expected_again_as_often_as_columns_were() {
     assert!(small.confidence > 0.9, "{}", small.confidence);
     let other = start(300, 1, 900);
     assert!(lists(&other).iter().all(|list| *list <= 1), "{other:?}");
+    let smaller = start(301, 2, 500);
+    assert!(lists(&smaller).iter().all(|list| *list == 2), "not the largest, but the last large one: {smaller:?}");
     // What has run before is foretold by what followed.
     assert_eq!(lists(&start(11, 0, 900))[..2], [0, 52]);
 }
