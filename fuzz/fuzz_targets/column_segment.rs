@@ -1,7 +1,7 @@
 //! Arbitrary bytes as the file of a segment.
 #![no_main]
 
-#[path = "../../crates/column-store/tests/fuzz_bodies/segment.rs"]
-mod fuzz_body;
+#[path = "../../crates/column-store/tests/fuzz_bodies/mod.rs"]
+mod fuzz_bodies;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_body::run(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_bodies::segment::run(input));

@@ -1,8 +1,41 @@
 //! Arbitrary bytes as a column page.
 
-use arrow::array::Array;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::DataType;
-use thermocline_column_store::{Body, Integers, Page, PhysicalType};
+use thermocline_column_store::{Body, Encoding, IntegerEncoding, Integers, Page, PhysicalType, encode, encode_as};
+
+/// Pages of every encoding.
+pub fn corpus() -> Vec<Vec<u8>> {
+    let numbers = |of: fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter((0..2500).map(|index| (index % 9 != 4).then_some(of(index)))))
+    };
+    let texts = |of: fn(usize) -> String| -> ArrayRef { Arc::new(StringArray::from_iter_values((0..1500).map(of))) };
+    let mut pages = Vec::new();
+    let mut add = |array: &ArrayRef, encoding: Option<Encoding>| {
+        let mut page = Vec::new();
+        match encoding {
+            None => encode(array, &mut page).unwrap(),
+            Some(encoding) => encode_as(array, encoding, &mut page).unwrap(),
+        };
+        pages.push(page);
+    };
+    for encoding in IntegerEncoding::ALL {
+        add(&numbers(|index| index / 30 * 1000), Some(Encoding::Integers(encoding)));
+        add(&texts(|index| format!("name {}", index / 40 % 9)), Some(Encoding::Dictionary(encoding)));
+        let prices = Float64Array::from_iter_values((0..1500).map(|index| f64::from(index) / 7.0));
+        add(&(Arc::new(prices) as ArrayRef), Some(Encoding::DecimalFloats(encoding)));
+    }
+    add(&numbers(|index| index.wrapping_mul(0x1234_5678_9abc_def1)), None);
+    add(&numbers(|_| 7), None);
+    add(&texts(|index| "x".repeat(index % 20)), Some(Encoding::Plain));
+    add(&texts(|index| format!("https://example.org/{index}/ü")), Some(Encoding::Symbols));
+    add(&(Arc::new(BooleanArray::from_iter((0..1030).map(|index| Some(index % 3 == 0)))) as ArrayRef), None);
+    add(&(Arc::new(Decimal128Array::from(vec![Some(1), None, Some(i128::MAX / 5)])) as ArrayRef), None);
+    add(&(Arc::new(Int64Array::from(vec![None; 5])) as ArrayRef), None);
+    pages
+}
 
 /// An Arrow type that is stored so.
 fn data_type(physical_type: PhysicalType) -> Option<DataType> {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::Array;
+use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use thermocline_column_store::{PAGE_ALIGNMENT_BYTES, Segment, SegmentInfo};
+use thermocline_column_store::{EncodedRowGroup, PAGE_ALIGNMENT_BYTES, Segment, SegmentInfo, SegmentWriter};
 use thermocline_medium::{Medium, MemoryMedium};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -21,6 +21,39 @@ pub fn schema() -> SchemaRef {
         Field::new("text", DataType::Utf8, true).with_metadata([("key".to_owned(), "value".to_owned())].into()),
         Field::new("at", zoned, true),
     ]))
+}
+
+/// Files of segments, and where their footers start.
+pub fn corpus() -> [(Vec<u8>, usize); 3] {
+    [segment(&[]), segment(&[10]), segment(&[1500, 3, 700])]
+}
+
+/// A file with so many rows in each row group.
+fn segment(row_counts: &[i64]) -> (Vec<u8>, usize) {
+    let schema = schema();
+    let medium: Arc<dyn Medium> = Arc::new(MemoryMedium::new());
+    let mut writer = SegmentWriter::create(Arc::clone(&medium), "s", Arc::clone(&schema)).unwrap();
+    for count in row_counts {
+        let numbers = || 0..*count;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values(numbers())),
+            Arc::new(StringArray::from_iter(
+                numbers().map(|number| (number % 3 > 0).then(|| format!("text {number}"))),
+            )),
+            Arc::new(
+                TimestampMicrosecondArray::from_iter(numbers().map(|number| (number % 2 > 0).then_some(number * 1000)))
+                    .with_timezone("Europe/Berlin"),
+            ),
+        ];
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+        writer.append(&EncodedRowGroup::encode(&schema, &[batch]).unwrap()).unwrap();
+    }
+    let footer_at = writer.size_bytes() as usize;
+    writer.finish().unwrap();
+    let file = medium.open("s").unwrap();
+    let mut bytes = vec![0; medium.size_bytes(&file).unwrap() as usize];
+    medium.read_at(&file, 0, &mut bytes).unwrap();
+    (bytes, footer_at)
 }
 
 /// Any bytes with a right checksum of the footer are a segment that is consistent or an error; its pages are what the
