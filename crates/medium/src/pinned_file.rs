@@ -138,6 +138,26 @@ impl PinnedFile {
             change => Ok(change),
         }
     }
+
+    /// Refuses a file that was written since it was opened, growth included. A moved change time alone is no write:
+    /// renaming another file over this one does that, too.
+    ///
+    /// # Errors
+    /// [`MediumError::Changed`], failures of the system.
+    pub fn require_unwritten(&self) -> Result<()> {
+        let now = self.current_version()?;
+        let mtime_ns = |stamp: &Stamp| match stamp {
+            Stamp::Local { mtime_ns, .. } => Some(*mtime_ns),
+            Stamp::Object { .. } => None,
+        };
+        if self.version.size_bytes == now.size_bytes && mtime_ns(&self.version.stamp) == mtime_ns(&now.stamp) {
+            return Ok(());
+        }
+        Err(MediumError::Changed {
+            path: self.version.path.to_string(),
+            difference: self.version.difference(&now).unwrap_or_else(|| "it was written to".to_owned()),
+        })
+    }
 }
 
 impl fmt::Debug for PinnedFile {

@@ -40,6 +40,26 @@ impl Cancellation {
     pub(super) fn flag(&self) -> &AtomicBool {
         &self.is_cancelled
     }
+
+    /// Blocks this thread until `awaited` is there, or until nobody wants the answer any more, which is an error.
+    pub(super) fn wait<T>(
+        &self,
+        runtime: &Handle,
+        awaited: impl Future<Output = T>,
+    ) -> Result<T, Box<dyn Error + Send + Sync>> {
+        runtime.block_on(async {
+            let mut told = pin!(self.told.notified());
+            // From here on it hears of a cancellation, and so it must look whether there was one.
+            told.as_mut().enable();
+            if self.is_cancelled.load(Ordering::Relaxed) {
+                return Err("cancelled".into());
+            }
+            match select(pin!(awaited), told).await {
+                Either::Left((there, _)) => Ok(there),
+                Either::Right(_) => Err("cancelled".into()),
+            }
+        })
+    }
 }
 
 /// See the module.
@@ -78,22 +98,6 @@ impl<'r> PlanBatches<'r> {
         let streams = (0..thread_count.max(1)).map(|_| Mutex::new(None)).collect();
         Self { plan, columns, context, runtime, cancellation, next_partition: AtomicUsize::new(0), streams }
     }
-
-    /// Waits for the stream's next batch, or until nobody wants it any more.
-    fn wait(&self, stream: &mut BatchStream) -> Result<Option<SourceBatch>, Box<dyn Error + Send + Sync>> {
-        self.runtime.block_on(async {
-            let mut told = pin!(self.cancellation.told.notified());
-            // From here on it hears of a cancellation, and so it must look whether there was one.
-            told.as_mut().enable();
-            if self.cancellation.flag().load(Ordering::Relaxed) {
-                return Err("cancelled".into());
-            }
-            match select(stream.next(), told).await {
-                Either::Left((batch, _)) => Ok(batch.transpose()?),
-                Either::Right(_) => Err("cancelled".into()),
-            }
-        })
-    }
 }
 
 impl BatchSource for PlanBatches<'_> {
@@ -115,11 +119,38 @@ impl BatchSource for PlanBatches<'_> {
                     driven.insert(batches(self.plan, partition, self.context)?)
                 }
             };
-            match self.wait(stream)? {
+            match self.cancellation.wait(self.runtime, stream.next())?.transpose()? {
                 Some(rows) if rows.batch.num_rows() > 0 => return Ok(Some(rows)),
                 Some(_) => {}
                 None => *driven = None,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::future::{pending, ready};
+    use std::thread;
+
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn waiting_ends_when_nobody_wants_the_answer_any_more() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let cancellation = Cancellation::default();
+        assert_eq!(cancellation.wait(runtime.handle(), ready(7)).unwrap(), 7);
+        thread::scope(|scope| {
+            // Cancelled while they wait or before they do: one of both.
+            let waiting = [(); 4].map(|()| scope.spawn(|| cancellation.wait(runtime.handle(), pending::<()>())));
+            cancellation.cancel();
+            for thread in waiting {
+                assert_eq!(thread.join().unwrap().unwrap_err().to_string(), "cancelled");
+            }
+        });
+        assert!(cancellation.wait(runtime.handle(), ready(7)).is_err(), "nothing is begun any more");
     }
 }

@@ -27,6 +27,7 @@ use thermocline_pipeline::{FailedElsewhere, PageFacts, PageSource, SourceColumn}
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use super::batches::Cancellation;
 use crate::parquet_table::{PageCounts, RowGroups, Served};
 use crate::raw_table::listing::external;
 
@@ -59,6 +60,7 @@ pub(super) struct ScanChunks<'r> {
     account: &'r Account,
     clock: &'r dyn Clock,
     runtime: &'r Handle,
+    cancellation: &'r Cancellation,
     /// Waiting, of slices that go on.
     waited_ns: Mutex<HashMap<usize, u64>>,
 }
@@ -87,12 +89,14 @@ struct Chunk {
 }
 
 impl<'r> ScanChunks<'r> {
-    /// The slices of these row groups, of which chunks are read on `runtime` and held from `account`.
+    /// The slices of these row groups, of which chunks are read on `runtime`, waited for until `cancellation`, and held
+    /// from `account`.
     pub(super) fn new(
         row_groups: &'r Arc<RowGroups>,
         thread_count: usize,
         counts: PageCounts,
         (account, clock, runtime): (&'r Account, &'r dyn Clock, &'r Handle),
+        cancellation: &'r Cancellation,
     ) -> Self {
         let (mut all, mut left) = (Vec::new(), Vec::new());
         for (row_group, of) in row_groups.groups.iter().enumerate() {
@@ -121,6 +125,7 @@ impl<'r> ScanChunks<'r> {
             account,
             clock,
             runtime,
+            cancellation,
             waited_ns: Mutex::default(),
         }
     }
@@ -181,11 +186,11 @@ impl<'r> ScanChunks<'r> {
         let mut locked = chunk.lock();
         if let Some(coming) = locked.coming.take() {
             let begun_ns = self.clock.monotonic_ns();
-            let mut read = self.runtime.block_on(coming).map_err(external)?;
+            let mut read = self.cancellation.wait(self.runtime, coming)?.map_err(external)?;
             if read.is_err() && locked.ahead_bytes > 0 {
                 // There was no memory for it then, perhaps.
                 let again = self.read(row_group, at, self.held_bytes.load(Ordering::Relaxed));
-                read = self.runtime.block_on(again).map_err(external)?;
+                read = self.cancellation.wait(self.runtime, again)?.map_err(external)?;
             }
             let (read, served, reservation) = read?;
             let waited_ns = self.clock.monotonic_ns().saturating_sub(begun_ns);

@@ -23,7 +23,7 @@ use thermocline_budget::BudgetError;
 use thermocline_pipeline::PipelineError;
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
 
 use super::batches::Cancellation;
 use super::fallback::Fallback;
@@ -331,11 +331,31 @@ enum Begun {
     Refused(PipelineError),
 }
 
+/// Has a run worked on by a thread of its own. A run waits for reads, which the runtime's blocking threads do, and for
+/// whoever takes its rows: were its own thread one of those, enough runs at once would leave none for what they wait for,
+/// and the runtime, which waits for its threads when it ends, would wait for them too.
+fn on_own_thread<T: Send + 'static>(work: impl FnOnce(&Handle) -> T + Send + 'static) -> Result<thread::JoinHandle<T>> {
+    let runtime = Handle::current();
+    let running = thread::Builder::new().name("thermocline-run".to_owned()).spawn(move || {
+        let _entered = runtime.enter();
+        work(&runtime)
+    })?;
+    Ok(running)
+}
+
 /// The groups of a run, once they are all there.
 async fn groups(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
     let cancelled = CancelOnDrop::default();
-    let (cancellation, runtime) = (Arc::clone(&cancelled.0), Handle::current());
-    let answered = spawn_blocking(move || run.groups(&runtime, &cancellation)).await.map_err(external)?;
+    let cancellation = Arc::clone(&cancelled.0);
+    let (answer, answered) = oneshot::channel();
+    on_own_thread(move |runtime| {
+        let ended = run.groups(runtime, &cancellation);
+        // Tables and pages are free before the groups are taken.
+        drop(run);
+        // Whoever asked may have gone.
+        let _ = answer.send(ended);
+    })?;
+    let Ok(answered) = answered.await else { return internal_err!("a pipeline has panicked") };
     let (rowset, reservation) = match answered {
         Ok(answered) => answered,
         Err(error) => return Ok(Begun::Refused(error)),
@@ -351,16 +371,13 @@ async fn groups(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
 /// The rows of a run, once the first have come.
 async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>) -> Result<Begun> {
     let cancelled = CancelOnDrop::default();
-    let (cancellation, runtime) = (Arc::clone(&cancelled.0), Handle::current());
+    let cancellation = Arc::clone(&cancelled.0);
     let computes = plan.stages.last().is_some_and(|last| last.pipeline.computes());
     let (giving, mut given) = Giving::new(plan.outputs.clone(), made, computes, enough);
     let batch_bytes = fusion::given_bytes(enough);
-    // It waits for whoever takes its rows, so it must not be one of the runtime's threads, which are waited for when the
-    // runtime ends.
-    let running = thread::Builder::new().name("thermocline-rows".to_owned()).spawn(move || {
-        let _entered = runtime.enter();
+    let running = on_own_thread(move |runtime| {
         let consumer = |rowset, reservation| giving.take(rowset, reservation);
-        let ended = run.rows(&runtime, &cancellation, (batch_bytes, &consumer));
+        let ended = run.rows(runtime, &cancellation, (batch_bytes, &consumer));
         // Tables and pages are free before the last rows are taken.
         drop(run);
         giving.end(ended);

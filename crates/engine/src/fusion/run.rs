@@ -152,7 +152,7 @@ impl Run {
                 StageInput::Chunks(row_groups) => {
                     let counts = PageCounts::new(&self.counters.metrics, 0);
                     let held_from = (&account, clock.as_ref(), runtime);
-                    let chunks = ScanChunks::new(row_groups, self.thread_count, counts, held_from);
+                    let chunks = ScanChunks::new(row_groups, self.thread_count, counts, held_from, cancellation);
                     let ended = run_over_pages(&chunks)?;
                     chunks.finish();
                     ended

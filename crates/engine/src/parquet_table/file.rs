@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use datafusion::common::{DataFusionError, Result};
 use object_store::{OBJECT_STORE_COALESCE_DEFAULT, coalesce_ranges};
-use thermocline_medium::{FileVersion, MediumError, PinnedFile, RemoteFile, Stamp};
+use thermocline_medium::{FileVersion, MediumError, PinnedFile, RemoteFile};
 use thermocline_raw::Source;
 
 use crate::error::Error;
@@ -104,25 +104,7 @@ fn read_local(file: &PinnedFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, Me
         file.read_exact_at(&mut buffer, range.start)?;
         read.push(Bytes::from(buffer));
     }
-    require_unwritten(file)?;
+    // Unlike a raw file, it is not read up to a size: growth means that it was rewritten.
+    file.require_unwritten()?;
     Ok(read)
-}
-
-/// Refuses a file that was written since it was opened. Unlike raw files, a Parquet file is not read up to a size:
-/// growth means that it was rewritten. A moved change time alone is no write: renaming another file over this one does
-/// that, too.
-pub(super) fn require_unwritten(file: &PinnedFile) -> Result<(), MediumError> {
-    let opened = file.version();
-    let now = file.current_version()?;
-    let mtime_ns = |stamp: &Stamp| match stamp {
-        Stamp::Local { mtime_ns, .. } => Some(*mtime_ns),
-        Stamp::Object { .. } => None,
-    };
-    if opened.size_bytes == now.size_bytes && mtime_ns(&opened.stamp) == mtime_ns(&now.stamp) {
-        return Ok(());
-    }
-    Err(MediumError::Changed {
-        path: opened.path.to_string(),
-        difference: opened.difference(&now).unwrap_or_else(|| "it was written to".to_owned()),
-    })
 }

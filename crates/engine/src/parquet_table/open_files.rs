@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use thermocline_medium::{Destination, Medium, MediumError, MediumFile, PinnedFile, ReadAt, RemoteFile};
 use tokio::runtime::Handle;
 
-use super::file::{ParquetFile, require_unwritten};
+use super::file::ParquetFile;
 
 /// Result of the medium's calls.
 type Result<T> = std::result::Result<T, MediumError>;
@@ -212,7 +212,7 @@ fn submit_local(file: &Arc<PinnedFile>, reads: Vec<ReadAt>) {
 
 fn read_local(file: &PinnedFile, offset_bytes: u64, destination: Destination<'_>) -> Result<()> {
     fill(destination, offset_bytes, |next_bytes, part| file.read_exact_at(part, next_bytes))?;
-    require_unwritten(file)
+    file.require_unwritten()
 }
 
 /// Fills each part of a read by `read`, which is told where the part begins in the file.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use thermocline_medium::{BlockHashes, Change, HashRecorder};
+use thermocline_medium::{BlockHashes, Change, Compression, HashRecorder, MediumError, PinnedFile};
 use thermocline_operator_cache::{
     ColumnSpec, Elements, Fetch, Morsel, MorselSource, Rows, ScanSpec, SourceEnd, SourceError, SourceFactory,
     element_columns,
@@ -14,6 +14,7 @@ use super::listing::QueryFile;
 use super::options::FileFormat;
 use super::scan_run::Scan;
 use crate::query::Progress;
+use crate::settings::Append;
 
 /// Opens `file` for the scans that the cache asks for.
 pub(super) fn factory(scan: Arc<Scan>, file: Arc<QueryFile>) -> SourceFactory {
@@ -30,6 +31,10 @@ struct RawSource {
     /// Whether it must be that content by its hashes, whatever its metadata say.
     must_compare: bool,
     end_bytes: u64,
+    /// Whether the file's own bytes are lines: they are not compressed.
+    has_lines: bool,
+    /// Whether what an earlier scan read was compared with the file, not vouched for by the user.
+    is_prefix_checked: bool,
     /// By column, where a list is unnested: whether it belongs to the elements.
     is_element: Option<Arc<[bool]>>,
     progress: Arc<Progress>,
@@ -109,10 +114,35 @@ impl RawSource {
             kept_hashes: spec.hashes.clone().filter(|_| by_kept),
             must_compare,
             end_bytes: spec.end_bytes,
+            has_lines: compression == Compression::None,
+            is_prefix_checked: scan.options.append(&scan.config) == Append::Verify,
             is_element,
             progress,
         })
     }
+
+    /// Refuses a file of which other content was read than it had when the query opened it, which may have been long
+    /// before this scan began. A write that leaves the length, or takes from it, is no appending; one that adds to it is,
+    /// if the old content goes up to the end of a line, and is what it was known to be.
+    fn require_version(&self, file: &PinnedFile, change: Change, has_other_prefix: bool) -> Result<(), SourceError> {
+        match change {
+            Change::Unchanged => Ok(()),
+            Change::Other => Ok(file.require_unwritten()?),
+            Change::Grown if has_other_prefix && self.is_prefix_checked => {
+                Err(changed(file, "its beginning was rewritten"))
+            }
+            Change::Grown if self.has_lines && self.end_bytes > 0 => {
+                let mut last = [0];
+                file.read_exact_at(&mut last, self.end_bytes - 1)?;
+                if last == *b"\n" { Ok(()) } else { Err(changed(file, "it grew in the middle of a line")) }
+            }
+            Change::Grown => Ok(()),
+        }
+    }
+}
+
+fn changed(file: &PinnedFile, difference: &str) -> SourceError {
+    Box::new(MediumError::Changed { path: file.path().to_string(), difference: difference.to_owned() })
 }
 
 fn columns(specs: &[ColumnSpec]) -> Vec<Column> {
@@ -170,20 +200,20 @@ impl MorselSource for RawSource {
             return Ok(SourceEnd::default());
         };
         let hashes = self.recorder.as_ref().and_then(|recorder| recorder.finish(self.end_bytes));
-        if self.must_compare || file.change()? != Change::Unchanged {
-            // Metadata moved: by appending, by a rename over this name, or by a rewrite. Only the content tells.
+        let has_other_prefix = self.recorder.as_ref().is_some_and(|recorder| recorder.has_other_prefix());
+        let change = file.change()?;
+        self.require_version(file, change, has_other_prefix)?;
+        if self.must_compare || change != Change::Unchanged {
+            // Metadata moved: by appending, by a rename over this name, or by a rewrite that looks like one of these. Only
+            // the content tells whether the scan read one.
             let same = match hashes.as_ref().or(self.kept_hashes.as_deref()) {
                 Some(hashes) => hashes.prefix_matches(file, self.end_bytes)?.is_same(),
                 None => false,
             };
             if !same {
-                return Err(Box::new(thermocline_medium::MediumError::Changed {
-                    path: file.path().to_string(),
-                    difference: "its content moved under the scan".to_string(),
-                }));
+                return Err(changed(file, "its content moved under the scan"));
             }
         }
-        let has_other_prefix = self.recorder.as_ref().is_some_and(|recorder| recorder.has_other_prefix());
         Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes, has_other_prefix })
     }
 }

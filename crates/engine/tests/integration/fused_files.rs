@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use thermocline_engine::{Database, DatabaseOptions};
 use thermocline_hardware::{Clock, SystemClock};
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::harness::{Folder, MIB, Random, error, long_mode, rows, sorted_rows, try_rows};
+use crate::harness::{Folder, MIB, Random, error, long_mode, rows, session, sorted_rows, try_rows};
 use crate::pipelines_and_operators::{Tally, is_fused, stock};
 use crate::stars::{compare_with_operators, database, make_star, star_query};
 
@@ -125,5 +126,39 @@ async fn what_pipelines_do_not_do_over_files_is_left_to_operators() {
     ] {
         assert!(!is_fused(&session, sql).await, "{sql}");
         assert_eq!(sorted_rows(&session, sql).await, stock(&session, sql).await, "{sql}");
+    }
+}
+
+/// Pipelines wait for reads, which the runtime's blocking threads do: those must not be waiting themselves.
+#[test]
+fn as_many_pipelines_over_files_as_the_runtime_has_blocking_threads_end() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("f.csv"), "k,v\n1,10\n2,20\n3,30\n2,5\n").unwrap();
+    std::fs::write(path("d.csv"), "k,w\n1,1\n2,2\n").unwrap();
+    let copy = format!("COPY (SELECT * FROM '{}') TO '{}' STORED AS PARQUET", path("f.csv"), path("f.parquet"));
+    Runtime::new().unwrap().block_on(rows(&session(), &copy));
+    let queries = [
+        (format!("SELECT k, sum(v) FROM '{}' GROUP BY k", path("f.parquet")), vec!["1|10", "2|25", "3|30"]),
+        (
+            format!(
+                "SELECT sum(f.v * d.w), count(*) FROM '{}' f JOIN '{}' d ON f.k = d.k",
+                path("f.csv"),
+                path("d.csv")
+            ),
+            vec!["60|3"],
+        ),
+    ];
+    for (sql, expected) in queries {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
+        let session = session();
+        let outcome = runtime.block_on(async {
+            assert!(is_fused(&session, &sql).await, "{sql}");
+            timeout(Duration::from_secs(20), sorted_rows(&session, &sql)).await
+        });
+        // Whose threads are lost would be waited for.
+        runtime.shutdown_background();
+        assert_eq!(outcome.expect("its reads wait for the query"), expected, "{sql}");
     }
 }

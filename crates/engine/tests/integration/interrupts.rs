@@ -1,8 +1,12 @@
 //! Queries that end early, and files that change while they are read.
 
 use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
+
+use thermocline_engine::Result;
 
 use crate::harness::{self, FIRST, Folder, integer, numbered_ndjson};
 
@@ -71,6 +75,65 @@ async fn a_file_replaced_by_rename_during_its_scan_is_read_to_its_end() {
     }
     assert_eq!(count, 400_000);
     assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{}' WHERE value > 0", path.display())).await, 10);
+}
+
+/// The answer of a query that was begun before `change` and read its file after it. (On one thread nothing is read until
+/// the query is waited for.)
+async fn answer_across(path: &Path, change: impl FnOnce(&Path)) -> Result<Vec<String>> {
+    let session = harness::session();
+    let result = session.sql(&format!("SELECT id FROM '{}'", path.display())).await?;
+    // So that the file's times move.
+    std::thread::sleep(Duration::from_millis(50));
+    change(path);
+    Ok(harness::rendered(&result.collect().await?))
+}
+
+fn append(path: &Path, text: &str) {
+    OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_is_rewritten_before_its_scan_begins_fails_the_query() {
+    let folder = Folder::new();
+    for (before, after) in [
+        ("id\n1\n2\n", "id\n111111\n222222\n"),
+        ("id\n1\n2\n", "id\n3\n4\n"),
+        ("id\n1\n2\n", "id\n3\n"),
+        // What looks like a row of the old file may be the beginning of a longer one.
+        ("id\n1\n2", "id\n1\n25\n"),
+    ] {
+        let path = folder.file("t.csv", before);
+        let outcome = answer_across(&path, |path| std::fs::write(path, after).unwrap()).await;
+        let message = outcome.expect_err("neither version was to be answered from").to_string();
+        assert!(message.contains("t.csv: changed while it was read"), "{before:?}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_grows_or_is_replaced_before_its_scan_begins_is_read_as_it_was_opened() {
+    let folder = Folder::new();
+    let path = folder.file("t.csv", "id\n1\n2\n");
+    assert_eq!(answer_across(&path, |path| append(path, "3\n4")).await.unwrap(), ["1", "2"]);
+    let path = folder.file("t.csv", "id\n1\n2\n");
+    let other = folder.file("other", "id\n3\n4\n");
+    assert_eq!(answer_across(&path, |path| std::fs::rename(other, path).unwrap()).await.unwrap(), ["1", "2"]);
+}
+
+/// What an earlier query has hashed tells a rewrite that ends lines where the old content did.
+#[tokio::test]
+async fn a_longer_file_with_another_beginning_is_not_taken_for_one_that_grew() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.csv", "id,value\n1,10\n2,20\n");
+    let session = harness::session();
+    // All of it is read, and nothing kept that would answer instead of the file.
+    harness::rows(&session, "SET thermocline.admission = 'lazy'").await;
+    harness::rows(&session, &format!("SELECT id FROM '{}' WHERE id > 0", path.display())).await;
+    let result = session.sql(&format!("SELECT value FROM '{}'", path.display())).await.unwrap();
+    std::fs::write(&path, "id,value\n1,30\n2,40\n3,50\n").unwrap();
+    match result.collect().await {
+        Ok(batches) => assert_eq!(harness::rendered(&batches), ["10", "20"]),
+        Err(error) => assert!(error.to_string().contains("t.csv: changed while it was read"), "{error}"),
+    }
 }
 
 /// Joins that would take minutes: all pairs of a million rows, put out or thrown away.

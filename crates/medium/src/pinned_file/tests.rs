@@ -136,6 +136,21 @@ fn a_file_that_is_renamed_over_or_deleted_is_still_read_through_its_pin() {
 }
 
 #[test]
+fn writes_are_told_from_renames_and_links() {
+    let (folder, path) = file_with(b"a,b\n1,2\n");
+    let file = PinnedFile::open(&path).unwrap();
+    let_the_clock_tick();
+    fs::hard_link(&path, folder.path().join("link")).unwrap();
+    fs::write(folder.path().join("new"), b"other").unwrap();
+    fs::rename(folder.path().join("new"), &path).unwrap();
+    assert_eq!(file.change().unwrap(), Change::Other);
+    file.require_unwritten().unwrap();
+    append(&folder.path().join("link"), b"3,4\n");
+    let error = file.require_unwritten().unwrap_err().to_string();
+    assert!(error.contains("its size went from 8 to 12 bytes"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_opened_is_an_error_with_its_path() {
     let (folder, path) = file_with(b"x");
     let missing = PinnedFile::open(&folder.path().join("missing.csv")).unwrap_err();
