@@ -19,7 +19,7 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Allowed {
     folders: Vec<PathBuf>,
-    /// Without a trailing slash.
+    /// Without a trailing slash, not percent-encoded.
     urls: Vec<String>,
 }
 
@@ -37,15 +37,10 @@ impl Access {
     pub fn within<S: AsRef<str>>(locations: impl IntoIterator<Item = S>) -> Result<Self> {
         let mut allowed = Allowed { folders: Vec::new(), urls: Vec::new() };
         for location in locations {
-            let location = location.as_ref();
-            match Location::parse(location) {
-                Ok(Location::Local(pattern)) => allowed.folders.push(resolve(pattern.path())?),
-                Ok(Location::Remote(pattern)) => {
-                    allowed.urls.push(join_url(pattern.store_url(), pattern.key()));
-                }
-                // A folder over HTTP cannot be listed, but it can be allowed.
-                Err(_) if location.contains("://") => allowed.urls.push(location.trim_end_matches('/').to_owned()),
-                Err(error) => return Err(error),
+            // A folder over HTTP cannot be listed, but it can be allowed.
+            match Location::parse_prefix(location.as_ref())? {
+                Location::Local(pattern) => allowed.folders.push(resolve(pattern.path())?),
+                Location::Remote(pattern) => allowed.urls.push(join_url(pattern.store_url(), pattern.key())),
             }
         }
         Ok(Self { allowed: Some(allowed) })

@@ -27,6 +27,7 @@ mod listing;
 mod location;
 mod pinned_file;
 mod remote;
+mod size_limit;
 mod staged_file;
 mod storage;
 mod store_failure;
@@ -42,6 +43,7 @@ pub use listing::{ListedFile, list_local};
 pub use location::{LocalPattern, Location, RemotePattern};
 pub use pinned_file::{Change, PinnedFile};
 pub use remote::{RemoteFile, list_remote};
+pub use size_limit::require_file_size;
 pub use staged_file::{MadeFolders, StagedBytes, StagedFile};
 pub use storage::{
     AlignedBuffer, DIRECT_ALIGNMENT_BYTES, Destination, DirectMedium, DirectOptions, Exploration, Explored, Fault,

@@ -47,10 +47,8 @@ pub fn list_local(location: &Location, suffixes: Option<&[&str]>, access: &Acces
     // A file with such characters in its name is that file, not a pattern.
     if pattern.is_glob() && path.symlink_metadata().is_err() {
         let text = pattern.glob_text(&path)?;
-        // Asked before anything is looked up, so that the answer does not tell what exists outside.
-        access.check(Path::new(&format!("{}/", literal_prefix(&text))))?;
         let glob = GlobPattern::parse(&text)?;
-        listing.match_below(Path::new("/"), &glob, &glob.start(), &mut found)?;
+        listing.match_all(literal_prefix(&text), &glob, &mut found)?;
         if found.is_empty() {
             return Err(MediumError::NoMatch { pattern: text });
         }
@@ -100,12 +98,26 @@ impl Listing<'_> {
             if entry.is_folder {
                 self.walk(&entry.path, found)?;
             } else if has_suffix(&entry.name, self.suffixes)
-                && let Some(metadata) = regular_file(&entry)?
+                && let Some(metadata) = metadata_if_there(&entry.path)?
+                && metadata.is_file()
             {
                 self.push(&entry.path, &metadata, found)?;
             }
         }
         Ok(())
+    }
+
+    /// The files that match; `prefix` is the pattern up to its first name with a wildcard.
+    fn match_all(&self, prefix: &str, glob: &GlobPattern, found: &mut Vec<ListedFile>) -> Result<()> {
+        let folder = PathBuf::from(format!("{prefix}/"));
+        // Before it is looked up, so that the answer does not tell what exists outside.
+        self.access.check(&folder)?;
+        let names = prefix.split('/').filter(|name| !name.is_empty());
+        let progress = names.fold(glob.start(), |progress, name| glob.step(&progress, name, true));
+        match metadata_if_there(&folder)? {
+            Some(metadata) if metadata.is_dir() => self.match_below(&folder, glob, &progress, found),
+            _ => Ok(()),
+        }
     }
 
     /// The files below `folder` that match; `progress` is what the names down to it have matched.
@@ -116,14 +128,16 @@ impl Listing<'_> {
         progress: &Progress,
         found: &mut Vec<ListedFile>,
     ) -> Result<()> {
+        // Literal names are looked up in allowed folders only too: a `..` behind a wildcard may lead out.
+        self.access.check(folder)?;
         if let Some(names) = glob.next_literals(progress) {
             for name in names {
                 let path = folder.join(name);
                 let progress = glob.step(progress, name, true);
                 // What a literal part names may be missing: then nothing matches.
-                match std::fs::metadata(&path) {
-                    Ok(metadata) if metadata.is_dir() => self.match_below(&path, glob, &progress, found)?,
-                    Ok(metadata) if metadata.is_file() && glob.is_match(&progress) => {
+                match metadata_if_there(&path)? {
+                    Some(metadata) if metadata.is_dir() => self.match_below(&path, glob, &progress, found)?,
+                    Some(metadata) if metadata.is_file() && glob.is_match(&progress) => {
                         self.push(&path, &metadata, found)?;
                     }
                     _ => {}
@@ -131,18 +145,21 @@ impl Listing<'_> {
             }
             return Ok(());
         }
-        self.access.check(folder)?;
         for entry in read_folder(folder)? {
             let progress = glob.step(progress, &entry.name, entry.is_folder);
             if progress.is_dead() {
                 continue;
             }
-            if entry.is_folder || entry.is_link && entry.path.is_dir() {
+            if entry.is_folder {
                 self.match_below(&entry.path, glob, &progress, found)?;
-            } else if glob.is_match(&progress)
-                && let Some(metadata) = regular_file(&entry)?
-            {
-                self.push(&entry.path, &metadata, found)?;
+                continue;
+            }
+            match metadata_if_there(&entry.path)? {
+                Some(metadata) if metadata.is_dir() => self.match_below(&entry.path, glob, &progress, found)?,
+                Some(metadata) if metadata.is_file() && glob.is_match(&progress) => {
+                    self.push(&entry.path, &metadata, found)?;
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -164,7 +181,6 @@ struct Entry {
     name: String,
     /// A folder itself, not a link to one.
     is_folder: bool,
-    is_link: bool,
 }
 
 fn read_folder(folder: &Path) -> Result<Vec<Entry>> {
@@ -175,22 +191,25 @@ fn read_folder(folder: &Path) -> Result<Vec<Entry>> {
         let kind = entry.file_type().map_err(failed)?;
         // A name that is not UTF-8 is kept, lossy, so that it can match; opening it then says what is wrong.
         let name = entry.file_name().to_string_lossy().into_owned();
-        entries.push(Entry { path: entry.path(), name, is_folder: kind.is_dir(), is_link: kind.is_symlink() });
+        entries.push(Entry { path: entry.path(), name, is_folder: kind.is_dir() });
     }
     Ok(entries)
 }
 
-/// The metadata of an entry that is a regular file or a link to one; `None` for anything else, for a link that leads
-/// nowhere, and for what was deleted since the folder was read.
-fn regular_file(entry: &Entry) -> Result<Option<Metadata>> {
-    if entry.is_folder {
-        return Ok(None);
+/// The metadata of what a path leads to; `None` where that is nothing, as for a link that leads nowhere or for what was
+/// deleted since its folder was read.
+fn metadata_if_there(path: &Path) -> Result<Option<Metadata>> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if leads_nowhere(&error) => Ok(None),
+        Err(error) => Err(MediumError::from_io(path, "read the metadata", error)),
     }
-    match std::fs::metadata(&entry.path) {
-        Ok(metadata) => Ok(metadata.is_file().then_some(metadata)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(MediumError::from_io(&entry.path, "read the metadata", error)),
-    }
+}
+
+/// Whether nothing is there: no such name, a file where a folder is named, links in a circle.
+fn leads_nowhere(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) || error.raw_os_error() == Some(libc::ELOOP)
 }
 
 fn metadata_of(path: &Path) -> Result<Metadata> {

@@ -85,7 +85,8 @@ impl Location {
     ///
     /// # Errors
     /// [`MediumError::InvalidLocation`]: empty, a NUL, `file://` with a host, bad percent encoding, `~` without a home,
-    /// a URL without a host or key, a glob, folder or query string over HTTP.
+    /// a URL without a host or key or with an empty name between slashes, a glob, folder, query string or encoded slash
+    /// over HTTP.
     pub fn parse(text: &str) -> Result<Self> {
         let invalid =
             |reason: &str| Err(MediumError::InvalidLocation { location: text.to_owned(), reason: reason.to_owned() });
@@ -107,26 +108,53 @@ impl Location {
                 None => invalid("the percent encoding is broken, expected %XX of UTF-8 bytes"),
             };
         }
-        let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
-        if host.is_empty() && scheme != "memory" {
-            return invalid("the URL names no host or bucket after '://'");
-        }
-        let store_url = format!("{scheme}://{host}");
-        let is_folder = key.is_empty() || key.ends_with('/');
-        let key = key.trim_matches('/');
-        if !is_http(&store_url) {
-            return Ok(Self::Remote(RemotePattern { store_url, key: key.to_owned(), is_folder }));
-        }
-        if is_folder || key.contains('*') {
+        let pattern = parse_remote(text, &scheme, rest)?;
+        if is_http(&pattern.store_url) && (pattern.is_folder || rest.contains('*')) {
             return invalid("HTTP has no listing: name each file in full, without globs or a trailing slash");
         }
-        if key.contains(['?', '#']) {
-            return invalid("query strings and fragments are not supported: the URL must be a plain path");
+        Ok(Self::Remote(pattern))
+    }
+
+    /// Understands `text` as what begins other locations: over HTTP, which has no listing, it may be a folder too.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub(crate) fn parse_prefix(text: &str) -> Result<Self> {
+        match split_scheme(text) {
+            Some((scheme, rest)) if scheme != "file" && !text.contains('\0') => {
+                parse_remote(text, &scheme, rest).map(Self::Remote)
+            }
+            _ => Self::parse(text),
         }
-        match percent_decode(key) {
-            Some(key) => Ok(Self::Remote(RemotePattern { store_url, key, is_folder })),
-            None => invalid("the percent encoding is broken, expected %XX of UTF-8 bytes"),
-        }
+    }
+}
+
+/// The rest of a URL behind `scheme://`. No two URLs are read as the same object: names are taken as they are or refused.
+fn parse_remote(text: &str, scheme: &str, rest: &str) -> Result<RemotePattern> {
+    let invalid =
+        |reason: &str| Err(MediumError::InvalidLocation { location: text.to_owned(), reason: reason.to_owned() });
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if host.is_empty() && scheme != "memory" {
+        return invalid("the URL names no host or bucket after '://'");
+    }
+    let store_url = format!("{scheme}://{host}");
+    let key = path.strip_suffix('/').unwrap_or(path);
+    let is_folder = path.is_empty() || path.ends_with('/');
+    if path.split('/').rev().skip(1).any(str::is_empty) {
+        return invalid("the URL has an empty name between two slashes, which cannot be asked for; write one slash");
+    }
+    if !is_http(&store_url) {
+        return Ok(RemotePattern { store_url, key: key.to_owned(), is_folder });
+    }
+    if key.contains(['?', '#']) {
+        return invalid("query strings and fragments are not supported: the URL must be a plain path");
+    }
+    if key.to_ascii_lowercase().contains("%2f") {
+        return invalid("a slash within a name (%2F) cannot be asked for: names are told apart by slashes");
+    }
+    match percent_decode(key) {
+        Some(key) => Ok(RemotePattern { store_url, key, is_folder }),
+        None => invalid("the percent encoding is broken, expected %XX of UTF-8 bytes"),
     }
 }
 
@@ -242,9 +270,40 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused_with_a_reason() {
-        for bad in ["", "a\0b", "s3:///key", "https://h/", "https://h/a*.csv", "https://h/a.csv?x=1", "https://h/a%2"] {
+        for bad in [
+            "",
+            "a\0b",
+            "s3:///key",
+            "https://h/",
+            "https://h/a/",
+            "https://h/a*.csv",
+            "https://h/a.csv?x=1",
+            "https://h/a%2",
+            "s3://bucket/a\0",
+        ] {
             let error = Location::parse(bad).unwrap_err();
             assert!(matches!(error, MediumError::InvalidLocation { .. }), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn no_two_urls_are_read_as_the_same_object() {
+        for bad in [
+            "s3://bucket//a.csv",
+            "s3://bucket/a//b.csv",
+            "s3://bucket/a//",
+            "s3://bucket//",
+            "s3://bucket/a//*.csv",
+            "https://h//a.csv",
+            "https://h/a//b.csv",
+        ] {
+            let error = Location::parse(bad).unwrap_err().to_string();
+            assert!(error.starts_with(bad) && error.contains("an empty name between two slashes"), "{error}");
+        }
+        for bad in ["https://h/a%2Fb.csv", "https://h/a%2fb.csv"] {
+            let error = Location::parse(bad).unwrap_err().to_string();
+            assert!(error.contains("%2F"), "{error}");
+        }
+        assert_eq!(remote("s3://bucket/a%2Fb.csv").1, "a%2Fb.csv", "keys of buckets are literal");
     }
 }

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::path::Path as ObjectPath;
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::access::join_url;
 use crate::glob_pattern::{GlobPattern, literal_prefix};
 use crate::listing::{has_suffix, kinds};
 use crate::version::is_weak;
 use crate::{Access, FileVersion, ListedFile, MediumError, RemotePattern, Result, Stamp};
+
+/// Objects of no bytes that a listing asks about at once: as many as a few connections carry.
+const ASKED_AT_ONCE: usize = 16;
 
 /// One version of an object. Reading it after the store holds another one is an error.
 #[derive(Clone)]
@@ -109,7 +112,8 @@ impl fmt::Debug for RemoteFile {
 }
 
 /// Lists the objects that `pattern` names in `store`: one object, the matches of a glob, or all below a folder whose
-/// names end in one of `suffixes` (`None` takes all). At least one, sorted by URL.
+/// names end in one of `suffixes` (`None` takes all). At least one, sorted by URL; markers of folders are left out, for
+/// which each object of no bytes is asked about.
 ///
 /// # Errors
 /// A missing object; a folder or glob without a match; outside of `access`; failures of the store.
@@ -144,7 +148,14 @@ pub async fn list_remote(
     let mut found: Vec<ListedFile> = store
         .list((!prefix.is_root()).then_some(&prefix))
         .try_filter(|meta| futures::future::ready(wanted(&meta.location)))
-        .map_ok(|meta| listed(version_of(join_url(pattern.store_url(), meta.location.as_ref()).into(), &meta)))
+        .map_ok(|meta| without_marker(store, meta))
+        .try_buffered(ASKED_AT_ONCE)
+        .try_filter_map(|meta| {
+            let file = |meta: ObjectMeta| {
+                listed(version_of(join_url(pattern.store_url(), meta.location.as_ref()).into(), &meta))
+            };
+            futures::future::ready(Ok(meta.map(file)))
+        })
         .try_collect()
         .await
         .map_err(|source| MediumError::from_store(&url, "list the objects", source))?;
@@ -157,6 +168,19 @@ pub async fn list_remote(
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
+}
+
+/// `None` for what consoles make to stand for a folder: an object of no bytes whose key ends in a slash. Listings name it
+/// without the slash, under which nothing can be asked for, or another object, which is listed itself.
+async fn without_marker(store: &Arc<dyn ObjectStore>, meta: ObjectMeta) -> object_store::Result<Option<ObjectMeta>> {
+    if meta.size > 0 {
+        return Ok(Some(meta));
+    }
+    match store.head(&meta.location).await {
+        Ok(found) => Ok((found.size == 0).then_some(meta)),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn listed(version: FileVersion) -> ListedFile {

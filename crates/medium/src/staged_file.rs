@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::pinned_file::require_regular;
+use crate::size_limit::require_file_size;
 use crate::{MediumError, Result};
 
 /// Whose process and which of its files comes behind.
@@ -115,10 +116,10 @@ impl StagedBytes {
     /// Writes all of `bytes` from `offset` on.
     ///
     /// # Errors
-    /// Failures of the system; they name the file by where it is to be.
+    /// Failures of the system, and a file that would be larger than it allows; they name the file by where it is to be.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let failed = |source| MediumError::from_write(&self.target, format!("write at byte {offset}"), source);
-        self.file.write_all_at(bytes, offset).map_err(failed)
+        require_file_size(offset, bytes.len()).and_then(|()| self.file.write_all_at(bytes, offset)).map_err(failed)
     }
 
     /// Called when all is written. What will take the place of another file is on the disk then: a crash must not lose

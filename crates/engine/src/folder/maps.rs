@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
-use thermocline_medium::FileVersion;
+use thermocline_medium::{FileVersion, require_file_size};
 use thermocline_operator_cache::MapStore;
 use thermocline_raw::PositionalMap;
 use xxhash_rust::xxh3::xxh3_128;
@@ -107,7 +107,7 @@ impl MapStore for MapFiles {
         let bytes = map.to_bytes(file, options);
         let path = self.path_of(file, options);
         let new = path.with_extension(format!("{}.new", self.numbers.fetch_add(1, Ordering::Relaxed)));
-        if bytes.len() as u64 > self.limit_bytes {
+        if bytes.len() as u64 > self.limit_bytes || require_file_size(0, bytes.len()).is_err() {
             return;
         }
         let _room = self.room.lock();
@@ -132,7 +132,11 @@ mod tests {
     fn mapped(folder: &Path, name: &str, record_count: usize) -> (FileVersion, Arc<PositionalMap>) {
         let path = folder.join(name);
         fs::write(&path, "{\"a\":1}\n".repeat(record_count)).unwrap();
-        let file = Arc::new(PinnedFile::open(&path).unwrap());
+        map_of(&path)
+    }
+
+    fn map_of(path: &Path) -> (FileVersion, Arc<PositionalMap>) {
+        let file = Arc::new(PinnedFile::open(path).unwrap());
         let (version, size_bytes) = (file.version().clone(), file.size_bytes());
         let plan = ScanPlan { map: true, ..ScanPlan::all_rows(Vec::new()) };
         let source = Source::Local(file);
@@ -227,5 +231,27 @@ mod tests {
         fs::remove_dir(&maps.path).unwrap();
         maps.save(&version, "", &map);
         assert_eq!(maps.load(&version, ""), None);
+    }
+
+    /// In a process of its own: the limit is one of the whole process, and the signal that it sends ends it.
+    #[test]
+    fn a_map_larger_than_the_system_allows_is_not_kept() {
+        const LIMITED_IN: &str = "THERMOCLINE_TEST_LIMITED_IN";
+        if let Some(folder) = std::env::var_os(LIMITED_IN).map(PathBuf::from) {
+            let (version, map) = map_of(&folder.join("a.ndjson"));
+            let maps = MapFiles::open(folder.join("maps")).unwrap();
+            maps.save(&version, "", &map);
+            assert_eq!((maps.load(&version, ""), file_names(&maps)), (None, 0));
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        mapped(folder.path(), "a.ndjson", 1000);
+        let name = "folder::maps::tests::a_map_larger_than_the_system_allows_is_not_kept";
+        let script = format!("ulimit -f 0; exec \"$0\" --exact {name}");
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", &script]).arg(std::env::current_exe().unwrap()).env(LIMITED_IN, folder.path());
+        let output = limited.output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && shown.contains("1 passed"), "{}\n{shown}", output.status);
     }
 }

@@ -75,6 +75,11 @@ pub(super) fn suffixes(format: FileFormat) -> &'static [&'static str] {
     }
 }
 
+/// Those of all formats: what else lies in a folder is not looked at, and may be what cannot be.
+fn known_suffixes() -> Vec<&'static str> {
+    [FileFormat::Ndjson, FileFormat::Csv, FileFormat::Parquet].into_iter().flat_map(suffixes).copied().collect()
+}
+
 /// Opens the files of `locations` for the query `context`. In a folder only files of `format` count; without one, the
 /// first file that has a known suffix decides.
 ///
@@ -121,7 +126,7 @@ async fn open_location(
             let format = match format {
                 Some(format) => Some(format),
                 None if !pattern.is_glob() && !pattern.path().is_dir() => None,
-                None => first_format(&list_local(&parsed, None, access).map_err(external)?),
+                None => first_format(&list_local(&parsed, Some(&known_suffixes()), access).map_err(external)?),
             };
             // A file named in full is read whatever its suffix says.
             let single = !pattern.is_glob() && !pattern.path().is_dir();
@@ -149,7 +154,10 @@ async fn open_location(
             };
             let many = pattern.is_glob() || pattern.is_folder();
             let format = match format {
-                None if many => first_format(&list_remote(&store, pattern, None, access).await.map_err(external)?),
+                None if many => {
+                    let known = known_suffixes();
+                    first_format(&list_remote(&store, pattern, Some(&known), access).await.map_err(external)?)
+                }
                 format => format,
             };
             let suffixes = format.filter(|_| many).map(suffixes);

@@ -157,6 +157,30 @@ async fn a_file_is_read_by_the_dialect_of_each_table_it_belongs_to() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_read_whatever_else_lies_in_it() {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    let logs = folder.path().join("logs");
+    std::fs::create_dir(&logs).unwrap();
+    folder.file("logs/a.csv", "k\n1\n2\n");
+    let outside = Folder::new();
+    symlink(outside.file("README", "read me"), logs.join("README")).unwrap();
+    symlink("loop", logs.join("loop")).unwrap();
+    symlink("loop.csv", logs.join("loop.csv")).unwrap();
+    symlink("a.csv/b", logs.join("through")).unwrap();
+    std::fs::write(logs.join(std::ffi::OsStr::from_bytes(b"caf\xe9.txt")), "x").unwrap();
+    let session = session();
+    rows(&session, &format!("SET allowed_directories = '{}'", folder.path().display())).await;
+    let sql = format!("SELECT count(*) FROM '{}/'", logs.display());
+    assert_eq!(rows(&session, &sql).await, ["2"]);
+    std::fs::remove_file(logs.join("a.csv")).unwrap();
+    let message = harness::error(&session, &sql).await;
+    assert!(message.contains("the folder holds no file ending in .ndjson"), "{message}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_declared_of_csv_holds_where_the_first_file_has_no_record() {
     for first in ["", "\n\r\n", "\u{feff}"] {

@@ -118,3 +118,25 @@ fn urls_are_allowed_by_whole_names() {
     }
     assert!(access.check(Path::new("/etc/passwd")).is_err());
 }
+
+#[test]
+fn folders_over_http_are_understood_as_files_there_are() {
+    for (prefix, url) in [
+        ("https://host/a%20b/", "https://host/a%20b/x.csv"),
+        ("HTTPS://host/a/", "https://host/a/x.csv"),
+        ("https://host/a", "HTTPS://host/a/x.csv"),
+        ("https://host", "https://host/x.csv"),
+    ] {
+        let access = Access::within([prefix]).unwrap();
+        let Location::Remote(pattern) = Location::parse(url).unwrap() else { panic!("{url} is local") };
+        let check = |key: &str| access.check_url(&join_url(pattern.store_url(), key));
+        assert!(check(pattern.key()).is_ok(), "{prefix} allows {url}");
+        assert!(
+            Access::within(["https://other/"]).unwrap().check_url(&join_url("https://host", pattern.key())).is_err()
+        );
+    }
+    for bad in ["https://host/a?x=1", "https://host/a%2", "s3:///a", "file://host/a"] {
+        let error = Access::within([bad]).unwrap_err();
+        assert!(matches!(error, MediumError::InvalidLocation { .. }), "{bad}: {error}");
+    }
+}

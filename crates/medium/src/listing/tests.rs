@@ -160,6 +160,63 @@ fn listings_keep_to_the_allowed_directories() {
 }
 
 #[test]
+fn a_glob_tells_nothing_of_what_lies_outside_the_allowed_directories() {
+    let tree = Tree::new(&["in/deep/a.csv", "out/there.csv"]);
+    let access = Access::within([tree.path("in").to_str().unwrap()]).unwrap();
+    let message = |below: &str| tree.list_within(below, None, &access).unwrap_err().to_string();
+    let (there, missing) = (message("in/[d]eep/../../out/there.csv"), message("in/[d]eep/../../out/nowhere.csv"));
+    assert!(there.contains("not allowed") && missing == there, "{there}\n{missing}");
+    assert!(tree.list_within("in/[d]eep/../deep/a.csv", None, &access).is_ok(), "a way that stays inside");
+}
+
+/// In a thread that may do no more than anyone else, also where the tests run as root.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_glob_fails_where_it_cannot_look() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let tree = Tree::new(&["logs/a/events.csv", "logs/b/events.csv", "closed/deep/events.csv"]);
+    fs::create_dir(tree.path("linked")).unwrap();
+    symlink(tree.path("closed/deep"), tree.path("linked/deep")).unwrap();
+    mode(tree.root.path(), 0o755);
+    for closed in ["logs/b", "closed"] {
+        mode(&tree.path(closed), 0o000);
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The thread alone is another user's; the standard library has no such call.
+            #[allow(unsafe_code)]
+            // SAFETY: the call takes a number and touches no memory of ours.
+            unsafe {
+                libc::setfsuid(65534)
+            };
+            for glob in
+                ["logs/*/events.csv", "logs/**/events.csv", "logs/*/*.csv", "logs/b/*.csv", "linked/*/events.csv"]
+            {
+                let error = tree.list(glob, None).unwrap_err();
+                assert!(matches!(error, MediumError::PermissionDenied { .. }), "{glob}: {error}");
+            }
+            assert_eq!(tree.names("logs/[a]/events.csv", None), ["logs/a/events.csv"]);
+        });
+    });
+    for closed in ["logs/b", "closed"] {
+        mode(&tree.path(closed), 0o755);
+    }
+}
+
+#[test]
+fn links_in_a_circle_or_through_a_file_lead_nowhere() {
+    let tree = Tree::new(&["a.csv", "d/a.csv"]);
+    symlink("circle.csv", tree.path("circle.csv")).unwrap();
+    symlink("a.csv/b.csv", tree.path("through.csv")).unwrap();
+    symlink("e", tree.path("e")).unwrap();
+    assert_eq!(tree.names("", None), ["a.csv", "d/a.csv"]);
+    assert_eq!(tree.names("*.csv", None), ["a.csv"]);
+    assert_eq!(tree.names("*/a.csv", None), ["d/a.csv"]);
+    assert!(matches!(tree.list("[c]ircle.csv", None), Err(MediumError::NoMatch { .. })));
+}
+
+#[test]
 fn pipes_in_a_folder_are_passed_over() {
     let tree = Tree::new(&["a.csv"]);
     let path = std::ffi::CString::new(tree.path("pipe.csv").to_str().unwrap()).unwrap();

@@ -194,3 +194,25 @@ fn names_that_a_killed_process_left_are_passed_over() {
     assert_eq!(fs::read_to_string(&target).unwrap(), "new");
     assert!((number + 1..number + 100).all(|number| fs::read_to_string(left(number)).unwrap() == "left"));
 }
+
+/// In a process of its own: the limit is one of the whole process, and the signal ends it.
+#[test]
+fn a_file_larger_than_the_system_allows_is_an_error_and_no_signal() {
+    const IS_LIMITED: &str = "THERMOCLINE_TEST_IS_LIMITED";
+    if std::env::var_os(IS_LIMITED).is_none() {
+        let name = "staged_file::tests::a_file_larger_than_the_system_allows_is_an_error_and_no_signal";
+        let script = format!("ulimit -f 64; exec \"$0\" --exact {name} --nocapture");
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", &script]).arg(std::env::current_exe().unwrap()).env(IS_LIMITED, "1");
+        let output = limited.output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && shown.contains("1 passed"), "{}\n{shown}", output.status);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_file, bytes) = StagedFile::create(&folder.path().join("a.csv"), &mut MadeFolders::default()).unwrap();
+    bytes.write_at(b"x", 0).unwrap();
+    let error = bytes.write_at(b"x", 1 << 20).unwrap_err();
+    assert!(matches!(error, MediumError::OutOfSpace { .. }), "{error}");
+    assert!(error.to_string().contains("a.csv: cannot write at byte 1048576: "), "{error}");
+}

@@ -18,7 +18,6 @@ mod read_progress;
 mod read_threads;
 #[cfg(target_os = "linux")]
 mod ring;
-mod size_limit;
 mod vectored;
 
 use std::fmt::Debug;

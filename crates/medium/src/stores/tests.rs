@@ -307,3 +307,29 @@ fn secrets_are_not_printed() {
     let text = format!("{stores:?}");
     assert!(text.contains("AWS_SECRET_ACCESS_KEY") && !text.contains("hush"), "{text}");
 }
+
+#[test]
+fn markers_of_folders_are_no_files() {
+    let server = StoreServer::start().unwrap();
+    for (key, content) in [
+        ("d/", ""),
+        ("d/a.csv", "k"),
+        ("d/sub/", ""),
+        ("d/sub/b.csv", "k"),
+        ("d/lone/", ""),
+        ("d/part.csv/", ""),
+        ("d/part.csv/0.csv", "k"),
+        ("d/none.csv", ""),
+        ("d/both.csv", "k"),
+        ("d/both.csv/", ""),
+    ] {
+        server.put(&format!("/bucket/{key}"), content);
+    }
+    let options = signed(&server);
+    let urls = |names: &[&str]| names.iter().map(|name| format!("s3://bucket/d/{name}")).collect::<Vec<_>>();
+    assert_eq!(names("s3://bucket/d/*", &options), urls(&["a.csv", "both.csv", "none.csv"]));
+    let all = urls(&["a.csv", "both.csv", "none.csv", "part.csv/0.csv", "sub/b.csv"]);
+    assert_eq!(names("s3://bucket/d/**", &options), all);
+    assert_eq!(names("s3://bucket/d/", &options), all);
+    assert!(error(list("s3://bucket/d/lon*", &options)).contains("no file matches"));
+}

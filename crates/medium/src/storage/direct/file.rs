@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::read_progress::{REPEATS_MAX, ReadProgress, Verdict, is_aligned};
-use super::size_limit;
 use super::vectored::{alignment_bits, read_vectored_at};
+use crate::size_limit::require_file_size;
 use crate::storage::medium::read_only;
 use crate::storage::pending_read::length_bytes;
 use crate::{MediumError, Result};
@@ -119,7 +119,7 @@ impl DirectFile {
         if !self.is_writable {
             return Err(read_only(&self.path.display().to_string()));
         }
-        size_limit::require_allowed(offset_bytes, bytes.len())
+        require_file_size(offset_bytes, bytes.len())
             .map_err(|source| self.failed(format!("write {} bytes at byte {offset_bytes}", bytes.len()), source))?;
         let mut done = 0;
         let mut direct_allowed = true;

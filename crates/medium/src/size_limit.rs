@@ -8,7 +8,7 @@
 use std::io;
 
 /// The limit now; `u64::MAX` for none.
-pub(super) fn file_size_limit_bytes() -> u64 {
+fn file_size_limit_bytes() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `limit` is a live place for what the call writes, and nothing is kept of it. The standard library has no
     // such call.
@@ -16,8 +16,11 @@ pub(super) fn file_size_limit_bytes() -> u64 {
     if outcome == 0 { limit.rlim_cur } else { u64::MAX }
 }
 
-/// Refuses a write that the system would answer with the signal.
-pub(super) fn require_allowed(offset_bytes: u64, length_bytes: usize) -> io::Result<()> {
+/// Refuses a write of so many bytes at `offset_bytes` of a file that the system would answer with the signal.
+///
+/// # Errors
+/// `FileTooLarge`, with the limit.
+pub fn require_file_size(offset_bytes: u64, length_bytes: usize) -> io::Result<()> {
     require_below(file_size_limit_bytes(), offset_bytes, length_bytes)
 }
 
