@@ -2,8 +2,9 @@
 //!
 //! The stock `simplify_expressions` intersects and subtracts lists: `k IN (1, 2) AND k IN (8, 9)` becomes `false`, and
 //! `k NOT IN (1, 2) OR k NOT IN (3, 4)` becomes `true`, although both are NULL where `k` is NULL. Elements are compared
-//! as text, so that `k IN (a, 1) AND k IN (b, 1)` loses the rows where `a` equals `b`, and NULL elements count as
-//! values. Only uniting lists (`k = 1 OR k IN (2, 3)`, `k <> 1 AND k NOT IN (2, 3)`) is right.
+//! as text, so that `k IN (a, 1) AND k IN (b, 1)` loses the rows where `a` equals `b`, `1 IN (a, b) AND 1 IN (c, d)`
+//! loses all, and NULL elements count as values. `random()` counts as one value wherever it stands. Only uniting lists
+//! of the same values (`k = 1 OR k IN (2, 3)`, `k <> 1 AND k NOT IN (2, 3)`) is right.
 //!
 //! [`KeepTestsApart`] stands around the stock rule. Where an expression tests the same columns in several *units*
 //! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies
@@ -100,6 +101,13 @@ fn map_expressions(
         Expr::GroupingSet(_) => expr.map_children(renamed),
         _ => renamed(expr),
     })
+}
+
+/// Whether the node `expr` itself may have another value each time that it is evaluated. What subqueries are made of is
+/// not looked at.
+fn is_evaluated_anew(expr: &Expr) -> bool {
+    expr.is_volatile_node()
+        || matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
 }
 
 #[cfg(test)]

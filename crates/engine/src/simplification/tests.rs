@@ -53,11 +53,52 @@ async fn lists_are_not_intersected_or_subtracted() {
         // Not lists yet.
         ("regexp_like(s, '^(xa|yb|zc|wd)$') AND s IN ('e', 'f', 'g', 'h')", 2),
         ("NOT (k IN (5, 6, 7, 8) AND array_has([1, 2, 3, 4], k))", 2),
+        // Columns only until they are folded.
+        (
+            "(k = coalesce(1, j) OR k = coalesce(2, j) OR k = coalesce(3, j) OR k = coalesce(4, j))
+                AND (k = coalesce(5, j) OR k = coalesce(6, j) OR k = coalesce(7, j) OR k = coalesce(8, j))",
+            2,
+        ),
+        ("CASE WHEN true THEN k ELSE j END NOT IN (1, 2, 3, 4) OR k NOT IN (5, 6, 7, 8)", 2),
+        // Lists of columns.
+        ("1 IN (k, j) AND 1 IN (k + 5, j + 5)", 2),
+        ("array_has([k, j], 1) AND NOT array_has([k, k + j], 1)", 2),
     ] {
         let plan = optimized(&ours(), &format!("SELECT k FROM t WHERE ({condition}) IS NOT TRUE")).await;
         let text = plan.display_indent().to_string();
         assert_eq!(text.matches(" IN (").count(), kept, "{condition}\n{text}");
         assert!(!holds_calls(&plan), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn nulls_stay_nulls() {
+    let context = ours();
+    for condition in [
+        "(k = coalesce(1, j) OR k = coalesce(2, j)) AND (k = coalesce(8, j) OR k = coalesce(9, j))",
+        "(s LIKE coalesce('a', s) OR s LIKE coalesce('b', s)) AND s IN ('c', 'd')",
+        "(k BETWEEN 1 AND 2 - 1 OR k BETWEEN 2 AND 3 - 1) AND (k BETWEEN 8 AND 9 - 1 OR k BETWEEN 9 AND 10 - 1)",
+        "(k >= 1 AND k <= 1 OR k >= 2 AND k <= 2) AND (k >= 8 AND k <= 8 OR k >= 9 AND k <= 9)",
+        "CASE WHEN true THEN k ELSE j END NOT IN (1, 2, 3, 4) OR k NOT IN (5, 6, 7, 8)",
+    ] {
+        let from = "FROM (VALUES (CAST(NULL AS BIGINT), 5, CAST(NULL AS VARCHAR))) t(k, j, s)";
+        let sql = format!("SELECT j {from} WHERE ({condition}) IS NULL");
+        assert_eq!(context.sql(&sql).await.unwrap().count().await.unwrap(), 1, "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_evaluated_anew_is_never_the_same() {
+    let (one, two) = ("CAST(random() * 10 AS INT) ? (1, 2, 3, 4)", "CAST(random() * 10 AS INT) ? (5, 6, 7, 8)");
+    for (condition, kept) in [
+        (format!("{one} AND {two}").replace('?', "IN"), 2),
+        (format!("{one} OR {two}").replace('?', "IN"), 2),
+        (format!("{one} AND {two}").replace('?', "NOT IN"), 2),
+        (format!("{one} OR {two}").replace('?', "NOT IN"), 2),
+    ] {
+        let plan = optimized(&ours(), &format!("SELECT k, ({condition}) IS TRUE FROM t")).await;
+        let text = plan.display_indent().to_string();
+        assert_eq!(text.matches(" IN (").count(), kept, "{condition}\n{text}");
     }
 }
 
@@ -84,6 +125,7 @@ async fn a_plan_without_tests_to_keep_apart_is_the_stock_one() {
         "SELECT k FROM t WHERE k <> 1 AND k NOT IN (3, 4, 5) AND j = 1 AND s LIKE 'a%'",
         "SELECT k, sum(j + 1), sum(j + 2) FROM t WHERE k BETWEEN 1 AND 5 AND k IN (3, 4, 5, 6) GROUP BY k",
         "SELECT a.k FROM t a JOIN t b ON a.k = b.k AND a.j = 1 WHERE b.j IN (1, 2) AND b.s = a.s",
+        "SELECT k FROM t WHERE k >= 1 AND k <= 5 AND j >= 3 AND j <= 3",
     ] {
         let (ours, stock) = (optimized(&ours(), sql).await, optimized(&stock(), sql).await);
         assert_eq!(ours.display_indent().to_string(), stock.display_indent().to_string(), "{sql}");
@@ -120,8 +162,8 @@ fn reads(names: &[&str]) -> units::Reads {
 #[test]
 fn only_what_is_tested_in_two_units_is_separable() {
     let (one, two) = (|| col("k").eq(lit(1)), || col("k").in_list(vec![lit(2), lit(3)], false));
-    let k = || [reads(&["k"])].into();
-    let none = Default::default;
+    let (k, none) = (|| reads(&["k"]), || reads(&[]));
+    let bound = |value| col("k").gt(lit(value));
     for (expr, expected) in [
         (one().or(two()), none()),
         (one().and(two()), k()),
@@ -137,6 +179,12 @@ fn only_what_is_tested_in_two_units_is_separable() {
         // Constants are folded, columns are compared row by row.
         (lit(1).eq(lit(2)).and(lit(1).in_list(vec![lit(2)], true)), none()),
         (col("k").eq(col("j")).and(one()), none()),
+        (col("k").eq(col("j") + lit(1)).and(one()), k()),
+        // It takes two bounds to make a test.
+        (bound(1).and(bound(2)).and(bound(3)), none()),
+        (bound(1).and(bound(2)).and(bound(3)).and(not(bound(4))), k()),
+        (bound(1).and(one()), none()),
+        (bound(1).and(bound(2)).and(one()), k()),
     ] {
         assert_eq!(units::separable(&expr).unwrap(), expected, "{expr}");
     }
