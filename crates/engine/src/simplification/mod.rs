@@ -9,12 +9,14 @@
 //! [`KeepTestsApart`] stands around the stock rule. Where an expression tests the same columns in several *units*
 //! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies
 //! inside but cannot look through, and takes the calls away afterwards. Everything else passes through untouched.
+//! [`zeros`] stands before and behind: in lists, the zeros of floats are two values.
 //!
 //! Invariants: names, types and nullability of a plan's columns stay; no call of [`apart`] leaves the rule. Stateless,
 //! shared freely.
 
 mod apart;
 mod units;
+mod zeros;
 
 use std::sync::Arc;
 
@@ -25,11 +27,18 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions.
-pub(crate) fn install(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
-    for rule in rules {
+use zeros::SpellOutZeros;
+
+/// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions, and
+/// [`SpellOutZeros`] before and behind it.
+pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
+    for rule in std::mem::take(rules) {
         if rule.name() == "simplify_expressions" {
-            *rule = Arc::new(KeepTestsApart { inner: Arc::clone(rule) });
+            rules.push(Arc::new(SpellOutZeros));
+            rules.push(Arc::new(KeepTestsApart { inner: rule }));
+            rules.push(Arc::new(SpellOutZeros));
+        } else {
+            rules.push(rule);
         }
     }
 }
@@ -90,7 +99,7 @@ fn any_expression(plan: &LogicalPlan, matches: impl Fn(&Expr) -> Result<bool>) -
 /// Rewrites the node's own expressions under the names they have. Grouping sets have none, their members do.
 fn map_expressions(
     plan: LogicalPlan,
-    rewrite: fn(Expr) -> Result<Transformed<Expr>>,
+    rewrite: impl Fn(Expr) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let renamed = |expr: Expr| {

@@ -1,5 +1,5 @@
 //! Random conditions built of `=`, `<>`, IN and NOT IN, wherever a condition may stand, against three-valued logic by
-//! hand; and `random()` in such conditions.
+//! hand; and the zeros of floats and `random()` in such conditions.
 
 use std::fmt;
 
@@ -255,6 +255,35 @@ async fn what_becomes_a_constant_is_tested_like_one() {
         assert_eq!(rows(&session, &format!("SELECT {condition} {from}")).await, [expected], "{condition}");
         let filter = format!("SELECT j {from} WHERE ({condition}) IS NOT DISTINCT FROM {expected}");
         assert_eq!(rows(&session, &filter).await, ["5"], "{condition}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_zeros_of_a_float_are_one_member() {
+    let folder = Folder::new();
+    let lines = ["0.0", "-0.0", "1.5", "5.0", "null"].map(|f| format!("{{\"f\":{f}}}\n"));
+    let path = folder.file("z.ndjson", lines.concat());
+    let session = harness::session();
+    let file = format!("'{}'", path.display());
+    rows(&session, &format!("CREATE TABLE z AS SELECT f FROM {file}")).await;
+    for from in [file.as_str(), "z"] {
+        for (condition, expected) in [
+            ("f = 0", 2),
+            ("f = 0 OR f = 1.5 OR f = 2 OR f = 3", 3),
+            ("f IN (0, 1.5, 2, 3)", 3),
+            ("f IN (-0.0, 1.5, 2, 3)", 3),
+            ("f NOT IN (0, 1, 2, 3)", 2),
+            ("f NOT IN (0) AND f NOT IN (1, 2, 3)", 2),
+            ("NOT (f IN (0, 1, 2, 3))", 2),
+            ("(f IN (0, 1, 2, 3)) IS NULL", 1),
+            ("f IN (0, 1, 2, 3, NULL)", 2),
+            ("f NOT IN (0, 1, 2, 3, NULL)", 0),
+            ("f * 2 IN (0, 1, 2, 3)", 3),
+            ("f = 0 AND f = -0.0", 2),
+        ] {
+            let sql = format!("SELECT count(*) FROM {from} WHERE {condition}");
+            assert_eq!(harness::integer(&session, &sql).await, expected, "{sql}");
+        }
     }
 }
 
