@@ -2,18 +2,21 @@
 //!
 //! The stock `simplify_expressions` intersects and subtracts lists: `k IN (1, 2) AND k IN (8, 9)` becomes `false`, and
 //! `k NOT IN (1, 2) OR k NOT IN (3, 4)` becomes `true`, although both are NULL where `k` is NULL. Elements are compared
-//! as text, so that `k IN (a, 1) AND k IN (b, 1)` loses the rows where `a` equals `b`, and NULL elements count as
-//! values. Only uniting lists (`k = 1 OR k IN (2, 3)`, `k <> 1 AND k NOT IN (2, 3)`) is right.
+//! as text, so that `k IN (a, 1) AND k IN (b, 1)` loses the rows where `a` equals `b`, `1 IN (a, b) AND 1 IN (c, d)`
+//! loses all, and NULL elements count as values. `random()` counts as one value wherever it stands. Only uniting lists
+//! of the same values (`k = 1 OR k IN (2, 3)`, `k <> 1 AND k NOT IN (2, 3)`) is right.
 //!
 //! [`KeepTestsApart`] stands around the stock rule. Where an expression tests the same columns in several *units*
 //! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies
 //! inside but cannot look through, and takes the calls away afterwards. Everything else passes through untouched.
+//! [`zeros`] stands before and behind: in lists, the zeros of floats are two values.
 //!
 //! Invariants: names, types and nullability of a plan's columns stay; no call of [`apart`] leaves the rule. Stateless,
 //! shared freely.
 
 mod apart;
 mod units;
+mod zeros;
 
 use std::sync::Arc;
 
@@ -24,11 +27,18 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions.
-pub(crate) fn install(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
-    for rule in rules {
+use zeros::SpellOutZeros;
+
+/// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions, and
+/// [`SpellOutZeros`] before and behind it.
+pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
+    for rule in std::mem::take(rules) {
         if rule.name() == "simplify_expressions" {
-            *rule = Arc::new(KeepTestsApart { inner: Arc::clone(rule) });
+            rules.push(Arc::new(SpellOutZeros));
+            rules.push(Arc::new(KeepTestsApart { inner: rule }));
+            rules.push(Arc::new(SpellOutZeros));
+        } else {
+            rules.push(rule);
         }
     }
 }
@@ -89,7 +99,7 @@ fn any_expression(plan: &LogicalPlan, matches: impl Fn(&Expr) -> Result<bool>) -
 /// Rewrites the node's own expressions under the names they have. Grouping sets have none, their members do.
 fn map_expressions(
     plan: LogicalPlan,
-    rewrite: fn(Expr) -> Result<Transformed<Expr>>,
+    rewrite: impl Fn(Expr) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let renamed = |expr: Expr| {
@@ -100,6 +110,13 @@ fn map_expressions(
         Expr::GroupingSet(_) => expr.map_children(renamed),
         _ => renamed(expr),
     })
+}
+
+/// Whether the node `expr` itself may have another value each time that it is evaluated. What subqueries are made of is
+/// not looked at.
+fn is_evaluated_anew(expr: &Expr) -> bool {
+    expr.is_volatile_node()
+        || matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! Which parts of an expression the simplifier may see together.
 //!
 //! A *test* asks whether something is one of some values, or becomes such a question while it is simplified: `=` and
-//! `<>` with a constant, IN, LIKE without wildcards, patterns of alternatives. It is positive (true for these values)
-//! or negative (true for all others). A *unit* is as much of an expression as only ever has lists united: positive
-//! tests joined by OR, negative ones joined by AND, NOT turning the one into the other, all of the same columns.
-//! Whatever else two units meet in, their lists would be intersected or subtracted.
+//! `<>` unless both sides are columns, IN, LIKE without wildcards, patterns of alternatives. It is positive (true for
+//! these values) or negative (true for all others). A *unit* is as much of an expression as only ever has lists united:
+//! positive tests joined by OR, negative ones joined by AND, NOT turning the one into the other, all of the same
+//! columns. Whatever else two units meet in, their lists would be intersected or subtracted. Two *bounds* (`k >= 1 AND
+//! k <= 1`) may become a test: each is a unit that nothing is united with.
 //!
-//! Units are told apart by the columns that are tested, not by the tested expression: two expressions over the same
-//! column (`k`, `CAST(k AS BIGINT)`) may turn out to be the same one. Being kept apart costs a unit next to nothing.
+//! Units are told apart by what they read, not by the tested expression: two expressions that share a column (`k`,
+//! `CAST(k AS BIGINT)`, `CASE WHEN true THEN k ELSE j END`) may turn out to be the same one, and what they are compared
+//! with may turn out to be a constant (`coalesce(1, j)`). What is evaluated anew each time (`random()`) is never the
+//! same, and no test of it is united with another. Being kept apart costs a unit next to nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,29 +18,72 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, Tr
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use super::apart;
+use super::{apart, is_evaluated_anew};
 
-/// What a test reads: its columns, and under invented names whatever else varies.
+/// What a unit reads: its columns, and under invented names whatever else varies.
 pub(super) type Reads = BTreeSet<Column>;
 
-/// Tests that may be united.
+/// The invented name of what gives another value each time that it is evaluated.
+const ANEW: &str = "(evaluated anew)";
+
+/// The invented name that tests of constants share: `1 IN (k, j)` and `1 IN (l, m)` have no column in common.
+const CONSTANT: &str = "(a constant)";
+
+/// Tests that may be united, or a bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Unit {
     reads: Reads,
-    is_positive: bool,
+    kind: Kind,
 }
 
-/// What is tested in more than one unit of `expr`.
-pub(super) fn separable(expr: &Expr) -> Result<BTreeSet<Reads>> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Positive,
+    Negative,
+    Bound,
+}
+
+impl Kind {
+    fn of(is_positive: bool) -> Self {
+        if is_positive { Self::Positive } else { Self::Negative }
+    }
+
+    fn negated(self) -> Self {
+        match self {
+            Self::Positive => Self::Negative,
+            Self::Negative => Self::Positive,
+            Self::Bound => Self::Bound,
+        }
+    }
+
+    /// It takes two bounds to make a test.
+    fn weight(self) -> usize {
+        match self {
+            Self::Positive | Self::Negative => 2,
+            Self::Bound => 1,
+        }
+    }
+}
+
+/// What two tests weigh.
+const SEPARABLE_WEIGHT: usize = 4;
+
+/// What more than one unit of `expr` reads, bounds counted as halves.
+pub(super) fn separable(expr: &Expr) -> Result<Reads> {
     let mut counter = Counter::default();
     expr.visit(&mut counter)?;
     if let Some(Some(unit)) = counter.units.pop() {
-        *counter.counts.entry(unit.reads).or_default() += 1;
+        counter.count(unit);
     }
-    Ok(counter.counts.into_iter().filter(|(_, count)| *count > 1).map(|(reads, _)| reads).collect())
+    Ok(counter
+        .weights
+        .into_iter()
+        .filter(|(_, weight)| *weight >= SEPARABLE_WEIGHT)
+        .map(|(column, _)| column)
+        .collect())
 }
 
-/// Puts the units of what is [`separable`] into calls of `apart`.
+/// Puts the units that read something [`separable`] into calls of `apart`.
 pub(super) fn separate(expr: Expr) -> Result<Transformed<Expr>> {
     let separable = separable(&expr)?;
     if separable.is_empty() {
@@ -49,14 +95,22 @@ pub(super) fn separate(expr: Expr) -> Result<Transformed<Expr>> {
     Ok(rewritten.update_data(|expr| separator.enclosed(expr, root.as_ref())))
 }
 
-/// Counts the largest units by what they read.
+/// Weighs the largest units that read a column.
 #[derive(Debug, Default)]
 struct Counter {
-    counts: BTreeMap<Reads, usize>,
+    weights: BTreeMap<Column, usize>,
     /// Where the children of each node on the path to the current one begin in `units`.
     starts: Vec<usize>,
     /// For each finished node whose parent is not finished: the unit that the whole of it is.
     units: Vec<Option<Unit>>,
+}
+
+impl Counter {
+    fn count(&mut self, unit: Unit) {
+        for column in unit.reads {
+            *self.weights.entry(column).or_default() += unit.kind.weight();
+        }
+    }
 }
 
 impl TreeNodeVisitor<'_> for Counter {
@@ -72,7 +126,7 @@ impl TreeNodeVisitor<'_> for Counter {
         let united = united(node, &children);
         if united.is_none() {
             for unit in children.into_iter().flatten() {
-                *self.counts.entry(unit.reads).or_default() += 1;
+                self.count(unit);
             }
         }
         self.units.push(united.or_else(|| test(node)));
@@ -83,7 +137,7 @@ impl TreeNodeVisitor<'_> for Counter {
 /// Encloses the largest units.
 #[derive(Debug, Default)]
 struct Separator {
-    separable: BTreeSet<Reads>,
+    separable: Reads,
     /// As in [`Counter`].
     starts: Vec<usize>,
     units: Vec<Option<Unit>>,
@@ -92,7 +146,7 @@ struct Separator {
 impl Separator {
     fn enclosed(&self, expr: Expr, unit: Option<&Unit>) -> Expr {
         match unit {
-            Some(unit) if self.separable.contains(&unit.reads) => apart::call(expr),
+            Some(unit) if !self.separable.is_disjoint(&unit.reads) => apart::call(expr),
             _ => expr,
         }
     }
@@ -125,48 +179,54 @@ impl TreeNodeRewriter for Separator {
 /// The unit that AND, OR or NOT makes of its operands.
 fn united(node: &Expr, operands: &[Option<Unit>]) -> Option<Unit> {
     match (node, operands) {
-        (Expr::Not(_), [Some(unit)]) => Some(Unit { is_positive: !unit.is_positive, ..unit.clone() }),
+        (Expr::Not(_), [Some(unit)]) => Some(Unit { kind: unit.kind.negated(), ..unit.clone() }),
         (Expr::BinaryExpr(BinaryExpr { op, .. }), [Some(left), Some(right)]) => {
             let uniting = match op {
-                Operator::Or => left.is_positive,
-                Operator::And => !left.is_positive,
+                Operator::Or => left.kind == Kind::Positive,
+                Operator::And => left.kind == Kind::Negative,
                 _ => false,
             };
-            (uniting && left == right).then(|| left.clone())
+            (uniting && left == right && !left.reads.contains(&invented(ANEW))).then(|| left.clone())
         }
         _ => None,
     }
 }
 
-/// The unit of a single test. Constants are none: they are folded before anything is merged.
+/// The unit of a single test or bound. Constants are none: they are folded before anything is merged.
 fn test(node: &Expr) -> Option<Unit> {
-    let (tested, is_positive) = match node {
-        Expr::InList(list) => (list.expr.as_ref(), !list.negated),
+    let (kind, tested) = match node {
+        Expr::InList(list) => (Kind::of(!list.negated), Some(list.expr.as_ref())),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let is_positive = match op {
-                Operator::Eq | Operator::RegexMatch | Operator::RegexIMatch => true,
-                Operator::NotEq | Operator::RegexNotMatch | Operator::RegexNotIMatch => false,
+            let kind = match op {
+                Operator::Eq | Operator::RegexMatch | Operator::RegexIMatch => Kind::Positive,
+                Operator::NotEq | Operator::RegexNotMatch | Operator::RegexNotIMatch => Kind::Negative,
+                Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => Kind::Bound,
                 _ => return None,
             };
-            match (is_constant(left), is_constant(right)) {
-                (false, true) => (left.as_ref(), is_positive),
-                (true, false) => (right.as_ref(), is_positive),
-                _ => return None,
+            if !may_be_constant(left) && !may_be_constant(right) {
+                return None;
             }
+            (kind, None)
         }
-        Expr::Like(like) if !has_wildcard(&like.pattern) => (like.expr.as_ref(), !like.negated),
+        Expr::Like(like) if !has_wildcard(&like.pattern) => (Kind::of(!like.negated), None),
         // One value, often enough, of queries that a program has written.
-        Expr::Between(between) if between.low == between.high => (between.expr.as_ref(), !between.negated),
+        Expr::Between(between) if may_be_equal(&between.low, &between.high) => (Kind::of(!between.negated), None),
         // Functions that the simplifier turns into an operator above.
         Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
-            ("regexp_like", [text, ..]) => (text, true),
-            ("array_has", [_, element]) => (element, true),
+            ("regexp_like", _) => (Kind::Positive, None),
+            ("array_has", [_, element]) => (Kind::Positive, Some(element)),
             _ => return None,
         },
         _ => return None,
     };
-    let reads = reads(tested);
-    (!reads.is_empty()).then_some(Unit { reads, is_positive })
+    let mut reads = reads(node);
+    if reads.is_empty() {
+        return None;
+    }
+    if tested.is_some_and(may_be_constant) {
+        reads.insert(invented(CONSTANT));
+    }
+    Some(Unit { reads, kind })
 }
 
 fn has_wildcard(pattern: &Expr) -> bool {
@@ -174,12 +234,31 @@ fn has_wildcard(pattern: &Expr) -> bool {
         Expr::Literal(value, _) => {
             value.try_as_str().flatten().is_some_and(|pattern| pattern.contains('%') || pattern.contains('_'))
         }
-        pattern => !is_constant(pattern),
+        pattern => !may_be_constant(pattern),
     }
 }
 
-fn is_constant(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(..)) || reads(expr).is_empty()
+/// Whether two bounds may be the same constant.
+fn may_be_equal(low: &Expr, high: &Expr) -> bool {
+    match (low, high) {
+        (Expr::Literal(..), Expr::Literal(..)) => low == high,
+        _ => may_be_constant(low) && may_be_constant(high),
+    }
+}
+
+/// Whether `expr` is a constant or may become one while it is simplified: whatever is no column.
+fn may_be_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::LambdaVariable(_) => false,
+        Expr::Alias(alias) => may_be_constant(&alias.expr),
+        Expr::Cast(cast) => may_be_constant(&cast.expr),
+        Expr::TryCast(cast) => may_be_constant(&cast.expr),
+        _ => true,
+    }
+}
+
+fn invented(name: &str) -> Column {
+    Column::from_name(name)
 }
 
 fn reads(expr: &Expr) -> Reads {
@@ -190,19 +269,16 @@ fn reads(expr: &Expr) -> Reads {
                 reads.insert(column.clone());
             }
             Expr::LambdaVariable(variable) => {
-                reads.insert(Column::from_name(variable.name.clone()));
+                reads.insert(invented(&variable.name));
             }
             Expr::Placeholder(placeholder) => {
-                reads.insert(Column::from_name(placeholder.id.clone()));
+                reads.insert(invented(&placeholder.id));
             }
-            Expr::ScalarSubquery(_)
-            | Expr::InSubquery(_)
-            | Expr::Exists(_)
-            | Expr::SetComparison(_)
-            | Expr::ScalarVariable(..)
-            | Expr::AggregateFunction(_)
-            | Expr::WindowFunction(_) => {
-                reads.insert(Column::from_name("(computed elsewhere)"));
+            Expr::ScalarVariable(..) | Expr::AggregateFunction(_) | Expr::WindowFunction(_) => {
+                reads.insert(invented("(computed elsewhere)"));
+            }
+            nested if is_evaluated_anew(nested) => {
+                reads.insert(invented(ANEW));
             }
             _ => {}
         }

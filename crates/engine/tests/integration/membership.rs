@@ -1,5 +1,5 @@
 //! Random conditions built of `=`, `<>`, IN and NOT IN, wherever a condition may stand, against three-valued logic by
-//! hand.
+//! hand; and the zeros of floats and `random()` in such conditions.
 
 use std::fmt;
 
@@ -42,6 +42,8 @@ enum Operand {
     J,
     S,
     Constant(Value),
+    /// A number that is a constant only once the expression is simplified.
+    Folded(i64),
     Null,
 }
 
@@ -52,6 +54,7 @@ impl Operand {
             Self::J => row.j.map(Value::Number),
             Self::S => row.s.map(Value::Text),
             Self::Constant(value) => Some(value),
+            Self::Folded(value) => Some(Value::Number(value)),
             Self::Null => None,
         }
     }
@@ -65,6 +68,7 @@ impl fmt::Display for Operand {
             Self::S => f.write_str("s"),
             Self::Constant(Value::Number(value)) => write!(f, "{value}"),
             Self::Constant(Value::Text(value)) => write!(f, "'{value}'"),
+            Self::Folded(value) => write!(f, "coalesce({value}, j)"),
             Self::Null => f.write_str("NULL"),
         }
     }
@@ -103,14 +107,16 @@ impl Condition {
     }
 
     fn random_leaf(random: &mut Random) -> Self {
-        let operand = *random.pick(&[Operand::K, Operand::K, Operand::K, Operand::J, Operand::S]);
+        let one = Operand::Constant(Value::Number(1));
+        let operand = *random.pick(&[Operand::K, Operand::K, Operand::K, Operand::J, Operand::S, one]);
         if random.below(12) == 0 {
             return Self::IsNull(operand);
         }
         let element = |random: &mut Random| match (operand, random.below(12)) {
             (_, 0) => Operand::Null,
-            (Operand::K, 1) => Operand::J,
-            (Operand::J, 1) => Operand::K,
+            (Operand::K, 1) | (Operand::Constant(_), 1..=6) => Operand::J,
+            (Operand::J, 1) | (Operand::Constant(_), 7..=9) => Operand::K,
+            (Operand::K, 2..=4) => Operand::Folded(random.below(6) as i64),
             (Operand::S, _) => Operand::Constant(Value::Text(random.pick::<&str>(&["a", "b", "c", "d"]))),
             _ => Operand::Constant(Value::Number(random.below(6) as i64)),
         };
@@ -232,5 +238,69 @@ async fn conditions_of_memberships_are_what_three_valued_logic_says() {
         let condition = Condition::random(&mut random, depth);
         let from = if seed % 2 == 0 { from.as_str() } else { "kept" };
         check(&session, from, &table, &condition, seed).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_a_constant_is_tested_like_one() {
+    let session = harness::session();
+    let from = "FROM (VALUES (CAST(NULL AS BIGINT), 5, 6)) t(k, j, l)";
+    for (condition, expected) in [
+        ("(k = coalesce(1, j) OR k = coalesce(2, j)) AND (k = coalesce(8, j) OR k = coalesce(9, j))", "NULL"),
+        ("(k >= 1 AND k <= 1 OR k >= 2 AND k <= 2) AND (k >= 8 AND k <= 8 OR k >= 9 AND k <= 9)", "NULL"),
+        ("CASE WHEN true THEN k ELSE j END NOT IN (1, 2, 3, 4) OR k NOT IN (5, 6, 7, 8)", "NULL"),
+        ("5 IN (j, k) AND 5 IN (l - 1, 7)", "true"),
+        ("5 NOT IN (j, l) OR 5 NOT IN (l - 1, 7)", "false"),
+    ] {
+        assert_eq!(rows(&session, &format!("SELECT {condition} {from}")).await, [expected], "{condition}");
+        let filter = format!("SELECT j {from} WHERE ({condition}) IS NOT DISTINCT FROM {expected}");
+        assert_eq!(rows(&session, &filter).await, ["5"], "{condition}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_zeros_of_a_float_are_one_member() {
+    let folder = Folder::new();
+    let lines = ["0.0", "-0.0", "1.5", "5.0", "null"].map(|f| format!("{{\"f\":{f}}}\n"));
+    let path = folder.file("z.ndjson", lines.concat());
+    let session = harness::session();
+    let file = format!("'{}'", path.display());
+    rows(&session, &format!("CREATE TABLE z AS SELECT f FROM {file}")).await;
+    for from in [file.as_str(), "z"] {
+        for (condition, expected) in [
+            ("f = 0", 2),
+            ("f = 0 OR f = 1.5 OR f = 2 OR f = 3", 3),
+            ("f IN (0, 1.5, 2, 3)", 3),
+            ("f IN (-0.0, 1.5, 2, 3)", 3),
+            ("f NOT IN (0, 1, 2, 3)", 2),
+            ("f NOT IN (0) AND f NOT IN (1, 2, 3)", 2),
+            ("NOT (f IN (0, 1, 2, 3))", 2),
+            ("(f IN (0, 1, 2, 3)) IS NULL", 1),
+            ("f IN (0, 1, 2, 3, NULL)", 2),
+            ("f NOT IN (0, 1, 2, 3, NULL)", 0),
+            ("f * 2 IN (0, 1, 2, 3)", 3),
+            ("f = 0 AND f = -0.0", 2),
+        ] {
+            let sql = format!("SELECT count(*) FROM {from} WHERE {condition}");
+            assert_eq!(harness::integer(&session, &sql).await, expected, "{sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_random_is_drawn_for_each_list() {
+    let session = harness::session();
+    let drawn = "CAST(random() * 10 AS INT)";
+    let first = format!("{drawn} ? (0, 1, 2, 3, 4)");
+    let second = format!("{drawn} ? (5, 6, 7, 8, 9)");
+    // One value is in just one of the lists, two values are as often in neither or both as not.
+    for (condition, value) in [
+        (format!("{first} AND {second}").replace('?', "IN"), "true"),
+        (format!("{first} OR {second}").replace('?', "IN"), "false"),
+        (format!("{first} AND {second}").replace('?', "NOT IN"), "true"),
+        (format!("{first} OR {second}").replace('?', "NOT IN"), "false"),
+    ] {
+        let sql = format!("SELECT count(*) FROM generate_series(1, 2000) WHERE ({condition}) IS {value}");
+        assert!(harness::integer(&session, &sql).await > 0, "{sql}");
     }
 }
