@@ -4,8 +4,10 @@
 //! settings that users of other engines know ([`settings_names`]).
 
 mod depth;
+mod distinct_from;
 pub(crate) mod settings_names;
 pub(crate) mod syntax_error;
+mod visits;
 
 pub use depth::THREAD_STACK_BYTES;
 
@@ -103,14 +105,24 @@ fn parse_one(parser: &mut DFParser<'_>) -> Result<SqlStatement> {
         parser.parser.next_token();
         parser.parser.next_token();
     }
-    let mut statement = parser.parse_statement()?;
-    if let Err(error) = depth::check(&statement) {
-        depth::discard(statement);
-        return Err(error);
-    }
+    let mut statement = as_meant(parser.parse_statement()?)?;
     settings_names::qualify(&mut statement);
     let statement = Box::new(statement);
     Ok(SqlStatement {
         kind: if explain_cache { StatementKind::ExplainCache(statement) } else { StatementKind::Plan(statement) },
     })
+}
+
+/// A parsed statement with what the parser reads wrong put right.
+///
+/// # Errors
+/// When it is too deep.
+pub(crate) fn as_meant(mut statement: Statement) -> Result<Statement> {
+    match distinct_from::put_right(&mut statement).and_then(|()| depth::check(&statement)) {
+        Ok(()) => Ok(statement),
+        Err(error) => {
+            depth::discard(statement);
+            Err(error)
+        }
+    }
 }
