@@ -5,6 +5,7 @@
 
 mod depth;
 mod distinct_from;
+mod refused;
 pub(crate) mod settings_names;
 pub(crate) mod syntax_error;
 mod visits;
@@ -116,9 +117,12 @@ fn parse_one(parser: &mut DFParser<'_>) -> Result<SqlStatement> {
 /// A parsed statement with what the parser reads wrong put right.
 ///
 /// # Errors
-/// When it is too deep.
+/// When it is too deep, or would be answered wrong.
 pub(crate) fn as_meant(mut statement: Statement) -> Result<Statement> {
-    match distinct_from::put_right(&mut statement).and_then(|()| depth::check(&statement)) {
+    let checked = distinct_from::put_right(&mut statement)
+        .and_then(|()| depth::check(&statement))
+        .and_then(|()| refused::check(&statement));
+    match checked {
         Ok(()) => Ok(statement),
         Err(error) => {
             depth::discard(statement);
