@@ -8,6 +8,7 @@ mod distinct_from;
 mod refused;
 pub(crate) mod settings_names;
 pub(crate) mod syntax_error;
+mod using;
 mod visits;
 
 pub use depth::THREAD_STACK_BYTES;
@@ -121,7 +122,8 @@ fn parse_one(parser: &mut DFParser<'_>) -> Result<SqlStatement> {
 pub(crate) fn as_meant(mut statement: Statement) -> Result<Statement> {
     let checked = distinct_from::put_right(&mut statement)
         .and_then(|()| depth::check(&statement))
-        .and_then(|()| refused::check(&statement));
+        .and_then(|()| refused::check(&statement))
+        .and_then(|()| using::put_right(&mut statement));
     match checked {
         Ok(()) => Ok(statement),
         Err(error) => {
