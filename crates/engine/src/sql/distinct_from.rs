@@ -44,7 +44,8 @@ impl VisitorMut for Chains {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
         let around = self.around.last().copied().unwrap_or(Around::Other);
-        if around != Around::Link && reads_too_far(expr) {
+        let is_link = link(expr).is_some();
+        if is_link && around != Around::Link && reads_too_far(expr) {
             if around == Around::Operator {
                 return ControlFlow::Break(plan_datafusion_err!(
                     "where '{expr}' ends cannot be told: put it, and each part with IS DISTINCT FROM, in parentheses"
@@ -53,7 +54,6 @@ impl VisitorMut for Chains {
             let parts = taken_apart(expr);
             *expr = put_together(parts);
         }
-        let is_link = link(expr).is_some();
         self.around.push(match expr {
             _ if is_link => Around::Link,
             Expr::BinaryOp { .. }

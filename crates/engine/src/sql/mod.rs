@@ -1,7 +1,8 @@
 //! From text to statements: DataFusion's grammar, and the few statements it does not have.
 //!
 //! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of
-//! settings that users of other engines know ([`settings_names`]).
+//! settings that users of other engines know ([`settings_names`]). What the parser or DataFusion's planner would take for
+//! something else than it says is put right or refused ([`as_meant`]).
 
 mod depth;
 mod distinct_from;
