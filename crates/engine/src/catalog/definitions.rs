@@ -24,6 +24,7 @@ use thermocline_column_store::{Entry, EntryName};
 use super::files::{external_table, looks_like_path};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::settings::ThermoclineConfig;
+use crate::sql::as_meant;
 
 /// Stands for the name of what a statement makes, while the statement is planned. No table has it, and no path.
 const NAMELESS: &str = "\u{1}";
@@ -132,7 +133,7 @@ pub(crate) fn kept_text(state: &SessionState, statement: &Statement) -> Result<S
 }
 
 fn parsed(state: &SessionState, definition: &str) -> Result<Statement> {
-    state.sql_to_statement(definition, &state.config_options().sql_parser.dialect)
+    as_meant(state.sql_to_statement(definition, &state.config_options().sql_parser.dialect)?)
 }
 
 /// The statement with a name in which nothing is found.

@@ -7,11 +7,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::{DataFusionError, Result, plan_datafusion_err};
-use datafusion::sql::parser::{CopyToSource, Statement};
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr, Visit, Visitor};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr, Visitor};
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::visits::visit;
 
 /// Operators within operators of one statement at most. Planning takes time by the square of that, 20 s here, and 8 KiB
 /// of stack for each.
@@ -96,7 +98,7 @@ fn too_deep(found: usize) -> DataFusionError {
 /// When it is too deep.
 pub(super) fn check(statement: &Statement) -> Result<()> {
     let mut depth = Depth::default();
-    depth.look_at(statement);
+    let _continued = visit(statement, &mut depth);
     if depth.most <= MAX_DEPTH { Ok(()) } else { Err(too_deep(depth.most)) }
 }
 
@@ -112,21 +114,6 @@ struct Depth {
 }
 
 impl Depth {
-    fn look_at(&mut self, statement: &Statement) {
-        let _ended = match statement {
-            Statement::Statement(statement) => statement.visit(self),
-            Statement::CopyTo(copy) => match &copy.source {
-                CopyToSource::Query(query) => query.visit(self),
-                CopyToSource::Relation(_) => ControlFlow::Continue(()),
-            },
-            Statement::Explain(explained) => {
-                self.look_at(&explained.statement);
-                ControlFlow::Continue(())
-            }
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
-        };
-    }
-
     fn enter(&mut self, levels: usize) -> ControlFlow<()> {
         self.now += levels;
         self.most = self.most.max(self.now);

@@ -1,11 +1,16 @@
 //! From text to statements: DataFusion's grammar, and the few statements it does not have.
 //!
 //! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of
-//! settings that users of other engines know ([`settings_names`]).
+//! settings that users of other engines know ([`settings_names`]). What the parser or DataFusion's planner would take for
+//! something else than it says is put right or refused ([`as_meant`]).
 
 mod depth;
+mod distinct_from;
+mod refused;
 pub(crate) mod settings_names;
 pub(crate) mod syntax_error;
+mod using;
+mod visits;
 
 pub use depth::THREAD_STACK_BYTES;
 
@@ -103,14 +108,28 @@ fn parse_one(parser: &mut DFParser<'_>) -> Result<SqlStatement> {
         parser.parser.next_token();
         parser.parser.next_token();
     }
-    let mut statement = parser.parse_statement()?;
-    if let Err(error) = depth::check(&statement) {
-        depth::discard(statement);
-        return Err(error);
-    }
+    let mut statement = as_meant(parser.parse_statement()?)?;
     settings_names::qualify(&mut statement);
     let statement = Box::new(statement);
     Ok(SqlStatement {
         kind: if explain_cache { StatementKind::ExplainCache(statement) } else { StatementKind::Plan(statement) },
     })
+}
+
+/// A parsed statement with what the parser reads wrong put right.
+///
+/// # Errors
+/// When it is too deep, or would be answered wrong.
+pub(crate) fn as_meant(mut statement: Statement) -> Result<Statement> {
+    let checked = distinct_from::put_right(&mut statement)
+        .and_then(|()| depth::check(&statement))
+        .and_then(|()| refused::check(&statement))
+        .and_then(|()| using::put_right(&mut statement));
+    match checked {
+        Ok(()) => Ok(statement),
+        Err(error) => {
+            depth::discard(statement);
+            Err(error)
+        }
+    }
 }
