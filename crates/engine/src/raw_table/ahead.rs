@@ -82,8 +82,8 @@ mod tests {
         let context = QueryContext::default();
         let locations = [format!("{}/*.csv", folder.path().display())];
         let csv = Some(FileFormat::Csv);
-        let opened = open_files(&locations, csv, &Access::everything(), &database, &context);
-        let (format, files) = block_on(opened).unwrap();
+        let access = Access::everything();
+        let (format, files) = block_on(open_files(&locations, csv, &access, &database, &context)).unwrap();
         let (file, other) = (Arc::clone(&files[0]), Arc::downgrade(&files[1]));
         let scan = Scan {
             config: database.default_config(),
