@@ -67,7 +67,7 @@ pub use cache::{CacheOptions, OperatorCache};
 pub use combination::{CombinedPart, PartSummary};
 pub use conversion::Conversion;
 pub use cut::{Cut, CutPieces, CutRows, View};
-pub use decisions::{Decision, DecisionKind};
+pub use decisions::{Decision, DecisionKind, NotedPredicate};
 pub use error::{CacheError, SourceError};
 pub use file_record::{AppendPolicy, OpenedFile, PinnedSource};
 pub use item::{Item, ItemId, ItemSummary, Piece};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::Array;
 use thermocline_placement::operator_cache::widening::Earlier;
-use thermocline_predicate::{Conjunction, Domain, FieldPath};
+use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
 
 use super::fake::*;
 use crate::*;
@@ -212,6 +212,35 @@ fn decisions_are_bounded_and_numbered() {
     let decisions = cache.decisions();
     assert_eq!(decisions.len(), 8);
     assert_eq!((decisions[0].tick, decisions[7].tick, decisions[7].wall_ns), (13, 20, 77));
+}
+
+#[test]
+fn decisions_on_long_lists_of_values_keep_the_beginning_alone() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let list = |first: i128, count: i128| {
+        let values = (0..count).map(|step| Scalar::Int(first + 3 * step));
+        Arc::new(Conjunction::all().and(path("a"), Domain::points(values)))
+    };
+    let (short, long) = (list(0, 10), list(0, 10_000));
+    for predicate in [&short, &long] {
+        assert_eq!(ask(&cache, &fake, &request(&["a", "b"], predicate)), expected(RECORDS, predicate));
+    }
+    let held_bytes = |noted: &NotedPredicate| match noted {
+        NotedPredicate::Whole(predicate) => predicate.heap_bytes(),
+        NotedPredicate::Brief(text) => text.len(),
+    };
+    let noted: Vec<NotedPredicate> = cache.decisions().into_iter().filter_map(|decision| decision.predicate).collect();
+    assert!(noted.iter().all(|noted| held_bytes(noted) <= 2048), "{noted:?}");
+    assert!(noted.iter().any(|noted| noted.to_string() == short.to_string()), "{noted:?}");
+    let beginning = "(a IN (0, 3, 6, 9, 12, 15, 18, 21) OR … 9992 more)";
+    assert!(noted.iter().any(|noted| noted.to_string() == beginning), "{noted:?}");
+    // One long text is no list.
+    let text = Scalar::Utf8("ä".repeat(5000).into());
+    let predicate = Arc::new(Conjunction::all().and(path("w"), Domain::point(text)));
+    assert!(ask(&cache, &fake, &request(&["a", "b"], &predicate)).is_empty());
+    let last = cache.decisions().last().unwrap().predicate.clone().unwrap();
+    assert!(held_bytes(&last) <= 520 && last.to_string().starts_with("w = 'ää"), "{last:?}");
 }
 
 #[test]
