@@ -45,6 +45,7 @@ mod file_record;
 mod heads;
 mod item;
 mod item_columns;
+mod kept_columns;
 mod layout;
 mod lazy;
 mod listing;

@@ -140,6 +140,7 @@ fn random_requests_of_random_columns_are_answered_like_scans_within_the_limit() 
             assert!(budget.reserved_bytes() <= limit_bytes, "seed {seed}, step {step}");
             let items: u64 = cache.items().iter().map(|item| item.size_bytes).max().unwrap_or(0);
             assert!(items <= cache.reserved_bytes(), "seed {seed}, step {step}");
+            assert!(cache.catalog().is_counted_right(), "seed {seed}, step {step}");
         }
         cache.clear();
         assert!(budget.reserved_bytes() < 4096, "seed {seed}: {} bytes left", budget.reserved_bytes());

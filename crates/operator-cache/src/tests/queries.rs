@@ -244,6 +244,32 @@ fn decisions_on_long_lists_of_values_keep_the_beginning_alone() {
 }
 
 #[test]
+fn columns_asked_are_found_without_a_walk_over_the_items() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    for value in 0..300 {
+        let names: &[&str] = if value % 2 == 0 { &["a", "b"] } else { &["a", "b", "s.z"] };
+        ask(&cache, &fake, &request(names, &between(value, value)));
+    }
+    assert_eq!(cache.items().len(), 300);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let asked = cache.columns_asked(&source("f"), &pinned, &columns(&["w"]));
+    assert_eq!(asked, columns(&["a", "b", "s.z", "w"]));
+    let is_counted_right = || cache.catalog().is_counted_right();
+    assert!(is_counted_right());
+    // Some go, some are made anew of all rows, and then all go.
+    thermocline_budget::ReclaimableCache::release(&*cache, cache.reserved_bytes() / 3);
+    assert!(is_counted_right() && cache.items().len() < 300);
+    ask(&cache, &fake, &request(&["a", "b", "w"], &Arc::default()));
+    assert!(is_counted_right());
+    let kept_count = cache.catalog().kept_item_count("f");
+    assert_eq!(kept_count, cache.items().len() as u64);
+    thermocline_budget::ReclaimableCache::release(&*cache, u64::MAX);
+    assert!(is_counted_right() && cache.items().is_empty());
+    assert_eq!(cache.columns_asked(&source("f"), &pinned, &columns(&["w"])), columns(&["w"]));
+}
+
+#[test]
 fn scans_that_kept_more_than_was_asked_count_as_lost_until_that_was_of_use() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());
