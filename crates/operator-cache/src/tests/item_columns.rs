@@ -8,6 +8,7 @@ use thermocline_predicate::Conjunction;
 use thermocline_seeded::Random;
 
 use super::fake::*;
+use crate::candidates::PARTED_COUNT;
 use crate::*;
 
 const RECORDS: u64 = 20_000;
@@ -66,6 +67,16 @@ fn a_query_that_needs_memory_takes_the_columns_first_that_were_asked_for_least()
     assert_eq!(kept(&cache), ["a", "b", "s"]);
     cache.release(u64::MAX);
     assert!(cache.items().is_empty() && budget.reserved_bytes() < 4096);
+}
+
+#[test]
+fn the_parts_of_an_item_are_looked_for_once_however_many_go() {
+    let (cache, _budget, ..) = with_three_columns(64 << 20);
+    PARTED_COUNT.set(0);
+    cache.release(u64::MAX);
+    assert!(cache.items().is_empty());
+    assert_eq!(count(&cache, DecisionKind::Evict), 3, "each part is told of");
+    assert_eq!(PARTED_COUNT.get(), 2, "to offer them, and to take them out");
 }
 
 #[test]
