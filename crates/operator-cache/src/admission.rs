@@ -9,6 +9,7 @@
 //! - Only items that nobody reads are evicted: evicting others frees nothing until their readers are done.
 //! - The policy is asked under the catalog's lock, on numbers alone; reservations are given back after it is released.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,11 +19,11 @@ use thermocline_placement::operator_cache::admission::{Admission, Refusal, admit
 use thermocline_placement::operator_cache::eagerness::Worth;
 use thermocline_placement::operator_cache::extrapolate::{DEFAULT_MARGIN, Progress};
 use thermocline_placement::operator_cache::heads::{AdmittedPart, admit_head};
-use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, elapsed_bid, marginal_benefit};
+use thermocline_placement::operator_cache::{Eviction, ItemMeasurements, Victim, elapsed_bid, marginal_benefit};
 use thermocline_raw::RecordPositions;
 
 use crate::cache::OperatorCache;
-use crate::candidates::{Candidate, Going};
+use crate::candidates::{Candidate, Going, Resolved};
 use crate::catalog::Catalog;
 use crate::conversion::shape_of;
 use crate::decisions::DecisionKind;
@@ -227,11 +228,11 @@ impl OperatorCache {
             items.retain(|item| !superseded.items.contains(&Candidate::of(item.id).item));
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {
-                    let is_victim =
-                        |item: &&ItemMeasurements| eviction.victims.iter().any(|victim| victim.id == item.id);
                     let worth = (remembered > 0).then(|| Worth {
                         newcomer_s: self.policy().worth_s(&state, &newcomer),
-                        victims_s: items.iter().filter(is_victim).map(|item| self.policy().worth_s(&state, item)).sum(),
+                        victims_s: measured_of(&eviction.victims, &items)
+                            .map(|item| self.policy().worth_s(&state, item))
+                            .sum(),
                     });
                     evicted = self.carry_out(&mut catalog, &eviction, &items, purpose);
                     if newcomer.size_bytes > bare_bytes {
@@ -303,7 +304,9 @@ impl OperatorCache {
     ) -> Vec<Arc<Item>> {
         catalog.policy_state = eviction.state;
         let mut evicted = Vec::with_capacity(eviction.victims.len());
-        for (id, going) in catalog.resolve(eviction.victims.iter().map(|victim| victim.id)) {
+        let measured: HashMap<u64, &ItemMeasurements> =
+            measured_of(&eviction.victims, items).map(|item| (item.id, item)).collect();
+        for Resolved { item: id, going, victims } in catalog.resolve(&eviction.victims) {
             let taken = catalog.evict_going(id, going);
             let Some(item) = taken.iter().find(|item| item.id == id).map(Arc::clone) else { continue };
             let kind = match going {
@@ -311,9 +314,9 @@ impl OperatorCache {
                 Going::Rows(_) => DecisionKind::DropRows,
                 _ => DecisionKind::DropColumns,
             };
-            for victim in eviction.victims.iter().filter(|victim| Candidate::of(victim.id).item == id) {
+            for victim in victims {
                 let mut numbers = vec![("score", victim.score), ("size_bytes", victim.size_bytes as f64)];
-                if let Some(measured) = items.iter().find(|measured| measured.id == victim.id) {
+                if let Some(measured) = measured.get(&victim.id) {
                     numbers.extend(measurement_numbers(measured));
                 }
                 self.record_item(kind, &item, numbers, reason);
@@ -638,6 +641,12 @@ pub(crate) fn structure_bytes(scan: &SharedScan, chunk_count: usize, morsel_coun
         + scan.spec.predicate.heap_bytes()
         + columns_bytes
         + PLACES_BYTES) as u64
+}
+
+/// What was measured of the victims, in the order of `items`.
+fn measured_of<'a>(victims: &[Victim], items: &'a [ItemMeasurements]) -> impl Iterator<Item = &'a ItemMeasurements> {
+    let chosen: HashSet<u64> = victims.iter().map(|victim| victim.id).collect();
+    items.iter().filter(move |item| chosen.contains(&item.id))
 }
 
 fn measurement_numbers(measured: &ItemMeasurements) -> [(&'static str, f64); 5] {

@@ -16,7 +16,7 @@ use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
 use thermocline_predicate::Conjunction;
 
 use crate::catalog::Catalog;
-use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry};
+use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry, NotedPredicate};
 use crate::error::CacheError;
 use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
 use crate::item::{Item, ItemId};
@@ -247,7 +247,7 @@ impl OperatorCache {
         numbers: Vec<(&'static str, f64)>,
         reason: &'static str,
     ) {
-        let (path, predicate) = (Arc::clone(path), Some(Arc::clone(predicate)));
+        let (path, predicate) = (Arc::clone(path), Some(NotedPredicate::of(predicate)));
         self.decisions.record(self.clock.wall_ns(), Entry { kind, item_id, path, predicate, numbers, reason });
     }
 

@@ -7,13 +7,15 @@
 //! A part is an item to a policy: it was used as often as the latest queries needed it, was last used when one did, and
 //! takes a scan of the file to have again.
 
+use std::cell::LazyCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use thermocline_placement::operator_cache::demand::expected_uses;
 use thermocline_placement::operator_cache::heads::{is_full_grown, tail_parts};
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, MAX_COLUMNS, bit, parts};
 use thermocline_placement::operator_cache::map_making::are_spared;
-use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements};
+use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements, Victim};
 use thermocline_predicate::FieldPath;
 
 use crate::catalog::Catalog;
@@ -43,6 +45,21 @@ pub(crate) enum Going {
     Columns(ColumnBits),
     /// So many of its parts, the last rows first.
     Rows(usize),
+}
+
+/// An item of which something goes.
+#[derive(Debug)]
+pub(crate) struct Resolved<'a> {
+    pub(crate) item: ItemId,
+    pub(crate) going: Going,
+    /// The candidates that make that up.
+    pub(crate) victims: Vec<&'a Victim>,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often the parts of an item were looked for.
+    pub(crate) static PARTED_COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl Candidate {
@@ -171,6 +188,8 @@ impl Catalog {
 
     /// The parts that an item can be evicted in, if it has more than one column that somebody could ask for.
     fn parts_of(&self, item: &Item) -> Option<Vec<ItemPart>> {
+        #[cfg(test)]
+        PARTED_COUNT.set(PARTED_COUNT.get() + 1);
         if !item.is_divisible() {
             return None;
         }
@@ -183,26 +202,35 @@ impl Catalog {
         Some(parts(&demand.queries(), kept, &removable.collect::<Vec<_>>()))
     }
 
-    /// What of which items candidates are, each item once.
-    pub(crate) fn resolve(&self, candidates: impl Iterator<Item = u64>) -> Vec<(ItemId, Going)> {
-        let mut resolved: Vec<(ItemId, Going)> = Vec::new();
-        for Candidate { item: id, part } in candidates.map(Candidate::of) {
-            let going = match part {
-                Some(part) if part >= FIRST_OF_ROWS => Going::Rows(1),
-                part => part
-                    .zip(self.item(id))
-                    .and_then(|(part, item)| {
-                        let parts = self.parts_of(item)?;
-                        Some(Going::Columns(bit(parts.get(usize::from(part))?.number)))
-                    })
-                    .unwrap_or(Going::Whole),
-            };
-            match resolved.iter_mut().find(|(other, _)| *other == id) {
-                Some((_, before)) => *before = before.and(going),
-                None => resolved.push((id, going)),
+    /// What of which items the victims are, each item once, in the order of the first victim of each.
+    pub(crate) fn resolve<'a>(&self, victims: &'a [Victim]) -> Vec<Resolved<'a>> {
+        let mut places: HashMap<ItemId, usize> = HashMap::new();
+        let mut by_item: Vec<(ItemId, Vec<&Victim>)> = Vec::new();
+        for victim in victims {
+            let item = Candidate::of(victim.id).item;
+            let place = *places.entry(item).or_insert(by_item.len());
+            match by_item.get_mut(place) {
+                Some((_, others)) => others.push(victim),
+                None => by_item.push((item, vec![victim])),
             }
         }
-        resolved
+        let resolved = by_item.into_iter().map(|(item, victims)| {
+            let going = self.going(item, victims.iter().map(|victim| Candidate::of(victim.id).part));
+            Resolved { item, going, victims }
+        });
+        resolved.collect()
+    }
+
+    /// These parts of an item together.
+    fn going(&self, id: ItemId, parts: impl Iterator<Item = Option<u8>>) -> Going {
+        // To find them is work: once for all of an item, and not for its rows.
+        let columns = LazyCell::new(|| self.item(id).and_then(|item| self.parts_of(item)).unwrap_or_default());
+        let each = parts.map(|part| match part {
+            Some(part) if part >= FIRST_OF_ROWS => Going::Rows(1),
+            Some(part) => columns.get(usize::from(part)).map_or(Going::Whole, |part| Going::Columns(bit(part.number))),
+            None => Going::Whole,
+        });
+        each.reduce(Going::and).unwrap_or(Going::Whole)
     }
 
     /// Takes columns out of an item, or the item if it has no others. What is returned holds their memory.

@@ -13,6 +13,7 @@ use crate::combination::Combination;
 use crate::demand::ColumnDemand;
 use crate::file_record::PinnedSource;
 use crate::item::{Item, ItemId};
+use crate::kept_columns::KeptColumns;
 use crate::lazy::Promotion;
 use crate::matching::{Facts, ItemIndex, Match, Wanted, answers};
 use crate::request::{ColumnSpec, SelectRequest};
@@ -51,6 +52,8 @@ pub(crate) struct Catalog {
 #[derive(Debug, Default)]
 struct Source {
     items: ItemIndex,
+    /// Of all items.
+    columns: KeptColumns,
     /// Those of positions, the oldest first.
     lazy: Vec<Arc<Item>>,
     /// The map of the file; only where no list is unnested.
@@ -108,15 +111,30 @@ impl Source {
         self.items.get(id).or_else(|| self.lazy.iter().chain(&self.map).chain(&self.head).find(|item| item.id == id))
     }
 
+    /// How many there are, without the map.
+    fn len(&self) -> usize {
+        self.items.len() + self.lazy.len() + usize::from(self.head.is_some())
+    }
+
     fn insert(&mut self, item: Arc<Item>) {
+        self.columns.add(&item);
         match item.head {
-            Some(_) => self.head = Some(item),
+            Some(_) => {
+                let before = self.head.replace(item);
+                before.iter().for_each(|before| self.columns.remove(before));
+            }
             None if item.is_lazy => self.lazy.push(item),
             None => self.items.insert(item),
         }
     }
 
     fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
+        let item = self.take(id)?;
+        self.columns.remove(&item);
+        Some(item)
+    }
+
+    fn take(&mut self, id: ItemId) -> Option<Arc<Item>> {
         let mut singles = [&mut self.map, &mut self.head].into_iter();
         if let Some(single) = singles.find_map(|single| single.take_if(|item| item.id == id)) {
             return Some(single);
@@ -289,8 +307,7 @@ impl Catalog {
     ) -> Arc<[ColumnSpec]> {
         let Some(source) = self.sources.get(key) else { return Arc::clone(columns) };
         let mut all = columns.to_vec();
-        let kept = source.all().filter(|item| item.generation == generation);
-        for column in kept.flat_map(|item| item.columns.iter()) {
+        for column in source.columns.of(generation) {
             let is_there = ColumnRoute::find(&all, &column.path).is_some();
             if !is_there && !all.iter().any(|other| other.path.starts_with(&column.path)) {
                 all.push(column.clone());
@@ -475,8 +492,17 @@ impl Catalog {
     /// them.
     pub(crate) fn kept_item_count(&self, path: &str) -> u64 {
         let keys = self.keys_by_path.get(path).into_iter().flatten();
-        let items = keys.filter_map(|key| self.sources.get(key)).flat_map(Source::all);
-        items.filter(|item| item.map.is_none()).count() as u64
+        keys.filter_map(|key| self.sources.get(key)).map(|source| source.len() as u64).sum()
+    }
+
+    /// Whether what is counted of the items is what a walk over them finds.
+    #[cfg(test)]
+    pub(crate) fn is_counted_right(&self) -> bool {
+        self.sources.values().all(|source| {
+            let mut columns = KeptColumns::default();
+            source.all().for_each(|item| columns.add(item));
+            columns == source.columns && source.len() == source.all().filter(|item| item.map.is_none()).count()
+        })
     }
 
     /// Whether the item is still there.
@@ -500,7 +526,8 @@ impl Catalog {
     pub(crate) fn replace(&mut self, item: Item) -> Vec<Arc<Item>> {
         let Some(source) = self.sources.get_mut(&item.source) else { return Vec::new() };
         let Some(replaced) = source.remove(item.id) else { return Vec::new() };
-        let other = source.head.take_if(|_| item.head.is_some());
+        let other = source.head.as_ref().filter(|_| item.head.is_some()).map(|head| head.id);
+        let other = other.and_then(|id| source.remove(id));
         source.insert(Arc::new(item));
         if let Some(other) = &other {
             self.keys_by_item.remove(&other.id);

@@ -1,12 +1,14 @@
 //! The ring of decisions: what the cache did and the numbers that made it.
 //!
-//! Bounded; the oldest entry makes room. Predicates are kept as data and rendered when somebody looks.
+//! Bounded, in entries and in what each holds; the oldest entry makes room. Predicates are kept as data and rendered
+//! when somebody looks, but for long ones: an entry outlives the item that they are counted with.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use thermocline_predicate::Conjunction;
+use thermocline_predicate::{Conjunction, Interval};
 
 use crate::item::ItemId;
 
@@ -102,6 +104,44 @@ impl DecisionKind {
     }
 }
 
+/// Bytes of a predicate up to which a decision keeps it as it is: some twenty values. Of 4096 decisions that is 8 MB, as
+/// if none shared its predicate with others.
+const WHOLE_BYTES: usize = 2048;
+
+/// Bytes of the text that is kept of a longer one.
+const BRIEF_BYTES: usize = 512;
+
+/// The predicate of a decision, as far as it is kept; shown as SQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotedPredicate {
+    /// All of it.
+    Whole(Arc<Conjunction>),
+    /// The beginning of one that is long.
+    Brief(Arc<str>),
+}
+
+impl NotedPredicate {
+    /// Of a short predicate a reference, of a long one a text.
+    pub(crate) fn of(predicate: &Arc<Conjunction>) -> Self {
+        // Each interval takes more than its own size, and to count them is cheaper than to measure their texts.
+        let most_intervals = WHOLE_BYTES / size_of::<Interval>();
+        match predicate.interval_count() <= most_intervals && predicate.heap_bytes() <= WHOLE_BYTES {
+            true => Self::Whole(Arc::clone(predicate)),
+            false => Self::Brief(predicate.brief(BRIEF_BYTES).into()),
+        }
+    }
+}
+
+impl fmt::Display for NotedPredicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(predicate) => predicate.fmt(f),
+            Self::Brief(text) => f.write_str(text),
+        }
+    }
+}
+
 /// One decision.
 #[derive(Debug, Clone)]
 pub struct Decision {
@@ -116,7 +156,7 @@ pub struct Decision {
     /// Path or URL of the file.
     pub path: Arc<str>,
     /// The predicate of the item or scan.
-    pub predicate: Option<Arc<Conjunction>>,
+    pub predicate: Option<NotedPredicate>,
     /// The numbers that made the decision; names end in their unit.
     pub numbers: Vec<(&'static str, f64)>,
     /// Why, in words.
@@ -129,7 +169,7 @@ pub(crate) struct Entry {
     pub(crate) kind: DecisionKind,
     pub(crate) item_id: Option<ItemId>,
     pub(crate) path: Arc<str>,
-    pub(crate) predicate: Option<Arc<Conjunction>>,
+    pub(crate) predicate: Option<NotedPredicate>,
     pub(crate) numbers: Vec<(&'static str, f64)>,
     pub(crate) reason: &'static str,
 }

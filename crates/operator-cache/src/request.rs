@@ -7,8 +7,8 @@ use thermocline_predicate::{Conjunction, FieldPath};
 
 use crate::source::SourceKey;
 
-/// A column of a request, a scan or an item.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// A column of a request, a scan or an item; in the order of paths.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnSpec {
     /// Path from the record root (below the list name under `unnest`).
     pub path: FieldPath,

@@ -107,6 +107,12 @@ impl Conjunction {
         self.domains.get(path)
     }
 
+    /// The intervals of all fields together: what comparing it with another takes, and what it takes in memory, go with
+    /// them. Costs a step a field.
+    pub fn interval_count(&self) -> usize {
+        self.domains.values().map(|domain| domain.intervals().len()).sum()
+    }
+
     /// What is left to check on rows that pass this predicate (a cached item's) to find those that pass `query`.
     ///
     /// Provided that `self.covers(query)`, the rows that pass this and the residual are exactly those that pass
@@ -159,6 +165,39 @@ impl Conjunction {
             });
         }
         Ok(passing.map(|rows| BooleanArray::new(rows, None)))
+    }
+
+    /// The predicate as text of `most_bytes` at most and a few, for whoever wants an idea of it: of a long list of values
+    /// the least ones and how many there are beside them. Not SQL.
+    ///
+    /// ```
+    /// use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
+    /// let list = Domain::points((0..1000).map(|step| Scalar::Int(step * 10)));
+    /// let text = Conjunction::all().and(FieldPath::root("id"), list).brief(500);
+    /// assert_eq!(text, "(id IN (0, 10, 20, 30, 40, 50, 60, 70) OR … 992 more)");
+    /// ```
+    pub fn brief(&self, most_bytes: usize) -> String {
+        const SHOWN: usize = 8;
+        let mut text = String::new();
+        for (path, domain) in &self.domains {
+            if text.len() > most_bytes {
+                break;
+            }
+            let separator = if text.is_empty() { "" } else { " AND " };
+            let hidden_count = domain.intervals().len().saturating_sub(SHOWN);
+            text += &match hidden_count {
+                0 => format!("{separator}{}", domain.display(path)),
+                _ => {
+                    let null = if domain.admits_null() { format!(" OR {path} IS NULL") } else { String::new() };
+                    format!("{separator}({} OR … {hidden_count} more{null})", domain.least(SHOWN).display(path))
+                }
+            };
+        }
+        if text.len() > most_bytes {
+            text.truncate(text.floor_char_boundary(most_bytes));
+            text.push('…');
+        }
+        text
     }
 
     /// Bytes on the heap, up to the slack of the map's nodes.

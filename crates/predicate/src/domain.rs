@@ -181,6 +181,29 @@ impl Domain {
         })
     }
 
+    /// Whether any value, or NULL, is in both sets. Allocates nothing; looks at each interval once at most.
+    pub fn overlaps(&self, other: &Domain) -> bool {
+        if self.admits_null && other.admits_null {
+            return true;
+        }
+        if self.differs_in_kind(other) {
+            return false;
+        }
+        let mut own = self.intervals.iter().map(Interval::range).peekable();
+        let mut others = other.intervals.iter().map(Interval::range).peekable();
+        while let (Some(&(low, high)), Some(&(other_low, other_high))) = (own.peek(), others.peek()) {
+            if low.max(other_low) < high.min(other_high) {
+                return true;
+            }
+            if high <= other_high {
+                own.next();
+            } else {
+                others.next();
+            }
+        }
+        false
+    }
+
     /// A set that selects the same as this one among values known to lie in `known`, with as few bounds as is
     /// easily found: an outer bound that `known` already ensures is dropped.
     ///
@@ -294,6 +317,12 @@ impl Domain {
             Shape::Boolean(admitted) => *admitted == value,
             _ => false,
         }
+    }
+
+    /// The least values of the set, so many intervals of them.
+    pub(crate) fn least(&self, interval_count: usize) -> Self {
+        let ranges: Vec<Range<'_>> = self.intervals.iter().take(interval_count).map(Interval::range).collect();
+        Self::from_ranges(false, &ranges)
     }
 
     /// Bytes on the heap that this domain refers to.

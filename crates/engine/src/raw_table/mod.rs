@@ -9,6 +9,7 @@
 //! with an error that says so.
 
 mod ahead;
+mod element_digest;
 mod estimates;
 pub(crate) mod infer;
 pub(crate) mod listing;

@@ -35,6 +35,7 @@ use thermocline_raw::{OnError, Source};
 use tokio::sync::OnceCell;
 
 use super::ahead::ScanAhead;
+use super::element_digest::element_digest;
 use super::estimates::{self, WholeColumns};
 use super::listing::{QueryFile, external};
 use super::options::{FileFormat, TableOptions};
@@ -134,11 +135,8 @@ impl Scan {
                 let _ = write!(options, " {}", column.path);
             }
             // And on which elements are: of those that are rejected, the other fields are not read.
-            let list = self.unnest.iter();
-            for (path, domain) in
-                list.flat_map(|list| self.predicate.fields().filter(|(path, _)| path.starts_with(list)))
-            {
-                let _ = write!(options, " {path} {domain:?}");
+            if let Some(digest) = self.unnest.as_ref().and_then(|list| element_digest(list, &self.predicate)) {
+                let _ = write!(options, " {digest:032x}");
                 may_widen = false;
             }
         }

@@ -115,6 +115,10 @@ impl ItemIndex {
         self.places.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
     pub(crate) fn items(&self) -> impl Iterator<Item = &Arc<Item>> {
         self.indexed.iter().flatten().map(|indexed| &indexed.item)
     }

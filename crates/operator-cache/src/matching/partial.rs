@@ -6,15 +6,21 @@
 //! looked at.
 //!
 //! At most [`EXAMINED`] items are looked at, those first whose hulls overlap the request's most. Their predicates are
-//! compared in full: what follows is a scan of the file or spares one, beside which that is nothing.
+//! compared in full as long as these have no more than [`COMPARED_INTERVALS`] together. What has more, as long lists of
+//! values do, is passed over: every other session waits meanwhile, and of the ends of all that is found a ruler is made.
 
 use std::sync::Arc;
 
-use thermocline_predicate::{Domain, FieldPath};
+use thermocline_predicate::FieldPath;
 
 use super::column_set::ColumnSet;
 use super::{EXAMINED, Facts, Indexed, ItemIndex, Wanted, WantedField};
 use crate::item::Item;
+
+/// Intervals at most, those of the request counted for each item that is compared with it: as many as a range and
+/// [`EXAMINED`] lists of 63 values have. To compare them, sort their ends and choose takes a millisecond or two, for
+/// texts some more.
+pub(super) const COMPARED_INTERVALS: usize = 1 << 12;
 
 /// An item that has a part of what is wanted.
 #[derive(Debug)]
@@ -43,8 +49,16 @@ impl ItemIndex {
         let candidates = places.filter_map(|place| self.at(place)).filter(|candidate| {
             admissible(&candidate.facts) && suppliers.iter().all(|supplier| supplier.intersects(&candidate.columns))
         });
+        let asked_count = wanted.predicate.interval_count();
+        let mut left_count = COMPARED_INTERVALS;
+        let compared = candidates.filter(|candidate| {
+            let compared_count = asked_count + candidate.item.predicate.interval_count();
+            let left = left_count.checked_sub(compared_count);
+            left_count = left.unwrap_or(left_count);
+            left.is_some()
+        });
         // An item is registered under one field, so that none comes twice.
-        let partial = candidates.filter_map(|candidate| {
+        let partial = compared.filter_map(|candidate| {
             let field = part_field(candidate, &fields)?;
             Some(Partial { field: field.path, item: Arc::clone(&candidate.item) })
         });
@@ -69,15 +83,11 @@ fn part_field<'f, 'a>(candidate: &Indexed, fields: &'f [WantedField<'a>]) -> Opt
             if !can_filter && known != Some(field.domain) {
                 return None;
             }
-        } else if part.is_none() && can_filter && known.is_some_and(|known| overlaps(known, field.domain)) {
+        } else if part.is_none() && can_filter && known.is_some_and(|known| known.overlaps(field.domain)) {
             part = Some(field);
         } else {
             return None;
         }
     }
     part
-}
-
-fn overlaps(one: &Domain, other: &Domain) -> bool {
-    !one.intersect(other).is_empty()
 }

@@ -281,6 +281,35 @@ fn items_that_have_a_part_are_those_that_differ_in_one_field_and_overlap_in_it()
 }
 
 #[test]
+fn lists_too_long_to_be_compared_while_others_wait_are_passed_over_and_short_ones_are_found() {
+    let account = Budget::new(1 << 20, None).account("items", Purpose::Cache);
+    let list = |first: i128, count: i128| {
+        let values = (0..count).map(|step| Scalar::Int(first + 2 * step));
+        Conjunction::all().and(path("i"), Domain::points(values))
+    };
+    let mut index = ItemIndex::default();
+    // The last and the shortest one overlaps the request least, so that it is looked at last.
+    for (id, count) in [(0, 10_000), (1, 3000), (2, 3000), (3, 1000), (4, 10)] {
+        index.insert(item(&account, id, list(0, count), vec![column("i")]));
+    }
+    let parts = |predicate: &Conjunction| {
+        let columns = [column("i")];
+        let found = index.partial(Wanted { columns: &columns, predicate }, |_| true).into_iter();
+        let mut found: Vec<u64> = found.map(|partial| partial.item.id.0).collect();
+        found.sort_unstable();
+        let compared = found.iter().map(|&id| index.get(ItemId(id)).unwrap().predicate.interval_count());
+        let compared_count: usize = compared.map(|known_count| known_count + predicate.interval_count()).sum();
+        assert!(compared_count <= partial::COMPARED_INTERVALS, "{compared_count} intervals");
+        found
+    };
+    let range = Domain::interval(Bound::Included(Scalar::Int(0)), Bound::Excluded(Scalar::Int(30_000)));
+    let found = parts(&Conjunction::all().and(path("i"), range));
+    assert!(found == [1, 3, 4] || found == [2, 3, 4], "{found:?}");
+    assert_eq!(parts(&list(-20, 1100)), [3, 4], "a list is compared with short ones alone");
+    assert!(parts(&list(-20, 5000)).is_empty(), "a long list is compared with nothing");
+}
+
+#[test]
 fn a_look_at_a_crowded_index_is_bounded_and_finds_tight_items() {
     let account = Budget::new(1 << 20, None).account("items", Purpose::Cache);
     let mut index = ItemIndex::default();

@@ -8,6 +8,7 @@ use thermocline_predicate::Conjunction;
 use thermocline_seeded::Random;
 
 use super::fake::*;
+use crate::candidates::PARTED_COUNT;
 use crate::*;
 
 const RECORDS: u64 = 20_000;
@@ -66,6 +67,16 @@ fn a_query_that_needs_memory_takes_the_columns_first_that_were_asked_for_least()
     assert_eq!(kept(&cache), ["a", "b", "s"]);
     cache.release(u64::MAX);
     assert!(cache.items().is_empty() && budget.reserved_bytes() < 4096);
+}
+
+#[test]
+fn the_parts_of_an_item_are_looked_for_once_however_many_go() {
+    let (cache, _budget, ..) = with_three_columns(64 << 20);
+    PARTED_COUNT.set(0);
+    cache.release(u64::MAX);
+    assert!(cache.items().is_empty());
+    assert_eq!(count(&cache, DecisionKind::Evict), 3, "each part is told of");
+    assert_eq!(PARTED_COUNT.get(), 2, "to offer them, and to take them out");
 }
 
 #[test]
@@ -140,6 +151,7 @@ fn random_requests_of_random_columns_are_answered_like_scans_within_the_limit() 
             assert!(budget.reserved_bytes() <= limit_bytes, "seed {seed}, step {step}");
             let items: u64 = cache.items().iter().map(|item| item.size_bytes).max().unwrap_or(0);
             assert!(items <= cache.reserved_bytes(), "seed {seed}, step {step}");
+            assert!(cache.catalog().is_counted_right(), "seed {seed}, step {step}");
         }
         cache.clear();
         assert!(budget.reserved_bytes() < 4096, "seed {seed}: {} bytes left", budget.reserved_bytes());

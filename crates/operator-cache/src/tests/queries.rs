@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::Array;
 use thermocline_placement::operator_cache::widening::Earlier;
-use thermocline_predicate::{Conjunction, Domain, FieldPath};
+use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
 
 use super::fake::*;
 use crate::*;
@@ -212,6 +212,61 @@ fn decisions_are_bounded_and_numbered() {
     let decisions = cache.decisions();
     assert_eq!(decisions.len(), 8);
     assert_eq!((decisions[0].tick, decisions[7].tick, decisions[7].wall_ns), (13, 20, 77));
+}
+
+#[test]
+fn decisions_on_long_lists_of_values_keep_the_beginning_alone() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let list = |first: i128, count: i128| {
+        let values = (0..count).map(|step| Scalar::Int(first + 3 * step));
+        Arc::new(Conjunction::all().and(path("a"), Domain::points(values)))
+    };
+    let (short, long) = (list(0, 10), list(0, 10_000));
+    for predicate in [&short, &long] {
+        assert_eq!(ask(&cache, &fake, &request(&["a", "b"], predicate)), expected(RECORDS, predicate));
+    }
+    let held_bytes = |noted: &NotedPredicate| match noted {
+        NotedPredicate::Whole(predicate) => predicate.heap_bytes(),
+        NotedPredicate::Brief(text) => text.len(),
+    };
+    let noted: Vec<NotedPredicate> = cache.decisions().into_iter().filter_map(|decision| decision.predicate).collect();
+    assert!(noted.iter().all(|noted| held_bytes(noted) <= 2048), "{noted:?}");
+    assert!(noted.iter().any(|noted| noted.to_string() == short.to_string()), "{noted:?}");
+    let beginning = "(a IN (0, 3, 6, 9, 12, 15, 18, 21) OR … 9992 more)";
+    assert!(noted.iter().any(|noted| noted.to_string() == beginning), "{noted:?}");
+    // One long text is no list.
+    let text = Scalar::Utf8("ä".repeat(5000).into());
+    let predicate = Arc::new(Conjunction::all().and(path("w"), Domain::point(text)));
+    assert!(ask(&cache, &fake, &request(&["a", "b"], &predicate)).is_empty());
+    let last = cache.decisions().last().unwrap().predicate.clone().unwrap();
+    assert!(held_bytes(&last) <= 520 && last.to_string().starts_with("w = 'ää"), "{last:?}");
+}
+
+#[test]
+fn columns_asked_are_found_without_a_walk_over_the_items() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    for value in 0..300 {
+        let names: &[&str] = if value % 2 == 0 { &["a", "b"] } else { &["a", "b", "s.z"] };
+        ask(&cache, &fake, &request(names, &between(value, value)));
+    }
+    assert_eq!(cache.items().len(), 300);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let asked = cache.columns_asked(&source("f"), &pinned, &columns(&["w"]));
+    assert_eq!(asked, columns(&["a", "b", "s.z", "w"]));
+    let is_counted_right = || cache.catalog().is_counted_right();
+    assert!(is_counted_right());
+    // Some go, some are made anew of all rows, and then all go.
+    thermocline_budget::ReclaimableCache::release(&*cache, cache.reserved_bytes() / 3);
+    assert!(is_counted_right() && cache.items().len() < 300);
+    ask(&cache, &fake, &request(&["a", "b", "w"], &Arc::default()));
+    assert!(is_counted_right());
+    let kept_count = cache.catalog().kept_item_count("f");
+    assert_eq!(kept_count, cache.items().len() as u64);
+    thermocline_budget::ReclaimableCache::release(&*cache, u64::MAX);
+    assert!(is_counted_right() && cache.items().is_empty());
+    assert_eq!(cache.columns_asked(&source("f"), &pinned, &columns(&["w"])), columns(&["w"]));
 }
 
 #[test]

@@ -80,6 +80,16 @@ fn however_it_is_built_a_set_has_one_representation() {
 }
 
 #[test]
+fn sets_overlap_that_have_a_value_or_null_in_common() {
+    for_random_pairs(|_, (a, _), (b, _), context| {
+        assert_eq!(a.overlaps(b), !a.intersect(b).is_empty(), "{context}");
+        assert_eq!(b.overlaps(a), a.overlaps(b), "{context}");
+    });
+    assert!(!Domain::point(Scalar::Int(1)).overlaps(&Domain::point(Scalar::from("1"))));
+    assert!(Domain::point(Scalar::Int(1)).overlaps(&Domain::not_null()));
+}
+
+#[test]
 fn simplified_within_a_known_set_the_same_values_are_selected() {
     for_random_pairs(|_, (a, _), (known, _), context| {
         for asked in [a.clone(), a.intersect(known)] {
