@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session as DataFusionSession, TableProvider};
@@ -197,9 +197,19 @@ pub(super) async fn filled(
     let account = session.database().budget().account(name.to_string(), Purpose::Query);
     let mut held = Held::empty();
     let mut rows = session.query(input.clone(), progress).await?;
-    let schema = rows.schema();
+    let schema = match input {
+        LogicalPlan::EmptyRelation(_) => rows.schema(),
+        _ => nullable(&rows.schema()),
+    };
     while let Some(batch) = rows.next().await {
-        held.push(&account, batch?)?;
+        let batch = batch?.with_schema(Arc::clone(&schema)).map_err(DataFusionError::from)?;
+        held.push(&account, batch)?;
     }
     Ok(table(session.database(), schema, account, held))
+}
+
+/// The columns as the table has them. What a query computes may be NULL, whatever it knows of the rows it has now.
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
