@@ -34,11 +34,13 @@ use crate::query::Progress;
 struct Held {
     batches: Vec<RecordBatch>,
     reservations: Vec<Reservation>,
+    /// How often they have changed.
+    version: u64,
 }
 
 impl Held {
     fn empty() -> Self {
-        Self { batches: Vec::new(), reservations: Vec::new() }
+        Self { batches: Vec::new(), reservations: Vec::new(), version: 0 }
     }
 
     /// Reserves, then keeps.
@@ -66,6 +68,11 @@ impl MemoryTable {
     /// The database, which is there as long as a session is.
     pub(crate) fn database(&self) -> Option<Arc<Database>> {
         self.database.upgrade()
+    }
+
+    /// Another number after each change of its rows.
+    pub(crate) fn version(&self) -> u64 {
+        self.held.lock().version
     }
 
     /// Its rows as of now.
@@ -152,8 +159,9 @@ impl DataSink for MemorySink {
             added.push(&self.account, batch)?;
         }
         let mut held = self.held.lock();
+        held.version += 1;
         if self.overwrite {
-            *held = added;
+            (held.batches, held.reservations) = (added.batches, added.reservations);
         } else {
             held.batches.append(&mut added.batches);
             held.reservations.append(&mut added.reservations);

@@ -329,17 +329,19 @@ impl Session {
         Ok(QueryResult::new(stream, Arc::clone(progress)))
     }
 
-    /// Runs `plan` with the session's settings changed by `change`, and collects its rows.
+    /// Runs `plan` with the session's settings changed by `change`, and collects its rows. Of files it sees those versions
+    /// that `context` has seen.
     pub(crate) async fn collect_with(
         &self,
         plan: &LogicalPlan,
+        context: &Arc<QueryContext>,
         change: impl FnOnce(&mut ThermoclineConfig),
     ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let mut state = self.context.state();
         if let Some(config) = state.config_mut().options_mut().extensions.get_mut::<ThermoclineConfig>() {
             change(config);
         }
-        state.config_mut().set_extension(Arc::new(QueryContext::default()));
+        state.config_mut().set_extension(Arc::clone(context));
         let physical = state.create_physical_plan(plan).await?;
         let schema = physical.schema();
         let batches = datafusion::physical_plan::collect(physical, state.task_ctx()).await?;
