@@ -32,12 +32,13 @@ def connect(
     """Opens a database in this process and returns a connection to it.
 
     `memory` is the one number to think about: what caches and running queries may use together, such as "4GB",
-    "512MiB", "25%" or a number of bytes; half of this machine's memory when absent. `cache_memory` caps the caches
-    alone. `threads` is how many parts a query runs in, at most 1024, one per core when absent. `eviction` names the
-    policy by which cached results make room for others: "recache" when absent, "recache-as-printed", "lru", "proteus",
-    "vectorwise" or "monetdb". `database` is the folder in which it keeps tables, views and what spares work the next
-    time, made if its parent is there, and open in one process at a time, unless all of them open it with `read_only`:
-    then it must be there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
+    "512MiB", "25%" or a number of bytes; half of this machine's memory when absent, or of the control group's limit if
+    that is less, and a percentage is one of the same. `cache_memory` caps the caches alone. `threads` is how many parts
+    a query runs in, at most 1024, one per core when absent. `eviction` names the policy by which cached results make
+    room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb".
+    `database` is the folder in which it keeps tables, views and what spares work the next time, made if its parent is
+    there, and open in one process at a time, unless all of them open it with `read_only`: then it must be there, and
+    nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
     """
 
 @final

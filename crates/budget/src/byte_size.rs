@@ -111,6 +111,24 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
+/// Prints an amount to the byte, in the greatest unit of which it is a whole number, those of 1000 first: what
+/// [`parse_bytes`] reads back as it was.
+///
+/// ```
+/// use thermocline_budget::exact_bytes;
+/// assert_eq!(exact_bytes(4_000_000_000), "4 GB");
+/// assert_eq!(exact_bytes(3 << 29), "1536 MiB");
+/// assert_eq!(exact_bytes((3 << 29) + 1), "1610612737 B");
+/// ```
+pub fn exact_bytes(bytes: u64) -> String {
+    let units = DECIMAL_UNITS.iter().chain(&BINARY_UNITS).filter(|(_, unit_bytes)| *unit_bytes > 1);
+    let mut whole = units.filter(|(_, unit_bytes)| bytes >= *unit_bytes && bytes.is_multiple_of(*unit_bytes));
+    match whole.next() {
+        Some((unit, unit_bytes)) => format!("{} {unit}", bytes / unit_bytes),
+        None => format!("{bytes} B"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
@@ -182,6 +200,21 @@ mod tests {
             (u64::MAX, "16777216 TiB"),
         ] {
             assert_eq!(format_bytes(bytes), text);
+        }
+    }
+
+    #[test]
+    fn what_is_printed_to_the_byte_reads_back_as_it_was() {
+        let near = |bytes: u64| [bytes - 1, bytes, bytes + 1];
+        let units = DECIMAL_UNITS.iter().chain(&BINARY_UNITS);
+        let amounts =
+            units.flat_map(|(_, unit_bytes)| [1, 3, 512, 1500].map(|count| count * unit_bytes)).flat_map(near);
+        for bytes in amounts.chain([0, 1_127_428_915, u64::MAX]) {
+            let text = exact_bytes(bytes);
+            assert_eq!(parse_bytes(&text, 0).unwrap(), bytes, "{text}");
+        }
+        for (bytes, text) in [(0, "0 B"), (512 << 20, "512 MiB"), (300_000_000, "300 MB"), (1025, "1025 B")] {
+            assert_eq!(exact_bytes(bytes), text);
         }
     }
 

@@ -3,7 +3,7 @@
 //! **Owns:** the budget with its limit and the caches' own limit ([`Budget`]); accounts, by name and purpose
 //! ([`Account`]); reservations that give back what they hold when dropped ([`Reservation`]); asking the caches to
 //! shrink when a query needs room ([`ReclaimableCache`]); the count of bytes really allocated ([`CountingAllocator`]);
-//! sizes as users write them ([`parse_bytes`], [`format_bytes`]).
+//! sizes as users write them ([`parse_bytes`], [`format_bytes`], [`exact_bytes`]).
 //!
 //! **Does not own:** which cache shrinks by how much (`placement::broker`, a pure function), which of its items a cache
 //! gives up (the cache's policy), where the limit comes from (`hardware`, the user).
@@ -27,7 +27,7 @@ mod reservation;
 
 pub use account::{Account, AccountSnapshot, Purpose};
 pub use broker::{Budget, ReclaimableCache};
-pub use byte_size::{format_bytes, parse_bytes};
+pub use byte_size::{exact_bytes, format_bytes, parse_bytes};
 pub use counting_allocator::CountingAllocator;
 pub use error::{BudgetError, Holder};
 pub use reservation::Reservation;

@@ -85,7 +85,8 @@ pub(crate) struct DatabaseArguments {
     /// Change nothing in the folder of --db, which must be there; any number of commands may read it at once
     #[arg(long, alias = "readonly", requires = "db")]
     pub(crate) read_only: bool,
-    /// Memory for caches and queries together, such as 4GB, 512MiB or 25%; half of what the machine has by default
+    /// Memory for caches and queries together, such as 4GB, 512MiB or 25% of what the process may have; half of that by
+    /// default
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
     /// The part of it that the caches may have at most; all of it by default
@@ -167,7 +168,7 @@ impl Arguments {
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
-    parse_bytes(text, Machine::detect().ram_bytes).map_err(|error| error.to_string())
+    parse_bytes(text, Machine::detect().usable_memory_bytes()).map_err(|error| error.to_string())
 }
 
 fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {

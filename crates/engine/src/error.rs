@@ -3,13 +3,17 @@
 //! Everything below the engine reports through `DataFusionError` (it is the error type of the traits we implement),
 //! with our own errors kept as its source; [`Error`] adds the [`ErrorKind`] and keeps the chain.
 
+use std::io;
 use std::sync::Arc;
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use thermocline_budget::BudgetError;
 use thermocline_column_store::{CatalogError, SegmentError};
 use thermocline_medium::MediumError;
+use thermocline_pipeline::PipelineError;
 use thermocline_raw::RawError;
+use tokio::task::JoinError;
 
 use crate::sql::syntax_error;
 
@@ -73,21 +77,10 @@ impl From<DataFusionError> for Error {
         let kind = match root {
             DataFusionError::ResourcesExhausted(_) => ErrorKind::Resources,
             DataFusionError::Internal(_) => ErrorKind::Internal,
-            DataFusionError::IoError(io) if io.kind() == std::io::ErrorKind::StorageFull => ErrorKind::Resources,
             DataFusionError::External(source) => {
-                if let Some(own) = source.downcast_ref::<Error>() {
-                    own.kind
-                } else if source.downcast_ref::<BudgetError>().is_some() {
-                    ErrorKind::Resources
-                } else if is_change(source.as_ref()) {
-                    ErrorKind::Retry
-                } else if is_full(source.as_ref()) {
-                    ErrorKind::Resources
-                } else {
-                    ErrorKind::Input
-                }
+                source.downcast_ref::<Error>().map_or_else(|| kind_of(source.as_ref()), |own| own.kind)
             }
-            _ => ErrorKind::Input,
+            other => kind_of(other),
         };
         // The root says what happened; DataFusion's prefixes around it ("Execution error: External error: …") do not
         // help.
@@ -106,18 +99,40 @@ impl From<CatalogError> for Error {
     }
 }
 
-/// Whether a file changed underneath, at whatever depth that was noticed.
-fn is_change(error: &(dyn std::error::Error + 'static)) -> bool {
-    causes(error).any(|error| {
-        matches!(medium_error(error), Some(MediumError::Changed { .. }))
-            || matches!(error.downcast_ref(), Some(RawError::Truncated { .. }))
-            || matches!(error.downcast_ref::<Arc<RawError>>().map(AsRef::as_ref), Some(RawError::Truncated { .. }))
-    })
+/// The kind of an error that is not one of ours, by whatever in its chain of causes says one.
+fn kind_of(error: &(dyn std::error::Error + 'static)) -> ErrorKind {
+    if causes(error).any(is_change) {
+        ErrorKind::Retry
+    } else if causes(error).any(is_shortage) {
+        ErrorKind::Resources
+    } else {
+        causes(error).find_map(|error| error.downcast_ref::<JoinError>()).map_or(ErrorKind::Input, |ended| {
+            match ended.is_cancelled() {
+                true => ErrorKind::Cancelled,
+                // A panic.
+                false => ErrorKind::Internal,
+            }
+        })
+    }
 }
 
-/// Whether a medium has no room left, at whatever depth that was noticed.
-fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
-    causes(error).any(|error| matches!(medium_error(error), Some(MediumError::OutOfSpace { .. })))
+/// Whether this says that a file changed underneath.
+fn is_change(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(medium_error(error), Some(MediumError::Changed { .. }))
+        || matches!(error.downcast_ref(), Some(RawError::Truncated { .. }))
+        || matches!(error.downcast_ref::<Arc<RawError>>().map(AsRef::as_ref), Some(RawError::Truncated { .. }))
+}
+
+/// Whether this says that there is no memory, or no room on a medium.
+fn is_shortage(error: &(dyn std::error::Error + 'static)) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let is_full = |error: &io::Error| matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge);
+    matches!(medium_error(error), Some(MediumError::OutOfSpace { .. }))
+        || matches!(error.downcast_ref(), Some(BudgetError::QueryMemory { .. } | BudgetError::CacheMemory { .. }))
+        // Transparent: its chain of causes goes on with what caused the budget's.
+        || matches!(error.downcast_ref(), Some(PipelineError::Memory(_)))
+        || matches!(error.downcast_ref(), Some(ArrowError::MemoryError(_)))
+        || error.downcast_ref().is_some_and(is_full)
 }
 
 /// The medium's error that this one is, shares with others who waited for the same read, or stands for: those of tables
@@ -135,4 +150,52 @@ fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use thermocline_buffer_pool::PoolError;
+
+    use super::*;
+
+    fn kind(error: impl Into<DataFusionError>) -> ErrorKind {
+        Error::from(error.into()).kind()
+    }
+
+    fn external(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
+    }
+
+    #[test]
+    fn short_memory_and_full_disks_are_no_fault_of_the_input_however_deep_they_are_met() {
+        let no_memory = || BudgetError::CacheMemory { account: "pages".to_owned(), asked_bytes: 2, free_bytes: 1 };
+        assert_eq!(kind(external(no_memory())), ErrorKind::Resources);
+        let page = PoolError::Memory { page: "page 1".to_owned(), source: no_memory() };
+        assert_eq!(kind(external(page)), ErrorKind::Resources);
+        assert_eq!(kind(external(PipelineError::Memory(no_memory()))), ErrorKind::Resources);
+        assert_eq!(kind(ArrowError::MemoryError("no memory".to_owned())), ErrorKind::Resources);
+        for full in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            assert_eq!(kind(io::Error::from(full)), ErrorKind::Resources);
+            assert_eq!(kind(ArrowError::IoError("spill".to_owned(), full.into())), ErrorKind::Resources);
+        }
+        assert_eq!(kind(io::Error::from(io::ErrorKind::NotFound)), ErrorKind::Input);
+        let size = BudgetError::InvalidSize { text: "4".to_owned(), reason: "the unit is missing".to_owned() };
+        assert_eq!(kind(external(size)), ErrorKind::Input);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_fault_of_ours_and_a_task_that_was_ended_is_not() {
+        let panicked = async || {
+            let panicking = tokio::task::spawn_blocking(|| -> () { std::panic::resume_unwind(Box::new("a fault")) });
+            panicking.await.unwrap_err()
+        };
+        let joined = DataFusionError::ExecutionJoin(Box::new(panicked().await));
+        for error in [external(panicked().await), joined] {
+            assert_eq!(kind(error.context("a scan")), ErrorKind::Internal);
+        }
+        let ended = tokio::spawn(std::future::pending::<()>());
+        ended.abort();
+        assert_eq!(kind(external(ended.await.unwrap_err())), ErrorKind::Cancelled);
+    }
 }

@@ -111,6 +111,8 @@ impl IdleWork {
                 state.has_thread = false;
                 std::mem::take(&mut state.queue)
             };
+            // Who waits for the work to end need not any more.
+            self.changed.notify_all();
         }
     }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::common::{DataFusionError, Result, config_err};
 use parking_lot::RwLock;
-use thermocline_budget::{Budget, format_bytes, parse_bytes};
+use thermocline_budget::{Budget, exact_bytes, parse_bytes};
 use thermocline_hardware::Machine;
 use thermocline_medium::Access;
 use thermocline_operator_cache::{AdmissionRule, OperatorCache};
@@ -43,7 +43,8 @@ pub enum Append {
 pub struct SharedSettings {
     budget: Budget,
     cache: Arc<OperatorCache>,
-    ram_bytes: u64,
+    /// What `100%` of memory is.
+    usable_bytes: u64,
     eviction: Eviction,
     trace: Arc<TraceFile>,
     pages: Arc<PagePool>,
@@ -67,7 +68,7 @@ impl SharedSettings {
         Self {
             budget,
             cache,
-            ram_bytes: machine.ram_bytes,
+            usable_bytes: machine.usable_memory_bytes(),
             eviction,
             trace,
             pages,
@@ -233,7 +234,7 @@ impl ExtensionOptions for ThermoclineConfig {
         let name = format!("thermocline.{key}");
         self.shared.check_unlocked(&name)?;
         let bytes = |value: &str| {
-            parse_bytes(value, self.shared.ram_bytes)
+            parse_bytes(value, self.shared.usable_bytes)
                 .map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))
         };
         match key {
@@ -336,12 +337,12 @@ impl ExtensionOptions for ThermoclineConfig {
         vec![
             entry(
                 "memory",
-                format_bytes(self.shared.budget.limit_bytes()),
+                exact_bytes(self.shared.budget.limit_bytes()),
                 "memory for caches and running queries together",
             ),
             entry(
                 "cache_memory",
-                self.shared.budget.cache_limit_bytes().map_or("none".to_string(), format_bytes),
+                self.shared.budget.cache_limit_bytes().map_or("none".to_string(), exact_bytes),
                 "a cap on the caches alone, within thermocline.memory",
             ),
             entry("eviction", self.shared.eviction.to_string(), "which cached items make room for others"),
@@ -372,7 +373,7 @@ impl ExtensionOptions for ThermoclineConfig {
             ),
             entry(
                 "simulated_bandwidth",
-                self.shared.reading().simulated_bytes_per_s.map_or("none".to_string(), format_bytes),
+                self.shared.reading().simulated_bytes_per_s.map_or("none".to_string(), exact_bytes),
                 "bytes a second that reads of column tables are slowed down to, for experiments",
             ),
             entry(

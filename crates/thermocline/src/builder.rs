@@ -34,7 +34,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Memory for caches and queries together: `"4GB"`, `"512MiB"`, `"25%"` of RAM.
+    /// Memory for caches and queries together: `"4GB"`, `"512MiB"`, `"25%"` of RAM, or of the control group's
+    /// limit where that is smaller.
     ///
     /// # Errors
     /// When the text is no size.
@@ -100,5 +101,5 @@ impl SessionBuilder {
 }
 
 fn parse(size: &str) -> Result<u64> {
-    parse_bytes(size, Machine::detect().ram_bytes).map_err(|error| Error::input(error.to_string()))
+    parse_bytes(size, Machine::detect().usable_memory_bytes()).map_err(|error| Error::input(error.to_string()))
 }

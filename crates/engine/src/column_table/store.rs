@@ -49,6 +49,7 @@ pub(crate) struct ColumnTables {
     clock: Arc<dyn Clock>,
     pages: Arc<PagePool>,
     account: Account,
+    /// By name. Whoever adds one looks first whether it is still what the catalog and `reading` say.
     open: Mutex<HashMap<EntryName, Arc<OpenTable>>>,
     /// The pool's lists of tables that are gone.
     spare_lists: Arc<Mutex<Vec<ListKey>>>,
@@ -313,7 +314,7 @@ impl ColumnTables {
 
     fn open_table(&self, name: &EntryName, schema: &SchemaRef, infos: &[SegmentInfo]) -> Result<Arc<OpenTable>> {
         let medium = Arc::clone(&self.reading.read().1);
-        let known = self.open.lock().get(name).cloned();
+        let known = self.open.lock().get(name).filter(|known| Arc::ptr_eq(&known.medium, &medium)).cloned();
         if let Some(known) = &known
             && known.schema == *schema
             && known.is_of(infos)
@@ -338,8 +339,24 @@ impl ColumnTables {
         let most_values = schema.fields().iter().map(|_| OnceLock::new()).collect();
         let opened =
             Arc::new(OpenTable { name: name.clone(), schema, segments, lists, medium, pool, tuner, most_values });
-        self.open.lock().insert(name.clone(), Arc::clone(&opened));
+        self.keep(&opened);
         Ok(opened)
+    }
+
+    /// Has whoever asks for the table next find it open. One that was dropped, or is read otherwise, since it began to be
+    /// opened would stay open for nothing, or be read as before.
+    fn keep(&self, opened: &Arc<OpenTable>) {
+        // Those who change either close tables afterwards, under this lock: what is kept before that is closed then.
+        let mut open = self.open.lock();
+        let is_read_so = Arc::ptr_eq(&opened.medium, &self.reading.read().1);
+        let manifest = self.catalog.snapshot();
+        let is_named = match manifest.entries.get(&opened.name) {
+            Some(Entry::ColumnTable(table)) => opened.is_of(&table.segments) || opened.shares_with(&table.segments),
+            _ => false,
+        };
+        if is_read_so && is_named {
+            open.insert(opened.name.clone(), Arc::clone(opened));
+        }
     }
 
     /// The pool's lists of something that is gone, or new ones.
@@ -371,3 +388,6 @@ impl ColumnTables {
         Ok(OpenSegment { segment, source: self.pages.pool().register(Arc::new(pages)), _footer: footer })
     }
 }
+
+#[cfg(test)]
+mod tests;

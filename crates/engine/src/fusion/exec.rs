@@ -20,6 +20,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use thermocline_budget::BudgetError;
+use thermocline_buffer_pool::PoolError;
 use thermocline_pipeline::PipelineError;
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
@@ -428,9 +429,9 @@ impl Drop for CancelOnDrop {
 
 /// Whether DataFusion's operators may have an answer where pipelines have none.
 fn goes_on(error: &PipelineError) -> bool {
-    // Operators hold less of a file at a time, and can spill.
+    // Operators hold less of a file or table at a time, and can spill.
     if let PipelineError::Source { source, .. } = error
-        && source.is::<BudgetError>()
+        && (source.is::<BudgetError>() || matches!(source.downcast_ref(), Some(PoolError::Memory { .. })))
     {
         return true;
     }
@@ -454,5 +455,22 @@ fn failure(error: PipelineError) -> DataFusionError {
             source.downcast::<DataFusionError>().map_or_else(DataFusionError::External, |error| *error)
         }
         other => external(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_go_on_where_pipelines_have_no_memory_and_not_where_a_file_cannot_be_read() {
+        let no_memory = || BudgetError::CacheMemory { account: "pages".to_owned(), asked_bytes: 2, free_bytes: 1 };
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| {
+            goes_on(&PipelineError::Source { row_group: 0, column: "a".to_owned(), source })
+        };
+        assert!(goes_on(&PipelineError::Memory(no_memory())));
+        assert!(failed(no_memory().into()));
+        assert!(failed(PoolError::Memory { page: "page 1".to_owned(), source: no_memory() }.into()));
+        assert!(!failed(PoolError::Dropped { page: "page 1".to_owned() }.into()));
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session as DataFusionSession, TableProvider};
@@ -34,11 +34,13 @@ use crate::query::Progress;
 struct Held {
     batches: Vec<RecordBatch>,
     reservations: Vec<Reservation>,
+    /// How often they have changed.
+    version: u64,
 }
 
 impl Held {
     fn empty() -> Self {
-        Self { batches: Vec::new(), reservations: Vec::new() }
+        Self { batches: Vec::new(), reservations: Vec::new(), version: 0 }
     }
 
     /// Reserves, then keeps.
@@ -66,6 +68,11 @@ impl MemoryTable {
     /// The database, which is there as long as a session is.
     pub(crate) fn database(&self) -> Option<Arc<Database>> {
         self.database.upgrade()
+    }
+
+    /// Another number after each change of its rows.
+    pub(crate) fn version(&self) -> u64 {
+        self.held.lock().version
     }
 
     /// Its rows as of now.
@@ -152,8 +159,9 @@ impl DataSink for MemorySink {
             added.push(&self.account, batch)?;
         }
         let mut held = self.held.lock();
+        held.version += 1;
         if self.overwrite {
-            *held = added;
+            (held.batches, held.reservations) = (added.batches, added.reservations);
         } else {
             held.batches.append(&mut added.batches);
             held.reservations.append(&mut added.reservations);
@@ -197,9 +205,19 @@ pub(super) async fn filled(
     let account = session.database().budget().account(name.to_string(), Purpose::Query);
     let mut held = Held::empty();
     let mut rows = session.query(input.clone(), progress).await?;
-    let schema = rows.schema();
+    let schema = match input {
+        LogicalPlan::EmptyRelation(_) => rows.schema(),
+        _ => nullable(&rows.schema()),
+    };
     while let Some(batch) = rows.next().await {
-        held.push(&account, batch?)?;
+        let batch = batch?.with_schema(Arc::clone(&schema)).map_err(DataFusionError::from)?;
+        held.push(&account, batch)?;
     }
     Ok(table(session.database(), schema, account, held))
+}
+
+/// The columns as the table has them. What a query computes may be NULL, whatever it knows of the rows it has now.
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

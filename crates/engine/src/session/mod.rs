@@ -21,10 +21,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, TableReference, plan_err};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement, TableType, WriteOp};
+use datafusion::logical_expr::{
+    DdlStatement, LogicalPlan, SetVariable, Statement as PlanStatement, TableType, WriteOp,
+};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
@@ -52,6 +55,8 @@ use prepared::Prepared;
 pub struct Session {
     database: Arc<Database>,
     context: SessionContext,
+    /// DataFusion's settings as they were when the session was made.
+    initial: Arc<ConfigOptions>,
     prepared: Arc<Prepared>,
     _presence: Arc<Presence>,
 }
@@ -65,8 +70,9 @@ impl std::fmt::Debug for Session {
 impl Session {
     pub(crate) fn new(database: Arc<Database>) -> Self {
         let context = build::session_context(&database);
+        let initial = Arc::new(context.state_ref().read().config_options().as_ref().clone());
         let presence = Arc::new(database.idle_work().presence());
-        Self { database, context, prepared: Arc::default(), _presence: presence }
+        Self { database, context, initial, prepared: Arc::default(), _presence: presence }
     }
 
     /// The database of this session.
@@ -276,6 +282,7 @@ impl Session {
             }
             LogicalPlan::Statement(PlanStatement::ResetVariable(ref reset)) => {
                 self.check_setting(&reset.variable)?;
+                let plan = self.restoring(&reset.variable).unwrap_or(plan);
                 self.context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done())
             }
@@ -322,17 +329,19 @@ impl Session {
         Ok(QueryResult::new(stream, Arc::clone(progress)))
     }
 
-    /// Runs `plan` with the session's settings changed by `change`, and collects its rows.
+    /// Runs `plan` with the session's settings changed by `change`, and collects its rows. Of files it sees those versions
+    /// that `context` has seen.
     pub(crate) async fn collect_with(
         &self,
         plan: &LogicalPlan,
+        context: &Arc<QueryContext>,
         change: impl FnOnce(&mut ThermoclineConfig),
     ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let mut state = self.context.state();
         if let Some(config) = state.config_mut().options_mut().extensions.get_mut::<ThermoclineConfig>() {
             change(config);
         }
-        state.config_mut().set_extension(Arc::new(QueryContext::default()));
+        state.config_mut().set_extension(Arc::clone(context));
         let physical = state.create_physical_plan(plan).await?;
         let schema = physical.schema();
         let batches = datafusion::physical_plan::collect(physical, state.task_ctx()).await?;
@@ -376,6 +385,21 @@ impl Session {
                 Ok(target.to_owned())
             }
         }
+    }
+
+    /// What gives a setting of DataFusion's the value that it had when the session was made; nothing for one that had
+    /// DataFusion's own, or none.
+    fn restoring(&self, variable: &str) -> Option<LogicalPlan> {
+        let value_in = |options: &ConfigOptions| {
+            let mut entries = options.entries().into_iter();
+            entries.find(|entry| entry.key.starts_with("datafusion.") && entry.key == variable)?.value
+        };
+        let value = value_in(&self.initial)?;
+        if value_in(&ConfigOptions::default()).is_some_and(|theirs| theirs == value) {
+            return None;
+        }
+        let variable = variable.to_owned();
+        Some(LogicalPlan::Statement(PlanStatement::SetVariable(SetVariable { variable, value })))
     }
 
     fn check_setting(&self, variable: &str) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `PREPARE`, `EXECUTE` and `DEALLOCATE`: DataFusion's, but that a statement is planned whenever it is executed.
 //!
-//! A plan holds what its tables were when it was made: one that was kept from `PREPARE` on would answer from then.
+//! A plan holds its tables, as they were when it was made: one that was kept from `PREPARE` on would answer from then, and
+//! keep the memory of tables that are dropped. DataFusion has one only while it makes it ready to run.
 
 use std::collections::HashMap;
 
@@ -35,34 +36,44 @@ impl Prepared {
             }
             _ => None,
         };
-        // Held from taking the old plan away until the new one has been used.
+        // Held while DataFusion has the plan.
         let mut by_name = self.by_name.lock().await;
         let context = session.context();
         let run = async |plan| context.execute_logical_plan(LogicalPlan::Statement(plan)).await;
+        let forget = async |name: &str| {
+            // It is there: whoever asks holds the lock.
+            let _ = run(PlanStatement::Deallocate(Deallocate { name: name.to_owned() })).await;
+        };
         match plan {
             PlanStatement::Prepare(prepare) => {
                 let name = prepare.name.clone();
+                if by_name.contains_key(&name) {
+                    return Err(Error::input(format!("Prepared statement '{name}' already exists")));
+                }
                 run(PlanStatement::Prepare(prepare)).await?;
+                forget(&name).await;
                 by_name.insert(name, statement.clone());
                 Ok(None)
             }
             PlanStatement::Execute(execute) => {
+                let name = execute.name.clone();
                 // Another session may have taken it away meanwhile.
-                if let Some(anew) = anew.filter(|_| by_name.contains_key(&execute.name)) {
-                    // It is not there if it could not be planned the last time.
-                    let _ = run(PlanStatement::Deallocate(Deallocate { name: execute.name.clone() })).await;
+                let anew = anew.filter(|_| by_name.contains_key(&name));
+                let is_ours = anew.is_some();
+                if let Some(anew) = anew {
                     context.execute_logical_plan(anew).await?;
                 }
-                let (_, plan) = run(PlanStatement::Execute(execute)).await?.into_parts();
-                Ok(Some(plan))
+                let executed = run(PlanStatement::Execute(execute)).await;
+                if is_ours {
+                    forget(&name).await;
+                }
+                Ok(Some(executed?.into_parts().1))
             }
             PlanStatement::Deallocate(deallocate) => {
-                let was_there = by_name.remove(&deallocate.name).is_some();
-                match run(PlanStatement::Deallocate(deallocate)).await {
-                    // It could not be planned the last time.
-                    Err(_) if was_there => Ok(None),
-                    done => done.map(|_| None).map_err(Error::from),
+                if by_name.remove(&deallocate.name).is_none() {
+                    run(PlanStatement::Deallocate(deallocate)).await?;
                 }
+                Ok(None)
             }
             other => Err(Error::input(format!("{} is not supported", other.name()))),
         }

@@ -35,3 +35,4 @@ mod stars;
 mod statements;
 mod tpch;
 mod tracing;
+mod verify;

@@ -318,3 +318,86 @@ async fn threads_are_a_number_that_a_machine_may_have() {
         assert!(Database::open(options(threads)).unwrap_err().to_string().contains("from 1 to 1024"));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_that_a_query_computes_may_be_null() {
+    let folder = Folder::new();
+    for session in sessions(&folder) {
+        rows(&session, "CREATE TABLE t AS SELECT 1 AS a, 'x' AS b").await;
+        rows(&session, "INSERT INTO t VALUES (NULL, NULL)").await;
+        rows(&session, "INSERT INTO t SELECT a + 1, b FROM t").await;
+        assert_eq!(rows(&session, "SELECT a, b FROM t ORDER BY a, b").await, ["1|x", "2|x", "NULL|NULL", "NULL|NULL"]);
+        rows(&session, "CREATE TABLE declared (a BIGINT NOT NULL)").await;
+        assert!(try_rows(&session, "INSERT INTO declared VALUES (NULL)").await.is_err());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_lists_is_counted_once_in_whatever_pieces_it_comes() {
+    let session = harness::session();
+    let lists = "SELECT value AS k, array_agg(value) AS v FROM generate_series(1, 200000) GROUP BY 1";
+    rows(&session, &format!("CREATE TABLE g AS {lists}")).await;
+    let bytes = integer(&session, "SELECT sum(bytes) FROM thermocline.memory WHERE name = 'g'").await;
+    // A key, an offset and a value each.
+    let least_bytes = 200_000 * (8 + 4 + 8);
+    assert!((least_bytes..3 * least_bytes).contains(&bytes), "{bytes}");
+    assert_eq!(rows(&session, "SELECT count(*), sum(v[1] - k) FROM g").await, ["200000|0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_statement_keeps_no_memory_of_a_table_that_is_dropped() {
+    let session = harness::session();
+    rows(&session, "CREATE TABLE dropped AS SELECT value FROM generate_series(1, 10000)").await;
+    let held = "SELECT coalesce(sum(bytes), 0) FROM thermocline.memory WHERE name = 'dropped'";
+    assert!(integer(&session, held).await >= 80_000);
+    rows(&session, "PREPARE counted AS SELECT count(*) FROM dropped").await;
+    assert_eq!(rows(&session, "EXECUTE counted").await, ["10000"]);
+    let again = error(&session, "PREPARE counted AS SELECT 1").await;
+    assert!(again.contains("already exists"), "{again}");
+    rows(&session, "DROP TABLE dropped").await;
+    assert_eq!(integer(&session, held).await, 0);
+    rows(&session, "DEALLOCATE counted").await;
+    assert!(error(&session, "DEALLOCATE counted").await.contains("does not exist"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_is_reset_has_the_value_of_a_new_session() {
+    let session = harness::session();
+    for (name, other) in [
+        ("datafusion.execution.target_partitions", "3"),
+        ("datafusion.execution.max_spill_file_size_bytes", "1000"),
+        ("datafusion.execution.skip_physical_aggregate_schema_check", "false"),
+        ("datafusion.execution.parquet.pushdown_filters", "false"),
+        ("datafusion.execution.batch_size", "100"),
+    ] {
+        let before = rows(&session, &format!("SHOW {name}")).await;
+        rows(&session, &format!("SET {name} = '{other}'")).await;
+        assert_ne!(rows(&session, &format!("SHOW {name}")).await, before);
+        rows(&session, &format!("RESET {name}")).await;
+        assert_eq!(rows(&session, &format!("SHOW {name}")).await, before);
+    }
+    let table = "CREATE TABLE t AS SELECT 1 AS a; SET datafusion.catalog.default_catalog = 'elsewhere'";
+    rows(&session, table).await;
+    assert!(try_rows(&session, "SELECT a FROM t").await.is_err());
+    rows(&session, "RESET datafusion.catalog.default_catalog").await;
+    assert_eq!(rows(&session, "SELECT a FROM t").await, ["1"]);
+    rows(&session, "SET threads = 2; RESET threads").await;
+    assert_eq!(rows(&session, "SHOW threads").await, ["datafusion.execution.target_partitions|4"]);
+    assert!(try_rows(&session, "RESET datafusion.execution.nothing").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn amounts_of_memory_are_shown_so_that_they_can_be_set_again() {
+    let database = harness::database(512 * MIB);
+    let session = database.session();
+    for (written, shown) in [("1.05GiB", "1127428915 B"), ("512MiB", "512 MiB"), ("300MB", "300 MB")] {
+        for name in ["thermocline.memory", "thermocline.cache_memory"] {
+            rows(&session, &format!("SET {name} = '{written}'")).await;
+            assert_eq!(rows(&session, &format!("SHOW {name}")).await, [format!("{name}|{shown}")]);
+            rows(&session, &format!("SET {name} = '{shown}'")).await;
+            assert_eq!(rows(&session, &format!("SHOW {name}")).await, [format!("{name}|{shown}")]);
+        }
+    }
+    rows(&session, "SET thermocline.memory = '50%'").await;
+    assert_eq!(database.budget().limit_bytes(), database.machine().usable_memory_bytes() / 2);
+}
