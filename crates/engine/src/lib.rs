@@ -24,6 +24,7 @@ mod database;
 mod error;
 mod explain_cache;
 mod filters;
+mod floats;
 mod folder;
 mod fusion;
 mod idle_work;

@@ -1,5 +1,5 @@
 //! Gives each query its [`QueryContext`] before it is planned physically, and sees to it that its joins can be stopped and
-//! that what it copies to files is there as a whole or not at all.
+//! that it compares floats as SQL does and that what it copies to files is there as a whole or not at all.
 //!
 //! DataFusion's `TaskContext` carries no identity of a query, and `TableProvider::scan` is called once per mention of a
 //! table. A query planner is called exactly once per query, by our own session and by a bare `SessionContext` alike, so
@@ -16,6 +16,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use thermocline_hardware::Clock;
 
+use crate::floats::compared_as_sql_does;
 use crate::interruption::interruptible;
 use crate::query::QueryContext;
 use crate::settings::SharedSettings;
@@ -40,7 +41,9 @@ impl CachingQueryPlanner {
     }
 
     /// The physical plan of `statement` with what is ours about it.
-    fn finished(&self, statement: &LogicalPlan, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn planned(&self, statement: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let compared = compared_as_sql_does(statement)?;
+        let plan = self.inner.create_physical_plan(compared.as_ref().unwrap_or(statement), session).await?;
         interruptible(staged(statement, plan, &self.settings)?, &self.clock)
     }
 }
@@ -50,7 +53,7 @@ impl QueryPlanner for CachingQueryPlanner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(context) = session.config().get_extension::<QueryContext>() {
             context.note_plan(plan);
-            return self.finished(plan, self.inner.create_physical_plan(plan, session).await?);
+            return self.planned(plan, session).await;
         }
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return internal_err!("a caching query planner needs DataFusion's own SessionState");
@@ -59,6 +62,6 @@ impl QueryPlanner for CachingQueryPlanner {
         let context = QueryContext::default();
         context.note_plan(plan);
         state.config_mut().set_extension(Arc::new(context));
-        self.finished(plan, self.inner.create_physical_plan(plan, &state).await?)
+        self.planned(plan, &state).await
     }
 }

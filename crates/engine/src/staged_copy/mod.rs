@@ -6,6 +6,9 @@
 //! object as an upload that is not completed, or in memory. All of it is put in place when the sink is done and the input
 //! came to its end ([`staging`]), and is gone otherwise.
 //!
+//! The values of `PARTITIONED BY` name folders. What a NULL has in its place in an array (0, `''`) would do so too: a row
+//! with one fails the statement.
+//!
 //! **Invariants:** nothing is in place before the last row was written. Whoever drops the statement, at whatever point,
 //! has removed its local files and the folders made for them before the drop returns; uploads are aborted by a task of
 //! the runtime that the statement ran on. Files are created where `allowed_directories` allows it, whatever links lead
@@ -24,8 +27,9 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, exec_err};
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry, ObjectStoreUrl};
@@ -50,13 +54,19 @@ pub(crate) fn staged(
     let mut target = None;
     statement.apply(|node| {
         let LogicalPlan::Copy(copy) = node else { return Ok(TreeNodeRecursion::Continue) };
-        target = Some(ListingTableUrl::parse(&copy.output_url)?.object_store());
+        let store = ListingTableUrl::parse(&copy.output_url)?.object_store();
+        target = Some((store, Arc::from(copy.partition_by.as_slice())));
         Ok(TreeNodeRecursion::Stop)
     })?;
-    let Some(target) = target else { return Ok(plan) };
+    let Some((target, folder_columns)) = target else { return Ok(plan) };
     let plan = plan.transform_up(|node| {
         let Some(exec) = node.downcast_ref::<DataSinkExec>() else { return Ok(Transformed::no(node)) };
-        let sink = StagedSink { inner: exec.clone(), target: target.clone(), settings: Arc::clone(settings) };
+        let sink = StagedSink {
+            inner: exec.clone(),
+            target: target.clone(),
+            folder_columns: Arc::clone(&folder_columns),
+            settings: Arc::clone(settings),
+        };
         let staged = DataSinkExec::new(Arc::clone(exec.input()), Arc::new(sink), exec.sort_order().clone());
         Ok(Transformed::yes(Arc::new(staged) as _))
     })?;
@@ -68,6 +78,8 @@ struct StagedSink {
     /// What has the sink; only that is used of it.
     inner: DataSinkExec,
     target: ObjectStoreUrl,
+    /// Those whose values name folders.
+    folder_columns: Arc<[String]>,
     settings: Arc<SharedSettings>,
 }
 
@@ -98,7 +110,8 @@ impl DataSink for StagedSink {
         // Closed by whoever drops this future, too.
         let _open = OpenStaging(Arc::clone(&staging));
         let context = self.context(context, &staging)?;
-        let written = match self.inner.sink().write_all(watched(data, &staging), &context).await {
+        let rows = watched(with_folders(data, &self.folder_columns), &staging);
+        let written = match self.inner.sink().write_all(rows, &context).await {
             Ok(row_count) => staging.place().await.map(|()| row_count),
             Err(error) => Err(error),
         };
@@ -132,6 +145,24 @@ impl StagedSink {
             context.window_functions().clone(),
             Arc::new(runtime),
         )))
+    }
+}
+
+/// The rows, of which each has a value in all the columns that name folders.
+fn with_folders(rows: SendableRecordBatchStream, columns: &Arc<[String]>) -> SendableRecordBatchStream {
+    let (schema, columns) = (rows.schema(), Arc::clone(columns));
+    let rows = rows.map(move |batch| batch.and_then(|batch| checked(batch, &columns)));
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+}
+
+fn checked(batch: RecordBatch, folder_columns: &[String]) -> Result<RecordBatch> {
+    let has_null = |name: &&String| batch.column_by_name(name).is_some_and(|column| column.logical_null_count() > 0);
+    match folder_columns.iter().find(has_null) {
+        None => Ok(batch),
+        Some(name) => exec_err!(
+            "COPY: column {name} is NULL in a row, expected a value: PARTITIONED BY names folders by the values; write \
+             coalesce({name}, …) AS {name}, or leave such rows out"
+        ),
     }
 }
 

@@ -97,6 +97,36 @@ async fn files_are_put_in_place_whole_and_nothing_remains_beside_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_without_a_value_for_its_folder_fails_the_copy() {
+    let folder = Folder::new();
+    let path = folder.path().display();
+    let session = harness::session();
+    let copied = |column: &str, partitions: &str| {
+        let rows = format!("SELECT {column} AS k, value AS i, 1 AS j FROM generate_series(1, 20000)");
+        format!("COPY ({rows}) TO '{path}/parts/' STORED AS CSV PARTITIONED BY ({partitions})")
+    };
+    for column in [
+        "nullif(value % 3, 2)",
+        "CASE WHEN value < 20000 THEN 'a' END",
+        "CASE WHEN value < 20000 THEN DATE '2026-01-31' END",
+        "CASE WHEN value < 20000 THEN true END",
+        "arrow_cast(CASE WHEN value < 20000 THEN 'a' END, 'Dictionary(Int32, Utf8)')",
+    ] {
+        for partitions in ["k", "j, k"] {
+            let sql = copied(column, partitions);
+            let message = harness::error(&session, &sql).await;
+            assert!(message.contains("column k is NULL in a row"), "{sql}\n{message}");
+            assert_eq!(names(folder.path()), [""; 0], "{sql}");
+        }
+    }
+    // NULLs elsewhere are values like others, and so is what stands for those of the column.
+    rows(&session, &copied("nullif(value % 3, 2)", "j")).await;
+    assert_eq!(names(&folder.path().join("parts")), ["j=1"]);
+    rows(&session, &copied("coalesce(nullif(value % 3, 2), -1)", "k")).await;
+    assert_eq!(names(&folder.path().join("parts")), ["j=1", "k=-1", "k=0", "k=1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_can_be_made_of_its_own_rows() {
     let folder = Folder::new();
     let session = harness::session();

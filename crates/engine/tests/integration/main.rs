@@ -11,6 +11,7 @@ mod copy;
 mod copy_to_stores;
 mod differential;
 mod explain;
+mod floats;
 mod fused_arrays;
 mod fused_files;
 mod fused_groups;

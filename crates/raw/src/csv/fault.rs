@@ -141,6 +141,26 @@ impl Place<'_> {
         RawError::Malformed(self.fault(offset_bytes, None, seen, fields(expected)))
     }
 
+    /// Checks that no CR stands within what may be a header, outside quotes: all lines of a file whose lines end with CR
+    /// alone are one record.
+    ///
+    /// # Errors
+    /// Where the first one stands.
+    pub(crate) fn check_line_end(&self, marks: Marks) -> Result<(), RawError> {
+        for position in 0..self.fields.ends.len() {
+            let raw = self.raw(position);
+            if marks.quote.is_some() && raw.first().copied() == marks.quote {
+                continue;
+            }
+            let Some(at) = memchr::memchr(b'\r', raw) else { continue };
+            let offset_bytes = self.field_offset_bytes(position) + at as u64;
+            let seen = format!("CR without LF in {}", quote_seen(raw));
+            let expected = "LF or CRLF at the end of the line (a CR within a name stands between quotes)".to_owned();
+            return Err(RawError::Malformed(self.fault(offset_bytes, None, seen, expected)));
+        }
+        Ok(())
+    }
+
     /// A header that does not name the table's columns.
     pub(crate) fn other_header(&self, names: &[Arc<str>], expected: &[Arc<str>]) -> RawError {
         let differs = names.iter().zip(expected).position(|(name, expected)| name != expected);

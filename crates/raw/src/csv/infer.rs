@@ -18,6 +18,7 @@ use super::field::{FieldText, read_field};
 use super::index::{RecordFields, RecordIndex};
 use super::marks::Marks;
 use super::types::{BigIntegers, ValueKind};
+use crate::error::Fault;
 use crate::{OnError, RawError};
 
 /// Bytes indexed at once.
@@ -64,20 +65,20 @@ impl Default for InferOptions {
 ///
 /// # Errors
 /// No sample has a record; a record has another number of fields than the first one; a quote is not closed, or closed
-/// within a field; a header is not UTF-8 or differs between files; options contradict each other. Errors about a file's
-/// content name the line. Under [`OnError::Skip`] records that cannot be read are left out, but not a first one that
+/// within a field; a header is not UTF-8 or differs between files; lines end with CR alone; a file is UTF-16; options
+/// contradict each other. Errors about a file's content name the line. Under [`OnError::Skip`] records that cannot be read are left out, but not a first one that
 /// may be the header.
 pub fn infer<'a>(
     samples: impl IntoIterator<Item = Sample<'a>>,
     options: &InferOptions,
 ) -> Result<(SchemaRef, CsvFormat), RawError> {
     let mut columns: Option<Columns> = None;
-    let mut first: Option<(Arc<str>, bool)> = None;
+    let mut first: Option<(Arc<str>, &'static str)> = None;
     let samples: Vec<Sample<'a>> = samples.into_iter().collect();
     let mut rows_left = options.sample_rows.max(1);
     for (at, sample) in samples.iter().enumerate() {
         let content = sample.bytes.strip_prefix(CsvFormat::BYTE_ORDER_MARK).unwrap_or(sample.bytes);
-        first.get_or_insert_with(|| (Arc::clone(&sample.file), content.is_empty()));
+        first.get_or_insert_with(|| (Arc::clone(&sample.file), without_record(content)));
         // Lines are counted here: the content is at hand.
         let with_line = |error: RawError| match error.fault().map(|fault| fault.offset_bytes) {
             Some(offset_bytes) => match line_at(sample.bytes, offset_bytes) {
@@ -86,6 +87,7 @@ pub fn infer<'a>(
             },
             None => error,
         };
+        check_encoding(sample).map_err(with_line)?;
         let base = (sample.bytes.len() - content.len()) as u64;
         // Its share of the rows, or a long file would use up those of the files behind it. Two at first: whether a record
         // is a header is told by the next one.
@@ -102,11 +104,37 @@ pub fn infer<'a>(
     match columns {
         Some(columns) => Ok(columns.finish()),
         None => {
-            let (file, is_empty) = first.unwrap_or((Arc::from("(no file)"), true));
-            let reason = if is_empty { "the file is empty" } else { "there is no whole record in the sample" };
+            let (file, reason) = first.unwrap_or((Arc::from("(no file)"), without_record(b"")));
             Err(RawError::NothingToInfer { file, reason: reason.to_owned() })
         }
     }
+}
+
+/// What `content` has in the place of records, if it has none.
+fn without_record(content: &[u8]) -> &'static str {
+    let has = |byte: u8| memchr::memchr(byte, content).is_some();
+    match content {
+        [] => "the file is empty",
+        _ if has(b'\r') && !has(b'\n') => "its lines end with CR, expected LF or CRLF",
+        _ => "there is no whole record in the sample",
+    }
+}
+
+/// UTF-16 begins with a mark of its own; its zero bytes would be read as characters.
+fn check_encoding(sample: &Sample<'_>) -> Result<(), RawError> {
+    let seen = match sample.bytes {
+        [0xff, 0xfe, ..] => "the mark of UTF-16 (FF FE)",
+        [0xfe, 0xff, ..] => "the mark of UTF-16 (FE FF)",
+        _ => return Ok(()),
+    };
+    Err(RawError::Malformed(Box::new(Fault {
+        file: Arc::clone(&sample.file),
+        offset_bytes: 0,
+        line: None,
+        column: None,
+        seen: seen.to_owned(),
+        expected: "text in UTF-8".to_owned(),
+    })))
 }
 
 /// The columns found so far.
@@ -256,6 +284,9 @@ fn read_sample(
             if head.is_some() {
                 widen(rest.get_or_insert_with(nothing), &mut scratch);
             } else {
+                if may_have_header {
+                    place.check_line_end(marks)?;
+                }
                 let names = match may_have_header {
                     true => header_names(window, fields, marks).map_err(malformed),
                     false => Ok(Vec::new()),

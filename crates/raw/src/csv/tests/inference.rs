@@ -220,6 +220,47 @@ fn the_byte_order_mark_and_crlf_leave_no_trace() {
 }
 
 #[test]
+fn lines_that_end_with_cr_alone_are_an_error_with_their_place() {
+    let message = |content: &[u8]| infer([sample(content)], &InferOptions::default()).unwrap_err().to_string();
+    let expected = "/data/t.csv, line 1, byte 7: expected LF or CRLF at the end of the line (a CR within a name stands \
+                    between quotes), found CR without LF in 'name\\r1'";
+    assert_eq!(message(b"id,name\r1,Ann\r2,Bob\r"), expected);
+    assert_eq!(message(b"id,name\r1,Ann\r2,Bob\r\n3,Eve\r\n"), expected);
+    assert!(message(b"\xef\xbb\xbfid\r1\r2").contains("byte 5: "));
+    // Also where records are left out, and in files behind the first.
+    let skip = InferOptions { on_error: OnError::Skip, ..InferOptions::default() };
+    assert!(infer([sample(b"id,name\r1,Ann\r")], &skip).is_err());
+    assert!(infer([sample(b"id,name\n1,Ann\n"), sample(b"id,name\r1,Ann\r")], &skip).is_err());
+    // The file goes on: no record ends in its sample.
+    let cut = Sample { is_whole: false, ..sample(b"id,name\r1,Ann\r2,B") };
+    let cut = infer([cut], &InferOptions::default()).unwrap_err().to_string();
+    assert!(cut.contains("its lines end with CR, expected LF or CRLF"), "{cut}");
+    // Where it is data, or the end of a last line that is cut short.
+    let mut no_header = InferOptions::default();
+    no_header.csv.has_header = Some(false);
+    for (content, options, names) in [
+        (&b"id,\"na\rme\"\n1,Ann\n"[..], &InferOptions::default(), ["id", "na\rme"]),
+        (b"id,name\n1,A\rnn\n", &InferOptions::default(), ["id", "name"]),
+        (b"id,name\r", &InferOptions::default(), ["id", "name"]),
+        (b"1,A\rnn\n2,Bob\n", &no_header, ["column_1", "column_2"]),
+    ] {
+        let (schema, _) = infer([sample(content)], options).unwrap();
+        let found: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(found, names, "{}", content.escape_ascii());
+    }
+}
+
+#[test]
+fn utf_16_is_an_error_that_says_so() {
+    for (content, mark) in [(&b"\xff\xfei\0d\0\n\0"[..], "FF FE"), (b"\xfe\xff\0i\0d\0\n", "FE FF")] {
+        let message = infer([sample(content)], &InferOptions::default()).unwrap_err().to_string();
+        let expected =
+            format!("/data/t.csv, line 1, byte 0: expected text in UTF-8, found the mark of UTF-16 ({mark})");
+        assert_eq!(message, expected);
+    }
+}
+
+#[test]
 fn a_file_without_records_has_no_columns_to_infer() {
     let message = |content: &[u8]| infer([sample(content)], &InferOptions::default()).unwrap_err().to_string();
     assert!(message(b"").contains("/data/t.csv: no columns can be inferred: the file is empty; declare them"));

@@ -1,0 +1,128 @@
+//! Plans of DataFusion's own, with what is done to them and without. Answers of the engine: `tests/integration/floats.rs`.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int32Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionContext;
+
+use super::compared_as_sql_does;
+
+const NEGATIVE_NAN: f64 = f64::from_bits(f64::NAN.to_bits() | 1 << 63);
+
+/// Keys and floats; NULL for NULL. The key `i` has the values of `groups[i]`.
+fn groups() -> Vec<Vec<Option<f64>>> {
+    let (infinity, nan) = (f64::INFINITY, f64::NAN);
+    vec![
+        vec![Some(-infinity)],
+        vec![Some(infinity)],
+        vec![Some(nan), Some(1.5)],
+        vec![Some(1.5), Some(nan), Some(-2.0)],
+        vec![Some(nan)],
+        vec![None, None],
+        vec![None, Some(-infinity), Some(3.0)],
+        vec![Some(NEGATIVE_NAN), Some(-infinity)],
+        vec![Some(0.0), Some(-0.0)],
+    ]
+}
+
+/// A session whose table `t` has a key `k` and the values `x` of a type, and as `y` those behind them.
+fn session_of(data_type: &DataType) -> SessionContext {
+    let rows: Vec<(i32, Option<f64>)> =
+        (0..).zip(groups()).flat_map(|(key, values)| values.into_iter().map(move |value| (key, value))).collect();
+    let keys = Int32Array::from_iter_values(rows.iter().map(|(key, _)| *key));
+    let values = Float64Array::from_iter(rows.iter().map(|(_, value)| *value));
+    let others = Float64Array::from_iter(rows.iter().cycle().skip(1).take(rows.len()).map(|(_, value)| *value));
+    let of_type = |values: Float64Array| cast(&values, data_type).unwrap();
+    let columns: [(&str, ArrayRef, bool); 3] =
+        [("k", Arc::new(keys), false), ("x", of_type(values), true), ("y", of_type(others), true)];
+    let session = SessionContext::new();
+    session.register_batch("t", RecordBatch::try_from_iter_with_nullable(columns).unwrap()).unwrap();
+    session
+}
+
+/// The rows of a query, planned as the engine does, each as its values joined by `|`.
+async fn rows(session: &SessionContext, sql: &str) -> Vec<String> {
+    let state = session.state();
+    let plan = state.optimize(&state.create_logical_plan(sql).await.unwrap()).unwrap();
+    let plan = compared_as_sql_does(&plan).unwrap().unwrap_or(plan);
+    let plan = state.query_planner().create_physical_plan(&plan, &state).await.unwrap();
+    let batches = collect(plan, session.task_ctx()).await.unwrap();
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns: Vec<_> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        rows.extend(
+            (0..batch.num_rows())
+                .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|")),
+        );
+    }
+    rows
+}
+
+#[tokio::test]
+async fn extremes_of_groups_are_those_of_the_order_of_all_values() {
+    for data_type in [DataType::Float16, DataType::Float32, DataType::Float64] {
+        let session = session_of(&data_type);
+        let sql = "SELECT k, min(x), max(x), max(x) FILTER (WHERE x > 0), min(DISTINCT x) FROM t GROUP BY k ORDER BY k";
+        let expected: Vec<String> = (0..)
+            .zip(groups())
+            .map(|(key, values)| {
+                let mut values: Vec<f64> = values.into_iter().flatten().collect();
+                values.sort_by(f64::total_cmp);
+                let shown = |value: Option<&f64>| {
+                    let value = Float64Array::from_iter([value.copied()]);
+                    let options = FormatOptions::default().with_null("NULL");
+                    ArrayFormatter::try_new(&value, &options).unwrap().value(0).to_string()
+                };
+                let (least, largest) = (shown(values.first()), shown(values.last()));
+                // NaN with a sign comes before all others.
+                let positive = values.iter().rfind(|value| value.total_cmp(&0.0).is_gt());
+                format!("{key}|{least}|{largest}|{}|{least}", shown(positive))
+            })
+            .collect();
+        assert_eq!(rows(&session, sql).await, expected, "{data_type}");
+    }
+}
+
+#[tokio::test]
+async fn cases_take_both_zeros_for_one() {
+    for data_type in [DataType::Float16, DataType::Float32, DataType::Float64] {
+        let session = session_of(&data_type);
+        let zero = format!("arrow_cast(0.0, '{data_type}')");
+        let minus = format!("arrow_cast(-0.0, '{data_type}')");
+        let ten = format!("arrow_cast(10.0, '{data_type}')");
+        let count = |condition: String| format!("SELECT count(*) FROM t WHERE {condition}");
+        for (condition, expected) in [
+            (format!("CASE x WHEN {zero} THEN 1 WHEN {ten} THEN 2 END = 1"), "2"),
+            (format!("CASE x WHEN {minus} THEN 1 ELSE 2 END = 1"), "2"),
+            (format!("CASE {minus} WHEN x THEN 1 WHEN y THEN 2 END = 1"), "2"),
+        ] {
+            assert_eq!(rows(&session, &count(condition.clone())).await, [expected], "{condition}");
+        }
+        // Names of columns stay.
+        let sql = format!("SELECT b, count(*) FROM (SELECT CASE x WHEN {zero} THEN 1 END b FROM t) GROUP BY b ORDER BY b");
+        assert_eq!(rows(&session, &sql).await, ["1|2", "NULL|15"]);
+    }
+}
+
+#[tokio::test]
+async fn other_plans_stay_as_they_are() {
+    let session = session_of(&DataType::Float64);
+    for sql in [
+        "SELECT k, sum(x), max(k) FROM t GROUP BY k",
+        "SELECT k FROM t WHERE x IN (1, 2, 3, 4, 5) OR k IN (0, 1, 2, 3, 4)",
+        "SELECT CASE x WHEN 1 THEN 2 END, CASE WHEN x = 0 THEN 1 END FROM t",
+        "SELECT k FROM t WHERE x IN (0.0, 1, 2, 3, 4)",
+    ] {
+        let state = session.state();
+        let plan = state.optimize(&state.create_logical_plan(sql).await.unwrap()).unwrap();
+        assert!(compared_as_sql_does(&plan).unwrap().is_none(), "{sql}");
+    }
+}

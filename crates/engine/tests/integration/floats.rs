@@ -1,0 +1,43 @@
+//! Floats are compared alike by operators and pipelines: both zeros are equal, NaN is the largest.
+
+use crate::harness::{self, Folder, rows};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_any_length_hold_both_zeros_to_be_equal() {
+    let folder = Folder::new();
+    let path = folder.file("z.csv", "x,y\n0.0,1\n-0.0,2\n1.5,3\n,4\n");
+    let session = harness::session();
+    rows(&session, &format!("CREATE TABLE held AS SELECT * FROM '{}'", path.display())).await;
+    for table in [format!("'{}'", path.display()), "held".to_owned()] {
+        for (condition, expected) in [
+            ("x IN (0.0, 7, 8)", "2"),
+            ("x IN (0.0, 7, 8, 9, 10)", "2"),
+            ("x IN (-0.0, 7, 8, 9, 10)", "2"),
+            ("x = 0 OR x = 7 OR x = 8 OR x = 9 OR x = 10", "2"),
+            ("x NOT IN (0.0, 7, 8, 9, 10)", "1"),
+            ("x NOT IN (0.0, 7, 8, 9, NULL)", "0"),
+            ("CASE x WHEN 0.0 THEN 'zero' WHEN 7 THEN 'seven' END = 'zero'", "2"),
+        ] {
+            let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
+            assert_eq!(rows(&session, &sql).await, [expected], "{sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn extremes_of_groups_with_nan_and_infinities_are_those_of_their_values() {
+    let folder = Folder::new();
+    let path = folder.file("n.csv", "x,k\nNaN,1\n1.5,1\n1.5,2\nNaN,2\n-inf,3\ninf,4\n,5\n-inf,5\n2.5,5\n");
+    let session = harness::session();
+    rows(&session, &format!("CREATE TABLE held AS SELECT * FROM '{}'", path.display())).await;
+    let expected = ["1|1.5|NaN", "2|1.5|NaN", "3|-inf|-inf", "4|inf|inf", "5|-inf|2.5"];
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for table in [format!("'{}'", path.display()), "held".to_owned()] {
+            let sql = format!("SELECT k, min(x), max(x) FROM {table} GROUP BY k ORDER BY k");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+            let sql = format!("SELECT min(x), max(x) FROM {table}");
+            assert_eq!(rows(&session, &sql).await, ["-inf|NaN"], "{fused}: {sql}");
+        }
+    }
+}
