@@ -107,7 +107,8 @@ async fn cases_take_both_zeros_for_one() {
             assert_eq!(rows(&session, &count(condition.clone())).await, [expected], "{condition}");
         }
         // Names of columns stay.
-        let sql = format!("SELECT b, count(*) FROM (SELECT CASE x WHEN {zero} THEN 1 END b FROM t) GROUP BY b ORDER BY b");
+        let sql =
+            format!("SELECT b, count(*) FROM (SELECT CASE x WHEN {zero} THEN 1 END b FROM t) GROUP BY b ORDER BY b");
         assert_eq!(rows(&session, &sql).await, ["1|2", "NULL|15"]);
     }
 }
