@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
@@ -71,6 +72,13 @@ impl ColumnTable {
     /// A table of these segments.
     pub fn with_segments(columns: SchemaRef, segments: Vec<SegmentInfo>) -> Self {
         Self { columns, segments }
+    }
+
+    /// Whether this is the table that `columns` are of, whatever rows it has by now: one that was made in its place has
+    /// columns of its own, however alike. It must be made of columns that no other table was made of, then; changes of
+    /// others and of its rows leave them the same as long as the catalog is open.
+    pub fn is_still(&self, columns: &SchemaRef) -> bool {
+        Arc::ptr_eq(&self.columns, columns)
     }
 }
 

@@ -47,12 +47,18 @@ impl SchemaProvider for SharedTables {
     }
 }
 
-/// Puts a table into a schema, in the place of the one of that name if there is one. In a schema of the host's own,
-/// which may not be able to, the other is taken away before.
+/// Puts a table into a schema, in the place of the one of that name if there is one, unless `may` says no to what is
+/// there then: `false`, as that does. In a schema of the host's own, which may not be able to, the other is taken away
+/// before.
 ///
 /// # Errors
-/// When the schema refuses, or the database's folder has a table of that name.
-pub(crate) fn put_table(schema: &dyn SchemaProvider, name: &str, table: Arc<dyn TableProvider>) -> Result<()> {
+/// `may`'s; when the schema refuses, or the database's folder has a table of that name.
+pub(crate) fn put_table(
+    schema: &dyn SchemaProvider,
+    name: &str,
+    table: Arc<dyn TableProvider>,
+    may: impl FnOnce(Option<&dyn TableProvider>) -> Result<bool>,
+) -> Result<bool> {
     let tables = match (schema as &dyn Any).downcast_ref::<FileSchema>() {
         Some(wrapped) => {
             wrapped.check_unstored(name)?;
@@ -60,14 +66,20 @@ pub(crate) fn put_table(schema: &dyn SchemaProvider, name: &str, table: Arc<dyn 
         }
         None => schema,
     };
-    match (tables as &dyn Any).downcast_ref::<SharedTables>() {
-        Some(tables) => {
-            tables.tables.write().insert(name.to_string(), table);
+    if let Some(tables) = (tables as &dyn Any).downcast_ref::<SharedTables>() {
+        let mut tables = tables.tables.write();
+        let is_put = may(tables.get(name).map(AsRef::as_ref))?;
+        if is_put {
+            tables.insert(name.to_string(), table);
         }
-        None => {
-            tables.deregister_table(name)?;
-            tables.register_table(name.to_string(), table)?;
-        }
+        return Ok(is_put);
     }
-    Ok(())
+    let other = if tables.table_exist(name) { tables.deregister_table(name)? } else { None };
+    let may = may(other.as_deref());
+    match (&may, other) {
+        (Ok(true), _) => tables.register_table(name.to_string(), table)?,
+        (_, Some(other)) => tables.register_table(name.to_string(), other)?,
+        (_, None) => None,
+    };
+    may
 }

@@ -28,6 +28,7 @@ use crate::own_batch::own;
 pub(super) struct ColumnSink {
     tables: Arc<ColumnTables>,
     name: EntryName,
+    /// Of the table that was named, which another one may replace before the rows are there.
     table_schema: SchemaRef,
     /// The same without NOT NULL: what is NULL there is refused by `load`, whose message names the column.
     schema: SchemaRef,
@@ -155,7 +156,7 @@ impl ColumnSink {
     /// Changes the table, if it is still there.
     fn commit<R>(&self, edit: impl FnOnce(&mut ColumnTable) -> Result<R, Error>) -> Result<R, Error> {
         self.tables.commit(|manifest| match manifest.entries.get_mut(&self.name) {
-            Some(Entry::ColumnTable(table)) if table.columns == self.table_schema => edit(table),
+            Some(Entry::ColumnTable(table)) if table.is_still(&self.table_schema) => edit(table),
             _ => Err(Error::input(format!("table {} was dropped or replaced while rows were inserted", self.name))),
         })
     }

@@ -48,7 +48,7 @@ impl Tail {
         let Some(Entry::ColumnTable(table)) = manifest.entries.get(name) else { return Self::default() };
         let row_counts: Vec<u64> = table.segments.iter().map(|segment| segment.row_count).collect();
         let count = merged_segment_count(&row_counts, added_rows, FULL_ROWS);
-        if count == 0 || table.columns != *schema {
+        if count == 0 || !table.is_still(schema) {
             return Self::default();
         }
         let segments = table.segments[table.segments.len() - count..].to_vec();

@@ -316,7 +316,7 @@ impl ColumnTables {
         let medium = Arc::clone(&self.reading.read().1);
         let known = self.open.lock().get(name).filter(|known| Arc::ptr_eq(&known.medium, &medium)).cloned();
         if let Some(known) = &known
-            && known.schema == *schema
+            && Arc::ptr_eq(&known.schema, schema)
             && known.is_of(infos)
         {
             return Ok(Arc::clone(known));

@@ -10,9 +10,9 @@ use datafusion::physical_plan::ExecutionPlanProperties;
 use thermocline_budget::Purpose;
 use thermocline_column_store::{ColumnTable, Entry, EntryName, Manifest, PhysicalType};
 
+use super::replacing::{self, IfTaken, Kind};
 use super::stored::{self, Place};
 use super::{Session, memory_table};
-use crate::catalog::put_table;
 use crate::column_table::{LoadedRows, load};
 use crate::error::{Error, Result};
 use crate::query::Progress;
@@ -35,26 +35,16 @@ pub(super) async fn create(
     if !column_defaults.is_empty() {
         return Err(Error::input(format!("table {name}: DEFAULT is not supported")));
     }
-    if if_not_exists && or_replace {
-        return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
-    }
-    let exists = session.context().table_exist(name.clone())?;
-    if exists && if_not_exists {
+    let if_taken = IfTaken::of(if_not_exists, or_replace)?;
+    if !if_taken.allows(&name, replacing::found(session, &name).await?, Kind::Rows)? {
         return Ok(());
     }
-    if exists && !or_replace {
-        return Err(Error::input(format!("table '{name}' already exists")));
-    }
     if let Some(place) = stored::place(session, &name)? {
-        return create_stored(session, place, (&input, progress), (or_replace, before)).await;
+        return create_stored(session, place, (&input, progress), (if_taken, before)).await;
     }
     let table = memory_table::filled(session, &name, (&input, progress)).await?;
     let schema = session.context().state_ref().read().schema_for_ref(name.clone())?;
-    if or_replace {
-        put_table(schema.as_ref(), name.table(), table)?;
-    } else {
-        schema.register_table(name.table().to_string(), table)?;
-    }
+    if_taken.put(&name, schema.as_ref(), table)?;
     Ok(())
 }
 
@@ -62,11 +52,11 @@ async fn create_stored(
     session: &Session,
     place: Place,
     (input, progress): (&LogicalPlan, &Arc<Progress>),
-    (or_replace, before): (bool, Option<Arc<Manifest>>),
+    (if_taken, before): (IfTaken, Option<Arc<Manifest>>),
 ) -> Result<()> {
-    let Place { tables, name } = place;
-    let read = before.filter(|_| reads(input, &name));
-    session.database().check_changeable(&name)?;
+    let Place { tables, name } = &place;
+    let read = before.filter(|_| reads(input, name));
+    session.database().check_changeable(name)?;
     let (schema, loaded) = if let LogicalPlan::EmptyRelation(declared) = input {
         (table_schema(declared.schema.as_arrow(), true)?, LoadedRows::default())
     } else {
@@ -79,25 +69,22 @@ async fn create_stored(
         let streams = partitions.map(|partition| physical.execute(partition, Arc::clone(&context)));
         let streams = streams.collect::<datafusion::common::Result<_>>()?;
         let threads = session.database().threads();
-        let loaded = load(&tables, &account, &schema, streams, threads).await?;
+        let loaded = load(tables, &account, &schema, streams, threads).await?;
         (schema, loaded)
     };
     let entry = Entry::ColumnTable(ColumnTable::with_segments(schema, loaded.infos()));
-    tables.commit(|manifest| {
-        if manifest.entries.contains_key(&name) && !or_replace {
-            return Err(stored::already_exists(&name));
-        }
-        stored::check_schema(session, &name)?;
+    let put = place.put(session, entry, if_taken, &|manifest| {
         // Rows that another statement has added since this one read the table would be lost.
-        if read.as_ref().is_some_and(|before| before.entries.get(&name) != manifest.entries.get(&name)) {
-            return Err(Error::input(format!("table '{name}' was changed while it was being replaced: try again")));
+        match &read {
+            Some(before) if before.entries.get(name) != manifest.entries.get(name) => {
+                Err(Error::input(format!("table '{name}' was changed while it was being replaced: try again")))
+            }
+            _ => Ok(()),
         }
-        manifest.entries.insert(name.clone(), entry);
-        Ok(())
-    })?;
+    });
+    // What is in the table by now stays.
     drop(loaded);
-    stored::unregister(session, &name)?;
-    Ok(())
+    put
 }
 
 /// Whether a plan reads that column table.

@@ -11,6 +11,7 @@ mod create_table;
 mod memory_table;
 mod ndjson_output;
 mod prepared;
+mod replacing;
 mod result;
 mod stored;
 mod unstored;
@@ -159,7 +160,8 @@ impl Session {
         self.check_unstored(&reference)?;
         let table = memory_table::from_batches(&self.database, name, schema, batches)?;
         let schema = self.context.state_ref().read().schema_for_ref(reference)?;
-        Ok(put_table(schema.as_ref(), name, table)?)
+        put_table(schema.as_ref(), name, table, |_| Ok(true))?;
+        Ok(())
     }
 
     /// Removes what was registered under `name`; `false` if there is nothing.

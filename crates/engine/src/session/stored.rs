@@ -14,6 +14,7 @@ use thermocline_column_store::{Entry, EntryName, Manifest};
 use thermocline_medium::Location;
 
 use super::Session;
+use super::replacing::{self, IfTaken, Kind};
 use crate::catalog::definitions::{self, Named};
 use crate::catalog::{SYSTEM_SCHEMA, external_table};
 use crate::column_table::ColumnTables;
@@ -27,6 +28,14 @@ pub(super) struct Place {
     pub(super) name: EntryName,
 }
 
+/// The name in full, as the session's statements mean it.
+pub(super) fn resolved(session: &Session, name: &TableReference) -> ResolvedTableReference {
+    let state = session.context().state_ref();
+    let state = state.read();
+    let defaults = &state.config_options().catalog;
+    name.clone().resolve(&defaults.default_catalog, &defaults.default_schema)
+}
+
 /// Where the folder has, or would have, what `name` stands for; `None` if the name is of another catalog or the
 /// database has no folder.
 ///
@@ -34,12 +43,7 @@ pub(super) struct Place {
 /// There is no such schema, or it is not for tables.
 pub(super) fn place(session: &Session, name: &TableReference) -> Result<Option<Place>> {
     let Some(tables) = session.database().column_tables() else { return Ok(None) };
-    let ResolvedTableReference { catalog, schema, table } = {
-        let state = session.context().state_ref();
-        let state = state.read();
-        let defaults = &state.config_options().catalog;
-        name.clone().resolve(&defaults.default_catalog, &defaults.default_schema)
-    };
+    let ResolvedTableReference { catalog, schema, table } = resolved(session, name);
     if &*catalog != DEFAULT_CATALOG {
         return Ok(None);
     }
@@ -65,7 +69,7 @@ pub(super) fn subject(ddl: &DdlStatement) -> Option<&TableReference> {
 }
 
 /// Takes what the host registered under this name out of the way; what the folder has stays.
-pub(super) fn unregister(session: &Session, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
+fn unregister(session: &Session, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
     let schema =
         session.database().catalogs().catalog(DEFAULT_CATALOG).and_then(|catalog| catalog.schema(&name.schema));
     Ok(match schema {
@@ -81,13 +85,14 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
             if command.temporary {
                 return Err(Error::input("temporary tables are not supported: a table lives as long as its database"));
             }
+            let if_taken = IfTaken::of(command.if_not_exists, command.or_replace)?;
             let Statement::CreateExternalTable(written) = statement else {
                 return Err(Error::input("CREATE EXTERNAL TABLE cannot be part of another statement"));
             };
             // Made once, to see that it can be.
             external_table(session.database(), &session.config(), command).await?;
             let entry = Entry::ExternalTable { definition: definition_of(written)? };
-            create(session, place, (entry, &|_| Ok(())), command.if_not_exists, command.or_replace)
+            create(session, place, (entry, &|_| Ok(())), if_taken).await
         }
         DdlStatement::CreateView(command) => {
             if command.temporary {
@@ -103,7 +108,8 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
             // Made once, to see that it can be.
             definitions::planned(session.database(), &state, &session.config(), &place.name, &definition).await?;
             let entry = Entry::View { definition };
-            create(session, place, (entry, &|manifest| Ok(check(manifest)?)), false, command.or_replace)
+            let if_taken = IfTaken::of(false, command.or_replace)?;
+            create(session, place, (entry, &|manifest| Ok(check(manifest)?)), if_taken).await
         }
         DdlStatement::DropTable(command) => drop_entry(session, place, command.if_exists, false),
         DdlStatement::DropView(command) => drop_entry(session, place, command.if_exists, true),
@@ -112,53 +118,51 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
 }
 
 /// Finds what is against an entry in what there is when it is made.
-type Check<'a> = dyn Fn(&Manifest) -> Result<()> + 'a;
+pub(super) type Check<'a> = dyn Fn(&Manifest) -> Result<()> + Sync + 'a;
 
 /// Makes an entry, if `check` finds nothing against it in what there is then.
-fn create(
+async fn create(
     session: &Session,
     place: &Place,
     (entry, check): (Entry, &Check<'_>),
-    if_not_exists: bool,
-    or_replace: bool,
+    if_taken: IfTaken,
 ) -> Result<()> {
-    if if_not_exists && or_replace {
-        return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
+    let (name, kind) = (&place.name, Kind::of_entry(&entry));
+    let reference = TableReference::full(DEFAULT_CATALOG, name.schema.as_str(), name.name.as_str());
+    if !if_taken.allows(name, replacing::found(session, &reference).await?, kind)? {
+        return Ok(());
     }
-    let reference = TableReference::full(DEFAULT_CATALOG, place.name.schema.as_str(), place.name.name.as_str());
-    if session.context().table_exist(reference)? {
-        if if_not_exists {
-            return Ok(());
+    session.database().check_changeable(name)?;
+    place.put(session, entry, if_taken, check)
+}
+
+impl Place {
+    /// Puts an entry here, if what is here then allows it and `check` finds nothing against it.
+    pub(super) fn put(&self, session: &Session, entry: Entry, if_taken: IfTaken, check: &Check<'_>) -> Result<()> {
+        let is_put = self.tables.commit(|manifest| {
+            let found = manifest.entries.get(&self.name).map(Kind::of_entry);
+            if !if_taken.allows(&self.name, found, Kind::of_entry(&entry))? {
+                return Ok(false);
+            }
+            check(manifest)?;
+            check_schema(session, &self.name)?;
+            manifest.entries.insert(self.name.clone(), entry);
+            Ok(true)
+        })?;
+        if is_put {
+            unregister(session, &self.name)?;
         }
-        if !or_replace {
-            return Err(already_exists(&place.name));
-        }
-    }
-    session.database().check_changeable(&place.name)?;
-    place.tables.commit(|manifest| {
-        if manifest.entries.contains_key(&place.name) && !or_replace {
-            return Err(already_exists(&place.name));
-        }
-        check(manifest)?;
-        check_schema(session, &place.name)?;
-        manifest.entries.insert(place.name.clone(), entry);
         Ok(())
-    })?;
-    unregister(session, &place.name)?;
-    Ok(())
+    }
 }
 
 /// The schema may have been dropped since a statement began.
-pub(super) fn check_schema(session: &Session, name: &EntryName) -> Result<()> {
+fn check_schema(session: &Session, name: &EntryName) -> Result<()> {
     let catalog = session.database().catalogs().catalog(DEFAULT_CATALOG);
     match catalog.and_then(|catalog| catalog.schema(&name.schema)) {
         Some(_) => Ok(()),
         None => Err(Error::input(format!("schema '{}' does not exist", name.schema))),
     }
-}
-
-pub(super) fn already_exists(name: &EntryName) -> Error {
-    Error::input(format!("table '{name}' already exists"))
 }
 
 fn drop_entry(session: &Session, place: &Place, if_exists: bool, of_view: bool) -> Result<()> {

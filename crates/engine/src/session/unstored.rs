@@ -14,9 +14,10 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use thermocline_column_store::EntryName;
 
-use super::Session;
+use super::replacing::{self, IfTaken, Kind};
+use super::{Session, stored};
 use crate::catalog::definitions::{self, MemoryView, Named};
-use crate::catalog::{external_table, put_table};
+use crate::catalog::external_table;
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
 
@@ -34,12 +35,7 @@ struct Place {
 
 /// Where what has this name is kept.
 fn place(session: &Session, name: &TableReference) -> Result<Place> {
-    let ResolvedTableReference { catalog, schema, table } = {
-        let state = session.context().state_ref();
-        let state = state.read();
-        let defaults = &state.config_options().catalog;
-        name.clone().resolve(&defaults.default_catalog, &defaults.default_schema)
-    };
+    let ResolvedTableReference { catalog, schema, table } = stored::resolved(session, name);
     let kept = session.database().catalogs().catalog(&catalog).and_then(|catalog| catalog.schema(&schema));
     let kept = kept.ok_or_else(|| Error::input(format!("schema '{catalog}.{schema}' does not exist")))?;
     let (catalog, schema_name) = (catalog.to_string(), schema.to_string());
@@ -51,23 +47,13 @@ pub(super) async fn create_external(session: &Session, command: &CreateExternalT
     if command.temporary {
         return Err(Error::input("temporary tables are not supported: a table lives as long as its database"));
     }
-    if command.if_not_exists && command.or_replace {
-        return Err(Error::input("IF NOT EXISTS and OR REPLACE exclude each other"));
-    }
-    let Place { schema, name, .. } = place(session, &command.name)?;
-    let exists = schema.table_exist(&name);
-    if exists && command.if_not_exists {
+    let if_taken = IfTaken::of(command.if_not_exists, command.or_replace)?;
+    let Place { schema, .. } = place(session, &command.name)?;
+    if !if_taken.allows(&command.name, replacing::found(session, &command.name).await?, Kind::Elsewhere)? {
         return Ok(());
     }
-    if exists && !command.or_replace {
-        return Err(Error::input(format!("table '{}' already exists", command.name)));
-    }
     let table = external_table(session.database(), &session.config(), command).await?;
-    if command.or_replace {
-        put_table(schema.as_ref(), &name, table)?;
-    } else {
-        schema.register_table(name, table)?;
-    }
+    if_taken.put(&command.name, schema.as_ref(), table)?;
     Ok(())
 }
 
@@ -97,13 +83,7 @@ pub(super) async fn create_view(session: &Session, statement: &Statement, comman
     let _making = MAKING_VIEWS.lock();
     definitions::check_acyclic(&state, &named, &entry, statement)?;
     let view = Arc::new(MemoryView { definition, schema: made.schema() });
-    if command.or_replace {
-        put_table(schema.as_ref(), &name, view)?;
-    } else if schema.table_exist(&name) {
-        return Err(Error::input(format!("table '{}' already exists", command.name)));
-    } else {
-        schema.register_table(name, view)?;
-    }
+    IfTaken::of(false, command.or_replace)?.put(&command.name, schema.as_ref(), view)?;
     Ok(true)
 }
 

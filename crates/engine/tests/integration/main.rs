@@ -29,6 +29,7 @@ mod parquet_pages;
 mod pipelines_and_operators;
 mod read_only;
 mod remote;
+mod replacing;
 mod security;
 mod slt;
 mod staleness;

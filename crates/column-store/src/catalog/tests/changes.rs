@@ -344,3 +344,20 @@ fn threads_that_change_at_once_change_one_after_the_other() {
     assert_eq!(medium.list().unwrap().len(), 101);
     assert_eq!(Catalog::open(medium).unwrap().snapshot(), manifest);
 }
+
+#[test]
+fn a_table_is_told_from_one_of_the_same_columns_that_took_its_place() {
+    let catalog = Catalog::open(memory()).unwrap();
+    set(&catalog, "t", Some(table(&[]))).unwrap();
+    let of = |catalog: &Catalog| match catalog.snapshot().entries.get(&name("t")) {
+        Some(Entry::ColumnTable(table)) => table.clone(),
+        other => panic!("{other:?}"),
+    };
+    let made = of(&catalog);
+    set(&catalog, "v", Some(view("SELECT 1"))).unwrap();
+    assert!(of(&catalog).is_still(&made.columns));
+    set(&catalog, "t", None).unwrap();
+    set(&catalog, "t", Some(table(&[]))).unwrap();
+    assert_eq!(of(&catalog), made);
+    assert!(!of(&catalog).is_still(&made.columns));
+}

@@ -1,0 +1,147 @@
+//! Tables and views that get, or keep, the name of another one, also while statements are under way.
+
+use std::sync::Arc;
+
+use futures::stream;
+use thermocline_engine::Session;
+use thermocline_engine::datafusion::arrow::array::{Int64Array, RecordBatch};
+use thermocline_engine::datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use thermocline_engine::datafusion::catalog::streaming::StreamingTable;
+use thermocline_engine::datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use thermocline_engine::datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use thermocline_engine::datafusion::physical_plan::streaming::PartitionStream;
+
+use crate::column_stars::database;
+use crate::harness::{self, FIRST, Folder, MIB, error, integer, numbered_csv, rows, sorted_rows, try_rows};
+
+/// One row, `i = 1`, which comes once another session has run some statements.
+#[derive(Debug)]
+struct Meanwhile {
+    schema: SchemaRef,
+    other: Session,
+    statements: &'static str,
+}
+
+impl PartitionStream for Meanwhile {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let (schema, other, statements) = (Arc::clone(&self.schema), self.other.clone(), self.statements);
+        let row = async move {
+            rows(&other, statements).await;
+            Ok(RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![1]))])?)
+        };
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream::once(row)))
+    }
+}
+
+/// What a statement gives that reads the table `meanwhile`, while another session runs the others.
+async fn beside(session: &Session, statement: &str, others: &'static str) -> thermocline_engine::Result<Vec<String>> {
+    let schema = Arc::new(Schema::new(vec![Field::new("i", DataType::Int64, false)]));
+    let other = session.database().session();
+    let rows = Meanwhile { schema: Arc::clone(&schema), other, statements: others };
+    let table = StreamingTable::try_new(schema, vec![Arc::new(rows)]).unwrap();
+    session.context().register_table("meanwhile", Arc::new(table)).unwrap();
+    let answer = try_rows(session, statement).await;
+    session.context().deregister_table("meanwhile").unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_for_a_table_do_not_come_into_one_that_took_its_place() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 128 * MIB).session();
+    for made in ["CREATE TABLE t (i BIGINT)", "CREATE TABLE t AS SELECT value AS i FROM generate_series(10, 12)"] {
+        for others in [
+            "DROP TABLE t; CREATE TABLE t (i BIGINT)",
+            "DROP TABLE t; CREATE TABLE t AS SELECT 7 AS i",
+            "CREATE OR REPLACE TABLE t AS SELECT 7 AS i",
+            "DROP TABLE t",
+        ] {
+            for statement in ["INSERT INTO t SELECT i FROM meanwhile", "INSERT OVERWRITE t SELECT i FROM meanwhile"] {
+                rows(&session, "DROP TABLE IF EXISTS t").await;
+                rows(&session, made).await;
+                let message = beside(&session, statement, others).await.unwrap_err().to_string();
+                assert!(message.contains("was dropped or replaced while rows were inserted"), "{others}: {message}");
+                rows(&session, "CREATE TABLE IF NOT EXISTS t (i BIGINT)").await;
+                let before = integer(&session, "SELECT count(*) FROM t").await;
+                assert!(before < 2, "{others}: {before} rows");
+                // Who comes later finds the new one.
+                rows(&session, "INSERT INTO t VALUES (8)").await;
+                assert_eq!(integer(&session, "SELECT count(*) FROM t WHERE i = 8").await, 1, "{others}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_added_to_a_table_whose_rows_change_meanwhile() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 128 * MIB).session();
+    for (others, expected) in [
+        ("INSERT INTO t VALUES (2)", vec!["0", "1", "2"]),
+        ("INSERT OVERWRITE t VALUES (3)", vec!["1", "3"]),
+        ("CREATE TABLE other AS SELECT 1 AS i; DROP TABLE other", vec!["0", "1"]),
+    ] {
+        rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
+        beside(&session, "INSERT INTO t SELECT i FROM meanwhile", others).await.unwrap();
+        assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, expected, "{others}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_another_statement_makes_first_is_kept_if_that_was_asked_for() {
+    let folder = Folder::new();
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
+        let others = "CREATE TABLE t AS SELECT 7 AS i";
+        beside(&session, "CREATE TABLE IF NOT EXISTS t AS SELECT i FROM meanwhile", others).await.unwrap();
+        assert_eq!(rows(&session, "SELECT i FROM t").await, ["7"]);
+        rows(&session, "DROP TABLE t").await;
+        let message = beside(&session, "CREATE TABLE t AS SELECT i FROM meanwhile", others).await.unwrap_err();
+        assert!(message.to_string().contains("already exists"), "{message}");
+        assert_eq!(rows(&session, "SELECT i FROM t").await, ["7"]);
+        beside(&session, "CREATE OR REPLACE TABLE t AS SELECT i FROM meanwhile", "DROP TABLE t").await.unwrap();
+        assert_eq!(rows(&session, "SELECT i FROM t").await, ["1"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_replaced_by_tables_alone() {
+    let folder = Folder::new();
+    let file = folder.file("t.csv", numbered_csv(FIRST, 10));
+    let external =
+        |name: &str| format!("CREATE OR REPLACE EXTERNAL TABLE {name} STORED AS CSV LOCATION '{}'", file.display());
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
+        rows(&session, "CREATE TABLE t AS SELECT 1 AS i; CREATE VIEW v AS SELECT 2 AS i").await;
+        for (statement, is) in [
+            ("CREATE OR REPLACE VIEW t AS SELECT 3 AS i".to_owned(), "t' is a table"),
+            (external("t"), "t' is a table with rows"),
+            ("CREATE OR REPLACE TABLE v AS SELECT 3 AS i".to_owned(), "v' is a view"),
+            (external("v"), "v' is a view"),
+        ] {
+            let message = error(&session, &statement).await;
+            assert!(message.contains(is), "{statement}: {message}");
+        }
+        assert_eq!(rows(&session, "SELECT t.i, v.i FROM t, v").await, ["1|2"]);
+        // Also if it was made meanwhile.
+        let others = "CREATE VIEW w AS SELECT 5 AS i";
+        let message =
+            beside(&session, "CREATE OR REPLACE TABLE w AS SELECT i FROM meanwhile", others).await.unwrap_err();
+        assert!(message.to_string().contains("w' is a view"), "{message}");
+        assert_eq!(rows(&session, "SELECT i FROM w").await, ["5"]);
+        // Like by like, and what was over a file by rows.
+        rows(&session, "CREATE OR REPLACE VIEW v AS SELECT 4 AS i; CREATE OR REPLACE TABLE t AS SELECT 5 AS i").await;
+        assert_eq!(rows(&session, "SELECT t.i, v.i FROM t, v").await, ["5|4"]);
+        rows(&session, &external("e")).await;
+        rows(&session, &external("e")).await;
+        rows(&session, "CREATE OR REPLACE TABLE e AS SELECT id FROM e WHERE id = 10003").await;
+        assert_eq!(rows(&session, "SELECT id FROM e").await, ["10003"]);
+        // Frames of the host's are tables.
+        let batch = RecordBatch::try_from_iter([("i", Arc::new(Int64Array::from(vec![6])) as _)]).unwrap();
+        session.register_batches("frame", batch.schema(), vec![batch]).unwrap();
+        assert!(error(&session, "CREATE OR REPLACE VIEW frame AS SELECT 1 AS i").await.contains("is a table"));
+        assert_eq!(rows(&session, "SELECT i FROM frame").await, ["6"]);
+    }
+}
