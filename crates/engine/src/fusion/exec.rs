@@ -26,6 +26,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use super::batches::Cancellation;
+use super::chunks::TooLong;
 use super::fallback::Fallback;
 use super::giving::{Given, Giving};
 use super::output;
@@ -413,7 +414,7 @@ impl Drop for CancelOnDrop {
 fn goes_on(error: &PipelineError) -> bool {
     // Operators hold less of a file at a time, and can spill.
     if let PipelineError::Source { source, .. } = error
-        && source.is::<BudgetError>()
+        && (source.is::<BudgetError>() || source.is::<TooLong>())
     {
         return true;
     }
