@@ -98,7 +98,7 @@ impl Cursor {
                     self.chunk.set_dictionary(Dictionary::read(&self.chunk.kind, buf, num_values as usize)?);
                 }
                 page => {
-                    self.page = Some(OpenPage::new(&self.chunk.kind, page)?);
+                    self.page = Some(OpenPage::new(&self.chunk.kind, page, self.chunk.row_count)?);
                     return Ok(());
                 }
             }

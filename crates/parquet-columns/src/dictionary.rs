@@ -28,8 +28,8 @@ pub(crate) struct Dictionary {
 impl Dictionary {
     /// The dictionary of `count` values in `bytes`.
     pub(crate) fn read(kind: &Kind, bytes: Bytes, count: usize) -> Result<Self, ChunkError> {
-        // Whatever the header says, no value is shorter than a bit.
-        if count > bytes.len().saturating_mul(8) {
+        // Whatever the header says.
+        if count > kind.stored.most_values(bytes.len()) {
             return Err(ChunkError::damaged(format!("a dictionary of {count} values in {} bytes", bytes.len())));
         }
         let mut values = Values::new(kind, count);
@@ -79,4 +79,27 @@ impl Dictionary {
 pub(crate) fn spelt_out(array: ArrayRef) -> Result<ArrayRef, ChunkError> {
     let Some(coded) = array.as_any_dictionary_opt() else { return Ok(array) };
     Ok(take(coded.values(), coded.keys(), None)?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::kind::Stored;
+
+    #[test]
+    fn a_dictionary_has_no_more_values_than_its_bytes_have_room_for() {
+        for (data_type, stored, most) in [
+            (DataType::Int32, Stored::Int32, 20),
+            (DataType::Float64, Stored::Double, 10),
+            (DataType::Decimal128(38, 0), Stored::Fixed(16), 5),
+            (DataType::Utf8, Stored::Texts, 20),
+        ] {
+            let kind = Kind { data_type, stored, has_levels: false };
+            let read = |count| Dictionary::read(&kind, vec![0; 80].into(), count);
+            assert_eq!(read(most).unwrap().len(), most, "{stored:?}");
+            let error = read(most + 1).unwrap_err().to_string();
+            assert_eq!(error, format!("a dictionary of {} values in 80 bytes", most + 1), "{stored:?}");
+        }
+    }
 }

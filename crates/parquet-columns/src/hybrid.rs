@@ -13,6 +13,8 @@ use crate::ChunkError;
 
 /// What codes are read as.
 pub(crate) trait Code: ArrowNativeType + BitOr<Output = Self> {
+    const BITS: u32;
+
     /// The lowest bits of a word.
     fn of(word: u64) -> Self;
 
@@ -23,6 +25,8 @@ pub(crate) trait Code: ArrowNativeType + BitOr<Output = Self> {
 macro_rules! code {
     ($native:ty) => {
         impl Code for $native {
+            const BITS: u32 = <$native>::BITS;
+
             #[inline(always)]
             fn of(word: u64) -> Self {
                 word as Self
@@ -73,7 +77,13 @@ impl Hybrid {
     }
 
     /// Appends the next `count` values.
+    ///
+    /// # Errors
+    /// Damaged bytes; a value that is none of `C`.
     pub(crate) fn read<C: Code>(&mut self, count: usize, to: &mut Vec<C>) -> Result<(), ChunkError> {
+        if self.width > C::BITS {
+            return self.read_wide(count, to);
+        }
         let mut missing = count;
         while missing > 0 {
             let taken = self.take(missing)?;
@@ -82,6 +92,21 @@ impl Hybrid {
                 Run::Packed { bit, left } => unpack(&self.bytes, bit, self.width, left, to),
             }
             missing -= taken.len();
+        }
+        Ok(())
+    }
+
+    /// The same of values that may be wider than `C`, which hardly any writer makes: the bits that it lacks would be
+    /// those that tell a code that there is not from one that there is.
+    fn read_wide<C: Code>(&mut self, count: usize, to: &mut Vec<C>) -> Result<(), ChunkError> {
+        let mut wide: Vec<u32> = Vec::with_capacity(count);
+        self.read(count, &mut wide)?;
+        to.reserve(count);
+        for code in wide {
+            let narrow = C::from_usize(code as usize);
+            to.push(narrow.ok_or_else(|| {
+                ChunkError::damaged(format!("the code {code} of a dictionary of at most {} values", 1u64 << C::BITS))
+            })?);
         }
         Ok(())
     }
@@ -251,5 +276,38 @@ impl Hybrid {
             }
         }
         Ok((!all_set).then(|| bits.finish()))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_that_is_longer_than_what_it_is_read_as_is_an_error() {
+        for width in 17..=32 {
+            // One run of three equal values.
+            let run = |code: u32| {
+                let mut bytes = vec![3 << 1];
+                bytes.extend_from_slice(&code.to_le_bytes()[..width as usize / 8 + usize::from(width % 8 > 0)]);
+                let mut read = Vec::<u16>::new();
+                Hybrid::new(bytes.into(), width).unwrap().read(3, &mut read).map(|()| read)
+            };
+            // Eight packed values, of which the first is not 0.
+            let packed = |code: u32| {
+                let mut bytes = vec![1 << 1 | 1];
+                bytes.extend_from_slice(&u64::from(code).to_le_bytes());
+                bytes.resize(1 + width as usize, 0);
+                let mut read = Vec::<u16>::new();
+                Hybrid::new(bytes.into(), width).unwrap().read(1, &mut read).map(|()| read)
+            };
+            assert_eq!(run(65_535).unwrap(), [65_535; 3], "{width} bits");
+            assert_eq!(packed(65_535).unwrap(), [65_535], "{width} bits");
+            for error in [run(65_536 + 7).unwrap_err(), packed(65_536 + 7).unwrap_err()] {
+                let expected = "the code 65543 of a dictionary of at most 65536 values";
+                assert_eq!(error.to_string(), expected, "{width} bits");
+            }
+        }
     }
 }

@@ -29,6 +29,19 @@ pub(crate) enum Stored {
     Texts,
 }
 
+impl Stored {
+    /// How many values there can be in so many bytes.
+    pub(crate) fn most_values(self, size_bytes: usize) -> usize {
+        match self {
+            Self::Bits => size_bytes.saturating_mul(8),
+            // A text has its length before it.
+            Self::Int32 | Self::Float | Self::Texts => size_bytes / 4,
+            Self::Int64 | Self::Double => size_bytes / 8,
+            Self::Fixed(width) => size_bytes / width.max(1),
+        }
+    }
+}
+
 impl Kind {
     /// The kind of a column that has this type in the table, by the footer's words on one of its chunks.
     ///

@@ -31,6 +31,7 @@ pub use chunk::ColumnChunk;
 pub use cursor::Cursor;
 pub use kind::Kind;
 
+use arrow::error::ArrowError;
 use parquet::errors::ParquetError;
 
 /// What is damaged in a chunk, so that it cannot be read.
@@ -40,9 +41,12 @@ pub enum ChunkError {
     /// Bytes that mean nothing.
     #[error("{0}")]
     Damaged(String),
+    /// Texts that one array cannot hold, though a reader of fewer rows at once may.
+    #[error("texts of more than 2 GiB in a few rows")]
+    TooLong,
     /// A value that its column's type does not have.
     #[error(transparent)]
-    Value(#[from] arrow::error::ArrowError),
+    Value(#[from] ArrowError),
     /// What the `parquet` crate says of a page.
     #[error(transparent)]
     Page(#[from] ParquetError),
@@ -51,5 +55,10 @@ pub enum ChunkError {
 impl ChunkError {
     fn damaged(what: impl Into<String>) -> Self {
         Self::Damaged(what.into())
+    }
+
+    /// Whether nothing is wrong, but that there are too many bytes in the rows that were asked for.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::TooLong | Self::Value(ArrowError::OffsetOverflowError(_)))
     }
 }

@@ -36,7 +36,12 @@ pub(crate) enum PageValues {
 }
 
 impl OpenPage {
-    pub(crate) fn new(kind: &Kind, page: Page) -> Result<Self, ChunkError> {
+    /// A page of a chunk of `chunk_rows` rows. Of no more rows than that anything is made: the header may be damaged.
+    pub(crate) fn new(kind: &Kind, page: Page, chunk_rows: usize) -> Result<Self, ChunkError> {
+        let found = page.num_values() as usize;
+        if found > chunk_rows {
+            return Err(ChunkError::damaged(format!("a page of {found} values in a row group of {chunk_rows} rows")));
+        }
         let (row_count, encoding, valid, values) = match page {
             Page::DataPage { mut buf, num_values, encoding, def_level_encoding, .. } => {
                 let row_count = num_values as usize;
@@ -148,5 +153,41 @@ fn page_values(kind: &Kind, encoding: Encoding, mut values: Bytes) -> Result<Pag
             Ok(PageValues::Codes(Hybrid::new(values, width.into())?))
         }
         (other, _) => Err(ChunkError::damaged(format!("a page is encoded as {other}, which its footer does not say"))),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::datatypes::DataType;
+
+    use super::*;
+
+    #[test]
+    fn a_page_has_no_more_rows_than_its_row_group() {
+        let kind = Kind { data_type: DataType::Int64, stored: Stored::Int64, has_levels: true };
+        let page = |num_values: u32| {
+            // One run of so many levels that are 1.
+            let mut levels = Vec::new();
+            let mut left = u64::from(num_values) << 1;
+            while left >= 0x80 {
+                levels.push(left as u8 | 0x80);
+                left >>= 7;
+            }
+            levels.extend([left as u8, 1]);
+            let mut buf = (levels.len() as u32).to_le_bytes().to_vec();
+            buf.extend(levels);
+            Page::DataPage {
+                buf: buf.into(),
+                num_values,
+                encoding: Encoding::PLAIN,
+                def_level_encoding: Encoding::RLE,
+                rep_level_encoding: Encoding::RLE,
+                statistics: None,
+            }
+        };
+        assert_eq!(OpenPage::new(&kind, page(1000), 1000).map(|page| page.rows_left()).unwrap(), 1000);
+        let error = OpenPage::new(&kind, page(i32::MAX as u32), 1000).map(|page| page.rows_left()).unwrap_err();
+        assert_eq!(error.to_string(), "a page of 2147483647 values in a row group of 1000 rows");
     }
 }

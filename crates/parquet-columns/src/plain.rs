@@ -93,8 +93,7 @@ impl Plain {
                 if valid.is_none_or(|valid| valid.value(row)) {
                     bytes.extend_from_slice(self.text()?);
                 }
-                let end = i32::try_from(bytes.len());
-                ends.push(end.map_err(|_| ChunkError::damaged("texts of more than 2 GiB in a few rows"))?);
+                ends.push(i32::try_from(bytes.len()).map_err(|_| ChunkError::TooLong)?);
             }
             return Ok(());
         }

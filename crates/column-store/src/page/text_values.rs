@@ -68,7 +68,7 @@ impl<'a, 't> Plan<'a, 't> {
             None => plan.may_gain_by_symbols(),
         };
         if with_symbols {
-            plan.symbols = symbols::build(texts.len(), text_bytes, |run| texts.written(run));
+            plan.symbols = symbols::build(text_bytes, texts.written(0..texts.len()));
         }
         plan
     }

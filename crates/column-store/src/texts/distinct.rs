@@ -9,6 +9,9 @@ const TRIAL_VALUES: usize = 4096;
 /// Slots looked at for each value, on average, after which texts whose hashes collide are given up: random ones need
 /// less than two.
 const MOST_STEPS: usize = 16;
+/// Texts for each eight slots of a table, at most: few enough that looking for one takes few steps, and so many that the
+/// most that a full row group's dictionary has are found in no more slots than rows.
+const MOST_TEXTS_OF_EIGHT: usize = 5;
 const EMPTY: u32 = u32::MAX;
 
 /// Distinct texts in the order in which they were found.
@@ -18,47 +21,29 @@ pub(crate) struct DistinctTexts<'t> {
     places: Vec<u64>,
 }
 
-/// What a text is looked up by: of one of up to 16 bytes all of it, of a longer one a hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Key {
-    bits: u128,
-    length: u32,
+/// Of a text of up to 16 bytes all of it counts, as in wyhash by folded products of both halves; of a longer one another
+/// hash.
+#[inline]
+fn hash(text: &Text<'_>) -> u32 {
+    const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
+    const SECOND: u64 = 0xe703_7ed1_a0b4_28db;
+    let bits = text.whole_head().unwrap_or_else(|| u128::from(xxh3_64(text.bytes())));
+    let low = bits as u64 ^ FIRST;
+    let high = (bits >> 64) as u64 ^ SECOND ^ (text.len() as u64) << 32;
+    let product = u128::from(low) * u128::from(high);
+    let folded = product as u64 ^ (product >> 64) as u64;
+    (folded ^ folded >> 32) as u32
 }
 
-impl Key {
-    #[inline]
-    fn of(text: &Text<'_>) -> Self {
-        let bits = text.whole_head().unwrap_or_else(|| u128::from(xxh3_64(text.bytes())));
-        Self { bits, length: text.len() as u32 }
-    }
-
-    /// Whether the key is not all of the text.
-    #[inline]
-    fn is_hash(&self) -> bool {
-        self.length as usize > size_of::<u128>()
-    }
-
-    /// Which slot to look at first. Folded products of both halves, as in wyhash: every bit of the text counts.
-    #[inline]
-    fn slot(&self) -> usize {
-        const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
-        const SECOND: u64 = 0xe703_7ed1_a0b4_28db;
-        let low = self.bits as u64 ^ FIRST;
-        let high = (self.bits >> 64) as u64 ^ SECOND ^ u64::from(self.length) << 32;
-        let product = u128::from(low) * u128::from(high);
-        let folded = product as u64 ^ (product >> 64) as u64;
-        (folded ^ folded >> 32) as usize
-    }
-}
-
-/// A key, and the place of its text or [`EMPTY`].
+/// A text's hash, and its place or [`EMPTY`]. Eight bytes, so that the table of a page with as many texts as can pay is
+/// smaller than what is said of them.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    key: Key,
+    hash: u32,
     place: u32,
 }
 
-/// An open-addressing table from keys to places.
+/// An open-addressing table from hashes to places.
 struct Table {
     slots: Vec<Slot>,
 }
@@ -66,23 +51,37 @@ struct Table {
 impl Table {
     /// A power of two.
     fn with_slots(slot_count: usize) -> Self {
-        Self { slots: vec![Slot { key: Key { bits: 0, length: 0 }, place: EMPTY }; slot_count] }
+        Self { slots: vec![Slot { hash: 0, place: EMPTY }; slot_count] }
     }
 
-    /// The index of a key's slot, or of the empty one where it belongs; and how many others were looked at.
+    /// The index of a text's slot, or of the empty one where it belongs; and how many others were looked at.
     #[inline]
-    fn find(&self, key: &Key, is_it: impl Fn(u32) -> bool) -> (usize, usize) {
+    fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> (usize, usize) {
         let mask = self.slots.len() - 1;
-        let mut index = key.slot() & mask;
+        let mut index = hash as usize & mask;
         let mut steps = 0;
         loop {
             let slot = &self.slots[index];
-            if slot.place == EMPTY || (slot.key == *key && (!key.is_hash() || is_it(slot.place))) {
+            if slot.place == EMPTY || (slot.hash == hash && is_it(slot.place)) {
                 return (index, steps);
             }
             index = (index + 1) & mask;
             steps += 1;
         }
+    }
+
+    fn is_full(&self, text_count: usize) -> bool {
+        text_count * 8 > self.slots.len() * MOST_TEXTS_OF_EIGHT
+    }
+
+    /// The same in twice the slots.
+    fn widened(self) -> Self {
+        let mut wider = Self::with_slots(self.slots.len() * 2);
+        for slot in self.slots.iter().filter(|slot| slot.place != EMPTY) {
+            let (index, _) = wider.find(slot.hash, |_| false);
+            wider.slots[index] = *slot;
+        }
+        wider
     }
 }
 
@@ -94,8 +93,8 @@ impl<'t> DistinctTexts<'t> {
         let mut table = Table::with_slots(1024);
         let mut steps_left = TRIAL_VALUES + texts.size_hint().0.saturating_mul(MOST_STEPS);
         for (index, text) in texts.enumerate() {
-            let key = Key::of(&text);
-            let (slot, steps) = table.find(&key, |place| distinct.texts[place as usize] == text);
+            let hash = hash(&text);
+            let (slot, steps) = table.find(hash, |place| distinct.texts[place as usize] == text);
             steps_left = steps_left.saturating_sub(steps);
             if steps_left == 0 && !persist {
                 return None;
@@ -110,19 +109,25 @@ impl<'t> DistinctTexts<'t> {
             if place >= limit || (hardly_repeat && !persist) {
                 return None;
             }
-            table.slots[slot] = Slot { key, place: place as u32 };
-            distinct.texts.push(text);
+            table.slots[slot] = Slot { hash, place: place as u32 };
+            distinct.push(text, limit);
             distinct.places.push(place as u64);
-            if distinct.texts.len() * 2 > table.slots.len() {
-                let mut wider = Table::with_slots(table.slots.len() * 4);
-                for slot in table.slots.iter().filter(|slot| slot.place != EMPTY) {
-                    let (index, _) = wider.find(&slot.key, |_| false);
-                    wider.slots[index] = *slot;
-                }
-                table = wider;
+            if table.is_full(distinct.texts.len()) {
+                table = table.widened();
             }
         }
         Some(distinct)
+    }
+
+    /// Adds a text, of which there are never more than `limit`: no room is taken for more.
+    fn push(&mut self, text: Text<'t>, limit: usize) {
+        let count = self.texts.len();
+        if count == self.texts.capacity() {
+            let left = limit - count;
+            // A last step of a few is not left.
+            self.texts.reserve_exact(if left <= count + count / 2 { left } else { count.max(1024) });
+        }
+        self.texts.push(text);
     }
 
     /// The texts, each once.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, RecordBatch};
 use thermocline_pipeline::{PageFacts, PageSource, SourceColumn};
 
-use super::chunks::slices;
+use super::chunks::{SLICE_ROWS, slices};
 
 /// See the module.
 pub(super) struct Arrays<'r> {
@@ -20,7 +20,7 @@ pub(super) struct Arrays<'r> {
 impl<'r> Arrays<'r> {
     pub(super) fn new(batches: &'r [RecordBatch]) -> Self {
         let of_batch = |(number, batch): (usize, &RecordBatch)| {
-            slices(batch.num_rows()).map(move |(first, count)| (number, first, count)).collect::<Vec<_>>()
+            slices(batch.num_rows(), SLICE_ROWS).map(move |(first, count)| (number, first, count)).collect::<Vec<_>>()
         };
         let slices = batches.iter().enumerate().flat_map(of_batch).collect();
         Self { batches, slices }

@@ -4,6 +4,8 @@
 //! **Owns**: when a chunk is read and for how long its bytes are held; which cursor reads a slice; telling the tuner
 //! what each slice took. **Does not own**: decoding (`parquet-columns`), which pages stay in memory (`buffer-pool`).
 //!
+//! What a slice's texts take is reserved until the slice is done with. Where they are long, slices have fewer rows.
+//!
 //! A chunk is read as a whole when the first of its row group's slices begins that may need it, and held until the last
 //! one is done with. Threads go through neighbouring slices, so that a cursor that one slice leaves is mostly where the
 //! next begins.
@@ -16,6 +18,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use datafusion::arrow::array::AsArray;
 use datafusion::common::DataFusionError;
 use parking_lot::Mutex;
 use thermocline_budget::{Account, Reservation};
@@ -34,15 +37,32 @@ use crate::raw_table::listing::external;
 /// Rows of a slice at most: of a column of four bytes a quarter of a megabyte, and some thousand slices of the largest
 /// row groups that writers make.
 pub(super) const SLICE_ROWS: usize = 1 << 16;
+/// Bytes of the texts of a slice, in each column and if they are spread evenly. Long ones are in no cache together, and each
+/// thread holds those of its slice.
+const SLICE_TEXT_BYTES: u64 = 8 << 20;
 /// Bytes of chunks that are read ahead of all threads.
 const READ_AHEAD_BYTES: u64 = 32 << 20;
 
-/// The rows of a row group, cut into slices of whole mini-blocks and about the same size.
-pub(super) fn slices(row_count: usize) -> impl Iterator<Item = (usize, usize)> {
-    let count = row_count.div_ceil(SLICE_ROWS).max(1);
+/// The rows of a row group, cut into slices of whole mini-blocks and about the same size, of `most_rows` at most but for
+/// that.
+pub(super) fn slices(row_count: usize, most_rows: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = row_count.div_ceil(most_rows).max(1);
     let rows = row_count.div_ceil(count).next_multiple_of(MINI_BLOCK_VALUES);
     (0..row_count).step_by(rows.max(1)).map(move |first| (first, rows.min(row_count - first)))
 }
+
+/// Rows of a slice of a row group whose longest column of texts takes so many bytes.
+fn slice_rows(row_count: usize, text_bytes: u64) -> usize {
+    let rows = u128::from(SLICE_TEXT_BYTES) * row_count as u128 / u128::from(text_bytes.max(1));
+    let rows = rows.min(SLICE_ROWS as u128) as usize;
+    // Whole mini-blocks, of which one is the least.
+    (rows / MINI_BLOCK_VALUES * MINI_BLOCK_VALUES).clamp(MINI_BLOCK_VALUES, SLICE_ROWS)
+}
+
+/// Texts of a slice that one array cannot hold. Nothing is wrong with the file.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct TooLong(DataFusionError);
 
 /// See the module.
 pub(super) struct ScanChunks<'r> {
@@ -61,6 +81,8 @@ pub(super) struct ScanChunks<'r> {
     clock: &'r dyn Clock,
     runtime: &'r Handle,
     cancellation: &'r Cancellation,
+    /// Memory of the texts of slices that go on, which are not what pages or dictionaries have.
+    decoded: Mutex<HashMap<usize, Vec<Reservation>>>,
     /// Waiting, of slices that go on.
     waited_ns: Mutex<HashMap<usize, u64>>,
 }
@@ -101,7 +123,8 @@ impl<'r> ScanChunks<'r> {
         let (mut all, mut left) = (Vec::new(), Vec::new());
         for (row_group, of) in row_groups.groups.iter().enumerate() {
             let before = all.len();
-            for (first_row, row_count) in slices(of.row_count) {
+            let text_bytes = (0..row_groups.columns.len()).map(|at| of.text_bytes(at)).max().unwrap_or_default();
+            for (first_row, row_count) in slices(of.row_count, slice_rows(of.row_count, text_bytes)) {
                 let zone = |at: usize| of.zone(at).and_then(|zone| zone_of_slice(zone, of.row_count, row_count));
                 let zones = (0..row_groups.columns.len()).map(zone).collect();
                 all.push(Slice { row_group, first_row, row_count, zones });
@@ -126,6 +149,7 @@ impl<'r> ScanChunks<'r> {
             clock,
             runtime,
             cancellation,
+            decoded: Mutex::default(),
             waited_ns: Mutex::default(),
         }
     }
@@ -254,9 +278,24 @@ impl PageSource for ScanChunks<'_> {
         let slice = &self.slices[row_group];
         let (chunk, mut cursor) = self.cursor(row_group, at)?;
         let skipped = slice.first_row - cursor.next_row();
+        let group = &self.row_groups.groups[slice.row_group];
+        // As much as they are on average, until it is known.
+        let text_bytes = u128::from(group.text_bytes(at)) * slice.row_count as u128 / group.row_count.max(1) as u128;
+        let reservation = self.account.try_reserve(text_bytes as u64)?;
         let read = cursor.skip(skipped).and_then(|()| cursor.take(slice.row_count));
-        let array = read.map_err(|error| self.error(slice.row_group, at, error))?;
+        let array = read.map_err(|error| -> Box<dyn Error + Send + Sync> {
+            match (error.is_too_long(), self.error(slice.row_group, at, error)) {
+                (true, error) => TooLong(error).into(),
+                (false, error) => error.into(),
+            }
+        })?;
         chunk.lock().cursors.push(cursor);
+        if text_bytes > 0 {
+            // A dictionary is that of all slices.
+            let own = array.as_any_dictionary_opt().map_or(&*array, |coded| coded.keys());
+            reservation.resize(own.get_array_memory_size() as u64)?;
+            self.decoded.lock().entry(row_group).or_default().push(reservation);
+        }
         Ok(SourceColumn::Array(array))
     }
 
@@ -282,10 +321,39 @@ impl PageSource for ScanChunks<'_> {
                 self.held_bytes.fetch_sub(self.row_groups.groups[of].chunk_bytes(at), Ordering::Relaxed);
             }
         }
+        self.decoded.lock().remove(&row_group);
         let waited_ns = self.waited_ns.lock().remove(&row_group).unwrap_or_default();
         if let Some(pipeline) = &self.pipeline {
             let busy_ns = took_ns.saturating_sub(waited_ns);
             pipeline.observe(Work { bytes: 0, read_bytes: 0, busy_ns, waited_ns: 0 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_long_texts_have_few_rows_and_all_have_all_of_them() {
+        for (row_count, text_bytes, most_rows) in [
+            (1_000_000, 0, SLICE_ROWS),
+            (1_000_000, 40_000_000, SLICE_ROWS),
+            // Three thousand bytes each.
+            (1_000_000, 3_000_000_000, 2 * MINI_BLOCK_VALUES),
+            (500, 2_000_000_000, MINI_BLOCK_VALUES),
+            (1, u64::MAX, MINI_BLOCK_VALUES),
+            (0, 0, MINI_BLOCK_VALUES),
+        ] {
+            let rows = slice_rows(row_count, text_bytes);
+            assert_eq!(rows, most_rows, "{row_count} rows of {text_bytes} bytes");
+            let mut next = 0;
+            for (first_row, count) in slices(row_count, rows) {
+                assert_eq!(first_row, next);
+                assert!(count > 0 && count <= rows, "{count} of {rows} rows");
+                next += count;
+            }
+            assert_eq!(next, row_count);
         }
     }
 }

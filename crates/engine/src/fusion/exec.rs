@@ -27,6 +27,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::batches::Cancellation;
+use super::chunks::TooLong;
 use super::fallback::Fallback;
 use super::giving::{Given, Giving};
 use super::output;
@@ -431,7 +432,9 @@ impl Drop for CancelOnDrop {
 fn goes_on(error: &PipelineError) -> bool {
     // Operators hold less of a file or table at a time, and can spill.
     if let PipelineError::Source { source, .. } = error
-        && (source.is::<BudgetError>() || matches!(source.downcast_ref(), Some(PoolError::Memory { .. })))
+        && (source.is::<BudgetError>()
+            || source.is::<TooLong>()
+            || matches!(source.downcast_ref(), Some(PoolError::Memory { .. })))
     {
         return true;
     }

@@ -14,6 +14,10 @@ use datafusion::parquet::file::statistics::Statistics;
 use thermocline_column_store::{ZoneMap, ZoneValue};
 use thermocline_parquet_columns::Kind;
 
+/// Of texts in a row group: so many fit into one array however they lie in it, so that a run does not find out late that
+/// they don't.
+const MOST_TEXT_BYTES: i64 = i32::MAX as i64;
+
 /// What the footers of a table's files tell.
 #[derive(Debug, Clone)]
 pub(crate) struct ParquetFacts {
@@ -89,7 +93,14 @@ pub(super) fn chunk_kinds(footer: &ParquetMetaData, field: &Field) -> Result<(us
     if column.max_def_level() > 0 && !field.is_nullable() {
         return Err("it may be NULL in a file, and not in the table".to_owned());
     }
-    let kind = |row_group: usize| Kind::of(&column, footer.row_group(row_group).column(leaf), field.data_type());
+    let kind = |row_group: usize| {
+        let chunk = footer.row_group(row_group).column(leaf);
+        let kind = Kind::of(&column, chunk, field.data_type())?;
+        match kind.is_text() && chunk.uncompressed_size() > MOST_TEXT_BYTES {
+            true => Err("its texts take more than 2 GiB in a row group".to_owned()),
+            false => Ok(kind),
+        }
+    };
     Ok((leaf, (0..footer.num_row_groups()).map(kind).collect::<Result<_, _>>()?))
 }
 
@@ -125,4 +136,29 @@ fn whole_bounds(chunk: &ColumnChunkMetaData, data_type: &DataType) -> Option<(i1
         _ => return None,
     };
     (least <= greatest).then_some((least, greatest))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use datafusion::parquet::file::metadata::{FileMetaData, RowGroupMetaData};
+    use datafusion::parquet::schema::parser::parse_message_type;
+    use datafusion::parquet::schema::types::SchemaDescriptor;
+
+    use super::*;
+
+    #[test]
+    fn texts_that_may_not_fit_into_an_array_are_not_for_pipelines() {
+        let schema = parse_message_type("message m { optional binary s (UTF8); }").unwrap();
+        let columns = Arc::new(SchemaDescriptor::new(Arc::new(schema)));
+        let kinds = |uncompressed_bytes: i64| {
+            let chunk = ColumnChunkMetaData::builder(columns.column(0)).set_total_uncompressed_size(uncompressed_bytes);
+            let group = RowGroupMetaData::builder(Arc::clone(&columns)).set_num_rows(1);
+            let group = group.add_column_metadata(chunk.build().unwrap()).build().unwrap();
+            let file = FileMetaData::new(1, 1, None, None, Arc::clone(&columns), None);
+            chunk_kinds(&ParquetMetaData::new(file, vec![group]), &Field::new("s", DataType::Utf8, true))
+        };
+        assert!(kinds(i64::from(i32::MAX)).is_ok_and(|(_, kinds)| kinds[0].is_text()));
+        assert!(kinds(i64::from(i32::MAX) + 1).is_err_and(|reason| reason.contains("more than 2 GiB")));
+    }
 }

@@ -97,6 +97,14 @@ impl RowGroup {
         length
     }
 
+    /// Bytes that the texts of a chunk take, before they are compressed; 0 if it has none. With a
+    /// dictionary they are those of codes.
+    pub(crate) fn text_bytes(&self, at: usize) -> u64 {
+        let Chunk { leaf, kind, .. } = &self.chunks[at];
+        let metadata = self.file.footer().row_group(self.number).column(*leaf);
+        if kind.is_text() { u64::try_from(metadata.uncompressed_size()).unwrap_or_default() } else { 0 }
+    }
+
     /// Whether [`read`](Self::read) gives pages of the pool, if it has room, and no copy.
     pub(crate) fn is_read_in_place(&self, at: usize, held_bytes: u64) -> bool {
         self.file.is_read_in_place(held_bytes + self.chunk_bytes(at))
@@ -122,6 +130,7 @@ impl RowGroup {
     /// An error of a chunk, with the file's name.
     pub(crate) fn error(&self, column: &str, error: ChunkError) -> DataFusionError {
         let number = self.number;
-        self.file.error(format_args!("damaged Parquet file: column '{column}', row group {number}: {error}"))
+        let file = if error.is_too_long() { "Parquet file" } else { "damaged Parquet file" };
+        self.file.error(format_args!("{file}: column '{column}', row group {number}: {error}"))
     }
 }

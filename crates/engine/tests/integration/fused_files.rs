@@ -162,3 +162,21 @@ fn as_many_pipelines_over_files_as_the_runtime_has_blocking_threads_end() {
         assert_eq!(outcome.expect("its reads wait for the query"), expected, "{sql}");
     }
 }
+
+/// Of texts that lie in slices of few rows, the first ones by a dictionary that is soon full, the others as they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_texts_of_parquet_files_are_tested_in_pipelines() {
+    let folder = Folder::new();
+    let session = database(folder.path()).session();
+    let path = folder.path().join("long.parquet").display().to_string();
+    let long = "concat(repeat('x', 3000), CAST(value AS VARCHAR))";
+    let made = format!("SELECT value AS i, CASE WHEN value % 5 > 0 THEN {long} END AS s FROM generate_series(1, 8000)");
+    rows(&session, &format!("COPY ({made}) TO '{path}'")).await;
+    for (condition, expected) in
+        [("LIKE '%7'", "800|3201600"), ("LIKE '%x100_'", "8|8040"), ("IS NULL", "1600|6404000")]
+    {
+        let sql = format!("SELECT count(*), sum(i) FROM '{path}' WHERE s {condition}");
+        assert!(is_fused(&session, &sql).await, "{sql}");
+        assert_eq!(rows(&session, &sql).await, [expected], "{sql}");
+    }
+}

@@ -10,7 +10,8 @@
 //! **Does not own**: pages, which a [`PageSource`] gives, and batches, which a [`BatchSource`] gives; tables, which are built before.
 //!
 //! **Invariants**
-//! - The answer does not depend on the number of threads, the order of stages or the instruction set.
+//! - The answer does not depend on the number of threads, the order of stages or the instruction set; only sums and
+//!   averages of floats do by their rounding, as they depend on the order in which values are added.
 //! - Memory for what grows with the data is reserved before it is allocated; what is returned holds its reservation.
 //!   Not counted: what is there of a mini-block alone while it is worked on; texts and codes of text pages without a
 //!   dictionary, which exist while such a page is worked on.

@@ -5,8 +5,9 @@
 //!
 //! **Does not own**: what ranges and sets mean, unpacking (`column-store`).
 //!
-//! **Invariants**: whatever the instruction set, the answer is that of `scalar`, the reference beside it, bit by bit;
-//! tests compare them on random values of each width. Values are unsigned words here, as they are packed: less the base
+//! **Invariants**: whatever the instruction set, the answer is that of `scalar`, the reference beside it, bit by bit, but
+//! for sums of floats, which are added in another order and so rounded otherwise; tests compare them on random values of
+//! each width, floats on those that are added exactly. Values are unsigned words here, as they are packed: less the base
 //! of their mini-block.
 //!
 //! **Concurrency**: plain functions.

@@ -1,13 +1,11 @@
 //! The choice of symbols: from a sample, in rounds, each by how the one before wrote it.
 
-use std::ops::Range;
-
 use super::{MAX_LENGTH, MAX_SYMBOLS, Symbol, SymbolTable};
 
 /// Bytes of the sample: enough for a page's frequent pieces, little enough to be read five times (the paper's §4.2).
 const SAMPLE_BYTES: usize = 16 << 10;
-/// Texts that follow each other in the sample.
-const SAMPLE_RUN_TEXTS: usize = 16;
+/// Bytes of the sample that follow each other: whole texts mostly, or much of a long one, from many places.
+const PIECE_BYTES: usize = 512;
 /// Rounds after which tables hardly get better; symbols may double their length in each.
 const ROUNDS: usize = 5;
 /// Single bytes count this many times: without them there are escapes, which cost a byte more each.
@@ -15,14 +13,9 @@ const SINGLE_WEIGHT: u32 = 8;
 /// Bytes and symbols that can be counted: 256 bytes as they are, then symbols.
 const COUNTED: usize = 256 + MAX_SYMBOLS;
 
-/// A table for `text_count` texts of `text_bytes` together, and the share of bytes that it leaves of them. `texts`
-/// gives those of a range. `None` if there is hardly any text.
-pub(crate) fn build<'t, R: Iterator<Item = &'t [u8]>>(
-    text_count: usize,
-    text_bytes: usize,
-    texts: impl Fn(Range<usize>) -> R,
-) -> Option<(SymbolTable, f64)> {
-    let sample = sample(text_count, text_bytes, texts);
+/// A table for texts of `text_bytes` together, and the share of bytes that it leaves of them. `None` if there are none.
+pub(crate) fn build<'t>(text_bytes: usize, texts: impl Iterator<Item = &'t [u8]>) -> Option<(SymbolTable, f64)> {
+    let sample = sample(text_bytes, texts);
     let sample_bytes: usize = sample.iter().map(|text| text.len()).sum();
     if sample_bytes == 0 {
         return None;
@@ -40,23 +33,27 @@ pub(crate) fn build<'t, R: Iterator<Item = &'t [u8]>>(
     Some((table, encoded.len() as f64 / sample_bytes as f64))
 }
 
-/// Runs of texts from all over the page.
-fn sample<'t, R: Iterator<Item = &'t [u8]>>(
-    text_count: usize,
-    text_bytes: usize,
-    texts: impl Fn(Range<usize>) -> R,
-) -> Vec<&'t [u8]> {
-    let step = (text_bytes / SAMPLE_BYTES).max(1);
-    let mut left = SAMPLE_BYTES * 2;
-    let runs = (0..text_count).step_by(SAMPLE_RUN_TEXTS * step);
-    runs.flat_map(|start| texts(start..(start + SAMPLE_RUN_TEXTS).min(text_count)))
-        .map_while(|text| {
-            // Of a very long text the beginning must do.
-            let taken = &text[..text.len().min(left)];
-            left -= taken.len();
-            (left > 0).then_some(taken)
-        })
-        .collect()
+/// Pieces from all over the texts, at equal distances by bytes: of long texts several each, and of NULLs and empty ones none,
+/// however many lie together.
+fn sample<'t>(text_bytes: usize, texts: impl Iterator<Item = &'t [u8]>) -> Vec<&'t [u8]> {
+    let distance = (text_bytes / (SAMPLE_BYTES / PIECE_BYTES)).max(PIECE_BYTES);
+    let mut sample = Vec::new();
+    // Where the text starts and the next piece does, of all texts laid together.
+    let (mut start, mut piece) = (0, 0);
+    for text in texts {
+        let end = start + text.len();
+        while piece < end {
+            let piece_end = piece + PIECE_BYTES;
+            sample.push(&text[piece.max(start) - start..piece_end.min(end) - start]);
+            if piece_end > end {
+                // The rest of it is in the next texts.
+                break;
+            }
+            piece += distance;
+        }
+        start = end;
+    }
+    sample
 }
 
 /// How often bytes and symbols, and pairs of them, were written.

@@ -40,9 +40,7 @@ fn round_trip(table: &SymbolTable, texts: &[Vec<u8>]) -> usize {
 }
 
 fn built(texts: &[Vec<u8>]) -> (SymbolTable, f64) {
-    let slices: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    let of = |run: Range<usize>| slices[run].iter().copied();
-    build(slices.len(), texts.iter().map(Vec::len).sum(), of).unwrap()
+    build(texts.iter().map(Vec::len).sum(), texts.iter().map(Vec::as_slice)).unwrap()
 }
 
 #[test]
@@ -94,4 +92,31 @@ fn the_longest_symbol_within_the_text_is_taken() {
     assert_eq!(encoded(b"aab"), [code(b"a"), code(b"ab")]);
     assert_eq!(encoded(b"b"), [ESCAPE, b'b'], "the zero behind the text is not part of it");
     assert_eq!(encoded(b"b\0"), [code(b"b\0")]);
+}
+
+#[test]
+fn long_texts_shrink_as_the_sample_says_wherever_they_lie() {
+    let mut random = Random::new(5);
+    let mut document = |length: usize| -> Vec<u8> {
+        let mut text = Vec::new();
+        while text.len() < length {
+            let words =
+                *random.pick(&["the temperature of ", "water rises by ", "a degree where ", "the sea is calm; "]);
+            text.extend_from_slice(words.as_bytes());
+        }
+        text
+    };
+    let one = document(300_000);
+    let several: Vec<Vec<u8>> = (0..40).map(|_| document(40_000)).collect();
+    let behind_empty: Vec<Vec<u8>> =
+        (0..3000).map(|row| if row < 2900 { Vec::new() } else { document(5_000) }).collect();
+    for texts in [vec![one.clone()], several, behind_empty, [vec![Vec::new(); 1000], vec![one]].concat()] {
+        let size_bytes: usize = texts.iter().map(Vec::len).sum();
+        let (table, share) = built(&texts);
+        let encoded_bytes = round_trip(&table, &texts);
+        let named = format!("{} texts, {encoded_bytes} of {size_bytes} bytes, {share} foretold", texts.len());
+        assert!(encoded_bytes * 3 < size_bytes, "{named}");
+        assert!((share * size_bytes as f64 / encoded_bytes as f64 - 1.0).abs() < 0.1, "{named}");
+    }
+    assert!(build(0, [&[][..]; 5].into_iter()).is_none());
 }
