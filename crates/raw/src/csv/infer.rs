@@ -66,8 +66,8 @@ impl Default for InferOptions {
 /// # Errors
 /// No sample has a record; a record has another number of fields than the first one; a quote is not closed, or closed
 /// within a field; a header is not UTF-8 or differs between files; lines end with CR alone; a file is UTF-16; options
-/// contradict each other. Errors about a file's content name the line. Under [`OnError::Skip`] records that cannot be read are left out, but not a first one that
-/// may be the header.
+/// contradict each other. Errors about a file's content name the line. Under [`OnError::Skip`] records that cannot be
+/// read are left out, but not a first one that may be the header.
 pub fn infer<'a>(
     samples: impl IntoIterator<Item = Sample<'a>>,
     options: &InferOptions,
