@@ -56,8 +56,13 @@ async fn rows(session: &SessionContext, sql: &str) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();
     for batch in batches {
-        let columns: Vec<_> =
-            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        // Floats are shown alike, whatever their width.
+        let wide = |column: &ArrayRef| match column.data_type().is_floating() {
+            true => cast(column, &DataType::Float64).unwrap(),
+            false => Arc::clone(column),
+        };
+        let columns: Vec<ArrayRef> = batch.columns().iter().map(wide).collect();
+        let columns: Vec<_> = columns.iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
         rows.extend(
             (0..batch.num_rows())
                 .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|")),
