@@ -7,7 +7,8 @@
 //! `rows`), which alone computes values and looks payload up. Row groups that zone maps rule out are left out, and a
 //! page that no surviving row needs is not read (`view`).
 //!
-//! **Does not own**: pages, which a [`PageSource`] gives, and batches, which a [`BatchSource`] gives; tables, which are built before.
+//! **Does not own**: pages, which a [`PageSource`] gives, and batches, which a [`BatchSource`] gives; tables, which are
+//! built before.
 //!
 //! **Invariants**
 //! - The answer does not depend on the number of threads, the order of stages or the instruction set; only sums and

@@ -33,8 +33,8 @@ pub(crate) fn build<'t>(text_bytes: usize, texts: impl Iterator<Item = &'t [u8]>
     Some((table, encoded.len() as f64 / sample_bytes as f64))
 }
 
-/// Pieces from all over the texts, at equal distances by bytes: of long texts several each, and of NULLs and empty ones none,
-/// however many lie together.
+/// Pieces from all over the texts, at equal distances by bytes: of long texts several each, and of NULLs and empty ones
+/// none, however many lie together.
 fn sample<'t>(text_bytes: usize, texts: impl Iterator<Item = &'t [u8]>) -> Vec<&'t [u8]> {
     let distance = (text_bytes / (SAMPLE_BYTES / PIECE_BYTES)).max(PIECE_BYTES);
     let mut sample = Vec::new();
