@@ -1,5 +1,5 @@
-//! Gives each query its [`QueryContext`] before it is planned physically, and sees to it that its joins can be stopped and
-//! that it compares floats as SQL does and that what it copies to files is there as a whole or not at all.
+//! Gives each query its [`QueryContext`] before it is planned physically, and sees to it that its joins can be stopped,
+//! that it compares floats as SQL does, and that what it copies to files is there as a whole or not at all.
 //!
 //! DataFusion's `TaskContext` carries no identity of a query, and `TableProvider::scan` is called once per mention of a
 //! table. A query planner is called exactly once per query, by our own session and by a bare `SessionContext` alike, so

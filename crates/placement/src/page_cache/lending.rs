@@ -26,7 +26,7 @@ use super::model::{Pipeline, Rates, expected_s};
 #[derive(Clone, Debug, Default)]
 pub struct Outlook {
     /// The pipeline that has begun last, and those likely to follow it, the next first. Where nothing is known of what
-    /// follows, the largest of the last ones, as often as it is likely to come again.
+    /// follows, the last large one, as often as it is likely to come again.
     pub runs: Vec<Pipeline>,
     /// Of such forecasts, the part that comes true.
     pub confidence: f64,
