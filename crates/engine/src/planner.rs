@@ -16,11 +16,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use thermocline_hardware::Clock;
 
-use crate::floats::compared_as_sql_does;
 use crate::interruption::interruptible;
 use crate::query::QueryContext;
 use crate::settings::SharedSettings;
 use crate::staged_copy::staged;
+use crate::stand_ins::with_stand_ins;
 
 /// Wraps another planner; plans with a fresh [`QueryContext`] unless the session already has one.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl CachingQueryPlanner {
 
     /// The physical plan of `statement` with what is ours about it.
     async fn planned(&self, statement: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let compared = compared_as_sql_does(statement)?;
-        let plan = self.inner.create_physical_plan(compared.as_ref().unwrap_or(statement), session).await?;
+        let replaced = with_stand_ins(statement)?;
+        let plan = self.inner.create_physical_plan(replaced.as_ref().unwrap_or(statement), session).await?;
         interruptible(staged(statement, plan, &self.settings)?, &self.clock)
     }
 }

@@ -13,6 +13,7 @@ use super::ndjson_output::NdjsonOutput;
 use crate::catalog::definitions::sql_parser_options;
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
+use crate::guarded_filters::GuardedFilters;
 use crate::planner::CachingQueryPlanner;
 use crate::{fusion, simplification, unnest};
 
@@ -81,6 +82,8 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     simplification::install(&mut optimizer_rules);
     unnest::push_down::install(&mut optimizer_rules);
     fusion::install(&mut optimizer_rules);
+    let mut physical_rules = state.physical_optimizers().to_vec();
+    physical_rules.push(Arc::new(GuardedFilters));
     let mut analyzer_rules = state.analyzer().rules.clone();
     if analyzer_rules.is_empty() {
         analyzer_rules = Analyzer::new().rules;
@@ -98,6 +101,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
         .with_catalog_list(catalogs)
         .with_query_planner(planner)
         .with_optimizer_rules(optimizer_rules)
+        .with_physical_optimizer_rules(physical_rules)
         .with_analyzer_rules(analyzer_rules)
         .with_relation_planners(relation_planners);
     for word in TableFactory::WORDS {

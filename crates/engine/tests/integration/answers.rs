@@ -225,3 +225,28 @@ async fn long_lists_take_time_by_their_length() {
     // Sixteen times as long a list: each value compared with each other would take 256 times as long.
     assert!(taken[2] < 64 * taken[1] + Duration::from_millis(200), "{taken:?}");
 }
+
+/// Over files the first test is the scan's own, so that the second never sees what it has no value for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_filter_rules_out_is_not_divided_or_cast() {
+    let folder = Folder::new();
+    let mut text = String::from("x,s\n");
+    text.extend((0..1000).map(|id| format!("{},{}\n", id % 100, if id % 100 == 0 { "none" } else { "12" })));
+    let path = folder.file("t.csv", text);
+    let session = session();
+    rows(&session, &format!("CREATE TABLE held AS SELECT * FROM '{}'", path.display())).await;
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for table in [format!("'{}'", path.display()), "held".to_owned()] {
+            for (sql, expected) in [
+                ("SELECT count(*) FROM t WHERE x <> 0 AND 1000 / x > 500", "10"),
+                ("SELECT count(*) FROM t WHERE 1000 / x > 500 AND x <> 0", "10"),
+                ("SELECT sum(1000 / x) FROM t WHERE x <> 0 AND 1000 % x = 0", "23100"),
+                ("SELECT sum(CAST(s AS INT)) FROM t WHERE s <> 'none' AND CAST(s AS INT) > 3", "11880"),
+            ] {
+                let sql = sql.replace("FROM t", &format!("FROM {table}"));
+                assert_eq!(rows(&session, &sql).await, [expected], "{fused}: {sql}");
+            }
+        }
+    }
+}

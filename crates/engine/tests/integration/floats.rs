@@ -41,3 +41,21 @@ async fn extremes_of_groups_with_nan_and_infinities_are_those_of_their_values() 
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_of_distinct_values_and_partitions_take_both_zeros_for_one() {
+    let folder = Folder::new();
+    let path = folder.file("z.csv", "x,y\n0.0,1\n-0.0,2\n1.5,3\n,4\n");
+    let session = harness::session();
+    rows(&session, &format!("CREATE TABLE held AS SELECT * FROM '{}'", path.display())).await;
+    for table in [format!("'{}'", path.display()), "held".to_owned()] {
+        for (sql, expected) in [
+            ("SELECT count(DISTINCT x), count(DISTINCT y) FROM t", "2|4"),
+            ("SELECT count(DISTINCT x), count(DISTINCT y) FROM t GROUP BY y > 9", "2|4"),
+            ("SELECT max(c) FROM (SELECT count(*) OVER (PARTITION BY x) c FROM t)", "2"),
+        ] {
+            let sql = sql.replace("FROM t", &format!("FROM {table}"));
+            assert_eq!(rows(&session, &sql).await, [expected], "{sql}");
+        }
+    }
+}

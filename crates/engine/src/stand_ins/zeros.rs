@@ -4,11 +4,6 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, Operator, binary_expr};
 
-/// Whether `expr` compares by bits, if it compares floats.
-pub(super) fn is_concerned(expr: &Expr) -> bool {
-    matches!(expr, Expr::Case(case) if case.expr.is_some())
-}
-
 /// No value that is compared is a negative zero, unless none of the others can be a zero.
 pub(super) fn case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let may_be_zero = |when: &Expr| constant(when).is_none_or(is_zero);
@@ -20,6 +15,16 @@ pub(super) fn case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr
         **when = with_one_zero(std::mem::take(when.as_mut()), schema)?;
     }
     Ok(Transformed::yes(Expr::Case(case)))
+}
+
+/// The same expressions, floats among them with one zero.
+pub(super) fn all_with_one_zero(expressions: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    expressions.into_iter().map(|expr| with_one_zero_if_float(expr, schema)).collect()
+}
+
+/// The same expression, if it is a float with one zero.
+pub(super) fn with_one_zero_if_float(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    if super::is_float(&expr, schema) { with_one_zero(expr, schema) } else { Ok(expr) }
 }
 
 /// The same value, but zero where it is the negative zero: that is what zero added to it gives.

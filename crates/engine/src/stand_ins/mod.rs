@@ -1,0 +1,132 @@
+//! What stands in for operations of DataFusion's that answer otherwise than the rest of this engine, or that take memory
+//! which nobody counts.
+//!
+//! - `CASE x WHEN 0.0 …`, `count(DISTINCT x)` and `OVER (PARTITION BY x ORDER BY y)` compare floats by bits and tell `0.0`
+//!   from `-0.0`, which `=` holds to be equal ([`zeros`]; lists do so too, which [`simplification`](crate::simplification) sees to);
+//! - `min` and `max` of groups begin at the largest and least *finite* number and keep no NaN, which in the order of
+//!   all values, and in `min` and `max` without groups, is the largest of all ([`extremes`]);
+//! - `count(DISTINCT x)` of groups has a table a group for all but integers, of some ten kilobytes for texts, which is
+//!   counted after a batch has brought thousands of groups ([`distinct`]).
+//!
+//! This is done to the plan that goes to the physical planner, behind all rules of the optimizer: these make lists and
+//! calls of their own, and the fusion of pipelines knows the stock functions.
+//!
+//! Invariants: names, types and nullability of a plan's columns stay. Stateless, shared freely.
+
+mod aggregate;
+mod distinct;
+mod distinct_groups;
+mod extremes;
+mod zeros;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+/// The plan in which other operations stand in for stock ones; `None` if it has none of those.
+pub(crate) fn with_stand_ins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    if !has_concerned(plan)? {
+        return Ok(None);
+    }
+    let rewritten = plan.clone().transform_up_with_subqueries(|node| {
+        let schema = schema_below(&node)?;
+        let names = NamePreserver::new(&node);
+        let renamed = |expr: Expr| {
+            let name = names.save(&expr);
+            Ok(replaced(expr, &schema)?.update_data(|expr| name.restore(expr)))
+        };
+        // Grouping sets have no name, their members do.
+        node.map_expressions(|expr| match expr {
+            Expr::GroupingSet(_) => expr.map_children(renamed),
+            _ => renamed(expr),
+        })
+    })?;
+    Ok(rewritten.transformed.then_some(rewritten.data))
+}
+
+/// Whether there is anything that might have to be rewritten: most plans are not copied.
+fn has_concerned(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    let stop_if = |found: bool| if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue };
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found = found || expr.exists(|nested| Ok(is_concerned(nested)))?;
+            Ok(stop_if(found))
+        })?;
+        Ok(stop_if(found))
+    })?;
+    Ok(found)
+}
+
+/// Whether something else stands for `expr`, if it is of the types for which it does.
+fn is_concerned(expr: &Expr) -> bool {
+    match expr {
+        Expr::Case(case) => case.expr.is_some(),
+        Expr::AggregateFunction(call) => extremes::ordered(call).is_some() || distinct::in_one_table(call).is_some(),
+        Expr::WindowFunction(window) => !(window.params.partition_by.is_empty() && window.params.order_by.is_empty()),
+        _ => false,
+    }
+}
+
+/// What the node's expressions are about: the columns of its inputs, or of a scan's table.
+fn schema_below(node: &LogicalPlan) -> Result<DFSchema> {
+    match node {
+        LogicalPlan::TableScan(scan) => {
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+        }
+        _ => Ok(merge_schema(&node.inputs())),
+    }
+}
+
+fn replaced(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_up(|nested| match nested {
+        Expr::Case(case) if case.expr.as_ref().is_some_and(|operand| is_float(operand, schema)) => {
+            zeros::case(case, schema)
+        }
+        Expr::AggregateFunction(call) => aggregate_call(call, schema),
+        Expr::WindowFunction(window) => windowed(window, schema),
+        other => Ok(Transformed::no(other)),
+    })
+}
+
+fn aggregate_call(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let is_of_floats = call.params.args.iter().all(|argument| is_float(argument, schema));
+    let stand_in = match distinct::in_one_table(&call) {
+        Some(stand_in) => {
+            if is_of_floats {
+                call.params.args = zeros::all_with_one_zero(call.params.args, schema)?;
+            }
+            Some(stand_in)
+        }
+        None if is_of_floats => extremes::ordered(&call),
+        None => None,
+    };
+    Ok(match stand_in {
+        Some(func) => Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, ..call })),
+        None => Transformed::no(Expr::AggregateFunction(call)),
+    })
+}
+
+/// Rows whose keys are equal are in one partition, and peers of each other.
+fn windowed(mut window: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (keys, order) = (&mut window.params.partition_by, &mut window.params.order_by);
+    if !keys.iter().chain(order.iter().map(|sort| &sort.expr)).any(|key| is_float(key, schema)) {
+        return Ok(Transformed::no(Expr::WindowFunction(window)));
+    }
+    *keys = zeros::all_with_one_zero(std::mem::take(keys), schema)?;
+    for sort in order {
+        sort.expr = zeros::with_one_zero_if_float(std::mem::take(&mut sort.expr), schema)?;
+    }
+    Ok(Transformed::yes(Expr::WindowFunction(window)))
+}
+
+/// A type that cannot be told is none: then the expression stays as it is.
+fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
+}
+
+#[cfg(test)]
+mod tests;
