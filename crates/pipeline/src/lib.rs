@@ -124,7 +124,9 @@ mod text_list;
 mod threads;
 mod tuples;
 
-pub use cpu::{BatchConsumer, GroupWay, Outcome, RunOptions, RunReport, run, run_in_batches, run_over_batches};
+pub use cpu::{
+    BatchConsumer, GroupWay, Outcome, RunOptions, RunReport, WORKER_STACK_BYTES, run, run_in_batches, run_over_batches,
+};
 pub use error::{PipelineError, Result};
 pub use ir::{
     Aggregate, ColumnShape, Comparison, Condition, DatePart, Expression, Operator, Origin, Pipeline, PipelineBuilder,

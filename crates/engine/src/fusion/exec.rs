@@ -21,7 +21,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use thermocline_budget::BudgetError;
 use thermocline_buffer_pool::PoolError;
-use thermocline_pipeline::PipelineError;
+use thermocline_pipeline::{PipelineError, WORKER_STACK_BYTES};
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -335,10 +335,11 @@ enum Begun {
 
 /// Has a run worked on by a thread of its own. A run waits for reads, which the runtime's blocking threads do, and for
 /// whoever takes its rows: were its own thread one of those, enough runs at once would leave none for what they wait for,
-/// and the runtime, which waits for its threads when it ends, would wait for them too.
+/// and the runtime, which waits for its threads when it ends, would wait for them too. It is the first of the run's workers.
 fn on_own_thread<T: Send + 'static>(work: impl FnOnce(&Handle) -> T + Send + 'static) -> Result<thread::JoinHandle<T>> {
     let runtime = Handle::current();
-    let running = thread::Builder::new().name("thermocline-run".to_owned()).spawn(move || {
+    let named = thread::Builder::new().name("thermocline-run".to_owned()).stack_size(WORKER_STACK_BYTES);
+    let running = named.spawn(move || {
         let _entered = runtime.enter();
         work(&runtime)
     })?;

@@ -192,8 +192,20 @@ fn compound(expr: &Expr, graph: &JoinGraph, slot_of: SlotOf<'_>, is_negated: boo
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             if matches!(op, Operator::And | Operator::Or) {
-                let parts = [left, right].map(|part| condition(part, graph, slot_of, is_negated));
-                let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+                let mut parts = Vec::new();
+                // However they are nested: thousands of alternatives are one condition, not one within another.
+                let mut open = vec![right.as_ref(), left.as_ref()];
+                while let Some(part) = open.pop() {
+                    match part {
+                        Expr::BinaryExpr(joined) if joined.op == *op => {
+                            match one_set(part, graph, slot_of, is_negated)? {
+                                Some(set) => parts.push(set),
+                                None => open.extend([joined.right.as_ref(), joined.left.as_ref()]),
+                            }
+                        }
+                        part => parts.push(condition(part, graph, slot_of, is_negated)?),
+                    }
+                }
                 return Ok(if *op == Operator::And { Condition::All(parts) } else { Condition::Any(parts) });
             }
             let comparison = match op {

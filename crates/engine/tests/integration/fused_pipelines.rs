@@ -332,3 +332,19 @@ async fn averages_of_long_decimals_are_those_of_the_operators() {
         assert_eq!(fused, stock, "{sql}");
     }
 }
+
+/// The threads of a run work out a condition level by level, and have the room for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_of_hundreds_of_parts_run_in_pipelines() {
+    let folder = Folder::new();
+    let session = database(folder.path(), 128 * MIB).session();
+    rows(&session, "CREATE TABLE t AS SELECT value AS a, value % 1000 AS b FROM generate_series(0, 99999)").await;
+    let chain = (0..500).map(|part| format!("(a = {part} AND b = {part})")).collect::<Vec<_>>().join(" OR ");
+    let nested = (0..250).fold("b = 7".to_owned(), |inner, part| format!("(a <> {part} AND (b = {part} OR {inner}))"));
+    for (condition, expected) in [(chain, "500"), (nested, "24750")] {
+        let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+        let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+        assert!(plan.contains("PipelineExec"), "{plan}");
+        assert_eq!(rows(&session, &sql).await, [expected]);
+    }
+}

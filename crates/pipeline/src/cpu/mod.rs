@@ -292,10 +292,18 @@ fn merged(
     all.finish(context, texts)
 }
 
+/// The stack of a thread that runs a pipeline: conditions and computed values of thousands of levels are worked out level
+/// by level. Only what is used of it takes memory.
+pub const WORKER_STACK_BYTES: usize = 32 << 20;
+
 /// What each thread has collected; of errors the first that does not follow another one.
 fn work_on_threads<'r>(shared: &Shared<'r>, thread_count: usize) -> Result<Vec<(Collected<'r>, RunReport)>> {
     let worked: Vec<Result<(Collected<'r>, RunReport)>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..thread_count).map(|thread| scope.spawn(move || work(shared, thread))).collect();
+        let worker = || std::thread::Builder::new().stack_size(WORKER_STACK_BYTES);
+        // Where the system gives no more threads, those that there are take the row groups of the others too.
+        let others: Vec<_> = (1..thread_count)
+            .filter_map(|thread| worker().spawn_scoped(scope, move || work(shared, thread)).ok())
+            .collect();
         let own = work(shared, 0);
         let joined = others.into_iter().map(|thread| match thread.join() {
             Ok(worked) => worked,
