@@ -1,9 +1,13 @@
 //! `CREATE TABLE` and `CREATE TABLE … AS`: a column table where the database has a folder, a table in memory elsewhere.
 
+use std::any::Any;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{CreateMemoryTable, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlanProperties;
@@ -12,7 +16,7 @@ use thermocline_column_store::{ColumnTable, Entry, EntryName, Manifest, Physical
 
 use super::replacing::{self, IfTaken, Kind};
 use super::stored::{self, Place};
-use super::{Session, memory_table};
+use super::{MemoryTable, Session, memory_table};
 use crate::column_table::{LoadedRows, load};
 use crate::error::{Error, Result};
 use crate::query::Progress;
@@ -42,10 +46,55 @@ pub(super) async fn create(
     if let Some(place) = stored::place(session, &name)? {
         return create_stored(session, place, (&input, progress), (if_taken, before)).await;
     }
+    let read = read_tables(session, &input, &name);
     let table = memory_table::filled(session, &name, (&input, progress)).await?;
     let schema = session.context().state_ref().read().schema_for_ref(name.clone())?;
-    if_taken.put(&name, schema.as_ref(), table)?;
+    if_taken.put(&name, schema.as_ref(), table, |found| match found {
+        // Rows that another statement has added since this one read the table would be lost.
+        Some(found) if !read.iter().all(|read| read.is_still(found)) => Err(changed(name.table())),
+        _ => Ok(()),
+    })?;
     Ok(())
+}
+
+/// A table in memory that a statement reads.
+struct ReadTable {
+    table: Arc<dyn TableProvider>,
+    version: u64,
+}
+
+impl ReadTable {
+    /// Whether `found` is that table with the rows that it had.
+    fn is_still(&self, found: &dyn TableProvider) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.table), found) && version(found) == Some(self.version)
+    }
+}
+
+/// Of a table in memory.
+fn version(table: &dyn TableProvider) -> Option<u64> {
+    (table as &dyn Any).downcast_ref::<MemoryTable>().map(MemoryTable::version)
+}
+
+/// The tables in memory of that name that a plan reads, as they are now.
+fn read_tables(session: &Session, plan: &LogicalPlan, name: &TableReference) -> Vec<ReadTable> {
+    let name = stored::resolved(session, name);
+    let mut read = Vec::new();
+    // The closure never fails, so neither does the walk.
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && stored::resolved(session, &scan.table_name) == name
+            && let Ok(table) = source_as_provider(&scan.source)
+            && let Some(version) = version(table.as_ref())
+        {
+            read.push(ReadTable { table, version });
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    read
+}
+
+fn changed(name: impl Display) -> Error {
+    Error::input(format!("table '{name}' was changed while it was being replaced: try again"))
 }
 
 async fn create_stored(
@@ -76,9 +125,7 @@ async fn create_stored(
     let put = place.put(session, entry, if_taken, &|manifest| {
         // Rows that another statement has added since this one read the table would be lost.
         match &read {
-            Some(before) if before.entries.get(name) != manifest.entries.get(name) => {
-                Err(Error::input(format!("table '{name}' was changed while it was being replaced: try again")))
-            }
+            Some(before) if before.entries.get(name) != manifest.entries.get(name) => Err(changed(name)),
             _ => Ok(()),
         }
     });

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session as DataFusionSession, TableProvider};
 use datafusion::common::{DataFusionError, Result as DataFusionResult, TableReference, not_impl_err};
@@ -210,8 +210,11 @@ pub(super) async fn filled(
         _ => nullable(&rows.schema()),
     };
     while let Some(batch) = rows.next().await {
-        let batch = batch?.with_schema(Arc::clone(&schema)).map_err(DataFusionError::from)?;
-        held.push(&account, batch)?;
+        let batch = batch?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        // Inputs of a UNION may give its columns names of their own.
+        let named = RecordBatch::try_new_with_options(Arc::clone(&schema), batch.columns().to_vec(), &options);
+        held.push(&account, named.map_err(DataFusionError::from)?)?;
     }
     Ok(table(session.database(), schema, account, held))
 }

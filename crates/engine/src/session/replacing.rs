@@ -88,19 +88,23 @@ impl IfTaken {
         Err(Error::input(format!("'{name}' is {is}, which OR REPLACE keeps: use {drop}, or choose another name")))
     }
 
-    /// Puts a table or view into a schema in memory, if what is there then allows it: `false` if that is kept.
+    /// Puts a table or view into a schema in memory, if what is there then allows it and `check` finds nothing against
+    /// that: `false` if it is kept.
     ///
     /// # Errors
-    /// As [`allows`](Self::allows); the schema takes no tables.
+    /// As [`allows`](Self::allows); what `check` finds; the schema takes no tables.
     pub(super) fn put(
         self,
         name: &TableReference,
         schema: &dyn SchemaProvider,
         table: Arc<dyn TableProvider>,
+        check: impl FnOnce(Option<&dyn TableProvider>) -> Result<()>,
     ) -> Result<bool> {
         let made = Kind::of_table(table.as_ref());
         let allows = |found: Option<&dyn TableProvider>| {
-            self.allows(name, found.map(Kind::of_table), made).map_err(Error::into_datafusion)
+            let allowed = self.allows(name, found.map(Kind::of_table), made);
+            let checked = allowed.and_then(|is_put| if is_put { check(found).map(|()| true) } else { Ok(false) });
+            checked.map_err(Error::into_datafusion)
         };
         Ok(put_table(schema, name.table(), table, allows)?)
     }

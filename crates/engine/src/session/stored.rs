@@ -89,14 +89,21 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
             let Statement::CreateExternalTable(written) = statement else {
                 return Err(Error::input("CREATE EXTERNAL TABLE cannot be part of another statement"));
             };
+            if !place.is_to_have(session, Kind::Elsewhere, if_taken).await? {
+                return Ok(());
+            }
             // Made once, to see that it can be.
             external_table(session.database(), &session.config(), command).await?;
             let entry = Entry::ExternalTable { definition: definition_of(written)? };
-            create(session, place, (entry, &|_| Ok(())), if_taken).await
+            create(session, place, (entry, &|_| Ok(())), if_taken)
         }
         DdlStatement::CreateView(command) => {
             if command.temporary {
                 return Err(Error::input("temporary views are not supported: a view lives as long as its database"));
+            }
+            let if_taken = IfTaken::of(false, command.or_replace)?;
+            if !place.is_to_have(session, Kind::View, if_taken).await? {
+                return Ok(());
             }
             let state = session.context().state();
             let definition = definitions::kept_text(&state, statement)?;
@@ -108,8 +115,7 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
             // Made once, to see that it can be.
             definitions::planned(session.database(), &state, &session.config(), &place.name, &definition).await?;
             let entry = Entry::View { definition };
-            let if_taken = IfTaken::of(false, command.or_replace)?;
-            create(session, place, (entry, &|manifest| Ok(check(manifest)?)), if_taken).await
+            create(session, place, (entry, &|manifest| Ok(check(manifest)?)), if_taken)
         }
         DdlStatement::DropTable(command) => drop_entry(session, place, command.if_exists, false),
         DdlStatement::DropView(command) => drop_entry(session, place, command.if_exists, true),
@@ -121,22 +127,19 @@ pub(super) async fn run(session: &Session, statement: &Statement, ddl: &DdlState
 pub(super) type Check<'a> = dyn Fn(&Manifest) -> Result<()> + Sync + 'a;
 
 /// Makes an entry, if `check` finds nothing against it in what there is then.
-async fn create(
-    session: &Session,
-    place: &Place,
-    (entry, check): (Entry, &Check<'_>),
-    if_taken: IfTaken,
-) -> Result<()> {
-    let (name, kind) = (&place.name, Kind::of_entry(&entry));
-    let reference = TableReference::full(DEFAULT_CATALOG, name.schema.as_str(), name.name.as_str());
-    if !if_taken.allows(name, replacing::found(session, &reference).await?, kind)? {
-        return Ok(());
-    }
-    session.database().check_changeable(name)?;
+fn create(session: &Session, place: &Place, (entry, check): (Entry, &Check<'_>), if_taken: IfTaken) -> Result<()> {
+    session.database().check_changeable(&place.name)?;
     place.put(session, entry, if_taken, check)
 }
 
 impl Place {
+    /// Whether what is here now lets something of a kind come here. Asked before that is made: a file that is gone says
+    /// nothing to a statement that does nothing.
+    async fn is_to_have(&self, session: &Session, kind: Kind, if_taken: IfTaken) -> Result<bool> {
+        let name = TableReference::full(DEFAULT_CATALOG, self.name.schema.as_str(), self.name.name.as_str());
+        if_taken.allows(&self.name, replacing::found(session, &name).await?, kind)
+    }
+
     /// Puts an entry here, if what is here then allows it and `check` finds nothing against it.
     pub(super) fn put(&self, session: &Session, entry: Entry, if_taken: IfTaken, check: &Check<'_>) -> Result<()> {
         let is_put = self.tables.commit(|manifest| {

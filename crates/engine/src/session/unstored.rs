@@ -53,7 +53,7 @@ pub(super) async fn create_external(session: &Session, command: &CreateExternalT
         return Ok(());
     }
     let table = external_table(session.database(), &session.config(), command).await?;
-    if_taken.put(&command.name, schema.as_ref(), table)?;
+    if_taken.put(&command.name, schema.as_ref(), table, |_| Ok(()))?;
     Ok(())
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn create_view(session: &Session, statement: &Statement, comman
     let _making = MAKING_VIEWS.lock();
     definitions::check_acyclic(&state, &named, &entry, statement)?;
     let view = Arc::new(MemoryView { definition, schema: made.schema() });
-    IfTaken::of(false, command.or_replace)?.put(&command.name, schema.as_ref(), view)?;
+    IfTaken::of(false, command.or_replace)?.put(&command.name, schema.as_ref(), view, |_| Ok(()))?;
     Ok(true)
 }
 

@@ -108,6 +108,41 @@ async fn a_table_that_another_statement_makes_first_is_kept_if_that_was_asked_fo
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_replaced_by_rows_of_its_own_loses_none_that_come_meanwhile() {
+    let folder = Folder::new();
+    let statement = "CREATE OR REPLACE TABLE t AS SELECT i FROM t UNION ALL SELECT i FROM meanwhile";
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
+        for (others, expected) in
+            [("INSERT INTO t VALUES (2)", vec!["0", "2"]), ("CREATE OR REPLACE TABLE t AS SELECT 7 AS i", vec!["7"])]
+        {
+            rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
+            let message = beside(&session, statement, others).await.unwrap_err().to_string();
+            assert!(message.contains("table 't' was changed while it was being replaced"), "{others}: {message}");
+            assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, expected, "{others}");
+        }
+        let others = "CREATE TABLE other AS SELECT 1 AS i; DROP TABLE other";
+        rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
+        beside(&session, statement, others).await.unwrap();
+        assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, ["0", "1"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_there_is_kept_without_a_look_at_the_file_of_the_other() {
+    let folder = Folder::new();
+    let stored = folder.path().join("db");
+    for session in [harness::session(), database(&stored, 128 * MIB).session()] {
+        let file = folder.file("t.csv", numbered_csv(FIRST, 10));
+        let create = format!("EXTERNAL TABLE e STORED AS CSV LOCATION '{}'", file.display());
+        rows(&session, &format!("CREATE {create}")).await;
+        std::fs::remove_file(&file).unwrap();
+        let if_missing = create.replace("TABLE e", "TABLE IF NOT EXISTS e");
+        rows(&session, &format!("CREATE {if_missing}")).await;
+        assert!(error(&session, &format!("CREATE {create}")).await.contains("already exists"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_are_replaced_by_tables_alone() {
     let folder = Folder::new();
     let file = folder.file("t.csv", numbered_csv(FIRST, 10));

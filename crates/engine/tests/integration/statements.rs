@@ -401,3 +401,21 @@ async fn amounts_of_memory_are_shown_so_that_they_can_be_set_again() {
     rows(&session, "SET thermocline.memory = '50%'").await;
     assert_eq!(database.budget().limit_bytes(), database.machine().usable_memory_bytes() / 2);
 }
+
+/// Inputs of a UNION that are no plain SELECT keep the names that their own columns have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_is_made_of_any_union() {
+    let folder = Folder::new();
+    for session in sessions(&folder) {
+        rows(&session, "CREATE TABLE u AS SELECT value AS b FROM generate_series(1, 3)").await;
+        for input in [
+            "SELECT DISTINCT b FROM u",
+            "(SELECT b FROM u LIMIT 3)",
+            "VALUES (1), (2), (3)",
+            "(SELECT b FROM u WHERE b < 2 UNION ALL SELECT b AS c FROM u WHERE b > 1)",
+        ] {
+            rows(&session, &format!("CREATE OR REPLACE TABLE t AS SELECT 10 AS a UNION ALL {input}")).await;
+            assert_eq!(rows(&session, "SELECT count(a), sum(a) FROM t").await, ["4|16"], "{input}");
+        }
+    }
+}
