@@ -132,9 +132,10 @@ impl RawSource {
                 Err(changed(file, "its beginning was rewritten"))
             }
             Change::Grown if self.has_lines && self.end_bytes > 0 => {
-                let mut last = [0];
-                file.read_exact_at(&mut last, self.end_bytes - 1)?;
-                if last == *b"\n" { Ok(()) } else { Err(changed(file, "it grew in the middle of a line")) }
+                // The last line may have had no end, which is then the first that was appended.
+                let mut ends = [0; 2];
+                file.read_exact_at(&mut ends, self.end_bytes - 1)?;
+                if ends.contains(&b'\n') { Ok(()) } else { Err(changed(file, "it grew in the middle of a line")) }
             }
             Change::Grown => Ok(()),
         }

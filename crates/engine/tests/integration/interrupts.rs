@@ -114,6 +114,8 @@ async fn a_file_that_grows_or_is_replaced_before_its_scan_begins_is_read_as_it_w
     let folder = Folder::new();
     let path = folder.file("t.csv", "id\n1\n2\n");
     assert_eq!(answer_across(&path, |path| append(path, "3\n4")).await.unwrap(), ["1", "2"]);
+    let path = folder.file("t.csv", "id\n1\n2");
+    assert_eq!(answer_across(&path, |path| append(path, "\n3\n4")).await.unwrap(), ["1", "2"]);
     let path = folder.file("t.csv", "id\n1\n2\n");
     let other = folder.file("other", "id\n3\n4\n");
     assert_eq!(answer_across(&path, |path| std::fs::rename(other, path).unwrap()).await.unwrap(), ["1", "2"]);
@@ -130,10 +132,8 @@ async fn a_longer_file_with_another_beginning_is_not_taken_for_one_that_grew() {
     harness::rows(&session, &format!("SELECT id FROM '{}' WHERE id > 0", path.display())).await;
     let result = session.sql(&format!("SELECT value FROM '{}'", path.display())).await.unwrap();
     std::fs::write(&path, "id,value\n1,30\n2,40\n3,50\n").unwrap();
-    match result.collect().await {
-        Ok(batches) => assert_eq!(harness::rendered(&batches), ["10", "20"]),
-        Err(error) => assert!(error.to_string().contains("t.csv: changed while it was read"), "{error}"),
-    }
+    let error = result.collect().await.expect_err("its values were to come from the file alone").to_string();
+    assert!(error.contains("t.csv: changed while it was read"), "{error}");
 }
 
 /// Joins that would take minutes: all pairs of a million rows, put out or thrown away.
