@@ -89,23 +89,40 @@ fn comparisons_of(list: &InList, schema: &DFSchema) -> Option<Expr> {
     let others = (!listed.is_empty()).then(|| operand.clone().in_list(listed.into_iter().cloned().collect(), *negated));
     let comparisons =
         compared.into_iter().map(|element| binary_expr(operand.clone(), op, with_positive_zero(element.clone())));
-    comparisons.chain(others).reduce(join)
+    joined(comparisons.chain(others).collect(), join)
+}
+
+/// All of them joined in a tree as low as can be: thousands are planned and worked out level by level.
+fn joined(mut expressions: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
+    while expressions.len() > 1 {
+        let mut rest = expressions.into_iter();
+        let mut pairs = Vec::new();
+        while let Some(first) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(second) => join(first, second),
+                None => first,
+            });
+        }
+        expressions = pairs;
+    }
+    expressions.pop()
 }
 
 /// Whether an element of a list is a zero of a float, or may be one in some row or once it is computed.
 fn may_be_zero(element: &Expr, schema: &DFSchema) -> bool {
-    let literal = match element {
-        Expr::Literal(value, _) => Some(Cow::Borrowed(value)),
-        // Thousands of numbers that are about to become floats are not to be compared one by one.
-        Expr::Cast(cast) if let Expr::Literal(value, _) = cast.expr.as_ref() => {
-            value.cast_to(cast.field.data_type()).ok().map(Cow::Owned)
-        }
-        _ => None,
-    };
-    match literal {
+    match constant(element) {
         Some(value) => is_zero(&value),
         // `f IN ((SELECT ..))` is about all rows of the subquery.
         None => is_repeatable(element) && element.get_type(schema).is_ok_and(|data_type| data_type.is_floating()),
+    }
+}
+
+/// A literal, cast or not: thousands of numbers that are about to become floats are not to be compared one by one.
+fn constant(expr: &Expr) -> Option<Cow<'_, ScalarValue>> {
+    match expr {
+        Expr::Literal(value, _) => Some(Cow::Borrowed(value)),
+        Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok().map(Cow::Owned),
+        _ => None,
     }
 }
 
