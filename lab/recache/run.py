@@ -218,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figure", choices=[*FIGURES, "all"])
     parser.add_argument("--data", type=Path, required=True, help="folder that data.py filled")
-    parser.add_argument("--out", type=Path, required=True, help="file of the results; for `all`, a folder")
+    parser.add_argument("--out", type=Path, required=True, help="file of the results, or a folder for them; for `all`, a folder")
     parser.add_argument("--seed", type=int, default=1, help="of the queries")
     parser.add_argument("--threads", type=int, default=1, help="of a query; the paper ran on one")
     parser.add_argument("--memory", help="of the database; half of the machine's when absent")
@@ -233,7 +233,8 @@ def main() -> None:
         for figure in FIGURES:
             measure_figure(figure, arguments, arguments.out / f"{figure}.json")
     else:
-        measure_figure(arguments.figure, arguments, arguments.out)
+        path = arguments.out / f"{arguments.figure}.json" if arguments.out.is_dir() else arguments.out
+        measure_figure(arguments.figure, arguments, path)
 
 
 if __name__ == "__main__":

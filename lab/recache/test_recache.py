@@ -136,6 +136,12 @@ def test_the_optimum_has_the_faster_layout_of_every_query():
     assert results.more_percent(flat, striped) == 0
 
 
+def test_the_optimum_takes_what_the_layout_takes_that_is_expected_to_be_faster():
+    # By single times it would be 3.0: the second query happened to be slow in stripes.
+    striped, flat = run([1.0, 4.0], medians_s=[1.0, 1.9]), run([3.0, 2.0], medians_s=[3.0, 2.1])
+    assert results.optimal_s(striped, flat) == 5.0
+
+
 def test_overheads_are_those_of_each_query_in_ascending_order():
     assert results.overheads_percent(run([3.0, 1.0]), run([2.0, 1.0])) == [0, 50]
 
@@ -173,7 +179,8 @@ def test_our_own_predictions_for_the_other_layout_are_held_against_what_it_took_
 
 def test_of_several_processes_the_middle_one_stands_as_it_was():
     processes = [{"times_s": times_s, "decisions": {"read": at}} for at, times_s in enumerate([[1.0, 9.0], [2.0, 2.0], [5.0, 4.0]])]
-    assert rounds.middle_process(processes) == {"times_s": [5.0, 4.0], "decisions": {"read": 2}, "rounds": 3}
+    expected = {"times_s": [5.0, 4.0], "decisions": {"read": 2}, "rounds": 3, "medians_s": [2.0, 4.0]}
+    assert rounds.middle_process(processes) == expected
 
 
 def test_of_several_rounds_each_query_stands_for_its_middle_one():
