@@ -340,8 +340,8 @@ async fn conditions_of_hundreds_of_parts_run_in_pipelines() {
     let session = database(folder.path(), 128 * MIB).session();
     rows(&session, "CREATE TABLE t AS SELECT value AS a, value % 1000 AS b FROM generate_series(0, 99999)").await;
     let chain = (0..500).map(|part| format!("(a = {part} AND b = {part})")).collect::<Vec<_>>().join(" OR ");
-    let nested = (0..250).fold("b = 7".to_owned(), |inner, part| format!("(a <> {part} AND (b = {part} OR {inner}))"));
-    for (condition, expected) in [(chain, "500"), (nested, "24750")] {
+    let sum = format!("{} > 0", vec!["a + b"; 400].join(" + "));
+    for (condition, expected) in [(chain, "500"), (sum, "99999")] {
         let sql = format!("SELECT count(*) FROM t WHERE {condition}");
         let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
         assert!(plan.contains("PipelineExec"), "{plan}");

@@ -117,7 +117,7 @@ async fn a_table_that_is_replaced_by_rows_of_its_own_loses_none_that_come_meanwh
         {
             rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
             let message = beside(&session, statement, others).await.unwrap_err().to_string();
-            assert!(message.contains("table 't' was changed while it was being replaced"), "{others}: {message}");
+            assert!(message.contains("was changed while it was being replaced"), "{others}: {message}");
             assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, expected, "{others}");
         }
         let others = "CREATE TABLE other AS SELECT 1 AS i; DROP TABLE other";
@@ -130,8 +130,7 @@ async fn a_table_that_is_replaced_by_rows_of_its_own_loses_none_that_come_meanwh
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_that_is_there_is_kept_without_a_look_at_the_file_of_the_other() {
     let folder = Folder::new();
-    let stored = folder.path().join("db");
-    for session in [harness::session(), database(&stored, 128 * MIB).session()] {
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
         let file = folder.file("t.csv", numbered_csv(FIRST, 10));
         let create = format!("EXTERNAL TABLE e STORED AS CSV LOCATION '{}'", file.display());
         rows(&session, &format!("CREATE {create}")).await;
