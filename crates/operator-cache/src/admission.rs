@@ -321,6 +321,11 @@ impl OperatorCache {
                 }
                 self.record_item(kind, &item, numbers, reason);
             }
+            for other in taken.iter().filter(|other| other.id != id) {
+                let numbers = vec![("size_bytes", other.size_bytes as f64)];
+                let reason = "the first rows of another item take its place as the file's head";
+                self.record_item(DecisionKind::Evict, other, numbers, reason);
+            }
             evicted.extend(taken);
         }
         evicted

@@ -546,7 +546,8 @@ impl Catalog {
         self.sources.values().filter_map(|source| source.map.as_ref())
     }
 
-    /// Puts an item in the place of that of its number, and of the file's head if it is one. What went is returned.
+    /// Puts an item in the place of that of its number, and of the file's head if it is one, whose uses are remembered.
+    /// What went is returned.
     pub(crate) fn replace(&mut self, item: Item) -> Vec<Arc<Item>> {
         let key = item.source.clone();
         let went = self.change(&key, |source| {
@@ -559,6 +560,7 @@ impl Catalog {
         let Some((other, replaced)) = went.flatten() else { return Vec::new() };
         if let Some(other) = &other {
             self.keys_by_item.remove(&other.id);
+            self.remember(&other.source, &other.predicate, other.meters.use_count.load(Ordering::Relaxed));
         }
         other.into_iter().chain([replaced]).collect()
     }
