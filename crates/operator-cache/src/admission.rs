@@ -321,6 +321,11 @@ impl OperatorCache {
                 }
                 self.record_item(kind, &item, numbers, reason);
             }
+            for other in taken.iter().filter(|other| other.id != id) {
+                let numbers = vec![("size_bytes", other.size_bytes as f64)];
+                let reason = "the first rows of another item take its place as the file's head";
+                self.record_item(DecisionKind::Evict, other, numbers, reason);
+            }
             evicted.extend(taken);
         }
         evicted
@@ -430,7 +435,7 @@ impl OperatorCache {
 
     /// Makes a scan's item findable, its uses before added to those it has, unless it is stale or superfluous already.
     pub(crate) fn list_item(&self, scan: &SharedScan, mut item: Item, extended: Option<ItemId>, reason: &'static str) {
-        let removed = {
+        let listed = {
             let mut catalog = self.catalog();
             let was_listed = catalog.remove_scan(&scan.source, scan.id).is_some();
             if !was_listed || !scan.pinned.is_current() || catalog.has_equal(scan) {
@@ -449,11 +454,12 @@ impl OperatorCache {
                 let mut numbers = vec![count, ("size_bytes", item.size_bytes as f64)];
                 numbers.extend(measurement_numbers(&item.measurements()));
                 self.record_item(DecisionKind::Admit, &item, numbers, reason);
-                Some(catalog.insert(item, extended))
+                Some((catalog.insert(Arc::clone(&item), extended), item))
             }
         };
-        scan.note_unlisted();
-        match removed {
+        let (superseded, item) = listed.unzip();
+        scan.note_unlisted(item);
+        match superseded {
             Some(superseded) => {
                 for item in &superseded {
                     let numbers = vec![("size_bytes", item.size_bytes as f64)];
@@ -478,7 +484,7 @@ impl OperatorCache {
     pub(crate) fn forget_scan(&self, scan: &SharedScan, reason: &'static str) {
         let forgotten = self.catalog().remove_scan(&scan.source, scan.id);
         if let Some(scan) = forgotten {
-            scan.note_unlisted();
+            scan.note_unlisted(None);
             self.record_scan(DecisionKind::Abort, &scan, Vec::new(), reason);
         }
     }

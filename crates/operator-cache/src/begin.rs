@@ -1,7 +1,7 @@
 //! How a request is answered: the plan is carried out, and a scan begun where there is something to read.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::MutexGuard;
 use thermocline_predicate::Conjunction;
@@ -221,8 +221,9 @@ impl OperatorCache {
         let participant = participant?;
         self.next_tick();
         self.expect_record(asked.request, scan, asked.lookup_ns);
-        let (scanned_bytes, total_bytes) = participant.progress();
-        let numbers = vec![("scanned_bytes", scanned_bytes as f64), ("total_bytes", total_bytes as f64)];
+        let bytes = |meter: &AtomicU64| meter.load(Ordering::Relaxed) as f64;
+        let (scanned, total) = (&scan.meters.scanned_bytes, &scan.meters.total_bytes);
+        let numbers = vec![("scanned_bytes", bytes(scanned)), ("total_bytes", bytes(total))];
         self.record_scan(DecisionKind::Join, scan, numbers, "a scan that runs computes it");
         Some(Start::Scan(participant))
     }

@@ -154,7 +154,7 @@ impl OperatorCache {
         };
         for scan in &scans {
             scan.stop_keeping();
-            scan.note_unlisted();
+            scan.note_unlisted(None);
         }
         for scan in &mapping {
             scan.forget_map();
@@ -209,7 +209,7 @@ impl OperatorCache {
         let (items, scans) = self.catalog.lock().remove_stale(path, is_stale);
         for scan in &scans {
             scan.stop_keeping();
-            scan.note_unlisted();
+            scan.note_unlisted(None);
             self.record_scan(DecisionKind::Invalidate, scan, Vec::new(), reason);
         }
         for item in &items {

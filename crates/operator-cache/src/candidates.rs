@@ -162,6 +162,11 @@ impl Catalog {
         let Some((parts, demand)) = self.parts_of(item).zip(self.demands.get(&item.source)) else {
             return vec![whole];
         };
+        if parts.is_empty() {
+            // Others hold all of its columns too, such as items that were completed from the same one: unless each can go,
+            // none ever has them alone. With this one goes its structure.
+            return vec![ItemMeasurements { size_bytes: item.structure.size_bytes(), ..whole }];
+        }
         let asked_count = demand.queries().len();
         let longest_scan_ns = item.longest_scan_ns();
         let measured = parts.iter().enumerate().map(|(index, part)| {

@@ -1,7 +1,7 @@
 //! Which items and running scans there are: the tables behind the cache's one lock. No I/O, no reserving, no freeing:
 //! what is taken out is handed to the caller, who drops it after the lock is released.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -35,8 +35,7 @@ const LAZY_ITEMS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     sources: HashMap<SourceKey, Source>,
-    /// Options and unnest differ, the file is the same.
-    keys_by_path: HashMap<Arc<str>, Vec<SourceKey>>,
+    files: HashMap<Arc<str>, FileSources>,
     keys_by_item: HashMap<ItemId, SourceKey>,
     pub(crate) policy_state: PolicyState,
     history: History,
@@ -46,6 +45,16 @@ pub(crate) struct Catalog {
     pub(crate) demanded_tick: u64,
     /// Scans that make maps, whether they keep their rows or not.
     mapping: Vec<Weak<SharedScan>>,
+}
+
+/// The sources of one file. A query may have one of its own, so that there are as many as items: neither to take one out
+/// nor to count what they have is a walk over them.
+#[derive(Debug, Default)]
+struct FileSources {
+    /// Options and unnest differ, the file is the same.
+    keys: BTreeSet<SourceKey>,
+    /// Without maps.
+    item_count: u64,
 }
 
 /// Items and scans of one source.
@@ -335,10 +344,13 @@ impl Catalog {
         if request.source.unnest.is_some() || request.may_skip {
             return None;
         }
-        let keys = self.keys_by_path.get(&request.source.path)?.iter();
-        let siblings = keys.filter_map(|key| Some((key.unnest.as_ref()?, key))).filter(|(list, key)| {
+        let records = &request.source;
+        // Those that are read with the same options lie together, the records before the elements of their lists.
+        let keys = self.files.get(&records.path)?.keys.range::<SourceKey, _>(records..);
+        let keys = keys.take_while(|key| (key.kind, &key.options) == (records.kind, &records.options));
+        let siblings = keys.filter_map(|key| Some((key.unnest.as_ref()?, key))).filter(|(list, _)| {
             // The list itself is not among the columns of an item that unnests it.
-            key.options == request.source.options && !request.columns.iter().any(|column| column.path.starts_with(list))
+            !request.columns.iter().any(|column| column.path.starts_with(list))
         });
         let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
         let mut found = siblings.filter_map(|(_, key)| self.sources.get(key)?.items.find(wanted, &admissible));
@@ -378,18 +390,23 @@ impl Catalog {
             .chain(oldest)
             .chain(head.filter(|_| !is_whole).map(|head| head.id))
             .collect();
-        let removed: Vec<Arc<Item>> = superfluous.into_iter().filter_map(|id| source.remove(id)).collect();
-        for other in &removed {
-            self.keys_by_item.remove(&other.id);
-        }
-        self.keys_by_item.insert(item.id, key);
+        let id = item.id;
         if let Some(demand) = self.demands.get_mut(&item.source) {
             demand.register(&item.columns);
             for (column, width_bytes) in item.columns.iter().zip(item.mean_widths_bytes()) {
                 demand.note_width(&column.path, width_bytes);
             }
         }
-        source.insert(item);
+        let removed = self.change(&key, |source| {
+            let removed: Vec<Arc<Item>> = superfluous.into_iter().filter_map(|id| source.remove(id)).collect();
+            source.insert(item);
+            removed
+        });
+        let removed = removed.unwrap_or_default();
+        for other in &removed {
+            self.keys_by_item.remove(&other.id);
+        }
+        self.keys_by_item.insert(id, key);
         removed
     }
 
@@ -430,7 +447,7 @@ impl Catalog {
 
     fn remove(&mut self, id: ItemId) -> Option<Arc<Item>> {
         let key = self.keys_by_item.remove(&id)?;
-        let item = self.sources.get_mut(&key)?.remove(id)?;
+        let item = self.change(&key, |source| source.remove(id))??;
         self.forget_if_empty(&key);
         Some(item)
     }
@@ -442,15 +459,18 @@ impl Catalog {
         is_stale: impl Fn(u64, u64) -> bool,
     ) -> (Vec<Arc<Item>>, Vec<Arc<SharedScan>>) {
         let (mut items, mut scans) = (Vec::new(), Vec::new());
-        for key in self.keys_by_path.get(path).cloned().unwrap_or_default() {
-            let Some(source) = self.sources.get_mut(&key) else { continue };
-            let stale: Vec<ItemId> =
-                source.all().filter(|item| is_stale(item.generation, item.end_bytes)).map(|item| item.id).collect();
-            for id in stale {
-                items.extend(source.remove(id));
-                self.keys_by_item.remove(&id);
+        let keys: Vec<SourceKey> = self.files.get(path).into_iter().flat_map(|file| &file.keys).cloned().collect();
+        for key in keys {
+            let first = items.len();
+            self.change(&key, |source| {
+                let stale = source.all().filter(|item| is_stale(item.generation, item.end_bytes));
+                let stale: Vec<ItemId> = stale.map(|item| item.id).collect();
+                items.extend(stale.into_iter().filter_map(|id| source.remove(id)));
+                scans.extend(source.scans.extract_if(.., |scan| is_stale(scan.pinned.generation, scan.spec.end_bytes)));
+            });
+            for item in &items[first..] {
+                self.keys_by_item.remove(&item.id);
             }
-            scans.extend(source.scans.extract_if(.., |scan| is_stale(scan.pinned.generation, scan.spec.end_bytes)));
             self.forget_if_empty(&key);
         }
         (items, scans)
@@ -463,7 +483,7 @@ impl Catalog {
             items.extend(source.all().cloned());
             scans.extend(source.scans);
         }
-        self.keys_by_path.clear();
+        self.files.clear();
         self.keys_by_item.clear();
         self.demands.clear();
         self.history = History::default();
@@ -491,18 +511,22 @@ impl Catalog {
     /// Items of a file, however it is read; its map, which is of use to those who ask for something new, is none of
     /// them.
     pub(crate) fn kept_item_count(&self, path: &str) -> u64 {
-        let keys = self.keys_by_path.get(path).into_iter().flatten();
-        keys.filter_map(|key| self.sources.get(key)).map(|source| source.len() as u64).sum()
+        self.files.get(path).map_or(0, |file| file.item_count)
     }
 
     /// Whether what is counted of the items is what a walk over them finds.
     #[cfg(test)]
     pub(crate) fn is_counted_right(&self) -> bool {
-        self.sources.values().all(|source| {
+        let is_right = |source: &Source| {
             let mut columns = KeptColumns::default();
             source.all().for_each(|item| columns.add(item));
             columns == source.columns && source.len() == source.all().filter(|item| item.map.is_none()).count()
-        })
+        };
+        let counted: u64 = self.files.values().map(|file| file.item_count).sum();
+        let key_count: usize = self.files.values().map(|file| file.keys.len()).sum();
+        self.sources.values().all(is_right)
+            && counted == self.sources.values().map(|source| source.len() as u64).sum::<u64>()
+            && key_count == self.sources.len()
     }
 
     /// Whether the item is still there.
@@ -511,7 +535,7 @@ impl Catalog {
     }
 
     pub(crate) fn has_path(&self, path: &str) -> bool {
-        self.keys_by_path.contains_key(path)
+        self.files.contains_key(path)
     }
 
     pub(crate) fn item(&self, id: ItemId) -> Option<&Arc<Item>> {
@@ -522,15 +546,21 @@ impl Catalog {
         self.sources.values().filter_map(|source| source.map.as_ref())
     }
 
-    /// Puts an item in the place of that of its number, and of the file's head if it is one. What went is returned.
+    /// Puts an item in the place of that of its number, and of the file's head if it is one, whose uses are remembered.
+    /// What went is returned.
     pub(crate) fn replace(&mut self, item: Item) -> Vec<Arc<Item>> {
-        let Some(source) = self.sources.get_mut(&item.source) else { return Vec::new() };
-        let Some(replaced) = source.remove(item.id) else { return Vec::new() };
-        let other = source.head.as_ref().filter(|_| item.head.is_some()).map(|head| head.id);
-        let other = other.and_then(|id| source.remove(id));
-        source.insert(Arc::new(item));
+        let key = item.source.clone();
+        let went = self.change(&key, |source| {
+            let replaced = source.remove(item.id)?;
+            let other = source.head.as_ref().filter(|_| item.head.is_some()).map(|head| head.id);
+            let other = other.and_then(|id| source.remove(id));
+            source.insert(Arc::new(item));
+            Some((other, replaced))
+        });
+        let Some((other, replaced)) = went.flatten() else { return Vec::new() };
         if let Some(other) = &other {
             self.keys_by_item.remove(&other.id);
+            self.remember(&other.source, &other.predicate, other.meters.use_count.load(Ordering::Relaxed));
         }
         other.into_iter().chain([replaced]).collect()
     }
@@ -562,17 +592,28 @@ impl Catalog {
     /// Makes a source findable by its path.
     fn list(&mut self, key: &SourceKey) {
         if !self.sources.contains_key(key) {
-            self.keys_by_path.entry(Arc::clone(&key.path)).or_default().push(key.clone());
+            self.files.entry(Arc::clone(&key.path)).or_default().keys.insert(key.clone());
         }
+    }
+
+    /// Changes what there is of a source, whose items are counted with those of its file.
+    fn change<T>(&mut self, key: &SourceKey, change: impl FnOnce(&mut Source) -> T) -> Option<T> {
+        let source = self.sources.get_mut(key)?;
+        let before = source.len() as u64;
+        let changed = change(source);
+        if let Some(file) = self.files.get_mut(&key.path) {
+            file.item_count = file.item_count + source.len() as u64 - before;
+        }
+        Some(changed)
     }
 
     fn forget_if_empty(&mut self, key: &SourceKey) {
         if self.sources.get(key).is_some_and(|source| source.is_empty()) {
             self.sources.remove(key);
-            if let Some(keys) = self.keys_by_path.get_mut(&key.path) {
-                keys.retain(|other| other != key);
-                if keys.is_empty() {
-                    self.keys_by_path.remove(&key.path);
+            if let Some(file) = self.files.get_mut(&key.path) {
+                file.keys.remove(key);
+                if file.keys.is_empty() {
+                    self.files.remove(&key.path);
                 }
             }
         }

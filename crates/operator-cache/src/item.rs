@@ -63,9 +63,14 @@ pub(crate) struct ColumnMemory {
 }
 
 impl ColumnMemory {
+    /// Reserved bytes.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.reservation.size_bytes()
+    }
+
     /// The part that so many of the entries are.
     fn share_bytes(&self, entry_count: usize) -> u64 {
-        let whole = u128::from(self.reservation.size_bytes());
+        let whole = u128::from(self.size_bytes());
         (whole * entry_count as u128 / self.entry_count.max(1) as u128) as u64
     }
 }
@@ -145,16 +150,15 @@ impl Chunk {
 
     /// A column's array and memory; None of rows that are no arrays.
     pub(crate) fn column(&self, index: usize) -> Option<(ArrayRef, Arc<ColumnMemory>)> {
-        let ChunkMemory::ByColumn { columns, .. } = &self.memory else { return None };
+        let memory = self.column_memory(index)?;
         let array = self.content.as_arrays()?.columns.get(index)?;
-        Some((Arc::clone(array), Arc::clone(columns.get(index)?)))
+        Some((Arc::clone(array), Arc::clone(memory)))
     }
 
-    /// Bytes of a column that go when this chunk does without it; 0 if another holds it too.
-    pub(crate) fn removable_bytes(&self, index: usize) -> u64 {
-        let ChunkMemory::ByColumn { columns, .. } = &self.memory else { return 0 };
-        let alone = columns.get(index).filter(|memory| Arc::strong_count(memory) == 1);
-        alone.map_or(0, |memory| memory.reservation.size_bytes())
+    /// A column's memory, which other chunks may share; None of rows that are no arrays.
+    pub(crate) fn column_memory(&self, index: usize) -> Option<&Arc<ColumnMemory>> {
+        let ChunkMemory::ByColumn { columns, .. } = &self.memory else { return None };
+        columns.get(index)
     }
 
     /// Which entries of another it is beside.

@@ -41,9 +41,14 @@ impl Item {
         sums.into_iter().map(|bytes| (bytes as f64 / self.row_count as f64) as f32).collect()
     }
 
-    /// Bytes that go with a column; 0 if somebody else holds it.
+    /// Bytes that go with a column; without those that somebody else holds too. Chunks that have parts of what one other
+    /// lent lie side by side, and hold it together.
     pub(crate) fn removable_bytes(&self, column: usize) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.removable_bytes(column)).sum()
+        let memory = |chunk: &Arc<Chunk>| chunk.column_memory(column).map(Arc::as_ptr);
+        let runs = self.chunks.chunk_by(|one, other| memory(one) == memory(other));
+        let held = runs.filter_map(|run| Some((run.first()?.column_memory(column)?, run.len())));
+        let alone = held.filter(|(memory, count)| Arc::strong_count(memory) == *count);
+        alone.map(|(memory, _)| memory.size_bytes()).sum()
     }
 
     /// The item with these of its columns alone, ascending by number. None if it can't be divided.

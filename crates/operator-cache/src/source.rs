@@ -19,7 +19,7 @@ use crate::request::ColumnSpec;
 use crate::rows::Rows;
 
 /// What a cached result is the result *of*: one file, read with one set of options and one table schema.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceKey {
     /// Canonical path or URL, as in [`FileVersion::path`](thermocline_medium::FileVersion).
     pub path: Arc<str>,

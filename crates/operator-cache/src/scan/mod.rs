@@ -19,6 +19,9 @@
 //!
 //! **Going lazy** is the same, but the scan that goes on keeps the positions of its records to the end (`gathering`).
 //!
+//! **After the end** results stay for those who have not yet seen them; an item counts as read until all have. Who has
+//! had everything holds nothing of the scan.
+//!
 //! **What can't be decoded** ends the scan; those who did not ask for all that it reads go on alone (`retreat`).
 //!
 //! **Locks**: the cache's catalog, then a scan's state, then a participant's post. Under a scan's state nothing is
@@ -247,9 +250,10 @@ impl SharedScan {
         state.sharing == Sharing::Kept && !matches!(state.phase, Phase::Failed(_))
     }
 
-    /// Tells those who wait that the scan was taken off the list of those that can be joined. Not to be called under a
-    /// lock.
-    pub(crate) fn note_unlisted(&self) {
+    /// Notes that the scan was taken off the list of those that can be joined, and which item its results became, if they
+    /// became one; and tells those who wait. Not to be called under a lock.
+    pub(crate) fn note_unlisted(&self, item: Option<Arc<Item>>) {
+        let _seen = self.state.lock().unlist(item);
         self.unlisting.note();
     }
 
@@ -283,7 +287,7 @@ impl SharedScan {
     /// Takes a seat; false when the scan no longer shares.
     pub(crate) fn join(&self, participant_id: u64, post: &Post, asked: &Arc<Asked>) -> bool {
         let mut state = self.state.lock();
-        if state.sharing != Sharing::Kept || matches!(state.phase, Phase::Failed(_)) {
+        if !state.can_be_joined() {
             return false;
         }
         state.seat(participant_id, post, asked);
@@ -300,9 +304,11 @@ impl SharedScan {
     pub(crate) fn leave(&self, participant_id: u64) {
         let (_seat, dropped, was_alone) = {
             let mut state = self.state.lock();
-            let seat = state.seats.remove(&participant_id);
-            if seat.is_none() || !state.seats.is_empty() || !matches!(state.phase, Phase::Running) {
-                return;
+            let Some(seat) = state.seats.remove(&participant_id) else { return };
+            if !state.seats.is_empty() || !matches!(state.phase, Phase::Running) {
+                let seen = state.take_seen();
+                drop(state);
+                return drop((seat, seen));
             }
             // Nobody may join what nobody drives.
             let was_alone = std::mem::replace(&mut state.sharing, Sharing::Solo) == Sharing::Solo;
@@ -335,16 +341,24 @@ impl SharedScan {
 
     /// What a stream of participant `me` should do next.
     fn step(&self, me: u64, is_fetching: bool, context: &Context<'_>) -> Step {
-        let (step, wakers) = {
+        let (step, wakers, _left) = {
             let mut state = self.state.lock();
-            let step = state.step(me, is_fetching, context);
-            if !matches!(step, Step::Rescan) {
-                (step, Vec::new())
-            } else {
-                if let Some(seat) = state.seats.remove(&me) {
-                    self.send_away(me, seat, false);
+            match state.step(me, is_fetching, context) {
+                Step::Rescan => {
+                    if let Some(seat) = state.seats.remove(&me) {
+                        self.send_away(me, seat, false);
+                    }
+                    (Step::Moved, state.take_wakers(), None)
                 }
-                (Step::Moved, state.take_wakers())
+                Step::End => {
+                    let seat = state.seats.remove(&me);
+                    if let Some(post) = seat.as_ref().and_then(|seat| seat.post.upgrade()) {
+                        // The caller holds the scan too.
+                        *post.lock() = None;
+                    }
+                    (Step::End, Vec::new(), Some((seat, state.take_seen())))
+                }
+                step => (step, Vec::new(), None),
             }
         };
         wake(wakers);

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use futures::{FutureExt, Stream};
 use parking_lot::Mutex;
+use thermocline_hardware::Clock;
 use thermocline_predicate::{Conjunction, FieldPath};
 
 use super::claiming::Claimed;
@@ -24,13 +25,15 @@ const FRUITLESS_CLAIMS: u32 = 4;
 
 /// One query's part in a scan of one file: every row of the scan is delivered to exactly one of its streams.
 ///
-/// Dropping it (with its streams) ends the query's part, at any point; nobody else notices.
+/// Dropping it (with its streams) ends the query's part, at any point; nobody else notices. Once a stream has come to
+/// the end, nothing of the scan is held for its sake any more.
 #[derive(Debug)]
 pub struct Participant {
     id: u64,
+    clock: Arc<dyn Clock>,
     post: Post,
-    /// The item whose rows come first, when the scan extends one.
-    base: Option<Arc<Item>>,
+    /// The item whose rows come first, when the scan extends one; until all of them were taken.
+    base: Mutex<Option<Arc<Item>>>,
     base_next: AtomicUsize,
     columns: Arc<[ColumnSpec]>,
     list: Option<FieldPath>,
@@ -77,8 +80,9 @@ impl Participant {
     fn of(scan: &Arc<SharedScan>, columns: &Arc<[ColumnSpec]>, predicate: &Arc<Conjunction>) -> Arc<Self> {
         Arc::new(Self {
             id: scan.cache.next_number(),
-            post: Arc::new(Mutex::new(Arc::clone(scan))),
-            base: scan.base.clone(),
+            clock: Arc::clone(scan.cache.clock()),
+            post: Arc::new(Mutex::new(Some(Arc::clone(scan)))),
+            base: Mutex::new(scan.base.clone()),
             base_next: AtomicUsize::new(0),
             columns: Arc::clone(&scan.spec.columns),
             list: scan.source.unnest.clone(),
@@ -115,19 +119,17 @@ impl Participant {
 
     /// Has morsel `index` read again by whatever scan it takes part in now.
     fn take_back(&self, index: usize) {
-        loop {
-            let scan = Arc::clone(&self.post.lock());
+        while let Some(scan) = self.scan() {
             // It is moved under the lock of the scan that it leaves.
-            if scan.take_back(self.id, index) || Arc::ptr_eq(&scan, &self.post.lock()) {
+            if scan.take_back(self.id, index) || self.scan().is_some_and(|now| Arc::ptr_eq(&scan, &now)) {
                 return;
             }
         }
     }
 
-    /// Bytes of the file that were claimed so far by all who take part, and bytes in all (0 until the source is open).
-    pub fn progress(&self) -> (u64, u64) {
-        let scan = Arc::clone(&self.post.lock());
-        (scan.meters.scanned_bytes.load(Ordering::Relaxed), scan.meters.total_bytes.load(Ordering::Relaxed))
+    /// The scan that it takes part in now; None once it has had everything.
+    fn scan(&self) -> Option<Arc<SharedScan>> {
+        self.post.lock().clone()
     }
 
     /// One more stream over what this participant has not yet received. Ask for as many as there are threads.
@@ -138,8 +140,9 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        let scan = Arc::clone(&self.post.lock());
-        scan.leave(self.id);
+        if let Some(scan) = self.scan() {
+            scan.leave(self.id);
+        }
     }
 }
 
@@ -165,7 +168,11 @@ impl Stream for RowStream {
         let me = self.participant.id;
         let mut fruitless_count = 0;
         loop {
-            let scan = Arc::clone(&self.participant.post.lock());
+            let Some(scan) = self.participant.scan() else {
+                // Another stream came to the end.
+                (self.fetching, self.ended) = (None, true);
+                return Poll::Ready(None);
+            };
             if self.fetching.as_ref().is_some_and(|(of, ..)| !Arc::ptr_eq(of, &scan)) {
                 self.fetching = None;
             }
@@ -247,14 +254,19 @@ impl RowStream {
     }
 
     fn next_of_base(&self) -> Option<Result<Arc<Rows>, CacheError>> {
-        let base = self.participant.base.as_ref()?;
-        let index = self.participant.base_next.fetch_add(1, Ordering::Relaxed);
-        let content = base.chunks.get(index)?.content();
+        let Participant { base, base_next, clock, .. } = &*self.participant;
+        let item = base.lock().clone()?;
+        let index = base_next.fetch_add(1, Ordering::Relaxed);
+        let Some(chunk) = item.chunks.get(index) else {
+            // Not freed under the lock: it is held here.
+            *base.lock() = None;
+            return None;
+        };
+        let content = chunk.content();
         if let Some(rows) = content.as_arrays() {
             return Some(Ok(Arc::clone(rows)));
         }
-        let clock = Arc::clone(&self.participant.post.lock());
-        let rows = content.to_rows(0, content.entry_count(), &**clock.cache.clock());
+        let rows = content.to_rows(0, content.entry_count(), &**clock);
         Some(rows.map(Arc::new).map_err(|error| CacheError::source(Box::new(error))))
     }
 }

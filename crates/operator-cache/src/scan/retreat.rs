@@ -131,7 +131,7 @@ impl SharedScan {
         for (index, _) in seat.handed {
             seen.remove(index);
         }
-        *post.lock() = Arc::new(self.rest(participant_id, &post, seat.asked, seen, is_own || self.is_own));
+        *post.lock() = Some(Arc::new(self.rest(participant_id, &post, seat.asked, seen, is_own || self.is_own)));
     }
 
     fn rest(&self, participant_id: u64, post: &Post, asked: Arc<Asked>, seen: MorselSet, is_own: bool) -> Self {

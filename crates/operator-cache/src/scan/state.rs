@@ -12,7 +12,7 @@ use super::morsel_set::MorselSet;
 use super::retreat::Asked;
 use crate::error::CacheError;
 use crate::heads::Border;
-use crate::item::Chunk;
+use crate::item::{Chunk, Item};
 use crate::rows::Rows;
 use crate::source::Morsel;
 
@@ -29,8 +29,9 @@ pub(crate) struct Obtained {
 /// A fetched morsel, until somebody decodes it.
 pub(crate) type FetchedMorsel = Arc<Mutex<Option<Obtained>>>;
 
-/// Where a participant's streams find the scan they take part in; it changes when a scan is given up for sharing.
-pub(crate) type Post = Arc<Mutex<Arc<SharedScan>>>;
+/// Where a participant's streams find the scan they take part in; it changes when a scan is given up for sharing. None
+/// once they have had everything: then nothing of the scan is held for their sake.
+pub(crate) type Post = Arc<Mutex<Option<Arc<SharedScan>>>>;
 
 /// One morsel.
 #[derive(Debug, Clone)]
@@ -57,7 +58,7 @@ pub(crate) struct Seat {
     /// Rows handed to it that are not kept, with the numbers of their morsels, which count as delivered.
     pub(crate) handed: VecDeque<(usize, Arc<Rows>)>,
     /// Weak: the post holds the scan that holds the seat.
-    pub(crate) post: Weak<Mutex<Arc<SharedScan>>>,
+    pub(crate) post: Weak<Mutex<Option<Arc<SharedScan>>>>,
     pub(crate) asked: Arc<Asked>,
 }
 
@@ -153,8 +154,15 @@ pub(crate) struct State {
     issued: MorselSet,
     /// Whether a stream is merging kept results.
     pub(crate) merging: bool,
+    /// Whether it can't be joined any more: kept results are for those alone who take part.
+    is_unlisted: bool,
+    /// What became of the results, until all who take part have seen these: it shares their memory, so it counts as read.
+    item: Option<Arc<Item>>,
     wakers: Vec<Waker>,
 }
+
+/// What a scan no longer holds; to be dropped outside of its lock.
+pub(crate) type Seen = (Vec<Slot>, Option<Arc<Item>>);
 
 impl State {
     pub(crate) fn new(sharing: Sharing) -> Self {
@@ -171,8 +179,40 @@ impl State {
             exhausted: false,
             issued: MorselSet::default(),
             merging: false,
+            is_unlisted: false,
+            item: None,
             wakers: Vec::new(),
         }
+    }
+
+    /// Whether others may take part.
+    pub(crate) fn can_be_joined(&self) -> bool {
+        self.sharing == Sharing::Kept && !self.is_unlisted && !matches!(self.phase, Phase::Failed(_))
+    }
+
+    /// Notes that it can't be joined any more, and what became of its results.
+    pub(crate) fn unlist(&mut self, item: Option<Arc<Item>>) -> Seen {
+        self.is_unlisted = true;
+        self.item = item;
+        self.take_seen()
+    }
+
+    /// Takes out the results that all have seen who take part, if others can't any more; and the item once there are no
+    /// results left.
+    pub(crate) fn take_seen(&mut self) -> Seen {
+        if !self.is_unlisted {
+            return Seen::default();
+        }
+        let (mut seen, mut is_read) = (Vec::new(), false);
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if matches!(slot, Slot::Kept { .. } | Slot::Within { .. }) {
+                match self.seats.values().all(|seat| seat.consumed.contains(index)) {
+                    true => seen.push(std::mem::replace(slot, Slot::Gone)),
+                    false => is_read = true,
+                }
+            }
+        }
+        (seen, if is_read { None } else { self.item.take() })
     }
 
     /// Gives a participant a seat, with everything that is kept so far to be read.

@@ -336,6 +336,22 @@ fn a_file_that_grows_is_scanned_from_where_the_item_ends() {
 }
 
 #[test]
+fn who_has_read_an_item_and_what_its_file_grew_by_holds_neither() {
+    let session = Session::new();
+    session.write(0..5000);
+    session.ask_between(0, 5000);
+    session.append(0..5000);
+    let (file, pinned) = session.open();
+    let Start::Scan(participant) = session.begin(&file, &pinned, &between(0, 5000)) else { panic!("expected a scan") };
+    let rows = futures::executor::block_on_stream(participant.stream());
+    assert_eq!(rows.map(|rows| rows.unwrap().rows().row_count).sum::<usize>(), 10_000);
+    assert_eq!(session.cache.items()[0].row_count, 10_000);
+    thermocline_budget::ReclaimableCache::release(&*session.cache, u64::MAX);
+    assert!(session.cache.items().is_empty());
+    assert!(session.cache.reserved_bytes() < 4096, "{}", session.cache.reserved_bytes());
+}
+
+#[test]
 fn what_a_file_grew_by_gets_the_layout_that_its_item_has() {
     let session = Session::new();
     session.write(0..5000);

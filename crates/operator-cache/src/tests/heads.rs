@@ -9,6 +9,7 @@ use thermocline_predicate::Conjunction;
 use thermocline_seeded::Random;
 
 use super::fake::*;
+use crate::candidates::{Candidate, Going};
 use crate::*;
 
 const RECORDS: u64 = 40_000;
@@ -263,6 +264,42 @@ fn where_room_runs_out_unforeseen_the_first_rows_are_kept() {
             assert!(kept > 0.7 * fits.min(1.0), "{kept} with {limit_bytes} bytes: {:?}", cache.decisions());
         }
     }
+}
+
+#[test]
+fn a_head_that_gives_way_to_the_first_rows_of_another_item_is_told_of_and_its_uses_are_remembered() {
+    let fake = fake();
+    let (first, _budget) = timed_cache(64 << 20);
+    for low in [100, 200] {
+        ask(&first, &fake, "f", &widened(&["a", "b", "s"], &between(low, low + 100)));
+    }
+    let whole = first.items()[0].id;
+    drop(first.catalog().evict_going(whole, Going::Rows(1)));
+    let Some(head) = first.catalog().head(&source("f")).cloned() else { panic!("{:?}", first.items()) };
+
+    let (cache, _budget) = timed_cache(64 << 20);
+    ask(&cache, &fake, "f", &widened(&["a", "b"], &between(100, 300)));
+    let whole = cache.items()[0].id;
+    let columns = (Arc::clone(&head.columns), Arc::clone(&head.widths_bytes));
+    let mut head = head.of_chunks(columns, head.chunks.clone(), Arc::clone(&head.structure));
+    head.id = ItemId(cache.next_number());
+    let (id, use_count) = (head.id, head.measurements().use_count);
+    let mut catalog = cache.catalog();
+    catalog.insert(Arc::new(head), None);
+    let mut items = catalog.displaceable(cache.policy(), 1 << 20);
+    items.retain(|item| Candidate::of(item.id).item == whole);
+    assert!(items.len() > 1, "{items:?}");
+    let eviction = cache.policy().choose(cache.policy_state(&catalog), &items, 1);
+    drop(cache.carry_out(&mut catalog, &eviction, &items, "for the test"));
+    assert_eq!((catalog.remembered(&source("f"), &Conjunction::all()), use_count), (2, 2));
+    drop(catalog);
+    let told = |of: ItemId| -> Vec<DecisionKind> {
+        let decisions = cache.decisions().into_iter();
+        decisions.filter(|told| told.item_id == Some(of)).map(|told| told.kind).collect()
+    };
+    assert_eq!(told(id), [DecisionKind::Evict]);
+    assert_eq!(told(whole).last(), Some(&DecisionKind::DropRows));
+    assert_eq!(cache.items().len(), 1);
 }
 
 #[test]

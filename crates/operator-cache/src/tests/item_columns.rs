@@ -1,5 +1,6 @@
 //! Items of whole columns that lose some of them for room, and get them back.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,6 +10,7 @@ use thermocline_seeded::Random;
 
 use super::fake::*;
 use crate::candidates::PARTED_COUNT;
+use crate::item::{Chunk, Lent};
 use crate::*;
 
 const RECORDS: u64 = 20_000;
@@ -122,6 +124,51 @@ fn what_is_being_read_keeps_its_columns() {
     assert!(cache.release(1000) >= 1000);
     let queries = budget.account("query", Purpose::Query);
     assert!(queries.try_reserve((64 << 20) - size_bytes).is_ok());
+}
+
+#[test]
+fn columns_that_chunks_of_one_item_hold_together_go_with_it() {
+    let (cache, budget) = timed_cache(64 << 20);
+    let fake = Arc::new(Fake { morsel_records: RECORDS, ..Fake::default() });
+    ask(&cache, &fake, &["a", "b"]);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let wanted = request(&["a", "b"], &Arc::default());
+    let Start::Hit { item, .. } = cache.begin(&wanted, &pinned, true, fake.factory()) else { panic!("expected a hit") };
+    let [whole] = &item.chunks[..] else { panic!("{item:?}") };
+    // As after columns were laid beside it in pieces that found no room to be laid together.
+    let piece = |range: Range<usize>| {
+        let lent = Lent { lender: Arc::downgrade(whole), range: range.clone() };
+        let columns = (0..2).map(|column| lent.column(whole, column).unwrap().0).collect();
+        let rows = Rows { row_count: range.len(), ..whole.scanned().with_columns(columns) };
+        let nothing = cache.reserve_if_free(0).unwrap();
+        Arc::new(Chunk::beside(Some(lent), Arc::new(rows), &[Some(0), Some(1)], nothing))
+    };
+    let pieces = [0..5000, 5000..12_000, 12_000..20_000].map(piece).to_vec();
+    let columns = (Arc::clone(&item.columns), Arc::clone(&item.widths_bytes));
+    let in_pieces = item.of_chunks(columns, pieces, Arc::clone(&item.structure));
+    drop(cache.catalog().replace(in_pieces));
+    drop(item);
+    let before_bytes = budget.reserved_bytes();
+    let freed_bytes = cache.release(1000);
+    assert!(freed_bytes >= 1000 && budget.reserved_bytes() <= before_bytes - freed_bytes, "{freed_bytes}");
+    assert_eq!(kept(&cache).len(), 1);
+    cache.release(u64::MAX);
+    assert!(cache.items().is_empty() && budget.reserved_bytes() < 4096);
+}
+
+#[test]
+fn items_that_were_completed_from_the_same_one_go_with_the_columns_that_both_have() {
+    let (cache, budget) = timed_cache(64 << 20);
+    let fake = fake();
+    ask(&cache, &fake, &["a", "b"]);
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    let begin = |names: &[&str]| cache.begin(&request(names, &Arc::default()), &pinned, true, fake.factory());
+    for start in [begin(&["a", "b", "s"]), begin(&["a", "b", "v"])] {
+        assert_eq!(answer(start, 2).unwrap(), expected(RECORDS, &Conjunction::all()));
+    }
+    assert_eq!((kept(&cache).len(), cache.items().len()), (6, 2));
+    let reserved = budget.account("query", Purpose::Query).try_reserve((64 << 20) - 4096);
+    assert!(reserved.is_ok(), "{reserved:?}, {:?}", cache.items());
 }
 
 #[test]

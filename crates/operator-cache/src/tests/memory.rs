@@ -113,6 +113,59 @@ fn a_query_that_needs_memory_gets_it_from_items_and_from_running_scans() {
     drop(reserved);
 }
 
+fn take_part(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest) -> Arc<Participant> {
+    let pinned = pin(cache, &object("f", "1", RECORDS));
+    match cache.begin(request, &pinned, true, fake.factory()) {
+        Start::Scan(participant) => participant,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Everything, in file order.
+fn read_all(participant: &Arc<Participant>) -> Vec<i64> {
+    let rows = futures::executor::block_on_stream(participant.stream());
+    let mut found: Vec<i64> = rows.flat_map(|rows| delivered(participant, &rows.unwrap())).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn who_has_read_a_scan_to_its_end_holds_none_of_its_memory() {
+    // Small results are laid together for the item; large ones are the item's.
+    for morsel_records in [100, 5000] {
+        let (cache, budget) = cache(1 << 20);
+        let fake = Arc::new(Fake { morsel_records, ..Fake::default() });
+        let queries = budget.account("query", Purpose::Query);
+        let mut participants = Vec::new();
+        // The second scan lays a column beside those of the first.
+        for names in [&["a", "b"][..], &["a", "b", "s"]] {
+            let participant = take_part(&cache, &fake, &request(names, &Arc::default()));
+            assert_eq!(read_all(&participant).len() as u64, RECORDS);
+            participants.push(participant);
+            let [item] = &cache.items()[..] else { panic!("{:?}", cache.items()) };
+            assert!(cache.reserved_bytes() < item.size_bytes + 4096, "{} for {item:?}", cache.reserved_bytes());
+        }
+        let reserved = queries.try_reserve((1 << 20) - 4096);
+        assert!(reserved.is_ok(), "{reserved:?}");
+    }
+}
+
+#[test]
+fn an_item_counts_as_read_until_all_who_took_part_in_its_scan_have_seen_their_rows() {
+    let (cache, budget) = cache(200_000);
+    let fake = fake();
+    let queries = budget.account("query", Purpose::Query);
+    let wanted = request(&["a", "b"], &between(0, 999));
+    let (first, slow) = (take_part(&cache, &fake, &wanted), take_part(&cache, &fake, &wanted));
+    assert_eq!(read_all(&first), expected(RECORDS, &wanted.predicate));
+    assert!(queries.try_reserve(180_000).is_err(), "rows wait for the slow one");
+    assert_eq!(cache.items().len(), 1, "to evict it would have freed nothing");
+    assert_eq!(read_all(&slow), expected(RECORDS, &wanted.predicate));
+    assert_eq!(fake.most_decodes(), 1);
+    let reserved = queries.try_reserve(180_000);
+    assert!(reserved.is_ok(), "{reserved:?}");
+}
+
 #[test]
 fn a_small_item_with_many_uses_is_kept_and_a_stream_of_others_refused_or_evicted() {
     let budget = Budget::new(1 << 30, Some(450_000));

@@ -270,6 +270,32 @@ fn columns_asked_are_found_without_a_walk_over_the_items() {
 }
 
 #[test]
+fn items_of_as_many_sources_of_one_file_are_evicted_without_a_walk_over_the_sources() {
+    const COUNT: u64 = 60_000;
+    // A walk for each takes many minutes.
+    within_a_minute(0, || {
+        let (cache, _budget) = cache(64 << 20);
+        let fake = Arc::new(Fake::default());
+        ask(&cache, &fake, &request(&["b"], &between(1, 1)));
+        let mut catalog = cache.catalog();
+        let first = catalog.items().next().cloned().unwrap();
+        for number in 0..COUNT {
+            let columns = (Arc::clone(&first.columns), Arc::clone(&first.widths_bytes));
+            let mut item = first.of_chunks(columns, Vec::new(), Arc::clone(&first.structure));
+            item.id = ItemId(cache.next_number());
+            item.source.options = format!("{number}").into();
+            catalog.insert(Arc::new(item), None);
+        }
+        let ids: Vec<ItemId> = catalog.items().map(|item| item.id).filter(|id| *id != first.id).collect();
+        for (evicted, id) in ids.into_iter().enumerate() {
+            assert_eq!(catalog.kept_item_count("f"), COUNT + 1 - evicted as u64);
+            assert!(catalog.evict(id).is_some());
+        }
+        assert!(catalog.is_counted_right());
+    });
+}
+
+#[test]
 fn scans_that_kept_more_than_was_asked_count_as_lost_until_that_was_of_use() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());

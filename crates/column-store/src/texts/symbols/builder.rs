@@ -40,7 +40,7 @@ fn sample<'t>(text_bytes: usize, texts: impl Iterator<Item = &'t [u8]>) -> Vec<&
     let mut sample = Vec::new();
     // Where the text starts and the next piece does, of all texts laid together.
     let (mut start, mut piece) = (0, 0);
-    for text in texts {
+    for text in texts.filter(|text| !text.is_empty()) {
         let end = start + text.len();
         while piece < end {
             let piece_end = piece + PIECE_BYTES;
@@ -121,5 +121,18 @@ impl Counts {
         });
         candidates.sort_unstable_by_key(|(symbol, gain)| (std::cmp::Reverse(*gain), *symbol));
         candidates.into_iter().take(MAX_SYMBOLS).map(|(symbol, _)| symbol).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_sampled_of_empty_texts_among_others_of_which_some_is() {
+        // A piece of the sample goes from the first text to the last.
+        let texts: Vec<&[u8]> =
+            [vec![&b"one"[..]], vec![&b""[..]; 1000], vec![&b"two"[..]], vec![&b""[..]; 1000]].concat();
+        assert_eq!(sample(6, texts.into_iter()), [b"one", b"two"]);
     }
 }
