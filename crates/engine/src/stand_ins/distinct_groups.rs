@@ -112,9 +112,9 @@ impl DistinctGroups {
     /// The distinct values of groups.
     fn lists(&self, groups: &[Group]) -> Result<ListArray> {
         let offsets = OffsetBuffer::<i32>::from_lengths(groups.iter().map(|group| group.count as usize));
-        let places: Vec<usize> = groups.iter().flat_map(|group| self.values.places(group)).collect();
+        let places: Vec<u32> = groups.iter().flat_map(|group| self.values.places(group)).collect();
         let parser = self.converter.parser();
-        let array_of = |places: &[usize]| -> Result<ArrayRef> {
+        let array_of = |places: &[u32]| -> Result<ArrayRef> {
             let rows = places.iter().map(|place| parser.parse(self.values.value(*place)));
             Ok(self.converter.convert_rows(rows)?.remove(0))
         };
@@ -169,18 +169,18 @@ impl DistinctGroups {
 }
 
 impl Values {
-    fn value(&self, place: usize) -> &[u8] {
-        &self.bytes[begin(&self.pairs, place)..self.pairs[place].end]
+    fn value(&self, place: u32) -> &[u8] {
+        value_at(&self.pairs, &self.bytes, place)
     }
 
     /// The places of a group's values.
-    fn places(&self, group: &Group) -> impl Iterator<Item = usize> {
-        let place_of = |place: u32| (place != NONE).then_some(place as usize);
-        std::iter::successors(place_of(group.last), move |place| place_of(self.pairs[*place].before))
+    fn places(&self, group: &Group) -> impl Iterator<Item = u32> {
+        let place_of = |place: u32| (place != NONE).then_some(place);
+        std::iter::successors(place_of(group.last), move |place| place_of(self.pairs[*place as usize].before))
     }
 
     /// Places in turn, as many together as have so many bytes, and one at least.
-    fn split<'p>(&self, places: &'p [usize], bytes: usize) -> Vec<&'p [usize]> {
+    fn split<'p>(&self, places: &'p [u32], bytes: usize) -> Vec<&'p [u32]> {
         let mut parts = Vec::new();
         let (mut first, mut part_bytes) = (0, 0);
         for (number, place) in places.iter().enumerate() {
@@ -197,16 +197,16 @@ impl Values {
 
     /// Gives the group of a number a value that it may have.
     fn put(&mut self, number: usize, group: &mut Group, value: &[u8]) -> Result<()> {
+        self.make_room();
         let (pairs, bytes) = (&mut self.pairs, &mut self.bytes);
         let number =
             u32::try_from(self.gone_groups + number).map_err(|_| too_many(format!("{NONE} groups of them")))?;
         let place = u32::try_from(pairs.len()).ok().filter(|place| *place != NONE);
         let place = place.ok_or_else(|| too_many(format!("{NONE} of them")))?;
-        let value_at = |place: u32| &bytes[begin(pairs, place as usize)..pairs[place as usize].end];
         let entry = self.table.entry(
             hash(number, value),
-            |other| pairs[*other as usize].group == number && value_at(*other) == value,
-            |other| hash(pairs[*other as usize].group, value_at(*other)),
+            |other| pairs[*other as usize].group == number && value_at(pairs, bytes, *other) == value,
+            |other| hash(pairs[*other as usize].group, value_at(pairs, bytes, *other)),
         );
         let Entry::Vacant(vacant) = entry else { return Ok(()) };
         vacant.insert(place);
@@ -218,6 +218,21 @@ impl Values {
         Ok(())
     }
 
+    /// Room in the table for one more pair. Left to itself the table would go through its own order, which is that of the
+    /// hashes, and find each pair in another place of memory.
+    fn make_room(&mut self) {
+        if self.table.len() < self.table.capacity() {
+            return;
+        }
+        let Self { pairs, bytes, table, .. } = self;
+        let hash_of = |place: &u32| hash(pairs[*place as usize].group, value_at(pairs, bytes, *place));
+        *table = HashTable::new();
+        table.reserve(2 * pairs.len().max(32), hash_of);
+        for place in 0..pairs.len() as u32 {
+            table.insert_unique(hash_of(&place), place, hash_of);
+        }
+    }
+
     fn size_bytes(&self) -> usize {
         // A slot of the table has a byte of its own, and an eighth of the slots stay empty.
         let slot_bytes = size_of::<u32>() + 1;
@@ -225,9 +240,10 @@ impl Values {
     }
 }
 
-/// Where the value of a place begins.
-fn begin(pairs: &[Pair], place: usize) -> usize {
-    place.checked_sub(1).map_or(0, |before| pairs[before].end)
+fn value_at<'b>(pairs: &[Pair], bytes: &'b [u8], place: u32) -> &'b [u8] {
+    let place = place as usize;
+    let begin = place.checked_sub(1).map_or(0, |before| pairs[before].end);
+    &bytes[begin..pairs[place].end]
 }
 
 fn too_many(found: String) -> DataFusionError {
@@ -298,6 +314,11 @@ impl GroupsAccumulator for DistinctGroups {
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
         let gone = emit_to.take_needed(&mut self.groups);
         self.require_in_one_array(&gone)?;
+        if self.groups.is_empty() {
+            // What is not needed any more goes before the lists come.
+            self.values.table = HashTable::new();
+            self.batch_rows = self.converter.empty_rows(0, 0);
+        }
         let lists = self.lists(&gone)?;
         self.forget(&gone)?;
         Ok(vec![Arc::new(lists)])

@@ -171,13 +171,15 @@ async fn queries_count_as_with_stock_accumulators() {
         let table = MemTable::try_new(partitions[0][0].schema(), partitions).unwrap();
         session.register_table("t", Arc::new(table)).unwrap();
         for (name, _) in &columns {
+            // Of two of the same column DataFusion makes one.
+            let other = if *name == "date" { "utf8" } else { "date" };
             for sql in [
-                format!("SELECT k, count(DISTINCT {name}) a, count(DISTINCT utf8) b, count(*) FROM t GROUP BY k"),
+                format!("SELECT k, count(DISTINCT {name}) a, count(DISTINCT {other}) b, count(*) FROM t GROUP BY k"),
                 format!(
-                    "SELECT k, count(DISTINCT {name}) FILTER (WHERE k % 3 = 1) a, count(DISTINCT date) b FROM t GROUP BY k"
+                    "SELECT k, count(DISTINCT {name}) FILTER (WHERE k % 3 = 1) a, count(DISTINCT {other}) b FROM t GROUP BY k"
                 ),
-                format!("SELECT 1, count(DISTINCT {name}) a, count(DISTINCT date) b, count(utf8) FROM t"),
-                format!("SELECT 1, count(DISTINCT {name}) a, count(DISTINCT date) b FROM t WHERE k < 0"),
+                format!("SELECT 1, count(DISTINCT {name}) a, count(DISTINCT {other}) b, count(utf8) FROM t"),
+                format!("SELECT 1, count(DISTINCT {name}) a, count(DISTINCT {other}) b FROM t WHERE k < 0"),
             ] {
                 let [ours, stock] = both(&session, &sql).await;
                 assert_eq!(ours, stock, "{sql}");
