@@ -15,7 +15,7 @@ use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::guarded_filters::GuardedFilters;
 use crate::planner::CachingQueryPlanner;
-use crate::{fusion, simplification, unnest};
+use crate::{fusion, mixed_numbers, simplification, unnest};
 
 /// The context of a session of our own.
 pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
@@ -88,6 +88,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     if analyzer_rules.is_empty() {
         analyzer_rules = Analyzer::new().rules;
     }
+    mixed_numbers::install(&mut analyzer_rules);
     unnest::lateral::install_analyzer(&mut analyzer_rules);
     let mut relation_planners = state.relation_planners().to_vec();
     relation_planners.push(Arc::new(unnest::relation::UnnestRelationPlanner));

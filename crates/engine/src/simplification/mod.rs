@@ -21,13 +21,14 @@ mod zeros;
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use zeros::SpellOutZeros;
+
+use crate::plan_expressions::{any_expression, map_expressions};
 
 /// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions, and
 /// [`SpellOutZeros`] before and behind it.
@@ -85,31 +86,6 @@ fn has_separable_tests(plan: &LogicalPlan) -> Result<bool> {
 /// Whether the node's own expressions have calls of [`apart`].
 fn has_calls(plan: &LogicalPlan) -> Result<bool> {
     any_expression(plan, |expr| expr.exists(|nested| Ok(apart::is_call(nested))))
-}
-
-fn any_expression(plan: &LogicalPlan, matches: impl Fn(&Expr) -> Result<bool>) -> Result<bool> {
-    let mut found = false;
-    plan.apply_expressions(|expr| {
-        found = matches(expr)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
-}
-
-/// Rewrites the node's own expressions under the names they have. Grouping sets have none, their members do.
-fn map_expressions(
-    plan: LogicalPlan,
-    rewrite: impl Fn(Expr) -> Result<Transformed<Expr>>,
-) -> Result<Transformed<LogicalPlan>> {
-    let names = NamePreserver::new(&plan);
-    let renamed = |expr: Expr| {
-        let name = names.save(&expr);
-        Ok(rewrite(expr)?.update_data(|expr| name.restore(expr)))
-    };
-    plan.map_expressions(|expr| match expr {
-        Expr::GroupingSet(_) => expr.map_children(renamed),
-        _ => renamed(expr),
-    })
 }
 
 /// Whether the node `expr` itself may have another value each time that it is evaluated. What subqueries are made of is

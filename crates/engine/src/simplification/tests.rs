@@ -10,6 +10,7 @@ use datafusion::optimizer::Optimizer;
 use datafusion::prelude::SessionContext;
 
 use super::*;
+use datafusion::common::tree_node::TreeNodeRecursion;
 
 fn context(rules: Vec<Arc<dyn OptimizerRule + Send + Sync>>) -> SessionContext {
     let state = SessionStateBuilder::new().with_default_features().with_optimizer_rules(rules).build();

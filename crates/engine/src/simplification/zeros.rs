@@ -17,12 +17,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, and, binary_expr, or};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::{any_expression, is_evaluated_anew, map_expressions};
+use super::is_evaluated_anew;
+use crate::plan_expressions::{any_expression, input_schema, map_expressions};
 
 /// See the module. Stateless, shared freely.
 #[derive(Debug)]
@@ -48,16 +48,6 @@ impl OptimizerRule for SpellOutZeros {
         }
         let schema = input_schema(&plan)?;
         map_expressions(plan, |expr| expr.transform_up(|nested| Ok(spelled_out(nested, &schema))))
-    }
-}
-
-/// The columns that the node's own expressions are about. Those of a scan's filters need not be in its output.
-fn input_schema(plan: &LogicalPlan) -> Result<DFSchema> {
-    match plan {
-        LogicalPlan::TableScan(scan) => {
-            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
-        }
-        plan => Ok(merge_schema(&plan.inputs())),
     }
 }
 

@@ -22,9 +22,9 @@ mod zeros;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+use crate::plan_expressions::{any_expression, input_schema, map_expressions};
 
 /// The plan in which other operations stand in for stock ones; `None` if it has none of those.
 pub(crate) fn with_stand_ins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
@@ -32,17 +32,8 @@ pub(crate) fn with_stand_ins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
         return Ok(None);
     }
     let rewritten = plan.clone().transform_up_with_subqueries(|node| {
-        let schema = schema_below(&node)?;
-        let names = NamePreserver::new(&node);
-        let renamed = |expr: Expr| {
-            let name = names.save(&expr);
-            Ok(replaced(expr, &schema)?.update_data(|expr| name.restore(expr)))
-        };
-        // Grouping sets have no name, their members do.
-        node.map_expressions(|expr| match expr {
-            Expr::GroupingSet(_) => expr.map_children(renamed),
-            _ => renamed(expr),
-        })
+        let schema = input_schema(&node)?;
+        map_expressions(node, |expr| replaced(expr, &schema))
     })?;
     Ok(rewritten.transformed.then_some(rewritten.data))
 }
@@ -50,13 +41,9 @@ pub(crate) fn with_stand_ins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
 /// Whether there is anything that might have to be rewritten: most plans are not copied.
 fn has_concerned(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    let stop_if = |found: bool| if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue };
     plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found = found || expr.exists(|nested| Ok(is_concerned(nested)))?;
-            Ok(stop_if(found))
-        })?;
-        Ok(stop_if(found))
+        found = any_expression(node, |expr| expr.exists(|nested| Ok(is_concerned(nested))))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
 }
@@ -68,16 +55,6 @@ fn is_concerned(expr: &Expr) -> bool {
         Expr::AggregateFunction(call) => extremes::ordered(call).is_some() || distinct::in_one_table(call).is_some(),
         Expr::WindowFunction(window) => !(window.params.partition_by.is_empty() && window.params.order_by.is_empty()),
         _ => false,
-    }
-}
-
-/// What the node's expressions are about: the columns of its inputs, or of a scan's table.
-fn schema_below(node: &LogicalPlan) -> Result<DFSchema> {
-    match node {
-        LogicalPlan::TableScan(scan) => {
-            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
-        }
-        _ => Ok(merge_schema(&node.inputs())),
     }
 }
 

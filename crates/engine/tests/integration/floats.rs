@@ -1,6 +1,6 @@
 //! Floats are compared alike by operators and pipelines: both zeros are equal, NaN is the largest.
 
-use crate::harness::{self, Folder, rows};
+use crate::harness::{self, Folder, rows, sorted_rows};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_any_length_hold_both_zeros_to_be_equal() {
@@ -56,6 +56,33 @@ async fn counts_of_distinct_values_and_partitions_take_both_zeros_for_one() {
         ] {
             let sql = sql.replace("FROM t", &format!("FROM {table}"));
             assert_eq!(rows(&session, &sql).await, [expected], "{sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floats_meet_decimals_as_floats() {
+    let folder = Folder::new();
+    let path = folder.file("d.csv", "d\n1e-20\n1e30\n0.25\ninf\n");
+    let session = harness::session();
+    rows(&session, &format!("CREATE TABLE held AS SELECT * FROM '{}'", path.display())).await;
+    rows(&session, "CREATE TABLE n AS SELECT CAST(column1 AS DECIMAL(10, 2)) AS n FROM (VALUES (0), (0.25), (5))")
+        .await;
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for table in [format!("'{}'", path.display()), "held".to_owned()] {
+            for (sql, expected) in [
+                ("SELECT count(*) FROM t, n WHERE d > n", vec!["8"]),
+                ("SELECT count(*) FROM t JOIN n ON d = n", vec!["1"]),
+                ("SELECT count(*) FROM n WHERE n IN (SELECT d FROM t)", vec!["1"]),
+                (
+                    "SELECT x FROM (SELECT n AS x FROM n UNION SELECT d FROM t) WHERE x < 1",
+                    vec!["0.0", "0.25", "1e-20"],
+                ),
+            ] {
+                let sql = sql.replace("FROM t", &format!("FROM {table} AS t"));
+                assert_eq!(sorted_rows(&session, &sql).await, expected, "{fused}: {sql}");
+            }
         }
     }
 }
