@@ -268,7 +268,15 @@ fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
     }
     let mixed: Vec<bool> = (0..column_count).map(|at| Kind::are_mixed(kinds.iter().map(|kinds| kinds[at]))).collect();
     if !mixed.contains(&true) {
-        return Ok(Transformed::no(LogicalPlan::Union(union)));
+        let is_of = |input: &Arc<LogicalPlan>| {
+            let types = input.schema().fields().iter().map(|field| field.data_type());
+            types.eq(union.schema.fields().iter().map(|field| field.data_type()))
+        };
+        // Until it is coerced a union has the types of its first input, which a union above would go by.
+        return match union.inputs.iter().all(is_of) {
+            true => Ok(Transformed::no(LogicalPlan::Union(union))),
+            false => Ok(Transformed::yes(TypeCoercionRewriter::coerce_union(union)?)),
+        };
     }
     let input_of_floats = |(input, kinds): (&Arc<LogicalPlan>, &Vec<Option<Kind>>)| -> Result<Arc<LogicalPlan>> {
         let columns = input.schema().iter().enumerate().map(|(at, (qualifier, field))| {

@@ -61,6 +61,11 @@ pub(super) fn grouped(aggregate: &Aggregate) -> Result<Option<Aggregate>, Refusa
         }
         functions.push((call.function, call.argument.is_none()));
     }
+    // Of no rows the count is 0 and the sum NULL, where there is a group all the same.
+    let may_be_of_none = groups.is_empty() || groups.iter().any(|group| matches!(group, Expr::GroupingSet(_)));
+    if may_be_of_none && functions.iter().any(|(function, _)| *function == Function::Count) {
+        return Ok(None);
+    }
     let is_left = Arc::ptr_eq(outer, &join.left);
     let keys = join.on.iter().map(|(left, right)| if is_left { right } else { left }).cloned().collect();
     let matches = Arc::new(LogicalPlan::Aggregate(Aggregate::try_new(Arc::clone(inner), keys, calls.to_vec())?));

@@ -28,7 +28,9 @@ fn session() -> SessionContext {
 
 async fn rows(session: &SessionContext, sql: &str) -> Vec<String> {
     let mut rows = Vec::new();
-    for batch in session.sql(sql).await.unwrap().collect().await.unwrap() {
+    let answer = session.sql(sql).await.unwrap().collect().await;
+    assert!(answer.is_ok(), "{sql}: {answer:?}");
+    for batch in answer.unwrap() {
         let options = FormatOptions::default().with_null("NULL");
         let columns: Vec<_> =
             batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();

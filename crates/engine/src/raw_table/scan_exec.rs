@@ -250,6 +250,10 @@ impl ExecutionPlan for RawScanExec {
         let mut paths = Vec::with_capacity(projection.expr().len());
         for expr in projection.expr() {
             let Some((path, _)) = self.path_of(&expr.expr) else { return Ok(None) };
+            if paths.contains(&path) {
+                // Rules know that a projection's two columns of one input are equal, of a scan's they do not.
+                return Ok(None);
+            }
             paths.push(path);
         }
         Ok(Some(Arc::new(Self::with_schema(

@@ -13,9 +13,11 @@ use super::ndjson_output::NdjsonOutput;
 use crate::catalog::definitions::sql_parser_options;
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
-use crate::guarded_filters::GuardedFilters;
 use crate::planner::CachingQueryPlanner;
-use crate::{fusion, mixed_numbers, simplification, unnest};
+use crate::{fusion, mixed_numbers, physical_rules, simplification, unnest};
+
+/// What a sort reserves at least to merge what it has spilled.
+const MIN_MERGE_BYTES: usize = 64 << 10;
 
 /// The context of a session of our own.
 pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
@@ -32,6 +34,11 @@ pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
     // A file for each batch that an exchange has no memory for: with more in one file, whoever reads an exchange can wait
     // for the next batch of a file whose writer waits for the reader, for ever (apache/datafusion#24883).
     config = config.set_usize("datafusion.execution.max_spill_file_size_bytes", 1);
+    // Each partition of a sort reserves that much to merge what it has spilled: of a small budget the stock amount is all.
+    let merge_bytes = database.budget().limit_bytes() / (16 * database.threads().max(1) as u64);
+    let execution = &mut config.options_mut().execution;
+    execution.sort_spill_reservation_bytes =
+        execution.sort_spill_reservation_bytes.min((merge_bytes as usize).max(MIN_MERGE_BYTES));
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(Arc::clone(database.runtime()))
@@ -83,7 +90,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     unnest::push_down::install(&mut optimizer_rules);
     fusion::install(&mut optimizer_rules);
     let mut physical_rules = state.physical_optimizers().to_vec();
-    physical_rules.push(Arc::new(GuardedFilters));
+    physical_rules::install(&mut physical_rules);
     let mut analyzer_rules = state.analyzer().rules.clone();
     if analyzer_rules.is_empty() {
         analyzer_rules = Analyzer::new().rules;

@@ -55,7 +55,7 @@ impl ScalarUDFImpl for Apart {
 }
 
 /// `apart(test)`.
-pub(super) fn call(test: Expr) -> Expr {
+pub(crate) fn call(test: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&APART), vec![test]))
 }
 

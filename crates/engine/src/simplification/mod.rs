@@ -14,7 +14,8 @@
 //! Invariants: names, types and nullability of a plan's columns stay; no call of [`apart`] leaves the rule. Stateless,
 //! shared freely.
 
-mod apart;
+mod aggregates;
+pub(crate) mod apart;
 mod units;
 mod zeros;
 
@@ -26,18 +27,21 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use aggregates::KeepAboveAggregates;
 use zeros::SpellOutZeros;
 
 use crate::plan_expressions::{any_expression, map_expressions};
 
 /// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions, and
-/// [`SpellOutZeros`] before and behind it.
+/// [`SpellOutZeros`] before and behind it, and [`KeepAboveAggregates`] around the one that pushes filters down.
 pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
     for rule in std::mem::take(rules) {
         if rule.name() == "simplify_expressions" {
             rules.push(Arc::new(SpellOutZeros));
             rules.push(Arc::new(KeepTestsApart { inner: rule }));
             rules.push(Arc::new(SpellOutZeros));
+        } else if rule.name() == "push_down_filter" {
+            rules.push(Arc::new(KeepAboveAggregates { inner: rule }));
         } else {
             rules.push(rule);
         }

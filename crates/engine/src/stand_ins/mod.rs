@@ -1,12 +1,13 @@
 //! What stands in for operations of DataFusion's that answer otherwise than the rest of this engine, or that take memory
 //! which nobody counts.
 //!
-//! - `CASE x WHEN 0.0 …`, `count(DISTINCT x)` and `OVER (PARTITION BY x ORDER BY y)` compare floats by bits and tell `0.0`
+//! - `CASE x WHEN 0.0 …`, `nullif(x, 0.0)`, `count(DISTINCT x)` and `OVER (PARTITION BY x ORDER BY y)` compare floats by bits and tell `0.0`
 //!   from `-0.0`, which `=` holds to be equal ([`zeros`]; lists do so too, which [`simplification`](crate::simplification) sees to);
 //! - `min` and `max` of groups begin at the largest and least *finite* number and keep no NaN, which in the order of
 //!   all values, and in `min` and `max` without groups, is the largest of all ([`extremes`]);
 //! - `count(DISTINCT x)` of groups has a table a group for all but integers, of some ten kilobytes for texts, which is
-//!   counted after a batch has brought thousands of groups ([`distinct`]).
+//!   counted after a batch has brought thousands of groups ([`distinct`]);
+//! - filters over casts fail, where many values become one and DataFusion guesses how many rows pass ([`casts`]).
 //!
 //! This is done to the plan that goes to the physical planner, behind all rules of the optimizer: these make lists and
 //! calls of their own, and the fusion of pipelines knows the stock functions.
@@ -14,6 +15,7 @@
 //! Invariants: names, types and nullability of a plan's columns stay. Stateless, shared freely.
 
 mod aggregate;
+mod casts;
 mod distinct;
 mod distinct_groups;
 mod extremes;
@@ -33,7 +35,11 @@ pub(crate) fn with_stand_ins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     }
     let rewritten = plan.clone().transform_up_with_subqueries(|node| {
         let schema = input_schema(&node)?;
-        map_expressions(node, |expr| replaced(expr, &schema))
+        let is_filter = matches!(node, LogicalPlan::Filter(_));
+        map_expressions(node, |expr| {
+            let replaced = replaced(expr, &schema)?;
+            if is_filter { replaced.transform_data(|expr| casts::without_guess(expr, &schema)) } else { Ok(replaced) }
+        })
     })?;
     Ok(rewritten.transformed.then_some(rewritten.data))
 }
@@ -54,7 +60,8 @@ fn is_concerned(expr: &Expr) -> bool {
         Expr::Case(case) => case.expr.is_some(),
         Expr::AggregateFunction(call) => extremes::ordered(call).is_some() || distinct::in_one_table(call).is_some(),
         Expr::WindowFunction(window) => !(window.params.partition_by.is_empty() && window.params.order_by.is_empty()),
-        _ => false,
+        Expr::ScalarFunction(call) => zeros::is_concerned(call),
+        other => casts::is_concerned(other),
     }
 }
 
@@ -63,6 +70,7 @@ fn replaced(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Case(case) if case.expr.as_ref().is_some_and(|operand| is_float(operand, schema)) => {
             zeros::case(case, schema)
         }
+        Expr::ScalarFunction(call) if zeros::is_concerned(&call) => zeros::function(call, schema),
         Expr::AggregateFunction(call) => aggregate_call(call, schema),
         Expr::WindowFunction(window) => windowed(window, schema),
         other => Ok(Transformed::no(other)),

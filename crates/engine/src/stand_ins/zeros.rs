@@ -2,6 +2,7 @@
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, Operator, binary_expr};
 
 /// No value that is compared is a negative zero, unless none of the others can be a zero.
@@ -15,6 +16,20 @@ pub(super) fn case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr
         **when = with_one_zero(std::mem::take(when.as_mut()), schema)?;
     }
     Ok(Transformed::yes(Expr::Case(case)))
+}
+
+/// Whether the function compares its arguments by bits, if they are floats.
+pub(super) fn is_concerned(call: &ScalarFunction) -> bool {
+    call.func.name() == "nullif"
+}
+
+/// The call with one zero.
+pub(super) fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if !call.args.iter().any(|argument| super::is_float(argument, schema)) {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    }
+    let args = all_with_one_zero(call.args, schema)?;
+    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { args, ..call })))
 }
 
 /// The same expressions, floats among them with one zero.

@@ -25,7 +25,7 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 /// Comes after all rules that move filters, which would make one of two again.
 #[derive(Debug)]
-pub(crate) struct GuardedFilters;
+pub(super) struct GuardedFilters;
 
 impl PhysicalOptimizerRule for GuardedFilters {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
@@ -69,8 +69,9 @@ fn never_fails(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     is_total(expr.as_ref(), schema) && expr.children().into_iter().all(|child| never_fails(child, schema))
 }
 
-/// Functions that have a value for all texts.
-const TOTAL_FUNCTIONS: [&str; 15] = [
+/// Functions that have a value for all values of their arguments' types.
+const TOTAL_FUNCTIONS: [&str; 16] = [
+    "apart",
     "bit_length",
     "btrim",
     "character_length",
