@@ -46,6 +46,7 @@ mod simplification;
 mod sql;
 mod staged_copy;
 mod stand_ins;
+mod subquery_nulls;
 mod trace_file;
 mod unnest;
 mod verify;

@@ -14,6 +14,7 @@ use crate::catalog::definitions::sql_parser_options;
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::planner::CachingQueryPlanner;
+use crate::subquery_nulls::SpellOutMembership;
 use crate::{fusion, mixed_numbers, physical_rules, simplification, unnest};
 
 /// What a sort reserves at least to merge what it has spilled.
@@ -96,6 +97,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
         analyzer_rules = Analyzer::new().rules;
     }
     mixed_numbers::install(&mut analyzer_rules);
+    analyzer_rules.insert(0, Arc::new(SpellOutMembership));
     unnest::lateral::install_analyzer(&mut analyzer_rules);
     let mut relation_planners = state.relation_planners().to_vec();
     relation_planners.push(Arc::new(unnest::relation::UnnestRelationPlanner));

@@ -1,0 +1,258 @@
+//! `IN` with a subquery is NULL where SQL says so.
+//!
+//! `x IN (SELECT c …)` is true if a `c` equals `x`, else NULL if there is a NULL among them, or `x` is NULL and there is any
+//! row, else false. DataFusion knows this of `x NOT IN (…)` as a whole condition, uncorrelated and about a column. Elsewhere
+//! it joins, and takes what has no match to be false: `g > 100 OR a NOT IN (SELECT b …)` let all rows through where a `b`
+//! is NULL, and so did correlated subqueries, constants on the left, and what is asked about the value (`(a IN (…)) IS
+//! NULL`). [`SpellOutMembership`] says it by `EXISTS` there, which is never NULL:
+//!
+//! ```text
+//! x NOT IN (SELECT c …)  as a condition   ─▶  NOT EXISTS (… c = x) AND NOT EXISTS (… c IS NULL) AND (x IS NOT NULL OR NOT EXISTS (…))
+//! x IN (SELECT c …)      as a value       ─▶  CASE WHEN EXISTS (… c = x) THEN true WHEN EXISTS (… c IS NULL) THEN NULL
+//!                                                  WHEN x IS NULL AND EXISTS (…) THEN NULL ELSE false END
+//! ```
+//!
+//! What cannot be NULL is left out, and so are values that cannot be at all.
+//!
+//! Deviations: conditions of filters alone; subqueries elsewhere, as in a SELECT list, DataFusion does not run.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, exists, lit, not,
+    not_exists, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// See the module. Stateless, shared freely.
+#[derive(Debug)]
+pub(crate) struct SpellOutMembership;
+
+impl AnalyzerRule for SpellOutMembership {
+    fn name(&self) -> &str {
+        "spell_out_membership"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Filter(filter) if has_membership(&filter.predicate)? => filtered(filter),
+            other => Ok(Transformed::no(other)),
+        })
+        .data()
+    }
+}
+
+fn has_membership(expr: &Expr) -> Result<bool> {
+    expr.exists(|nested| Ok(matches!(nested, Expr::InSubquery(_))))
+}
+
+fn filtered(filter: Filter) -> Result<Transformed<LogicalPlan>> {
+    let Filter { predicate, input, .. } = filter;
+    let schema = input.schema();
+    let parts = split_conjunction(&predicate).into_iter().map(|part| match part {
+        Expr::InSubquery(asked) if is_known(asked) => Ok(part.clone()),
+        other => condition(other.clone(), schema),
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    let predicate = conjunction(parts).unwrap_or(predicate);
+    Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
+}
+
+/// Whether DataFusion does right by it as a whole condition.
+fn is_known(asked: &InSubquery) -> bool {
+    !asked.negated || (asked.subquery.outer_ref_columns.is_empty() && !asked.expr.column_refs().is_empty())
+}
+
+/// What is true where `expr` is; false or NULL elsewhere.
+fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let (left, right) = (condition(*left, schema)?, condition(*right, schema)?);
+            Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+        }
+        Expr::InSubquery(asked) if !asked.negated => Ok(Expr::InSubquery(asked)),
+        Expr::InSubquery(asked) => is_none_of(asked, schema),
+        Expr::Not(inner) => match *inner {
+            Expr::InSubquery(asked) if !asked.negated => is_none_of(InSubquery { negated: true, ..asked }, schema),
+            inner => Ok(not(value(inner, schema)?)),
+        },
+        other => value(other, schema),
+    }
+}
+
+/// What is as `expr`, NULL included.
+fn value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let spelled_out = expr.transform_up(|nested| match nested {
+        Expr::InSubquery(asked) => {
+            let Asked { has_equal, has_null, has_row, is_null } = Asked::of(&asked, schema)?;
+            if has_null.is_none() && is_null.is_none() {
+                return Ok(Transformed::no(Expr::InSubquery(asked)));
+            }
+            let unknown = || lit(ScalarValue::Boolean(None));
+            let mut is_one_of = when(exists(has_equal), lit(true));
+            if let Some(has_null) = has_null {
+                is_one_of = is_one_of.when(exists(has_null), unknown());
+            }
+            if let Some(is_null) = is_null {
+                is_one_of = is_one_of.when(is_null.and(exists(has_row)), unknown());
+            }
+            let is_one_of = is_one_of.otherwise(lit(false))?;
+            Ok(Transformed::yes(if asked.negated { not(is_one_of) } else { is_one_of }))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    spelled_out.data()
+}
+
+/// What is true where it is true that `asked.expr` is none of the values.
+fn is_none_of(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let Asked { has_equal, has_null, has_row, is_null } = Asked::of(&asked, schema)?;
+    let mut is_none = not_exists(has_equal);
+    if let Some(has_null) = has_null {
+        is_none = is_none.and(not_exists(has_null));
+    }
+    if let Some(is_null) = is_null {
+        is_none = is_none.and(not(is_null).or(not_exists(has_row)));
+    }
+    Ok(is_none)
+}
+
+/// What is to be known of an `IN`: whether there are rows of its subquery.
+struct Asked {
+    /// That equal the value.
+    has_equal: Arc<LogicalPlan>,
+    /// That are NULL, if any can be.
+    has_null: Option<Arc<LogicalPlan>>,
+    /// At all.
+    has_row: Arc<LogicalPlan>,
+    /// Whether the value is NULL, if it can be.
+    is_null: Option<Expr>,
+}
+
+impl Asked {
+    fn of(asked: &InSubquery, schema: &DFSchema) -> Result<Self> {
+        let InSubquery { expr, subquery: Subquery { subquery, .. }, .. } = asked;
+        // Under a name that nothing outside has: what is pulled out of a subquery goes by its columns' names.
+        let rows = LogicalPlanBuilder::from(Arc::clone(subquery)).alias(MEMBERS)?.build()?;
+        let member = Expr::Column(Column::from(rows.schema().qualified_field(0)));
+        let is_nullable = rows.schema().field(0).is_nullable();
+        let rows_where = |condition: Expr| -> Result<Arc<LogicalPlan>> {
+            Ok(Arc::new(LogicalPlanBuilder::from(rows.clone()).filter(condition)?.build()?))
+        };
+        Ok(Self {
+            has_equal: rows_where(member.clone().eq(from_within(expr.as_ref().clone(), schema)?))?,
+            has_null: is_nullable.then(|| rows_where(member.is_null())).transpose()?,
+            has_row: Arc::clone(subquery),
+            is_null: expr.nullable(schema)?.then(|| expr.as_ref().clone().is_null()),
+        })
+    }
+}
+
+/// What the rows of a subquery are called.
+const MEMBERS: &str = "__members";
+
+/// An expression as a subquery sees it.
+fn from_within(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let outer = expr.transform_up(|nested| match nested {
+        Expr::Column(column) => {
+            let field = Arc::clone(schema.field_from_column(&column)?);
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    outer.data()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::arrow::array::{AsArray, Int64Array, RecordBatch};
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::execution::SessionStateBuilder;
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    /// Tables `t` of `a` and `g`, and `u` of `b` and `h`, of which `a` and `b` may be NULL.
+    fn session(t: &[(Option<i64>, i64)], u: &[(Option<i64>, i64)]) -> SessionContext {
+        let state = SessionStateBuilder::new().with_default_features().build();
+        let mut rules = state.analyzer().rules.clone();
+        rules.insert(0, Arc::new(SpellOutMembership));
+        let state = SessionStateBuilder::new_from_existing(state).with_analyzer_rules(rules).build();
+        let session = SessionContext::new_with_state(state);
+        for (table, (value, key), rows) in [("t", ("a", "g"), t), ("u", ("b", "h"), u)] {
+            let values = Arc::new(Int64Array::from_iter(rows.iter().map(|(value, _)| *value)));
+            let keys = Arc::new(Int64Array::from_iter_values(rows.iter().map(|(_, key)| *key)));
+            let columns = [(value, values as _, true), (key, keys as _, false)];
+            session.register_batch(table, RecordBatch::try_from_iter_with_nullable(columns).unwrap()).unwrap();
+        }
+        session
+    }
+
+    async fn keys(session: &SessionContext, condition: &str) -> Vec<i64> {
+        let sql = format!("SELECT g FROM t WHERE {condition} ORDER BY g");
+        let answer = session.sql(&sql).await.unwrap().collect().await;
+        assert!(answer.is_ok(), "{sql}: {answer:?}");
+        answer.unwrap().iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+    }
+
+    /// As SQL defines it, over the values of `u` that `is_of` leaves.
+    fn is_in(value: Option<i64>, members: &[Option<i64>]) -> Option<bool> {
+        match value {
+            Some(value) if members.contains(&Some(value)) => Some(true),
+            _ if members.is_empty() => Some(false),
+            Some(_) if !members.contains(&None) => Some(false),
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn membership_is_null_where_it_is_not_known() {
+        let values = [None, Some(1), Some(2), Some(5)];
+        let t: Vec<_> = values.into_iter().zip(1..).collect();
+        for u in
+            [vec![], vec![(None, 1)], vec![(Some(2), 1), (Some(9), 2)], vec![(Some(2), 1), (None, 2), (Some(1), 3)]]
+        {
+            let session = session(&t, &u);
+            let all: Vec<Option<i64>> = u.iter().map(|(value, _)| *value).collect();
+            let of_key = |key: i64| -> Vec<Option<i64>> {
+                u.iter().filter(|(_, of)| *of == key).map(|(value, _)| *value).collect()
+            };
+            type Holds<'a> = Box<dyn Fn(Option<i64>, i64) -> Option<bool> + 'a>;
+            let or = |left: Option<bool>, right: Option<bool>| match (left, right) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                _ => None,
+            };
+            let negated = |known: Option<bool>| known.map(|known| !known);
+            let asked: Vec<(&str, Holds<'_>)> = vec![
+                ("a IN (SELECT b FROM u)", Box::new(|a, _| is_in(a, &all))),
+                ("a NOT IN (SELECT b FROM u)", Box::new(|a, _| negated(is_in(a, &all)))),
+                ("NOT (a IN (SELECT b FROM u))", Box::new(|a, _| negated(is_in(a, &all)))),
+                ("5 NOT IN (SELECT b FROM u)", Box::new(|_, _| negated(is_in(Some(5), &all)))),
+                ("a NOT IN (SELECT b FROM u WHERE h = g)", Box::new(|a, g| negated(is_in(a, &of_key(g))))),
+                ("a IN (SELECT b FROM u WHERE h = g)", Box::new(|a, g| is_in(a, &of_key(g)))),
+                ("g = 4 OR a NOT IN (SELECT b FROM u)", Box::new(|a, g| or(Some(g == 4), negated(is_in(a, &all))))),
+                ("g = 4 OR a IN (SELECT b FROM u)", Box::new(|a, g| or(Some(g == 4), is_in(a, &all)))),
+                ("(a IN (SELECT b FROM u)) IS NULL", Box::new(|a, _| Some(is_in(a, &all).is_none()))),
+                ("NOT (a IN (SELECT b FROM u) AND g < 3)", Box::new(|a, g| or(negated(is_in(a, &all)), Some(g >= 3)))),
+                (
+                    "CASE WHEN a NOT IN (SELECT b FROM u) THEN g > 2 ELSE g < 3 END",
+                    Box::new(|a, g| Some(if is_in(a, &all) == Some(false) { g > 2 } else { g < 3 })),
+                ),
+                ("a NOT IN (SELECT a FROM t AS o WHERE a > 3)", Box::new(|a, _| negated(is_in(a, &[Some(5)])))),
+                ("g > 1 OR a NOT IN (SELECT a FROM t)", Box::new(|_, g| Some(g > 1))),
+            ];
+            for (condition, holds) in asked {
+                let expected: Vec<i64> =
+                    t.iter().filter(|(a, g)| holds(*a, *g) == Some(true)).map(|(_, g)| *g).collect();
+                assert_eq!(keys(&session, condition).await, expected, "{condition} where u is {u:?}");
+            }
+        }
+    }
+}
