@@ -138,8 +138,9 @@ impl Asked {
     fn of(asked: &InSubquery, schema: &DFSchema) -> Result<Self> {
         let InSubquery { expr, subquery: Subquery { subquery, .. }, .. } = asked;
         // Under a name that nothing outside has: what is pulled out of a subquery goes by its columns' names.
-        let rows = LogicalPlanBuilder::from(Arc::clone(subquery)).alias(MEMBERS)?.build()?;
-        let member = Expr::Column(Column::from(rows.schema().qualified_field(0)));
+        let column = Expr::Column(Column::from(subquery.schema().qualified_field(0)));
+        let rows = LogicalPlanBuilder::from(Arc::clone(subquery)).project([column.alias(MEMBER)])?.build()?;
+        let member = Expr::Column(Column::new_unqualified(MEMBER));
         let is_nullable = rows.schema().field(0).is_nullable();
         let rows_where = |condition: Expr| -> Result<Arc<LogicalPlan>> {
             Ok(Arc::new(LogicalPlanBuilder::from(rows.clone()).filter(condition)?.build()?))
@@ -153,8 +154,8 @@ impl Asked {
     }
 }
 
-/// What the rows of a subquery are called.
-const MEMBERS: &str = "__members";
+/// What the values of a subquery are called.
+const MEMBER: &str = "__member";
 
 /// An expression as a subquery sees it.
 fn from_within(expr: Expr, schema: &DFSchema) -> Result<Expr> {

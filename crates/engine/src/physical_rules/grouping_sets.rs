@@ -14,9 +14,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::veil::{Hidden, VeilExec};
 
@@ -42,10 +42,11 @@ impl PhysicalOptimizerRule for UnorderedGroupingSets {
     }
 }
 
-/// The aggregate over columns that nothing is known of; `None` if it has one grouping or counts on no order.
+/// The aggregate over columns that nothing is known of; `None` if it has one grouping. What is known of its input counts
+/// even where it makes no use of that itself: whatever adds its groups up takes their columns for constant too.
 fn unordered(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let groups = aggregate.group_expr();
-    if groups.is_single() || *aggregate.input_order_mode() == InputOrderMode::Linear {
+    if groups.is_single() {
         return Ok(None);
     }
     let input = aggregate.input();
