@@ -21,10 +21,10 @@ use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
     Union, cast,
 };
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
-use datafusion::optimizer::{AnalyzerRule, analyzer::type_coercion::TypeCoercion};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
-use crate::plan_expressions::{input_schema, map_expressions};
+use crate::plan_expressions::{any_expression, input_schema, map_expressions};
 
 /// Functions whose arguments are values of one type, and that give back one of them, or whether they are alike.
 const FUNCTIONS_OF_ONE_TYPE: [&str; 7] = ["coalesce", "nullif", "nvl", "ifnull", "greatest", "least", "make_array"];
@@ -57,15 +57,8 @@ impl AnalyzerRule for FloatsBesideDecimals {
 fn has_decimals(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        // Constants and casts show in what nodes give; those of a condition stand beside something that does, or decide
-        // nothing.
-        found = found || node.schema().fields().iter().any(|field| field.data_type().is_decimal());
-        if !found {
-            node.apply_expressions(|expr| {
-                found = found || expr.exists(|nested| Ok(makes_decimal(nested)))?;
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-        }
+        found = node.schema().fields().iter().any(|field| field.data_type().is_decimal())
+            || any_expression(node, |expr| expr.exists(|nested| Ok(makes_decimal(nested))))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)

@@ -9,7 +9,8 @@
 //! [`KeepTestsApart`] stands around the stock rule. Where an expression tests the same columns in several *units*
 //! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies
 //! inside but cannot look through, and takes the calls away afterwards. Everything else passes through untouched.
-//! [`zeros`] stands before and behind: in lists, the zeros of floats are two values.
+//! [`zeros`] stands before and behind: in lists, the zeros of floats are two values. Around another stock rule, the one that
+//! pushes filters down, stands [`aggregates`].
 //!
 //! Invariants: names, types and nullability of a plan's columns stay; no call of [`apart`] leaves the rule. Stateless,
 //! shared freely.

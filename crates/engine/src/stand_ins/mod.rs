@@ -1,8 +1,9 @@
 //! What stands in for operations of DataFusion's that answer otherwise than the rest of this engine, or that take memory
 //! which nobody counts.
 //!
-//! - `CASE x WHEN 0.0 …`, `nullif(x, 0.0)`, `count(DISTINCT x)` and `OVER (PARTITION BY x ORDER BY y)` compare floats by bits and tell `0.0`
-//!   from `-0.0`, which `=` holds to be equal ([`zeros`]; lists do so too, which [`simplification`](crate::simplification) sees to);
+//! - `CASE x WHEN 0.0 …`, `nullif(x, 0.0)`, `count(DISTINCT x)` and `OVER (PARTITION BY x ORDER BY y)` compare floats by
+//!   bits and tell `0.0` from `-0.0`, which `=` holds to be equal ([`zeros`]; lists do so too, which
+//!   [`simplification`](crate::simplification) sees to);
 //! - `min` and `max` of groups begin at the largest and least *finite* number and keep no NaN, which in the order of
 //!   all values, and in `min` and `max` without groups, is the largest of all ([`extremes`]);
 //! - `count(DISTINCT x)` of groups has a table a group for all but integers, of some ten kilobytes for texts, which is
@@ -48,6 +49,8 @@ pub(crate) fn with_stand_ins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
 fn has_concerned(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
+        let is_filter = matches!(node, LogicalPlan::Filter(_));
+        let is_concerned = |nested: &Expr| is_concerned(nested) || (is_filter && casts::is_concerned(nested));
         found = any_expression(node, |expr| expr.exists(|nested| Ok(is_concerned(nested))))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -61,7 +64,7 @@ fn is_concerned(expr: &Expr) -> bool {
         Expr::AggregateFunction(call) => extremes::ordered(call).is_some() || distinct::in_one_table(call).is_some(),
         Expr::WindowFunction(window) => !(window.params.partition_by.is_empty() && window.params.order_by.is_empty()),
         Expr::ScalarFunction(call) => zeros::is_concerned(call),
-        other => casts::is_concerned(other),
+        _ => false,
     }
 }
 
