@@ -135,7 +135,7 @@ fn truth(fields: &Fields<'_>, expr: &Expr) -> Option<Truth> {
         Expr::InList(list) => {
             let (path, data_type) = scalar_field(fields, &list.expr)?;
             let points: Option<Vec<Scalar>> = list.list.iter().map(|item| literal(item, &data_type)).collect();
-            // DataFusion compares the zeros of a list bit by bit (`simplification` takes them out).
+            // DataFusion compares the zeros of a list bit by bit (`logical_rules` take them out).
             let points = points?;
             if points.iter().any(is_zero) {
                 return None;

@@ -24,6 +24,13 @@ pub(crate) fn to_float(ordinal: i64) -> f64 {
     f64::from_bits((ordinal ^ ((ordinal >> 63) as u64 >> 1) as i64) as u64)
 }
 
+/// The ordinal of what arithmetic gives: a NaN of it has the sign that the processor makes of it, and is one value here,
+/// the largest.
+#[inline(always)]
+pub(crate) fn of_computed(value: f64) -> i64 {
+    of_float(if value.is_nan() { f64::NAN } else { value })
+}
+
 #[inline(always)]
 pub(crate) fn of_unsigned(value: u64) -> i64 {
     (value ^ 1 << 63) as i64

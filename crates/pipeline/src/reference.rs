@@ -261,10 +261,13 @@ fn computed(
                 (Value::Integer(left), Value::Integer(right)) => {
                     Value::Integer(binary(value_type, *operator, (left_type, left), (right_type, right))?)
                 }
-                (Value::Float(left), Value::Float(right)) => Value::Float(match value_type {
-                    ValueType::Float32 => float(*operator, left as f32, right as f32).into(),
-                    _ => float(*operator, left, right),
-                }),
+                (Value::Float(left), Value::Float(right)) => {
+                    let result = match value_type {
+                        ValueType::Float32 => float(*operator, left as f32, right as f32).into(),
+                        _ => float(*operator, left, right),
+                    };
+                    Value::Float(if result.is_nan() { f64::NAN } else { result })
+                }
                 _ => Value::Null,
             }
         }

@@ -1,14 +1,15 @@
 //! Rules over physical plans: what DataFusion's own would take for granted, and is not so.
 //!
 //! - Groups of grouping sets do not come in the order of their columns, whatever the rows do ([`grouping_sets`]).
-//! - Filters that are pushed down find their columns by name; of two of one name they may find the other ([`twin_columns`]).
+//! - Filters that are pushed down find their columns by name, of two of one name perhaps the other; and those of joins by
+//!   floats tell zeros by their signs ([`careful_pushdown`]).
 //! - Of a filter's parts those that can fail see only rows that the others let through ([`guarded_filters`]).
 //!
 //! Stateless, shared freely.
 
+mod careful_pushdown;
 mod grouping_sets;
 mod guarded_filters;
-mod twin_columns;
 mod veil;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 pub(crate) fn install(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>) {
     for rule in rules.iter_mut() {
         if rule.name().starts_with("FilterPushdown") {
-            *rule = Arc::new(twin_columns::KeepTwinsApart::around(Arc::clone(rule)));
+            *rule = Arc::new(careful_pushdown::CarefulPushdown::around(Arc::clone(rule)));
         }
     }
     rules.insert(0, Arc::new(grouping_sets::UnorderedGroupingSets));

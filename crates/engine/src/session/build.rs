@@ -14,8 +14,7 @@ use crate::catalog::definitions::sql_parser_options;
 use crate::catalog::{FileCatalogList, SessionHandle, TableFactory};
 use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::planner::CachingQueryPlanner;
-use crate::subquery_nulls::SpellOutMembership;
-use crate::{fusion, mixed_numbers, physical_rules, simplification, unnest};
+use crate::{fusion, logical_rules, physical_rules, unnest};
 
 /// What a sort reserves at least to merge what it has spilled.
 const MIN_MERGE_BYTES: usize = 64 << 10;
@@ -87,7 +86,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     if optimizer_rules.is_empty() {
         optimizer_rules = Optimizer::new().rules;
     }
-    simplification::install(&mut optimizer_rules);
+    logical_rules::install_optimizer(&mut optimizer_rules);
     unnest::push_down::install(&mut optimizer_rules);
     fusion::install(&mut optimizer_rules);
     let mut physical_rules = state.physical_optimizers().to_vec();
@@ -96,8 +95,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     if analyzer_rules.is_empty() {
         analyzer_rules = Analyzer::new().rules;
     }
-    mixed_numbers::install(&mut analyzer_rules);
-    analyzer_rules.insert(0, Arc::new(SpellOutMembership));
+    logical_rules::install_analyzer(&mut analyzer_rules);
     unnest::lateral::install_analyzer(&mut analyzer_rules);
     let mut relation_planners = state.relation_planners().to_vec();
     relation_planners.push(Arc::new(unnest::relation::UnnestRelationPlanner));

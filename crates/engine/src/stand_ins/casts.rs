@@ -2,7 +2,7 @@
 //!
 //! DataFusion guesses by the ranges of a filter's columns. Of `CAST(time AS DATE) < DATE '2020-01-02'` it takes the times
 //! of the days for a range that the times are in: where that is longer than theirs, more rows than there are would pass,
-//! and the query fails (`Selectivity is out of limit`). In a call of [`apart`](crate::simplification::apart) nothing is
+//! and the query fails (`Selectivity is out of limit`). In a call of [`apart`](crate::logical_rules::apart) nothing is
 //! guessed.
 
 use datafusion::arrow::datatypes::DataType;
@@ -10,7 +10,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable};
 
-use crate::simplification::apart;
+use crate::logical_rules::apart;
 
 /// Whether `expr` is a cast, of whatever.
 pub(super) fn is_concerned(expr: &Expr) -> bool {

@@ -3,7 +3,10 @@
 //!
 //! - `CASE x WHEN 0.0 …`, `nullif(x, 0.0)`, `count(DISTINCT x)` and `OVER (PARTITION BY x ORDER BY y)` compare floats by
 //!   bits and tell `0.0` from `-0.0`, which `=` holds to be equal ([`zeros`]; lists do so too, which
-//!   [`simplification`](crate::simplification) sees to);
+//!   [`logical_rules`](crate::logical_rules) see to);
+//! - what is computed of floats gives NaNs of either sign, which are two values to them, the least and the largest of
+//!   all ([`nans`]);
+//! - `ORDER BY x, y` puts a `-0.0` of `x` before each `0.0`, whatever their `y` are;
 //! - `min` and `max` of groups begin at the largest and least *finite* number and keep no NaN, which in the order of
 //!   all values, and in `min` and `max` without groups, is the largest of all ([`extremes`]);
 //! - `count(DISTINCT x)` of groups has a table a group for all but integers, of some ten kilobytes for texts, which is
@@ -20,12 +23,15 @@ mod casts;
 mod distinct;
 mod distinct_groups;
 mod extremes;
+mod nans;
 mod zeros;
+
+use std::cell::OnceCell;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Sort};
 
 use crate::plan_expressions::{any_expression, input_schema, map_expressions};
 
@@ -37,9 +43,13 @@ pub(crate) fn with_stand_ins(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     let rewritten = plan.clone().transform_up_with_subqueries(|node| {
         let schema = input_schema(&node)?;
         let is_filter = matches!(node, LogicalPlan::Filter(_));
-        map_expressions(node, |expr| {
+        let replaced = map_expressions(node, |expr| {
             let replaced = replaced(expr, &schema)?;
             if is_filter { replaced.transform_data(|expr| casts::without_guess(expr, &schema)) } else { Ok(replaced) }
+        })?;
+        replaced.transform_data(|node| match node {
+            LogicalPlan::Sort(sort) => sorted(sort, &schema),
+            other => Ok(Transformed::no(other)),
         })
     })?;
     Ok(rewritten.transformed.then_some(rewritten.data))
@@ -50,8 +60,15 @@ fn has_concerned(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         let is_filter = matches!(node, LogicalPlan::Filter(_));
-        let is_concerned = |nested: &Expr| is_concerned(nested) || (is_filter && casts::is_concerned(nested));
-        found = any_expression(node, |expr| expr.exists(|nested| Ok(is_concerned(nested))))?;
+        let schema = OnceCell::new();
+        let is_concerned = |nested: &Expr| {
+            is_concerned(nested)
+                || (is_filter && casts::is_concerned(nested))
+                || (nans::computes(nested)
+                    && schema.get_or_init(|| input_schema(node)).as_ref().is_ok_and(|schema| makes_nan(nested, schema)))
+        };
+        found = matches!(node, LogicalPlan::Sort(sort) if sort.expr.len() > 1)
+            || any_expression(node, |expr| expr.exists(|nested| Ok(is_concerned(nested))))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
@@ -77,7 +94,30 @@ fn replaced(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::AggregateFunction(call) => aggregate_call(call, schema),
         Expr::WindowFunction(window) => windowed(window, schema),
         other => Ok(Transformed::no(other)),
+    })?
+    .transform_data(|expr| {
+        expr.transform_up(|nested| {
+            Ok(if makes_nan(&nested, schema) { nans::one(nested) } else { Transformed::no(nested) })
+        })
     })
+}
+
+fn makes_nan(expr: &Expr, schema: &DFSchema) -> bool {
+    nans::may_make(expr, schema) && is_float(expr, schema)
+}
+
+/// Where both zeros are peers, what comes after them in the order tells them apart. Behind the last key nothing does.
+fn sorted(mut sort: Sort, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+    let deciding = sort.expr.len().saturating_sub(1);
+    let mut is_of_floats = false;
+    for key in &mut sort.expr[..deciding] {
+        if is_float(&key.expr, schema) {
+            is_of_floats = true;
+            key.expr = zeros::with_one_zero_if_float(std::mem::take(&mut key.expr), schema)?;
+        }
+    }
+    let sort = LogicalPlan::Sort(sort);
+    Ok(if is_of_floats { Transformed::yes(sort) } else { Transformed::no(sort) })
 }
 
 fn aggregate_call(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {

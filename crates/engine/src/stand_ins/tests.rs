@@ -136,6 +136,47 @@ async fn counts_and_windows_take_both_zeros_for_one() {
 }
 
 #[tokio::test]
+async fn nans_that_are_computed_are_one_value_the_largest() {
+    for data_type in [DataType::Float16, DataType::Float32, DataType::Float64] {
+        let session = session_of(&data_type);
+        // Rows of both zeros, of 1.5 twice, of infinities: `x - x` and `x / x` have no number where `x` has none.
+        for (sql, expected) in [
+            ("SELECT count(*) FROM t WHERE k = 8 AND x / x > 1", "2"),
+            ("SELECT count(*) FROM t WHERE k < 2 AND x - x > 1", "2"),
+            ("SELECT min(x - x), max(x - x) FROM t WHERE k < 4", "0.0|NaN"),
+            ("SELECT min(-(x - x)), min((x - x) * 2) FROM t WHERE k < 4", "-0.0|0.0"),
+            ("SELECT count(DISTINCT x - x), count(DISTINCT -(x - x)) FROM t WHERE k < 5 AND k <> 3", "2|2"),
+            ("SELECT count(*) FROM (SELECT x / x FROM t WHERE k IN (1, 2, 4, 8) GROUP BY 1)", "2"),
+            ("SELECT first_value(q) FROM (SELECT x - x AS q FROM t WHERE k < 4 ORDER BY 1 DESC LIMIT 1)", "NaN"),
+            ("SELECT sum(CASE WHEN x / x > 1 THEN 1 ELSE 0 END + 1) FROM t WHERE k = 8", "4"),
+            ("SELECT count(*) FROM t a JOIN t b ON a.x - a.x = -b.x WHERE a.k = 0 AND b.k = 4", "1"),
+        ] {
+            assert_eq!(rows(&session, sql).await, [expected], "{data_type}: {sql}");
+        }
+        // Where the numbers are 64-bit ones, whatever they come from.
+        for (sql, expected) in [
+            (
+                "SELECT min(acos(x)), max(ln(x)) FROM t WHERE k IN (2, 8) AND x < 2",
+                "1.5707963267948966|0.4054651081081644",
+            ),
+            ("SELECT min(CAST(s AS DOUBLE)) FROM (VALUES ('-nan'), ('7')) v(s)", "7.0"),
+        ] {
+            if data_type == DataType::Float64 {
+                assert_eq!(rows(&session, sql).await, [expected], "{sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn zeros_are_peers_of_each_other_in_an_order() {
+    let session = session_of(&DataType::Float64);
+    let of = |keys: &str| format!("SELECT z FROM (VALUES (0.0, 2), (-0.0, 3), (0.0, 1)) v(x, z) ORDER BY {keys}");
+    assert_eq!(rows(&session, &of("x, z")).await, ["1", "2", "3"]);
+    assert_eq!(rows(&session, &of("x DESC, z DESC LIMIT 2")).await, ["3", "2"]);
+}
+
+#[tokio::test]
 async fn other_plans_stay_as_they_are() {
     let session = session_of(&DataType::Float64);
     for sql in [
@@ -145,6 +186,7 @@ async fn other_plans_stay_as_they_are() {
         "SELECT k FROM t WHERE x IN (0.0, 1, 2, 3, 4)",
         "SELECT row_number() OVER (PARTITION BY k) FROM t",
         "SELECT k, count(x), count(*) FROM t GROUP BY k",
+        "SELECT k + 1, abs(x), CAST(k AS DOUBLE) FROM t WHERE k * 2 > 7 ORDER BY x",
     ] {
         let state = session.state();
         let plan = state.optimize(&state.create_logical_plan(sql).await.unwrap()).unwrap();

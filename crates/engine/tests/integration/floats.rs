@@ -43,6 +43,36 @@ async fn extremes_of_groups_with_nan_and_infinities_are_those_of_their_values() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nans_that_are_computed_are_the_largest() {
+    let folder = Folder::new();
+    let path = folder.file("n.csv", "x,y,k\n0.0,0.0,1\n1.5,0.0,1\n-1.5,0.0,2\ninf,inf,2\n3.0,2.0,3\n-nan,1.0,3\n");
+    let session = harness::session();
+    rows(&session, &format!("CREATE TABLE held AS SELECT * FROM '{}'", path.display())).await;
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for table in [format!("'{}'", path.display()), "held".to_owned()] {
+            for (sql, expected) in [
+                ("SELECT count(*) FROM t WHERE x / y > 1", vec!["5"]),
+                ("SELECT count(*), sum(k) FROM t WHERE x - x < 1", vec!["4|7"]),
+                ("SELECT min(x / y), max(x / y) FROM t", vec!["-inf|NaN"]),
+                (
+                    "SELECT k, min(x / y), max(x / y) FROM t GROUP BY k ORDER BY k",
+                    vec!["1|inf|NaN", "2|-inf|NaN", "3|1.5|NaN"],
+                ),
+                ("SELECT x / y, count(*) FROM t GROUP BY 1 ORDER BY 1", vec!["-inf|1", "1.5|1", "inf|1", "NaN|3"]),
+                ("SELECT count(DISTINCT x / y) FROM t", vec!["4"]),
+                ("SELECT max(x) FROM t WHERE k = 3", vec!["NaN"]),
+                ("SELECT k FROM t WHERE x / y = 0.0 / (0.0 * k) GROUP BY k ORDER BY k", vec!["1", "2", "3"]),
+                ("SELECT count(*) FROM t WHERE x > CAST(0.0 AS DOUBLE) / 0.0", vec!["0"]),
+            ] {
+                let sql = sql.replace("FROM t", &format!("FROM {table}"));
+                assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn counts_of_distinct_values_and_partitions_take_both_zeros_for_one() {
     let folder = Folder::new();
     let path = folder.file("z.csv", "x,y\n0.0,1\n-0.0,2\n1.5,3\n,4\n");

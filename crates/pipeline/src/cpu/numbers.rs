@@ -179,7 +179,7 @@ impl Numbers {
                         ValueType::Float32 => f64::from($apply_single(of_left as f32, of_right as f32)),
                         _ => $apply(of_left, of_right),
                     };
-                    *left = ordinal::of_float(result);
+                    *left = ordinal::of_computed(result);
                 }
             };
         }

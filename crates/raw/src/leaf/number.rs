@@ -98,13 +98,14 @@ pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
 #[inline(never)]
 fn parse_f64_slow(text: &[u8]) -> Option<f64> {
     let value = fast_float2::parse::<f64, _>(text).ok()?;
-    (value.is_finite() || names_infinity_or_nan(text)).then_some(value)
+    // Of NaN there is one, whatever its sign.
+    (value.is_finite() || names_infinity_or_nan(text)).then_some(if value.is_nan() { f64::NAN } else { value })
 }
 
 /// The nearest single.
 pub(crate) fn parse_f32(text: &[u8]) -> Option<f32> {
     let value = fast_float2::parse::<f32, _>(text).ok()?;
-    (value.is_finite() || names_infinity_or_nan(text)).then_some(value)
+    (value.is_finite() || names_infinity_or_nan(text)).then_some(if value.is_nan() { f32::NAN } else { value })
 }
 
 /// Whether text that parsed to infinity or NaN says so in letters, rather than being a number too large.
@@ -218,7 +219,9 @@ mod tests {
             assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
         }
         assert_eq!(parse_f64(b"inf"), Some(f64::INFINITY));
-        assert!(parse_f64(b"NaN").is_some_and(f64::is_nan));
+        assert_eq!(parse_f64(b"NaN").map(f64::to_bits), Some(f64::NAN.to_bits()));
+        assert_eq!(parse_f64(b"-nan").map(f64::to_bits), Some(f64::NAN.to_bits()));
+        assert_eq!(parse_f32(b"-nan").map(f32::to_bits), Some(f32::NAN.to_bits()));
         assert_eq!(parse_f32(b"1e39"), None);
     }
 

@@ -7,12 +7,15 @@
 //! simplifier, which computes lists of constants, and behind it, where its lists come from.
 //!
 //! Other rules compare constants bit by bit too (`f = 0.0 AND f = -0.0` is `false` to them), so that comparisons with
-//! `-0.0` become ones with `0.0`.
+//! `-0.0` become ones with `0.0`. And of a NaN that was computed from constants (`0.0 / 0.0`) the sign is taken away,
+//! as of others ([`nans`](crate::stand_ins)).
 //!
 //! Deviations: an operand that gives another value when it is evaluated again, or is a subquery, keeps its list.
 
 use std::borrow::Cow;
 
+use datafusion::arrow::array::ArrowPrimitiveType;
+use datafusion::arrow::datatypes::Float16Type;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -23,6 +26,8 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::is_evaluated_anew;
 use crate::plan_expressions::{any_expression, input_schema, map_expressions};
+
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 /// See the module. Stateless, shared freely.
 #[derive(Debug)]
@@ -42,7 +47,8 @@ impl OptimizerRule for SpellOutZeros {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let is_concerned = |expr: &Expr| matches!(expr, Expr::InList(_)) || compares_with_negative_zero(expr);
+        let is_concerned =
+            |expr: &Expr| matches!(expr, Expr::InList(_)) || compares_with_negative_zero(expr) || is_negative_nan(expr);
         if !any_expression(&plan, |expr| expr.exists(|nested| Ok(is_concerned(nested))))? {
             return Ok(Transformed::no(plan));
         }
@@ -56,6 +62,10 @@ fn spelled_out(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::InList(list) => match comparisons_of(&list, schema) {
             Some(comparisons) => Transformed::yes(comparisons),
             None => Transformed::no(Expr::InList(list)),
+        },
+        Expr::Literal(value, metadata) => match nan_without_sign(&value) {
+            Some(nan) => Transformed::yes(Expr::Literal(nan, metadata)),
+            None => Transformed::no(Expr::Literal(value, metadata)),
         },
         expr if compares_with_negative_zero(&expr) => match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -129,6 +139,26 @@ fn compares_with_negative_zero(expr: &Expr) -> bool {
             is_negative_zero(left) || is_negative_zero(right)
         }
         _ => false,
+    }
+}
+
+fn is_negative_nan(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if nan_without_sign(value).is_some())
+}
+
+/// The positive NaN of the same type; None for all that is no negative one.
+fn nan_without_sign(value: &ScalarValue) -> Option<ScalarValue> {
+    match value {
+        ScalarValue::Float16(Some(float)) if float.is_nan() && float.is_sign_negative() => {
+            Some(ScalarValue::Float16(Some(Half::NAN)))
+        }
+        ScalarValue::Float32(Some(float)) if float.is_nan() && float.is_sign_negative() => {
+            Some(ScalarValue::Float32(Some(f32::NAN)))
+        }
+        ScalarValue::Float64(Some(float)) if float.is_nan() && float.is_sign_negative() => {
+            Some(ScalarValue::Float64(Some(f64::NAN)))
+        }
+        _ => None,
     }
 }
 

@@ -9,13 +9,11 @@
 //! [`KeepTestsApart`] stands around the stock rule. Where an expression tests the same columns in several *units*
 //! ([`units`]: as much as may be united), it puts each unit into a call of [`apart`], which the stock rule simplifies
 //! inside but cannot look through, and takes the calls away afterwards. Everything else passes through untouched.
-//! [`zeros`] stands before and behind: in lists, the zeros of floats are two values. Around another stock rule, the one that
-//! pushes filters down, stands [`aggregates`].
+//! [`zeros`] stands before and behind: in lists, the zeros of floats are two values.
 //!
 //! Invariants: names, types and nullability of a plan's columns stay; no call of [`apart`] leaves the rule. Stateless,
 //! shared freely.
 
-mod aggregates;
 pub(crate) mod apart;
 mod units;
 mod zeros;
@@ -28,21 +26,18 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use aggregates::KeepAboveAggregates;
 use zeros::SpellOutZeros;
 
 use crate::plan_expressions::{any_expression, map_expressions};
 
 /// Puts [`KeepTestsApart`] around each rule that runs the stock simplifier over a query's expressions, and
-/// [`SpellOutZeros`] before and behind it, and [`KeepAboveAggregates`] around the one that pushes filters down.
-pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
+/// [`SpellOutZeros`] before and behind it.
+pub(super) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
     for rule in std::mem::take(rules) {
         if rule.name() == "simplify_expressions" {
             rules.push(Arc::new(SpellOutZeros));
             rules.push(Arc::new(KeepTestsApart { inner: rule }));
             rules.push(Arc::new(SpellOutZeros));
-        } else if rule.name() == "push_down_filter" {
-            rules.push(Arc::new(KeepAboveAggregates { inner: rule }));
         } else {
             rules.push(rule);
         }

@@ -5,8 +5,9 @@
 //! fail the query, and a UNION of both rounds the floats. [`FloatsBesideDecimals`] stands before the stock type coercion
 //! and casts the decimals to 64-bit floats, as arithmetic on both does.
 //!
-//! A number that is written in the query with at most fifteen digits on either side of its point is no float here: to
-//! compare decimals with `0.05` DataFusion's way is exact, and what scans, indexes and pipelines understand.
+//! A number that is written in the query with at most fifteen digits on either side of its point is no float here, nor
+//! are sums and products of such: to compare decimals with `0.05` DataFusion's way is exact, and what scans, indexes and
+//! pipelines understand, and with `0.06 + 0.01` it is as exact, where the float is less than `0.07`.
 //!
 //! Invariants: names of columns stay. Stateless, shared freely.
 
@@ -30,7 +31,7 @@ use crate::plan_expressions::{any_expression, input_schema, map_expressions};
 const FUNCTIONS_OF_ONE_TYPE: [&str; 7] = ["coalesce", "nullif", "nvl", "ifnull", "greatest", "least", "make_array"];
 
 /// Puts [`FloatsBesideDecimals`] before the stock type coercion.
-pub(crate) fn install(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
+pub(super) fn install(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
     let coercion = TypeCoercion::new();
     let place = rules.iter().position(|rule| rule.name() == coercion.name()).unwrap_or(rules.len());
     rules.insert(place, Arc::new(FloatsBesideDecimals));
@@ -186,23 +187,55 @@ impl Kind {
 }
 
 /// Whether the expression is a number of at most fifteen digits before and behind the point, which a decimal holds as it
-/// is written.
+/// is written, or NULL.
 fn is_short_number(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(ScalarValue::Float64(Some(number)), _) => is_short(*number),
-        Expr::Literal(ScalarValue::Float32(Some(number)), _) => is_short(f64::from(*number)),
-        Expr::Literal(value, _) => value.is_null(),
-        Expr::Negative(number) => is_short_number(number),
-        Expr::Alias(alias) => is_short_number(&alias.expr),
-        Expr::Cast(cast) => is_short_number(&cast.expr),
-        _ => false,
-    }
+    Digits::of(expr).is_some_and(|digits| digits.magnitude < 1e15 && digits.fraction <= 15)
 }
 
-fn is_short(number: f64) -> bool {
-    let written = number.abs().to_string();
-    let fraction = written.split_once('.').map_or("", |(_, fraction)| fraction);
-    number.abs() < 1e15 && fraction.len() <= 15
+/// How many digits a number has that is written in the query, or reckoned from such.
+struct Digits {
+    /// Behind the point.
+    fraction: usize,
+    /// What the number is at most, with either sign.
+    magnitude: f64,
+}
+
+impl Digits {
+    /// None for what is not written.
+    fn of(expr: &Expr) -> Option<Self> {
+        match expr {
+            Expr::Literal(ScalarValue::Float64(Some(number)), _) => Self::written(*number),
+            Expr::Literal(ScalarValue::Float32(Some(number)), _) => Self::written(f64::from(*number)),
+            Expr::Literal(ScalarValue::Int64(Some(number)), _) => Self::written(*number as f64),
+            Expr::Literal(value, _) if value.is_null() => Some(Self { fraction: 0, magnitude: 0.0 }),
+            Expr::Negative(number) => Self::of(number),
+            Expr::Alias(alias) => Self::of(&alias.expr),
+            Expr::Cast(cast) => Self::of(&cast.expr),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (left, right) = (Self::of(left)?, Self::of(right)?);
+                match op {
+                    Operator::Plus | Operator::Minus => Some(Self {
+                        fraction: left.fraction.max(right.fraction),
+                        magnitude: left.magnitude + right.magnitude,
+                    }),
+                    Operator::Multiply => Some(Self {
+                        fraction: left.fraction + right.fraction,
+                        magnitude: left.magnitude * right.magnitude,
+                    }),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// None for infinities and NaN, which have no digits.
+    fn written(number: f64) -> Option<Self> {
+        let magnitude = number.abs();
+        let written = magnitude.to_string();
+        let fraction = written.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        magnitude.is_finite().then_some(Self { fraction, magnitude })
+    }
 }
 
 /// An expression beside the one column of a subquery, both of one type.

@@ -31,7 +31,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// See the module. Stateless, shared freely.
 #[derive(Debug)]
-pub(crate) struct SpellOutMembership;
+pub(super) struct SpellOutMembership;
 
 impl AnalyzerRule for SpellOutMembership {
     fn name(&self) -> &str {

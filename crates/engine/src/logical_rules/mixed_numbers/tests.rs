@@ -63,6 +63,12 @@ async fn floats_and_decimals_are_compared_as_floats() {
         ("n > 1e-25", "2"),
         ("n = 0.25", "1"),
         ("n IN (0.25, 5.0)", "2"),
+        // As a float that is less than 0.25.
+        ("n = 0.35 - 0.1", "1"),
+        ("n <= 0.35 - 0.1", "2"),
+        ("n BETWEEN 0.35 - 0.1 AND 2.0 * (0.35 - 0.1)", "1"),
+        ("n > 1e-9 * 1e-9", "2"),
+        ("n < 1e9 * 1e9", "3"),
         ("EXISTS (SELECT 1 FROM t u WHERE u.d = t.n)", "1"),
     ] {
         let sql = format!("SELECT count(*) FROM t WHERE {condition}");

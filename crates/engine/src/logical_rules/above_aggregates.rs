@@ -13,10 +13,17 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+/// Puts [`KeepAboveAggregates`] around the rule that pushes filters down.
+pub(super) fn install(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
+    for rule in rules.iter_mut().filter(|rule| rule.name() == "push_down_filter") {
+        *rule = Arc::new(KeepAboveAggregates { inner: Arc::clone(rule) });
+    }
+}
+
 /// See the module. Stateless, shared freely.
 #[derive(Debug)]
-pub(super) struct KeepAboveAggregates {
-    pub(super) inner: Arc<dyn OptimizerRule + Send + Sync>,
+struct KeepAboveAggregates {
+    inner: Arc<dyn OptimizerRule + Send + Sync>,
 }
 
 impl OptimizerRule for KeepAboveAggregates {

@@ -1,0 +1,39 @@
+//! Rules over logical plans: where DataFusion's own would give another answer than SQL's.
+//!
+//! Before types are made alike,
+//!
+//! - `IN` with a subquery is said by `EXISTS` where joins would not know that it is NULL ([`subquery_nulls`]);
+//! - floats and decimals that meet become floats ([`mixed_numbers`]).
+//!
+//! Around the stock rules that optimize,
+//!
+//! - tests of one column are not merged where that changes answers ([`simplification`]);
+//! - conditions without columns stay above aggregates ([`above_aggregates`]).
+//!
+//! What the optimizer leaves of this kind is done to the plan behind it ([`stand_ins`](crate::stand_ins)), or to the
+//! physical plan ([`physical_rules`](crate::physical_rules)).
+//!
+//! Stateless, shared freely.
+
+mod above_aggregates;
+mod mixed_numbers;
+mod simplification;
+mod subquery_nulls;
+
+use std::sync::Arc;
+
+use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
+
+pub(crate) use simplification::apart;
+
+/// Puts the rules before types are made alike.
+pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
+    mixed_numbers::install(rules);
+    rules.insert(0, Arc::new(subquery_nulls::SpellOutMembership));
+}
+
+/// Puts the rules around those that they keep from harm.
+pub(crate) fn install_optimizer(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
+    simplification::install(rules);
+    above_aggregates::install(rules);
+}
