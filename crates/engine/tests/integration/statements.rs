@@ -188,6 +188,16 @@ async fn more_rows_than_memory_holds_are_written() {
     assert_eq!(rows(&session, sql).await, ["30000|450015000|3001|30000"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_that_sort_share_a_small_budget() {
+    let folder = Folder::new();
+    let path = folder.file("t.csv", numbered_csv(FIRST, 400_000));
+    let session = harness::database(32 * MIB).session();
+    // Each of four threads sets something aside for merging before it has a row: with 10 MiB each this fails.
+    let sql = format!("SELECT id FROM '{}' ORDER BY name, id DESC", path.display());
+    assert_eq!(rows(&session, &sql).await.len(), 400_000);
+}
+
 /// Lets `session` call `held(i)`, which tells that it was called and gives `i` once the sender has gone.
 fn hold(session: &Session) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
     let (called, calls) = mpsc::channel();
