@@ -45,7 +45,7 @@ async fn extremes_of_groups_with_nan_and_infinities_are_those_of_their_values() 
 #[tokio::test(flavor = "multi_thread")]
 async fn nans_that_are_computed_are_the_largest() {
     let folder = Folder::new();
-    let path = folder.file("n.csv", "x,y,k\n0.0,0.0,1\n1.5,0.0,1\n-1.5,0.0,2\ninf,inf,2\n3.0,2.0,3\n-nan,1.0,3\n");
+    let path = folder.file("n.csv", "x,y,k\n0.0,0.0,1\n1.5,0.0,1\n-1.5,0.0,2\ninf,inf,2\n3.0,2.0,3\nNaN,1.0,3\n");
     let session = harness::session();
     rows(&session, &format!("CREATE TABLE held AS SELECT * FROM '{}'", path.display())).await;
     for fused in ["on", "off"] {
