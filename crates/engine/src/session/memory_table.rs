@@ -119,7 +119,7 @@ impl TableProvider for MemoryTable {
             schema: Arc::clone(&self.schema),
             account: self.account.clone(),
             held: Arc::clone(&self.held),
-            overwrite: op == InsertOp::Overwrite,
+            replaced: (op == InsertOp::Overwrite).then(|| self.version()),
         };
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
     }
@@ -131,7 +131,8 @@ struct MemorySink {
     schema: SchemaRef,
     account: Account,
     held: Arc<Mutex<Held>>,
-    overwrite: bool,
+    /// The version whose rows are not wanted any more; None if those that there are stay.
+    replaced: Option<u64>,
 }
 
 impl DisplayAs for MemorySink {
@@ -159,8 +160,13 @@ impl DataSink for MemorySink {
             added.push(&self.account, batch)?;
         }
         let mut held = self.held.lock();
+        // The new rows may be made of the table's: those that another statement has added since would be lost.
+        if self.replaced.is_some_and(|replaced| replaced != held.version) {
+            let changed = Error::input("the table was changed while it was being overwritten: try again");
+            return Err(changed.into_datafusion());
+        }
         held.version += 1;
-        if self.overwrite {
+        if self.replaced.is_some() {
             (held.batches, held.reservations) = (added.batches, added.reservations);
         } else {
             held.batches.append(&mut added.batches);

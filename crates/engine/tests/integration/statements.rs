@@ -222,20 +222,23 @@ fn hold(session: &Session) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_added_while_a_table_is_replaced_by_its_own_are_not_lost() {
     let folder = Folder::new();
-    let database = database(folder.path(), 256 * MIB);
-    let session = database.session();
-    rows(&session, "CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 1000)").await;
-    for (replace, expected) in [("CREATE OR REPLACE TABLE t AS", "1001"), ("INSERT OVERWRITE t", "1002")] {
-        let replacing = database.session();
-        let (calls, release) = hold(&replacing);
-        let sql = format!("{replace} SELECT held(i) AS i FROM t");
-        let replaced = tokio::spawn(async move { try_rows(&replacing, &sql).await });
-        tokio::task::block_in_place(|| calls.recv()).unwrap();
-        rows(&session, "INSERT INTO t VALUES (0)").await;
-        drop(release);
-        let error = replaced.await.unwrap().unwrap_err().to_string();
-        assert!(error.contains("try again"), "{error}");
-        assert_eq!(rows(&session, "SELECT count(*) FROM t").await, [expected]);
+    for database in [harness::database(256 * MIB), database(folder.path(), 256 * MIB)] {
+        let session = database.session();
+        rows(&session, "CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 1000)").await;
+        for (replace, expected) in [("CREATE OR REPLACE TABLE t AS", "1001"), ("INSERT OVERWRITE t", "1002")] {
+            let replacing = database.session();
+            let (calls, release) = hold(&replacing);
+            let sql = format!("{replace} SELECT held(i) AS i FROM t");
+            let replaced = tokio::spawn(async move { try_rows(&replacing, &sql).await });
+            tokio::task::block_in_place(|| calls.recv()).unwrap();
+            rows(&session, "INSERT INTO t VALUES (0)").await;
+            drop(release);
+            let error = replaced.await.unwrap().unwrap_err().to_string();
+            assert!(error.contains("try again"), "{error}");
+            assert_eq!(rows(&session, "SELECT count(*) FROM t").await, [expected]);
+        }
+        rows(&session, "INSERT OVERWRITE t SELECT i FROM t WHERE i < 3").await;
+        assert_eq!(rows(&session, "SELECT count(*), sum(i) FROM t").await, ["4|3"]);
     }
 }
 
