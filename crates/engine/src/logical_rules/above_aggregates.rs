@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{Filter, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -40,12 +40,14 @@ impl OptimizerRule for KeepAboveAggregates {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if let LogicalPlan::Filter(filter) = &plan
-            && matches!(filter.input.as_ref(), LogicalPlan::Aggregate(_))
-            && split_conjunction(&filter.predicate).iter().any(|part| part.column_refs().is_empty())
-        {
-            return Ok(Transformed::no(plan));
-        }
-        self.inner.rewrite(plan, config)
+        let LogicalPlan::Filter(filter) = &plan else { return self.inner.rewrite(plan, config) };
+        let of_aggregate = matches!(filter.input.as_ref(), LogicalPlan::Aggregate(_));
+        let parts = split_conjunction(&filter.predicate).into_iter().cloned();
+        let (staying, others): (Vec<_>, Vec<_>) = parts.partition(|part| of_aggregate && part.column_refs().is_empty());
+        let Some(staying) = conjunction(staying) else { return self.inner.rewrite(plan, config) };
+        let Some(others) = conjunction(others) else { return Ok(Transformed::no(plan)) };
+        let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(&filter.input))?);
+        let below = self.inner.rewrite(below, config)?.data;
+        Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(staying, Arc::new(below))?)))
     }
 }

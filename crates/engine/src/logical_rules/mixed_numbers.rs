@@ -5,9 +5,9 @@
 //! fail the query, and a UNION of both rounds the floats. [`FloatsBesideDecimals`] stands before the stock type coercion
 //! and casts the decimals to 64-bit floats, as arithmetic on both does.
 //!
-//! A number that is written in the query with at most fifteen digits on either side of its point is no float here, nor
-//! are sums and products of such: to compare decimals with `0.05` DataFusion's way is exact, and what scans, indexes and
-//! pipelines understand, and with `0.06 + 0.01` it is as exact, where the float is less than `0.07`.
+//! A number that is written in the query in at most fifteen digits is no float here, nor are sums and products of such:
+//! beside decimals it becomes the decimal that is written. DataFusion would make decimals of fifteen digits behind the
+//! point of the float, of `99999.99` one that no price equals; and the float of `0.06 + 0.01` is less than `0.07`.
 //!
 //! Invariants: names of columns stay. Stateless, shared freely.
 
@@ -50,7 +50,7 @@ impl AnalyzerRule for FloatsBesideDecimals {
         if !has_decimals(&plan)? {
             return Ok(plan);
         }
-        plan.transform_up_with_subqueries(rewritten).data()
+        analyzed(plan).data()
     }
 }
 
@@ -74,14 +74,43 @@ fn makes_decimal(expr: &Expr) -> bool {
     }
 }
 
-fn rewritten(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn analyzed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    plan.transform_up(|node| {
+        // Behind the inputs, whose columns subqueries know.
+        let schema = input_schema(&node)?;
+        node.map_subqueries(|subquery| of_subquery(subquery, &schema))?.transform_data(|node| rewritten(node, &schema))
+    })
+}
+
+/// A subquery of a node whose inputs have these columns.
+fn of_subquery(plan: LogicalPlan, outer: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Subquery(subquery) = plan else { return Ok(Transformed::no(plan)) };
+    let of_now = |expr: Expr| match expr {
+        Expr::OuterReferenceColumn(field, column) => match outer.qualified_field_from_column(&column) {
+            Ok((_, now)) if now.data_type() != field.data_type() => {
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(now), column)))
+            }
+            // One of further outside.
+            _ => Ok(Transformed::no(Expr::OuterReferenceColumn(field, column))),
+        },
+        other => Ok(Transformed::no(other)),
+    };
+    let columns = subquery.outer_ref_columns.into_iter().map(|expr| expr.transform_up(of_now).data());
+    let outer_ref_columns = columns.collect::<Result<_>>()?;
+    let plan = Arc::unwrap_or_clone(subquery.subquery)
+        .transform_up_with_subqueries(|node| map_expressions(node, |expr| expr.transform_up(of_now)))?;
+    let plan = analyzed(plan.data)?.data;
+    let spans = subquery.spans;
+    Ok(Transformed::yes(LogicalPlan::Subquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans })))
+}
+
+fn rewritten(node: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
     let node = match node {
         LogicalPlan::Union(union) => united(union)?,
         LogicalPlan::Join(join) => joined(join)?,
         other => Transformed::no(other),
     };
-    let schema = input_schema(&node.data)?;
-    node.transform_data(|node| map_expressions(node, |expr| expr.transform_up(|nested| alike(nested, &schema))))?
+    node.transform_data(|node| map_expressions(node, |expr| expr.transform_up(|nested| alike(nested, schema))))?
         // A node above takes its columns for what they were.
         .map_data(|node| if matches!(node, LogicalPlan::Union(_)) { Ok(node) } else { node.recompute_schema() })
 }
@@ -90,26 +119,26 @@ fn rewritten(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn alike(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
-            Ok(as_floats(vec![*left, *right], schema)?.update_data(|mut sides| {
+            Ok(of_one_kind(vec![*left, *right], schema)?.update_data(|mut sides| {
                 let right = Box::new(sides.remove(1));
                 Expr::BinaryExpr(BinaryExpr { left: Box::new(sides.remove(0)), op, right })
             }))
         }
-        Expr::Between(Between { expr, negated, low, high }) => Ok(as_floats(vec![*expr, *low, *high], schema)?
+        Expr::Between(Between { expr, negated, low, high }) => Ok(of_one_kind(vec![*expr, *low, *high], schema)?
             .update_data(|mut parts| {
                 let (high, low) = (Box::new(parts.remove(2)), Box::new(parts.remove(1)));
                 Expr::Between(Between { expr: Box::new(parts.remove(0)), negated, low, high })
             })),
         Expr::InList(InList { expr, mut list, negated }) => {
             list.insert(0, *expr);
-            Ok(as_floats(list, schema)?.update_data(|mut list| {
+            Ok(of_one_kind(list, schema)?.update_data(|mut list| {
                 let expr = Box::new(list.remove(0));
                 Expr::InList(InList { expr, list, negated })
             }))
         }
         Expr::Case(case) => of_one_case(case, schema),
         Expr::ScalarFunction(ScalarFunction { func, args }) if FUNCTIONS_OF_ONE_TYPE.contains(&func.name()) => {
-            Ok(as_floats(args, schema)?.update_data(|args| Expr::ScalarFunction(ScalarFunction { func, args })))
+            Ok(of_one_kind(args, schema)?.update_data(|args| Expr::ScalarFunction(ScalarFunction { func, args })))
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => Ok(with_subquery(*expr, subquery, schema)?
             .update_data(|(expr, subquery)| Expr::InSubquery(InSubquery { expr: Box::new(expr), subquery, negated }))),
@@ -136,8 +165,8 @@ fn of_one_case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     whens.extend(expr.map(|operand| *operand));
     thens.extend(else_expr.map(|otherwise| *otherwise));
     // Without an operand these are conditions.
-    let whens = as_floats(whens, schema)?;
-    let thens = as_floats(thens, schema)?;
+    let whens = of_one_kind(whens, schema)?;
+    let thens = of_one_kind(thens, schema)?;
     let transformed = whens.transformed || thens.transformed;
     let (mut whens, mut thens) = (whens.data, thens.data);
     let expr = if has_operand { whens.pop().map(Box::new) } else { None };
@@ -147,17 +176,12 @@ fn of_one_case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(if transformed { Transformed::yes(case) } else { Transformed::no(case) })
 }
 
-/// The expressions; decimals among them are cast if there are floats too.
-fn as_floats(expressions: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
+/// The expressions, all floats or all decimals if there are decimals among them.
+fn of_one_kind(expressions: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
     let kinds: Vec<Option<Kind>> = expressions.iter().map(|expr| Kind::of(expr, schema)).collect();
-    if !Kind::are_mixed(kinds.iter().copied()) {
-        return Ok(Transformed::no(expressions));
-    }
-    let cast_if_decimal = |(expr, kind): (Expr, Option<Kind>)| match kind {
-        Some(Kind::Decimal) => cast(expr, DataType::Float64),
-        _ => expr,
-    };
-    Ok(Transformed::yes(expressions.into_iter().zip(kinds).map(cast_if_decimal).collect()))
+    let Some(common) = Kind::common(kinds.iter().copied()) else { return Ok(Transformed::no(expressions)) };
+    let alike = expressions.into_iter().zip(kinds).map(|(expr, kind)| common.of_this(expr, kind));
+    Ok(Transformed::yes(alike.collect()))
 }
 
 /// What matters of a value's type.
@@ -165,12 +189,17 @@ fn as_floats(expressions: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Ve
 enum Kind {
     Float,
     Decimal,
+    /// A float that is written in few digits: either.
+    Written(Written),
 }
 
 impl Kind {
-    /// None for other types, for those that cannot be told, and for what goes with either.
+    /// None for other types, and for those that cannot be told.
     fn of(expr: &Expr, schema: &DFSchema) -> Option<Self> {
-        Self::of_type(&expr.get_type(schema).ok()?).filter(|kind| *kind == Self::Decimal || !is_short_number(expr))
+        match Self::of_type(&expr.get_type(schema).ok()?)? {
+            Self::Float => Some(Written::of(expr).map_or(Self::Float, Self::Written)),
+            other => Some(other),
+        }
     }
 
     fn of_type(data_type: &DataType) -> Option<Self> {
@@ -181,60 +210,98 @@ impl Kind {
         }
     }
 
-    fn are_mixed(kinds: impl Iterator<Item = Option<Self>> + Clone) -> bool {
-        kinds.clone().any(|kind| kind == Some(Self::Float)) && kinds.clone().any(|kind| kind == Some(Self::Decimal))
-    }
-}
-
-/// Whether the expression is a number of at most fifteen digits before and behind the point, which a decimal holds as it
-/// is written, or NULL.
-fn is_short_number(expr: &Expr) -> bool {
-    Digits::of(expr).is_some_and(|digits| digits.magnitude < 1e15 && digits.fraction <= 15)
-}
-
-/// How many digits a number has that is written in the query, or reckoned from such.
-struct Digits {
-    /// Behind the point.
-    fraction: usize,
-    /// What the number is at most, with either sign.
-    magnitude: f64,
-}
-
-impl Digits {
-    /// None for what is not written.
-    fn of(expr: &Expr) -> Option<Self> {
-        match expr {
-            Expr::Literal(ScalarValue::Float64(Some(number)), _) => Self::written(*number),
-            Expr::Literal(ScalarValue::Float32(Some(number)), _) => Self::written(f64::from(*number)),
-            Expr::Literal(ScalarValue::Int64(Some(number)), _) => Self::written(*number as f64),
-            Expr::Literal(value, _) if value.is_null() => Some(Self { fraction: 0, magnitude: 0.0 }),
-            Expr::Negative(number) => Self::of(number),
-            Expr::Alias(alias) => Self::of(&alias.expr),
-            Expr::Cast(cast) => Self::of(&cast.expr),
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                let (left, right) = (Self::of(left)?, Self::of(right)?);
-                match op {
-                    Operator::Plus | Operator::Minus => Some(Self {
-                        fraction: left.fraction.max(right.fraction),
-                        magnitude: left.magnitude + right.magnitude,
-                    }),
-                    Operator::Multiply => Some(Self {
-                        fraction: left.fraction + right.fraction,
-                        magnitude: left.magnitude * right.magnitude,
-                    }),
-                    _ => None,
-                }
-            }
+    /// What decimals and others of these kinds are to be; None if there is nothing to be done.
+    fn common(kinds: impl Iterator<Item = Option<Self>> + Clone) -> Option<Common> {
+        let has = |holds: fn(Self) -> bool| kinds.clone().flatten().any(holds);
+        match has(|kind| kind == Self::Decimal) {
+            true if has(|kind| kind == Self::Float) => Some(Common::Floats),
+            true if has(|kind| matches!(kind, Self::Written(_))) => Some(Common::Decimals),
             _ => None,
         }
     }
+}
 
-    /// None for infinities and NaN, which have no digits.
-    fn written(number: f64) -> Option<Self> {
-        let magnitude = number.abs();
-        let written = magnitude.to_string();
-        let fraction = written.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-        magnitude.is_finite().then_some(Self { fraction, magnitude })
+/// What values become that meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Common {
+    Floats,
+    Decimals,
+}
+
+impl Common {
+    /// The value, one of these.
+    fn of_this(self, expr: Expr, kind: Option<Kind>) -> Expr {
+        match (self, kind) {
+            (Self::Floats, Some(Kind::Decimal)) => cast(expr, DataType::Float64),
+            (Self::Decimals, Some(Kind::Written(number))) => number.literal(),
+            _ => expr,
+        }
+    }
+}
+
+/// A number of at most fifteen digits before and behind its point: `digits` by ten to the power of `scale`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Written {
+    digits: i128,
+    scale: u32,
+}
+
+impl Written {
+    /// How many digits a 64-bit float has as it is written.
+    const MOST_DIGITS: u32 = 15;
+
+    /// The number that is written, or that is reckoned from such.
+    fn of(expr: &Expr) -> Option<Self> {
+        let number = match expr {
+            Expr::Literal(ScalarValue::Float64(Some(number)), _) => Self::float(*number)?,
+            Expr::Literal(ScalarValue::Int64(Some(number)), _) => Self { digits: (*number).into(), scale: 0 },
+            Expr::Negative(number) => {
+                let Self { digits, scale } = Self::of(number)?;
+                Self { digits: -digits, scale }
+            }
+            Expr::Alias(alias) => Self::of(&alias.expr)?,
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (left, right) = (Self::of(left)?, Self::of(right)?);
+                let scale = left.scale.max(right.scale);
+                let (of_left, of_right) = (left.digits_at(scale), right.digits_at(scale));
+                match op {
+                    Operator::Plus => Self { digits: of_left + of_right, scale },
+                    Operator::Minus => Self { digits: of_left - of_right, scale },
+                    Operator::Multiply => {
+                        Self { digits: left.digits.checked_mul(right.digits)?, scale: left.scale + right.scale }
+                    }
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let is_short = number.scale <= Self::MOST_DIGITS
+            && number.digits.unsigned_abs() < 10u128.pow(Self::MOST_DIGITS + number.scale);
+        is_short.then_some(number)
+    }
+
+    /// The shortest decimal that is read as the float is the one that was written, if that has not more digits than
+    /// floats have.
+    fn float(number: f64) -> Option<Self> {
+        let written = number.abs().to_string();
+        let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
+        let (digits, scale) = (format!("{whole}{fraction}"), u32::try_from(fraction.len()).ok()?);
+        if !number.is_finite() || digits.trim_start_matches('0').len() > Self::MOST_DIGITS as usize {
+            return None;
+        }
+        let digits: i128 = digits.parse().ok()?;
+        Some(Self { digits: if number.is_sign_negative() { -digits } else { digits }, scale })
+    }
+
+    /// The digits with more zeros behind the point; both numbers are short, so that there is room for them.
+    fn digits_at(self, scale: u32) -> i128 {
+        self.digits * 10i128.pow(scale - self.scale)
+    }
+
+    fn literal(self) -> Expr {
+        let digits = self.digits.unsigned_abs().checked_ilog10().map_or(1, |power| power + 1).max(self.scale);
+        // Both are at most thirty.
+        Expr::Literal(ScalarValue::Decimal128(Some(self.digits), digits as u8, self.scale as i8), None)
     }
 }
 
@@ -244,6 +311,7 @@ fn with_subquery(expr: Expr, subquery: Subquery, schema: &DFSchema) -> Result<Tr
     let kinds = [Kind::of(&expr, schema), Kind::of_type(inner.schema().field(0).data_type())];
     Ok(match kinds {
         [Some(Kind::Decimal), Some(Kind::Float)] => Transformed::yes((cast(expr, DataType::Float64), subquery)),
+        [Some(Kind::Written(number)), Some(Kind::Decimal)] => Transformed::yes((number.literal(), subquery)),
         [Some(Kind::Float), Some(Kind::Decimal)] => {
             let column = Expr::Column(Column::from(inner.schema().qualified_field(0)));
             let name = inner.schema().field(0).name().clone();
@@ -280,9 +348,13 @@ fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
 fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
     let kinds_of = |input: &Arc<LogicalPlan>| -> Vec<Option<Kind>> {
         let fields = input.schema().fields().iter().enumerate();
-        let kind = |at: usize, data_type| {
-            let is_written = matches!(&**input, LogicalPlan::Projection(made) if is_short_number(&made.expr[at]));
-            Kind::of_type(data_type).filter(|kind| *kind == Kind::Decimal || !is_written)
+        let written = |at: usize| match &**input {
+            LogicalPlan::Projection(made) => Written::of(&made.expr[at]),
+            _ => None,
+        };
+        let kind = |at: usize, data_type| match Kind::of_type(data_type)? {
+            Kind::Float => Some(written(at).map_or(Kind::Float, Kind::Written)),
+            other => Some(other),
         };
         fields.map(|(at, field)| kind(at, field.data_type())).collect()
     };
@@ -292,8 +364,8 @@ fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
         // That is an error, which somebody else has words for.
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
-    let mixed: Vec<bool> = (0..column_count).map(|at| Kind::are_mixed(kinds.iter().map(|kinds| kinds[at]))).collect();
-    if !mixed.contains(&true) {
+    let common: Vec<_> = (0..column_count).map(|at| Kind::common(kinds.iter().map(|kinds| kinds[at]))).collect();
+    if common.iter().all(Option::is_none) {
         let is_of = |input: &Arc<LogicalPlan>| {
             let types = input.schema().fields().iter().map(|field| field.data_type());
             types.eq(union.schema.fields().iter().map(|field| field.data_type()))
@@ -304,18 +376,16 @@ fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
             false => Ok(Transformed::yes(TypeCoercionRewriter::coerce_union(union)?)),
         };
     }
-    let input_of_floats = |(input, kinds): (&Arc<LogicalPlan>, &Vec<Option<Kind>>)| -> Result<Arc<LogicalPlan>> {
+    let input_of_one_kind = |(input, kinds): (&Arc<LogicalPlan>, &Vec<Option<Kind>>)| -> Result<Arc<LogicalPlan>> {
         let columns = input.schema().iter().enumerate().map(|(at, (qualifier, field))| {
             let column = Expr::Column(Column::from((qualifier, field)));
-            match mixed[at] && kinds[at] == Some(Kind::Decimal) {
-                true => cast(column, DataType::Float64).alias_qualified(qualifier.cloned(), field.name()),
-                false => column,
-            }
+            let value = common[at].map_or_else(|| column.clone(), |common| common.of_this(column.clone(), kinds[at]));
+            if value == column { column } else { value.alias_qualified(qualifier.cloned(), field.name()) }
         });
         let columns = columns.collect();
         Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, Arc::clone(input))?)))
     };
-    let inputs = union.inputs.iter().zip(&kinds).map(input_of_floats).collect::<Result<Vec<_>>>()?;
+    let inputs = union.inputs.iter().zip(&kinds).map(input_of_one_kind).collect::<Result<Vec<_>>>()?;
     // Its columns are those of the first input, under names of its own.
     let fields = union.schema.iter().zip(inputs[0].schema().fields()).map(|((qualifier, field), input)| {
         (qualifier.cloned(), Arc::new(field.as_ref().clone().with_data_type(input.data_type().clone())))

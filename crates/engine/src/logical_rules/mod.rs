@@ -1,9 +1,9 @@
 //! Rules over logical plans: where DataFusion's own would give another answer than SQL's.
 //!
-//! Before types are made alike,
-//!
-//! - `IN` with a subquery is said by `EXISTS` where joins would not know that it is NULL ([`subquery_nulls`]);
-//! - floats and decimals that meet become floats ([`mixed_numbers`]).
+//! - Before types are made alike, floats and decimals that meet become floats, and numbers that are written beside
+//!   decimals decimals ([`mixed_numbers`]).
+//! - Behind that, `IN` with a subquery is said by `EXISTS` where joins would not know that it is NULL
+//!   ([`subquery_nulls`]).
 //!
 //! Around the stock rules that optimize,
 //!
@@ -22,14 +22,17 @@ mod subquery_nulls;
 
 use std::sync::Arc;
 
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 
 pub(crate) use simplification::apart;
 
-/// Puts the rules before types are made alike.
+/// Puts the rules before and behind the one that makes types alike.
 pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
+    let coercion = TypeCoercion::new();
+    let place = rules.iter().position(|rule| rule.name() == coercion.name()).map_or(rules.len(), |place| place + 1);
+    rules.insert(place, Arc::new(subquery_nulls::SpellOutMembership));
     mixed_numbers::install(rules);
-    rules.insert(0, Arc::new(subquery_nulls::SpellOutMembership));
 }
 
 /// Puts the rules around those that they keep from harm.

@@ -12,7 +12,8 @@
 //!                                                  WHEN x IS NULL AND EXISTS (…) THEN NULL ELSE false END
 //! ```
 //!
-//! What cannot be NULL is left out, and so are values that cannot be at all.
+//! What cannot be NULL is left out, and so are values that cannot be at all. Types have been made alike by then: of a
+//! UNION's columns nobody knows them before.
 //!
 //! Deviations: conditions of filters alone; subqueries elsewhere, as in a SELECT list, DataFusion does not run.
 
@@ -183,7 +184,7 @@ mod tests {
     fn session(t: &[(Option<i64>, i64)], u: &[(Option<i64>, i64)]) -> SessionContext {
         let state = SessionStateBuilder::new().with_default_features().build();
         let mut rules = state.analyzer().rules.clone();
-        rules.insert(0, Arc::new(SpellOutMembership));
+        crate::logical_rules::install_analyzer(&mut rules);
         let state = SessionStateBuilder::new_from_existing(state).with_analyzer_rules(rules).build();
         let session = SessionContext::new_with_state(state);
         for (table, (value, key), rows) in [("t", ("a", "g"), t), ("u", ("b", "h"), u)] {
@@ -209,6 +210,30 @@ mod tests {
             _ if members.is_empty() => Some(false),
             Some(_) if !members.contains(&None) => Some(false),
             _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn types_are_those_of_all_parts_of_a_union() {
+        let session = session(&[(Some(1), 1), (Some(2), 2)], &[(Some(2), 1), (None, 2)]);
+        for (half, cents) in
+            [("0.5", "CAST(a AS DECIMAL(12, 4))"), ("CAST('0.5' AS DECIMAL(5, 2))", "CAST(a AS DECIMAL(10, 2))")]
+        {
+            let t = format!("(SELECT {cents} AS a, g FROM t UNION ALL SELECT a + {half}, g + 10 FROM t)");
+            let u = "(SELECT CAST(b AS DECIMAL(10, 2)) FROM u)";
+            for (condition, expected) in [
+                (format!("a IN {u} OR g > 99"), vec![2]),
+                (format!("a NOT IN {u} OR g = 1"), vec![1]),
+                (format!("(a IN {u}) IS NULL"), vec![1, 11, 12]),
+            ] {
+                let sql = format!("SELECT g FROM {t} WHERE {condition} ORDER BY g");
+                let answer = session.sql(&sql).await.unwrap().collect().await;
+                let found = answer.map(|rows| {
+                    let column = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+                    rows.iter().flat_map(column).collect::<Vec<i64>>()
+                });
+                assert!(found.as_ref().is_ok_and(|found| *found == expected), "{sql}: {found:?}");
+            }
         }
     }
 

@@ -70,7 +70,7 @@ fn never_fails(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
 }
 
 /// Functions that have a value for all values of their arguments' types.
-const TOTAL_FUNCTIONS: [&str; 16] = [
+const TOTAL_FUNCTIONS: [&str; 17] = [
     "apart",
     "bit_length",
     "btrim",
@@ -80,6 +80,7 @@ const TOTAL_FUNCTIONS: [&str; 16] = [
     "lower",
     "ltrim",
     "octet_length",
+    "one_nan",
     "reverse",
     "rtrim",
     "starts_with",

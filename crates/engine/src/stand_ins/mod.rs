@@ -6,7 +6,7 @@
 //!   [`logical_rules`](crate::logical_rules) see to);
 //! - what is computed of floats gives NaNs of either sign, which are two values to them, the least and the largest of
 //!   all ([`nans`]);
-//! - `ORDER BY x, y` puts a `-0.0` of `x` before each `0.0`, whatever their `y` are;
+//! - `ORDER BY x, y` puts a `-0.0` of `x` before each `0.0`, whatever their `y` are, in aggregates too;
 //! - `min` and `max` of groups begin at the largest and least *finite* number and keep no NaN, which in the order of
 //!   all values, and in `min` and `max` without groups, is the largest of all ([`extremes`]);
 //! - `count(DISTINCT x)` of groups has a table a group for all but integers, of some ten kilobytes for texts, which is
@@ -30,7 +30,7 @@ use std::cell::OnceCell;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Sort};
 
 use crate::plan_expressions::{any_expression, input_schema, map_expressions};
@@ -65,7 +65,10 @@ fn has_concerned(plan: &LogicalPlan) -> Result<bool> {
             is_concerned(nested)
                 || (is_filter && casts::is_concerned(nested))
                 || (nans::computes(nested)
-                    && schema.get_or_init(|| input_schema(node)).as_ref().is_ok_and(|schema| makes_nan(nested, schema)))
+                    && schema
+                        .get_or_init(|| input_schema(node))
+                        .as_ref()
+                        .is_ok_and(|schema| nans::makes(nested, schema)))
         };
         found = matches!(node, LogicalPlan::Sort(sort) if sort.expr.len() > 1)
             || any_expression(node, |expr| expr.exists(|nested| Ok(is_concerned(nested))))?;
@@ -78,7 +81,11 @@ fn has_concerned(plan: &LogicalPlan) -> Result<bool> {
 fn is_concerned(expr: &Expr) -> bool {
     match expr {
         Expr::Case(case) => case.expr.is_some(),
-        Expr::AggregateFunction(call) => extremes::ordered(call).is_some() || distinct::in_one_table(call).is_some(),
+        Expr::AggregateFunction(call) => {
+            extremes::ordered(call).is_some()
+                || distinct::in_one_table(call).is_some()
+                || call.params.order_by.len() > 1
+        }
         Expr::WindowFunction(window) => !(window.params.partition_by.is_empty() && window.params.order_by.is_empty()),
         Expr::ScalarFunction(call) => zeros::is_concerned(call),
         _ => false,
@@ -86,42 +93,43 @@ fn is_concerned(expr: &Expr) -> bool {
 }
 
 fn replaced(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    expr.transform_up(|nested| match nested {
-        Expr::Case(case) if case.expr.as_ref().is_some_and(|operand| is_float(operand, schema)) => {
-            zeros::case(case, schema)
-        }
-        Expr::ScalarFunction(call) if zeros::is_concerned(&call) => zeros::function(call, schema),
-        Expr::AggregateFunction(call) => aggregate_call(call, schema),
-        Expr::WindowFunction(window) => windowed(window, schema),
-        other => Ok(Transformed::no(other)),
-    })?
-    .transform_data(|expr| {
-        expr.transform_up(|nested| {
-            Ok(if makes_nan(&nested, schema) { nans::one(nested) } else { Transformed::no(nested) })
+    // First, as zero added to a column makes no NaN.
+    nans::made_one(expr, schema)?.transform_data(|expr| {
+        expr.transform_up(|nested| match nested {
+            Expr::Case(case) if case.expr.as_ref().is_some_and(|operand| is_float(operand, schema)) => {
+                zeros::case(case, schema)
+            }
+            Expr::ScalarFunction(call) if zeros::is_concerned(&call) => zeros::function(call, schema),
+            Expr::AggregateFunction(call) => aggregate_call(call, schema),
+            Expr::WindowFunction(window) => windowed(window, schema),
+            other => Ok(Transformed::no(other)),
         })
     })
 }
 
-fn makes_nan(expr: &Expr, schema: &DFSchema) -> bool {
-    nans::may_make(expr, schema) && is_float(expr, schema)
-}
-
 /// Where both zeros are peers, what comes after them in the order tells them apart. Behind the last key nothing does.
 fn sorted(mut sort: Sort, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
-    let deciding = sort.expr.len().saturating_sub(1);
-    let mut is_of_floats = false;
-    for key in &mut sort.expr[..deciding] {
+    let has_floats = with_peers(&mut sort.expr, schema)?;
+    let sort = LogicalPlan::Sort(sort);
+    Ok(if has_floats { Transformed::yes(sort) } else { Transformed::no(sort) })
+}
+
+/// Whether floats are among the keys that others come after: they have one zero then.
+fn with_peers(keys: &mut [SortExpr], schema: &DFSchema) -> Result<bool> {
+    let mut has_floats = false;
+    let Some((_, deciding)) = keys.split_last_mut() else { return Ok(false) };
+    for key in deciding {
         if is_float(&key.expr, schema) {
-            is_of_floats = true;
+            has_floats = true;
             key.expr = zeros::with_one_zero_if_float(std::mem::take(&mut key.expr), schema)?;
         }
     }
-    let sort = LogicalPlan::Sort(sort);
-    Ok(if is_of_floats { Transformed::yes(sort) } else { Transformed::no(sort) })
+    Ok(has_floats)
 }
 
 fn aggregate_call(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_of_floats = call.params.args.iter().all(|argument| is_float(argument, schema));
+    let has_peers = with_peers(&mut call.params.order_by, schema)?;
     let stand_in = match distinct::in_one_table(&call) {
         Some(stand_in) => {
             if is_of_floats {
@@ -134,6 +142,7 @@ fn aggregate_call(mut call: AggregateFunction, schema: &DFSchema) -> Result<Tran
     };
     Ok(match stand_in {
         Some(func) => Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, ..call })),
+        None if has_peers => Transformed::yes(Expr::AggregateFunction(call)),
         None => Transformed::no(Expr::AggregateFunction(call)),
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! The processor gives `0.0 / 0.0` and `inf - inf` a NaN of either sign, x86's negative. In the order of all values,
 //! by which operators compare, sort and group, a negative one is the least of all and another than a positive one.
-//! [`one`] makes it the positive one.
+//! [`made_one`] makes it the positive one.
 //!
 //! Deviations: NaNs of sums, and those that Parquet files and Arrow tables bring with a sign, stay as they are.
 
@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
@@ -28,44 +28,71 @@ const PARTIAL_FUNCTIONS: [&str; 13] =
 
 /// Whether the expression computes something, and so may make a NaN if that is a float.
 pub(super) fn computes(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) => PARTIAL_FUNCTIONS.contains(&call.func.name()),
+        Expr::Cast(_) | Expr::TryCast(_) => true,
+        other => is_arithmetic(other),
+    }
+}
+
+fn is_arithmetic(expr: &Expr) -> bool {
     use Operator::{Divide, Minus, Modulo, Multiply, Plus};
     match expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => matches!(op, Plus | Minus | Multiply | Divide | Modulo),
-        Expr::ScalarFunction(call) => PARTIAL_FUNCTIONS.contains(&call.func.name()),
-        Expr::Negative(_) | Expr::Cast(_) | Expr::TryCast(_) => true,
+        Expr::Negative(_) => true,
         _ => false,
     }
 }
 
-/// Whether it does so, of the casts only those of texts.
-pub(super) fn may_make(expr: &Expr, schema: &DFSchema) -> bool {
+/// Whether the expression makes NaNs: computes a float, of the casts those of texts.
+pub(super) fn makes(expr: &Expr, schema: &DFSchema) -> bool {
     let is_text = |of: &Expr| of.get_type(schema).is_ok_and(|data_type| data_type.is_string());
-    match expr {
+    let may_make = match expr {
         Expr::Cast(cast) => is_text(&cast.expr),
         Expr::TryCast(cast) => is_text(&cast.expr),
         other => computes(other),
-    }
+    };
+    may_make && super::is_float(expr, schema)
 }
 
-/// The expression with one NaN. Operands of its arithmetic may have any: what is made of one is a NaN again.
-pub(super) fn one(mut expr: Expr) -> Transformed<Expr> {
-    match &mut expr {
-        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            uncover(left);
-            uncover(right);
-        }
-        Expr::Negative(operand) => uncover(operand),
-        _ => {}
-    }
-    Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&ONE_NAN), vec![expr])))
+/// The expression with one NaN wherever some are made.
+pub(super) fn made_one(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.rewrite(&mut OneNanAbove { schema, path: Vec::new() })
 }
 
-fn uncover(operand: &mut Expr) {
-    if let Expr::ScalarFunction(call) = operand
-        && Arc::ptr_eq(&call.func, &ONE_NAN)
-        && let Some(inner) = call.args.pop()
-    {
-        *operand = inner;
+/// Operands of arithmetic may have any NaN: what is made of one is a NaN again. Which expressions are to have one is
+/// decided on the way down, while the types below are told without looking through calls.
+struct OneNanAbove<'s> {
+    schema: &'s DFSchema,
+    path: Vec<Step>,
+}
+
+/// An expression on the way down.
+struct Step {
+    /// Whether it is to have one NaN.
+    is_made_one: bool,
+    /// Whether its operands may have any.
+    is_arithmetic: bool,
+}
+
+impl TreeNodeRewriter for OneNanAbove<'_> {
+    type Node = Expr;
+
+    fn f_down(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        let is_operand = self.path.last().is_some_and(|above| above.is_arithmetic);
+        let is_made_one = !is_operand && makes(&expr, self.schema);
+        let is_arithmetic = (is_made_one || is_operand) && is_arithmetic(&expr);
+        self.path.push(Step { is_made_one, is_arithmetic });
+        Ok(Transformed::no(expr))
+    }
+
+    fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        Ok(match self.path.pop() {
+            Some(Step { is_made_one: true, .. }) => {
+                Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&ONE_NAN), vec![expr])))
+            }
+            _ => Transformed::no(expr),
+        })
     }
 }
 

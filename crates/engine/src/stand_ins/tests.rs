@@ -8,6 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 
@@ -174,6 +175,33 @@ async fn zeros_are_peers_of_each_other_in_an_order() {
     let of = |keys: &str| format!("SELECT z FROM (VALUES (0.0, 2), (-0.0, 3), (0.0, 1)) v(x, z) ORDER BY {keys}");
     assert_eq!(rows(&session, &of("x, z")).await, ["1", "2", "3"]);
     assert_eq!(rows(&session, &of("x DESC, z DESC LIMIT 2")).await, ["3", "2"]);
+    let of = |what: &str| format!("SELECT {what} FROM (VALUES (1, 0.0, 2), (1, -0.0, 3), (1, 0.0, 1)) v(k, x, z)");
+    assert_eq!(rows(&session, &of("array_agg(z ORDER BY x, z)")).await, ["[1, 2, 3]"]);
+    assert_eq!(rows(&session, &format!("{} ORDER BY k, x, z", of("DISTINCT ON (k) z"))).await, ["1"]);
+}
+
+#[tokio::test]
+async fn long_sums_of_floats_are_planned_soon() {
+    let session = session_of(&DataType::Float64);
+    let terms: Vec<String> = (0..300).map(|at| format!("x * {at}.5")).collect();
+    let sql = format!("SELECT k FROM t WHERE {} > 1 AND k = 8", terms.join(" + "));
+    let state = session.state();
+    let plan = state.optimize(&state.create_logical_plan(&sql).await.unwrap()).unwrap();
+    let plan = with_stand_ins(&plan).unwrap().unwrap();
+    // Once, above all of it.
+    assert_eq!(plan.display_indent().to_string().matches("one_nan(").count(), 1);
+}
+
+#[tokio::test]
+async fn computed_floats_guard_what_can_fail() {
+    let session = session_of(&DataType::Float64);
+    let mut rules = session.state().physical_optimizers().to_vec();
+    crate::physical_rules::install(&mut rules);
+    let state = SessionStateBuilder::new_from_existing(session.state()).with_physical_optimizer_rules(rules).build();
+    let session = SessionContext::new_with_state(state);
+    // Only rows of the key 0, whose `x` is little, have no quotient.
+    let sql = "SELECT k FROM t WHERE 1000 / k > 130 AND x * 2.0 > 1.5 ORDER BY k";
+    assert_eq!(rows(&session, sql).await, ["1", "2", "2", "3", "3", "4", "6", "7"]);
 }
 
 #[tokio::test]

@@ -267,6 +267,8 @@ async fn answers_are_right_where_stock_rules_take_too_much_for_granted() {
             ("SELECT count(*) FROM t HAVING random() < 0", vec![]),
             ("SELECT a, count(*) FROM t GROUP BY ROLLUP(a) HAVING (SELECT min(g) FROM t) > 7", vec![]),
             ("SELECT count(*) FROM t HAVING (SELECT min(g) FROM t) < 7", vec!["3"]),
+            ("SELECT g, count(*) FROM t GROUP BY g HAVING (SELECT min(g) FROM t) < 7 AND g = 1", vec!["1|1"]),
+            ("SELECT g, count(*) FROM t GROUP BY g HAVING g = 1 AND (SELECT min(g) FROM t) > 7", vec![]),
             ("SELECT count(*) FROM t AS x LEFT JOIN t AS y ON x.a = y.g WHERE x.g > 50", vec!["0"]),
             ("SELECT count(y.a) FROM t AS x LEFT JOIN t AS y ON x.a = y.g WHERE x.g > 50", vec!["0"]),
             ("SELECT count(*) FROM t AS x LEFT JOIN t AS y ON x.a = y.g", vec!["3"]),

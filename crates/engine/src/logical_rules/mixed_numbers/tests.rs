@@ -75,9 +75,36 @@ async fn floats_and_decimals_are_compared_as_floats() {
         assert_eq!(rows(&session, &sql).await, [expected], "{condition}");
     }
     assert_eq!(rows(&session, "SELECT count(*) FROM t a JOIN t b ON a.d = b.n").await, ["1"]);
+    let of_both =
+        "SELECT count(*) FROM (SELECT coalesce(n, d) AS x FROM t) o WHERE EXISTS (SELECT 1 FROM t i WHERE i.n";
+    assert_eq!(rows(&session, &format!("{of_both} = o.x)")).await, ["3"]);
+    assert_eq!(rows(&session, &format!("{of_both} > o.x)")).await, ["2"]);
     assert_eq!(rows(&session, "SELECT count(*) FROM t a JOIN t b ON a.n = b.d AND a.d > b.n").await, ["0"]);
     assert_eq!(rows(&session, "SELECT count(*) FROM t a LEFT JOIN t b ON a.d > b.n").await, ["8"]);
     assert_eq!(rows(&session, "SELECT d FROM t INTERSECT SELECT n FROM t").await, ["0.25"]);
+}
+
+#[tokio::test]
+async fn decimals_equal_what_is_written_of_them() {
+    let session = session();
+    // Of three to fifteen digits.
+    let cents: Vec<i128> = (0..200).map(|at| (at * 98_765_432_109_877 + 99) % 10i128.pow(3 + at as u32 % 13)).collect();
+    let prices = Decimal128Array::from_iter_values(cents.clone()).with_precision_and_scale(18, 2).unwrap();
+    session.register_batch("p", RecordBatch::try_from_iter([("n", Arc::new(prices) as _)]).unwrap()).unwrap();
+    let count = |condition: String| format!("SELECT count(*) FROM p WHERE {condition}");
+    for cent in cents {
+        let price = format!("{}.{:02}", cent / 100, cent % 100);
+        let expected = rows(&session, &count(format!("n = CAST('{price}' AS DECIMAL(18, 2))"))).await;
+        for condition in [
+            format!("n = {price}"),
+            format!("n BETWEEN {price} AND {price} + 0.00"),
+            format!("n IN ({price}, 0.999)"),
+            format!("n + 1 = {price} + 1.0"),
+            format!("n = -(0.01 - {price} - 0.01)"),
+        ] {
+            assert_eq!(rows(&session, &count(condition.clone())).await, expected, "{condition}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -97,8 +124,13 @@ async fn columns_of_floats_and_decimals_are_floats() {
             vec!["1e30", "inf"],
         ),
         // What is written in the query becomes a decimal beside them.
-        ("SELECT coalesce(n, 0.5) FROM t WHERE n IS NULL", vec!["0.500000000000000"]),
-        ("SELECT n FROM t WHERE n = 5 UNION ALL SELECT 0.5 ORDER BY 1", vec!["0.500000000000000", "5.000000000000000"]),
+        ("SELECT coalesce(n, 0.5) FROM t WHERE n IS NULL", vec!["0.50"]),
+        ("SELECT greatest(n, 0.125) FROM t WHERE n < 5 ORDER BY 1", vec!["0.125", "0.250"]),
+        ("SELECT nullif(n, 0.25) FROM t WHERE n > 0 ORDER BY 1", vec!["5.00", "NULL"]),
+        ("SELECT make_array(n, 99999.99) FROM t WHERE n = 5", vec!["[5.00, 99999.99]"]),
+        ("SELECT CASE WHEN n > 0 THEN n ELSE 99999.99 END FROM t WHERE n < 5 ORDER BY 1", vec!["0.25", "99999.99"]),
+        ("SELECT n FROM t WHERE n = 5 UNION ALL SELECT 99999.99 ORDER BY 1", vec!["5.00", "99999.99"]),
+        ("SELECT 0.5 AS x UNION ALL SELECT n FROM t WHERE n = 5 ORDER BY x", vec!["0.50", "5.00"]),
     ] {
         assert_eq!(rows(&session, sql).await, expected, "{sql}");
     }
