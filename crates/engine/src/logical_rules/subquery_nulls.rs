@@ -221,11 +221,9 @@ mod tests {
         {
             let t = format!("(SELECT {cents} AS a, g FROM t UNION ALL SELECT a + {half}, g + 10 FROM t)");
             let u = "(SELECT CAST(b AS DECIMAL(10, 2)) FROM u)";
-            for (condition, expected) in [
-                (format!("a IN {u} OR g > 99"), vec![2]),
-                (format!("a NOT IN {u} OR g = 1"), vec![1]),
-                (format!("(a IN {u}) IS NULL"), vec![1, 11, 12]),
-            ] {
+            for (condition, expected) in
+                [(format!("a NOT IN {u} OR g = 1"), vec![1]), (format!("(a IN {u}) IS NULL"), vec![1, 11, 12])]
+            {
                 let sql = format!("SELECT g FROM {t} WHERE {condition} ORDER BY g");
                 let answer = session.sql(&sql).await.unwrap().collect().await;
                 let found = answer.map(|rows| {
