@@ -239,7 +239,8 @@ impl Common {
     }
 }
 
-/// A number of at most fifteen digits before and behind its point: `digits` by ten to the power of `scale`.
+/// A number of at most fifteen digits before its point and as many behind it: `digits` divided by ten to the power of
+/// `scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Written {
     digits: i128,
