@@ -42,13 +42,19 @@ def test_columns_and_types_are_known_without_running(db):
 
 def test_columns_are_those_of_the_files_and_tables_as_they_are(db, tmp_path):
     path = tmp_path / "t.ndjson"
-    path.write_text('{"a": 1}\n')
+
+    def replace(text):
+        # Whoever is reading the file goes on reading the old one.
+        (tmp_path / "new").write_text(text)
+        (tmp_path / "new").rename(path)
+
+    replace('{"a": 1}\n')
     result = db.sql(f"SELECT * FROM '{path}'")
     assert (result.columns, result.fetchall()) == (["a"], [(1,)])
-    path.write_text('{"b": "x"}\n{"b": "y"}\n')
+    replace('{"b": "x"}\n{"b": "y"}\n')
     assert (result.columns, result.types) == (["b"], ["Utf8"])
     assert result.fetchone() == ("x",)
-    path.write_text('{"c": 1.5, "d": 2}\n')
+    replace('{"c": 1.5, "d": 2}\n')
     # Of the rows that are being read.
     assert (result.columns, result.fetchone()) == (["b"], ("y",))
     assert (result.fetchone(), result.columns) == (None, ["c", "d"])
