@@ -42,6 +42,8 @@ use flight::Flight;
 const DEPTH: usize = 128;
 /// How often in a row the kernel may refuse to take reads, a millisecond apart, before the ring is given up.
 const REFUSALS_MAX: u32 = 1000;
+/// Until something comes.
+const FOR_EVER_MS: i32 = -1;
 /// The completion that stands for "somebody has submitted".
 const WAKE: u64 = u64::MAX;
 
@@ -229,7 +231,7 @@ impl RingThread {
             let may_sleep = queue.is_asleep;
             drop(queue);
             if may_sleep {
-                self.clear_pipe();
+                self.clear_pipe(FOR_EVER_MS);
             }
         }
     }
@@ -318,7 +320,7 @@ impl RingThread {
             if user_data == WAKE {
                 self.is_poll_set = false;
                 if result > 0 {
-                    self.clear_pipe();
+                    self.clear_pipe(0);
                 }
                 continue;
             }
@@ -335,9 +337,15 @@ impl RingThread {
         self.answers = answers;
     }
 
-    /// Reads what was written to wake this thread; waits for it if there is nothing.
-    fn clear_pipe(&mut self) {
-        let _ = self.woken.read(&mut [0; 64]);
+    /// Reads what was written to wake this thread; waits so long for it if there is nothing. What the ring says of the
+    /// pipe may be of a byte that has been read since: a writer wakes who polls after it has written, and by then the
+    /// byte may be gone with those of others, and the next poll set up.
+    fn clear_pipe(&mut self, timeout_ms: i32) {
+        let mut pipe = libc::pollfd { fd: self.woken.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, which is this thread's own, of a pipe that is open.
+        if unsafe { libc::poll(&raw mut pipe, 1, timeout_ms) } > 0 {
+            let _ = self.woken.read(&mut [0; 64]);
+        }
     }
 
     fn tell_owners(&mut self) {

@@ -36,6 +36,18 @@ fn check_reads(medium: &Arc<dyn Medium>, rounds: usize) {
 }
 
 #[test]
+fn a_thread_that_is_woken_for_a_byte_that_is_gone_goes_on() {
+    fn woken_in_vain(mut thread: RingThread) {
+        thread.answers.push((WAKE, 1));
+        thread.take_answers();
+        thread.run();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(medium) = medium_with(folder.path(), woken_in_vain) else { return };
+    check_reads(&medium, 2);
+}
+
+#[test]
 fn more_reads_than_the_ring_is_deep_all_complete() {
     let folder = tempfile::tempdir().unwrap();
     if let Some(medium) = medium_with(folder.path(), RingThread::run) {
