@@ -181,7 +181,7 @@ async fn zeros_are_peers_of_each_other_in_an_order() {
 }
 
 #[tokio::test]
-async fn long_sums_of_floats_are_planned_soon() {
+async fn a_long_sum_of_floats_is_given_one_nan_once() {
     let session = session_of(&DataType::Float64);
     let terms: Vec<String> = (0..300).map(|at| format!("x * {at}.5")).collect();
     let sql = format!("SELECT k FROM t WHERE {} > 1 AND k = 8", terms.join(" + "));

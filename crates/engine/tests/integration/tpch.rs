@@ -75,7 +75,9 @@ async fn tpch_is_answered_the_same_by_every_kind_of_table() {
         assert!(!expected.is_empty(), "{name} finds nothing");
         // Sums of floats would be a little less than what they stand for, and lose a third of the rows.
         let written = sql.replace("0.06 - 0.01", "0.05").replace("0.06 + 0.01", "0.07");
-        assert_eq!(sorted_rows(&kinds[0].1, &written).await, expected, "{name}");
+        if written != sql {
+            assert_eq!(sorted_rows(&kinds[0].1, &written).await, expected, "{name}");
+        }
         for (at, (kind, session)) in kinds.iter().enumerate() {
             assert_eq!(sorted_rows(session, sql).await, expected, "{name} over {kind}");
             assert_eq!(stock(session, sql).await, expected, "{name} over {kind}, by operators");
