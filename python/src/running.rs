@@ -168,7 +168,7 @@ impl Task {
     }
 }
 
-/// The columns of a statement, without its rows.
+/// The columns of a query, which is not run for them.
 ///
 /// # Errors
 /// Planning errors, and signals.
@@ -178,7 +178,7 @@ pub(crate) fn columns(
     session: Session,
     statement: SqlStatement,
 ) -> PyResult<SchemaRef> {
-    let mut planning = AbortOnDrop(runtime.spawn(async move { Ok(session.execute(&statement).await?.schema()) }));
+    let mut planning = AbortOnDrop(runtime.spawn(async move { session.columns(&statement).await }));
     wait(py, &mut planning.0)?.unwrap_or_else(|failure| Err(ended(failure))).map_err(|error| exception(py, &error))
 }
 

@@ -149,6 +149,25 @@ impl Session {
         }
     }
 
+    /// The columns that the rows of a query have, as files and tables are now. Nothing is run for them.
+    ///
+    /// # Errors
+    /// Planning errors, and that the statement is no [query](SqlStatement::is_query).
+    pub async fn columns(&self, statement: &SqlStatement) -> Result<SchemaRef> {
+        match &statement.kind {
+            // Made of its plan alone.
+            StatementKind::ExplainCache(_) => Ok(self.execute(statement).await?.schema()),
+            StatementKind::Plan(inner) if statement.is_query() => {
+                self.database.check_process()?;
+                let (_, physical) = self.physical(&self.plan(inner).await?, &Arc::default()).await?;
+                Ok(physical.schema())
+            }
+            StatementKind::Plan(inner) => {
+                Err(Error::input(format!("only queries have columns before they are run, found: {inner}")))
+            }
+        }
+    }
+
     /// Makes Arrow data queryable under `name`, in the place of what was registered under it. The batches are counted in
     /// the budget.
     ///

@@ -54,6 +54,28 @@ async fn statements_that_change_something_are_no_queries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_columns_of_a_query_are_known_without_running_it() {
+    let session = harness::session();
+    let (calls, release) = hold(&session);
+    drop(release);
+    for setting in ["SET thermocline.verify = false", "SET thermocline.verify = true"] {
+        rows(&session, setting).await;
+        for sql in ["SELECT held(value) AS i FROM range(0, 9)", "SELECT count(held(value)) AS i FROM range(0, 9)"] {
+            let [query] = session.parse(sql).unwrap().try_into().unwrap();
+            let columns = session.columns(&query).await.unwrap();
+            assert_eq!(columns.fields().iter().map(|field| field.name()).collect::<Vec<_>>(), ["i"], "{sql}");
+            assert_eq!(columns.field(0).data_type(), &DataType::Int64, "{sql}");
+            assert!(calls.try_recv().is_err(), "{sql}");
+        }
+    }
+    rows(&session, "SELECT held(value) AS i FROM range(0, 9)").await;
+    assert!(calls.try_recv().is_ok());
+    let [change] = session.parse("CREATE TABLE t AS SELECT 1 AS i").unwrap().try_into().unwrap();
+    let message = session.columns(&change).await.unwrap_err().to_string();
+    assert!(message.contains("CREATE TABLE t"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_view_follows_what_it_is_made_of() {
     let folder = Folder::new();
     for session in sessions(&folder) {
