@@ -109,7 +109,11 @@ impl fmt::Debug for Account {
 
 impl AccountState {
     pub(crate) fn try_add(&self, bytes: u64) -> Result<()> {
-        self.budget.reserve(self, bytes)?;
+        self.try_add_leaving(bytes, 0)
+    }
+
+    pub(crate) fn try_add_leaving(&self, bytes: u64, left_bytes: u64) -> Result<()> {
+        self.budget.reserve(self, bytes, left_bytes)?;
         self.count(bytes);
         Ok(())
     }

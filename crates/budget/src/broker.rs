@@ -104,6 +104,11 @@ impl Budget {
         self.state.ledger.used_bytes()
     }
 
+    /// The part of [`used_bytes`](Self::used_bytes) that would be left if all caches were empty.
+    pub fn unreclaimable_bytes(&self) -> u64 {
+        self.state.ledger.unreclaimable_bytes()
+    }
+
     /// What a cache could reserve now, under both limits.
     pub fn cache_room_bytes(&self) -> u64 {
         self.state.ledger.cache_room_bytes()
@@ -198,9 +203,11 @@ impl fmt::Debug for Budget {
 }
 
 impl BudgetState {
-    /// Reserves for `account` in the ledger, making room first if it is for a query.
-    pub(crate) fn reserve(&self, account: &AccountState, bytes: u64) -> Result<()> {
-        let mut shortfall = match self.ledger.try_add(account.purpose, bytes) {
+    /// Reserves for `account` in the ledger so that `left_bytes` are free after it, making room first if it is for a query.
+    pub(crate) fn reserve(&self, account: &AccountState, bytes: u64, left_bytes: u64) -> Result<()> {
+        let try_add = || self.ledger.try_add_leaving(account.purpose, bytes, left_bytes);
+        let needed_bytes = bytes.saturating_add(left_bytes);
+        let mut shortfall = match try_add() {
             Ok(()) => return Ok(()),
             Err(shortfall) if account.purpose == Purpose::Cache => {
                 return Err(BudgetError::CacheMemory {
@@ -212,14 +219,14 @@ impl BudgetState {
             Err(shortfall) => shortfall,
         };
         // With all caches empty it would not fit either: leave them alone.
-        let is_hopeless = || self.ledger.unreclaimable_bytes().saturating_add(bytes) > self.ledger.limit_bytes();
+        let is_hopeless = || self.ledger.unreclaimable_bytes().saturating_add(needed_bytes) > self.ledger.limit_bytes();
         if is_hopeless() {
             return Err(self.refusal(account, bytes, shortfall));
         }
-        let _wanted = self.ledger.want(bytes);
+        let _wanted = self.ledger.want(needed_bytes);
         for _ in 0..RECLAIM_ROUND_COUNT {
             let released_bytes = if is_hopeless() { 0 } else { self.reclaim(shortfall.missing_bytes) };
-            match self.ledger.try_add(account.purpose, bytes) {
+            match try_add() {
                 Ok(()) => return Ok(()),
                 Err(still) => shortfall = still,
             }

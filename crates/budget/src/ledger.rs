@@ -156,6 +156,11 @@ impl Ledger {
 
     /// Adds a reservation if it fits; tells what is missing if not, and then changes nothing.
     pub(crate) fn try_add(&self, purpose: Purpose, bytes: u64) -> Result<(), Shortfall> {
+        self.try_add_leaving(purpose, bytes, 0)
+    }
+
+    /// The same, if `left_bytes` are free after it.
+    pub(crate) fn try_add_leaving(&self, purpose: Purpose, bytes: u64, left_bytes: u64) -> Result<(), Shortfall> {
         if purpose == Purpose::Cache {
             let limit_bytes = self.cache_limit_bytes.load(Ordering::Relaxed);
             add_below(&self.cache_reserved_bytes, bytes, limit_bytes, 0)?;
@@ -164,6 +169,7 @@ impl Ledger {
             Purpose::Cache => self.limit_for_caches_bytes(),
             Purpose::Query => self.limit_bytes(),
         };
+        let limit_bytes = limit_bytes.saturating_sub(left_bytes);
         let added = add_below(&self.reserved_bytes, bytes, limit_bytes, self.allocated_bytes());
         if added.is_err() && purpose == Purpose::Cache {
             self.cache_reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -237,6 +243,16 @@ mod tests {
         ledger.give_back(Purpose::Cache, 30);
         ledger.give_back(Purpose::Query, 70);
         assert_eq!((ledger.reserved_bytes(), ledger.cache_reserved_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_to_stay_free_is_not_given_to_who_leaves_it() {
+        let ledger = Ledger::new(100, None);
+        assert_eq!(ledger.try_add_leaving(Purpose::Query, 60, 40), Ok(()));
+        let shortfall = Shortfall { missing_bytes: 1, free_bytes: 0 };
+        assert_eq!(ledger.try_add_leaving(Purpose::Query, 1, 40), Err(shortfall));
+        assert_eq!(ledger.try_add_leaving(Purpose::Query, 0, 200), Ok(()));
+        assert_eq!((ledger.reserved_bytes(), ledger.try_add(Purpose::Query, 40)), (60, Ok(())));
     }
 
     #[test]

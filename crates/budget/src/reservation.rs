@@ -31,7 +31,15 @@ impl Reservation {
     /// # Errors
     /// As there; what it held it still holds.
     pub fn try_grow(&self, bytes: u64) -> Result<()> {
-        self.account.try_add(bytes)?;
+        self.try_grow_leaving(bytes, 0)
+    }
+
+    /// Reserves `bytes` more if `left_bytes` are free for others after that, of the same purpose too.
+    ///
+    /// # Errors
+    /// As [`try_grow`](Self::try_grow).
+    pub fn try_grow_leaving(&self, bytes: u64, left_bytes: u64) -> Result<()> {
+        self.account.try_add_leaving(bytes, left_bytes)?;
         self.size_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Models and policies of all caches: measurements in, predicted seconds and placements out.
 //!
 //! **Owns**: what is worth keeping, what goes when room is needed, how one budget is divided; and decisions of the same
-//! kind elsewhere: how a page is encoded, which segments are merged, how a pipeline groups. **Does not own** any cached
+//! kind elsewhere: how a page is encoded, which segments are merged, how a pipeline groups, when
+//! operators spill. **Does not own** any cached
 //! byte, measurement or movement: the crates that hold caches measure, ask here, and carry the answer out.
 //!
 //! **Invariants**: every function is pure. There is no clock, no thread, no I/O and no randomness here, and nothing
@@ -20,3 +21,4 @@ pub mod fusion;
 pub mod operator_cache;
 pub mod page_cache;
 pub mod segment_merging;
+pub mod spilling;

@@ -4,9 +4,11 @@
 //! - Filters that are pushed down find their columns by name, of two of one name perhaps the other; and those of joins by
 //!   floats tell zeros by their signs ([`careful_pushdown`]).
 //! - Of a filter's parts those that can fail see only rows that the others let through ([`guarded_filters`]).
+//! - There may be less memory than a join or the first rows of an order take ([`beyond_memory`]).
 //!
 //! Stateless, shared freely.
 
+mod beyond_memory;
 mod careful_pushdown;
 mod grouping_sets;
 mod guarded_filters;
@@ -14,10 +16,18 @@ mod veil;
 
 use std::sync::Arc;
 
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
-/// Puts the rules among DataFusion's.
-pub(crate) fn install(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>) {
+use beyond_memory::{Memory, SortedFirstRows, SortedJoins};
+
+/// Puts the rules among DataFusion's, for queries whose memory is that of `pool`.
+pub(crate) fn install(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>, pool: &Arc<dyn MemoryPool>) {
+    let memory = Memory::of(pool);
+    // Behind the choice of which side has the table.
+    if let Some(selection) = rules.iter().position(|rule| rule.name() == "join_selection") {
+        rules.insert(selection + 1, Arc::new(SortedJoins(memory.clone())));
+    }
     for rule in rules.iter_mut() {
         if rule.name().starts_with("FilterPushdown") {
             *rule = Arc::new(careful_pushdown::CarefulPushdown::around(Arc::clone(rule)));
@@ -25,4 +35,5 @@ pub(crate) fn install(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
     }
     rules.insert(0, Arc::new(grouping_sets::UnorderedGroupingSets));
     rules.push(Arc::new(guarded_filters::GuardedFilters));
+    rules.push(Arc::new(SortedFirstRows(memory)));
 }

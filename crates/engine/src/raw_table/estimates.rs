@@ -153,10 +153,10 @@ fn kept_bytes(data_type: &DataType) -> u64 {
 }
 
 /// About what a value of a type takes in Arrow; text is taken to be short.
-fn value_bytes(data_type: &DataType) -> u64 {
+pub(crate) fn value_bytes(data_type: &DataType) -> u64 {
     match data_type {
         DataType::Boolean => 1,
-        DataType::Utf8 => 24,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => 24,
         DataType::List(element) => 4 + TYPICAL_LIST_LENGTH * value_bytes(element.data_type()),
         DataType::Struct(fields) => fields.iter().map(|field| value_bytes(field.data_type())).sum(),
         other => other.primitive_width().unwrap_or(8) as u64,

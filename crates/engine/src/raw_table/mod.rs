@@ -19,6 +19,8 @@ mod scan_run;
 pub(crate) mod schema_cache;
 mod source;
 
+pub(crate) use estimates::value_bytes;
+
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 

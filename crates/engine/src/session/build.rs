@@ -90,7 +90,7 @@ fn install(database: &Arc<Database>, state: SessionState) -> SessionContext {
     unnest::push_down::install(&mut optimizer_rules);
     fusion::install(&mut optimizer_rules);
     let mut physical_rules = state.physical_optimizers().to_vec();
-    physical_rules::install(&mut physical_rules);
+    physical_rules::install(&mut physical_rules, &state.runtime_env().memory_pool);
     let mut analyzer_rules = state.analyzer().rules.clone();
     if analyzer_rules.is_empty() {
         analyzer_rules = Analyzer::new().rules;

@@ -196,7 +196,7 @@ async fn a_long_sum_of_floats_is_given_one_nan_once() {
 async fn computed_floats_guard_what_can_fail() {
     let session = session_of(&DataType::Float64);
     let mut rules = session.state().physical_optimizers().to_vec();
-    crate::physical_rules::install(&mut rules);
+    crate::physical_rules::install(&mut rules, &session.runtime_env().memory_pool);
     let state = SessionStateBuilder::new_from_existing(session.state()).with_physical_optimizer_rules(rules).build();
     let session = SessionContext::new_with_state(state);
     // Only rows of the key 0, whose `x` is little, have no quotient.

@@ -1,0 +1,68 @@
+//! How much memory operators that can spill leave to those that cannot.
+//!
+//! An operator that spills keeps what it is given until it finds no more memory. Whoever comes then and cannot spill finds
+//! none either, and the query ends: a merge of what was spilled, the table of a join, a pipeline whose rows are sorted.
+
+/// What is left at most: merges and batches on their way are no larger under a larger limit.
+const MOST_LEFT_BYTES: u64 = 128 << 20;
+
+/// What an operator that can spill would hold, and who else holds some, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Growth {
+    /// The limit of all memory.
+    pub limit_bytes: u64,
+    /// What queries hold in operators that cannot spill, and beside them.
+    pub others_bytes: u64,
+    /// What all operators that can spill would hold.
+    pub spillable_bytes: u64,
+    /// What this one of them would hold.
+    pub own_bytes: u64,
+}
+
+/// How many bytes are to be free after a growth; it is refused otherwise, and the operator spills.
+pub fn left_bytes(growth: Growth) -> u64 {
+    let Growth { limit_bytes, others_bytes, spillable_bytes, own_bytes } = growth;
+    let left_bytes = (limit_bytes / 4).min(MOST_LEFT_BYTES);
+    // Caches are not asked for room that is far from being needed.
+    let is_far = spillable_bytes <= limit_bytes.saturating_sub(others_bytes) / 2;
+    // Who has hardly anything has nothing to spill: it would fail.
+    let is_small = own_bytes <= left_bytes / 3;
+    if is_far || is_small { 0 } else { left_bytes }
+}
+
+/// Bytes that a hash join's table has for a row beside the row.
+const TABLE_ROW_BYTES: u64 = 24;
+
+/// What the table of a hash join takes whose rows take so much.
+pub fn table_bytes(row_count: u64, rows_bytes: u64) -> u64 {
+    rows_bytes.saturating_add(row_count.saturating_mul(TABLE_ROW_BYTES))
+}
+
+/// Whether something that cannot spill is expected to take so much that what can should be taken in its place. What is
+/// expected is often wrong by a half, and others need memory too.
+pub fn is_beyond_memory(bytes: u64, limit_bytes: u64) -> bool {
+    bytes > limit_bytes / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_is_left_once_half_is_taken_but_for_who_has_little() {
+        let left = |others_bytes, spillable_bytes, own_bytes| {
+            left_bytes(Growth { limit_bytes: 1200, others_bytes, spillable_bytes, own_bytes })
+        };
+        assert_eq!([left(0, 600, 600), left(0, 601, 601), left(0, 601, 100), left(0, 601, 101)], [0, 300, 0, 300]);
+        assert_eq!([left(400, 400, 400), left(400, 401, 400), left(2000, 101, 101)], [0, 300, 300]);
+        let growth = Growth { limit_bytes: u64::MAX, others_bytes: 0, spillable_bytes: u64::MAX, own_bytes: u64::MAX };
+        assert_eq!(left_bytes(growth), MOST_LEFT_BYTES);
+    }
+
+    #[test]
+    fn what_takes_more_than_half_of_the_memory_is_beyond_it() {
+        assert_eq!(table_bytes(1_000, 8_000), 32_000);
+        assert_eq!(table_bytes(u64::MAX, 8), u64::MAX);
+        assert!(!is_beyond_memory(50, 100) && is_beyond_memory(51, 100));
+    }
+}
