@@ -38,7 +38,7 @@ def test_a_plan_is_measured_with_what_the_engine_tells_of_it(tmp_path):
         "bring_in_bytes": 1_000_000,
         "memory": "1GB",
         "tables": {},
-        "set": {"thermocline.page_policy": "mru", "thermocline.simulated_bandwidth": "20MB"},
+        "set": {"thermocline.page_policy": "mru", "thermocline.simulated_bandwidth": "4MB"},
         "warm": [],
         "questions": [["one", text], ["again", text]],
         "is_sampled": True,

@@ -14,8 +14,13 @@ LONG_QUERIES = {
     "rows at once": "SELECT value, value + 1 FROM range(0, 1000000000000)",
 }
 
+# Until a query has ended after Ctrl-C. The aim is 0.1 s; the bound is generous because the machine may be busy.
+BOUND_S = 30
+
+# Imports come first, so that it is queries that are interrupted.
 INTERRUPTED = """
     import os, signal, sys, threading, time
+    import polars, pyarrow
     import thermocline
     db = thermocline.connect(threads=2)
     interrupted_at = []
@@ -25,8 +30,8 @@ INTERRUPTED = """
         interrupted_at.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=interrupt).start()
     try:
+        threading.Thread(target=interrupt).start()
         {work}
     except KeyboardInterrupt:
         print("waited", time.monotonic() - interrupted_at[0])
@@ -51,8 +56,7 @@ INTERRUPTED = """
 def test_ctrl_c_cancels_and_leaves_the_session_usable(in_process, kind, ask):
     query = LONG_QUERIES[kind]
     printed = in_process(INTERRUPTED.format(work=ask.format(query)))
-    # The aim is 0.1 s; the bound is generous because the machine may be busy.
-    assert float(printed.split()[1]) < 5
+    assert float(printed.split()[1]) < BOUND_S
 
 
 def test_ctrl_c_while_another_library_reads_a_result(in_process):
@@ -62,8 +66,8 @@ def test_ctrl_c_while_another_library_reads_a_result(in_process):
         import pyarrow
         import thermocline
         db = thermocline.connect()
-        threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
         try:
+            threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
             try:
                 pyarrow.table(db.sql("SELECT sum(value * 7 % 5) FROM range(0, 1000000000000)"))
             finally:
@@ -81,7 +85,7 @@ def test_ctrl_c_while_another_thread_asks_the_same_result(in_process):
         f"result = db.sql({LONG_QUERIES['one row after minutes']!r}); "
         "threading.Thread(target=result.fetchone, daemon=True).start(); time.sleep(0.2); result.fetchone()"
     )
-    assert float(in_process(INTERRUPTED.format(work=work)).split()[1]) < 5
+    assert float(in_process(INTERRUPTED.format(work=work)).split()[1]) < BOUND_S
 
 
 def test_ctrl_c_while_the_source_of_a_registered_stream_computes(in_process):
@@ -106,9 +110,9 @@ def test_ctrl_c_while_the_source_of_a_registered_stream_computes(in_process):
         reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("n", pyarrow.int64())]), batches())
         another = Another(db.sql("SELECT sum(value * 7 % 5) FROM range(0, 1000000000000)"))
         for stream in [reader, another]:
-            if stream is another:
-                threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
             try:
+                if stream is another:
+                    threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
                 db.register("t", stream)
             except KeyboardInterrupt:
                 print("interrupted")
@@ -179,8 +183,8 @@ def test_what_a_signal_handler_raises_costs_no_rows(in_process):
                     break
                 except Stop:
                     stops += 1
-                    # A machine that is busy gets to a row at last.
-                    if len(taken) == before:
+                    # A machine that is busy gets to the end at last.
+                    if len(taken) < before + 500:
                         seconds *= 2
             assert sorted(interval.days for (interval,) in taken) == list(range(100_000)), len(taken)
             assert {type(interval) for (interval,) in taken} == {thermocline.Interval}
@@ -196,7 +200,7 @@ def test_ctrl_c_during_the_scan_of_a_file(in_process, tmp_path):
             file.write("".join(f'{{"id": {part * 10_000 + row}, "text": "{"x" * 100}"}}\n' for row in range(10_000)))
     query = " UNION ALL ".join([f"SELECT count(text) FROM '{path}' WHERE id <> {n}" for n in range(200)])
     printed = in_process(INTERRUPTED.format(work=f'db.sql("SET thermocline.cache = off"); db.sql({query!r}).fetchall()'))
-    assert float(printed.split()[1]) < 5
+    assert float(printed.split()[1]) < BOUND_S
 
 
 def test_a_signal_handler_of_the_program_runs_during_a_query(in_process):
@@ -208,9 +212,9 @@ def test_a_signal_handler_of_the_program_runs_during_a_query(in_process):
             raise TimeoutError("it takes too long")
 
         signal.signal(signal.SIGUSR1, handler)
-        threading.Thread(target=lambda: (time.sleep(0.3), os.kill(os.getpid(), signal.SIGUSR1))).start()
         db = thermocline.connect()
         try:
+            threading.Thread(target=lambda: (time.sleep(0.3), os.kill(os.getpid(), signal.SIGUSR1))).start()
             db.sql("SELECT sum(value * 7 % 5) FROM range(0, 1000000000000)").fetchall()
         except TimeoutError as error:
             print(error)

@@ -19,8 +19,9 @@ use crate::statement::Conversation;
 use crate::statement_cutter::{Cut, StatementCutter};
 
 /// How long the end of standard input may take to be seen once the reader of the answers has left: a writer that ends
-/// with its last statement closes its side some moments after it.
-const END_GRACE: Duration = Duration::from_millis(50);
+/// with its last statement closes its side some moments after it, on a busy machine many. Only a run whose writer stays
+/// takes so long, and nobody reads what it says any more.
+const END_GRACE: Duration = Duration::from_secs(1);
 
 /// Runs `sources` in order, up to the first failure.
 pub(crate) async fn run(conversation: &mut Conversation, sources: &[Source]) -> Result<()> {

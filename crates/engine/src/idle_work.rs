@@ -178,19 +178,21 @@ mod tests {
         let _session = idle.presence();
         let busy = idle.busy();
         let (done, is_done) = mpsc::channel();
+        let (proceed, may_proceed) = mpsc::channel();
         idle.submit(Box::new(move |idle| {
-            for step in ["first", "second"] {
-                assert!(if step == "first" { idle.wait() } else { idle.go_on() });
-                done.send(step).ok();
-                // What runs now is to be heeded by the next step.
-                std::thread::sleep(4 * QUIET);
-            }
+            assert!(idle.wait());
+            done.send("first").ok();
+            // What runs by then is to be heeded by the next step.
+            may_proceed.recv().ok();
+            assert!(idle.go_on());
+            done.send("second").ok();
         }));
         assert_eq!(is_done.recv_timeout(4 * QUIET), Err(RecvTimeoutError::Timeout), "something runs");
         drop(busy);
         assert_eq!(is_done.recv(), Ok("first"));
         let busy = idle.busy();
-        assert_eq!(is_done.recv_timeout(8 * QUIET), Err(RecvTimeoutError::Timeout), "something runs again");
+        proceed.send(()).ok();
+        assert_eq!(is_done.recv_timeout(4 * QUIET), Err(RecvTimeoutError::Timeout), "something runs again");
         drop(busy);
         assert_eq!(is_done.recv(), Ok("second"));
         assert!(idle.rest(Duration::from_secs(60)));

@@ -28,10 +28,14 @@ static BEFORE_BYTES: AtomicI64 = AtomicI64::new(i64::MAX / 2);
 static EXCESS_BYTES: AtomicI64 = AtomicI64::new(0);
 
 fn count(bytes: i64) {
-    let allocated_bytes = ALLOCATED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    if let (1.., Some(account)) = (bytes, ACCOUNT.get()) {
+    // Another thread may reserve and allocate, or free and give back, between the looks at what is allocated and at what
+    // is reserved: of the reserved bytes before and after, the more are those that its own belong to.
+    let reserved_bytes = || ACCOUNT.get().filter(|_| bytes > 0).map(|account| account.reserved_bytes() as i64);
+    let before_bytes = reserved_bytes();
+    let allocated_bytes = ALLOCATED_BYTES.fetch_add(bytes, Ordering::AcqRel) + bytes;
+    if let Some(reserved_bytes) = before_bytes.max(reserved_bytes()) {
         let of_run = allocated_bytes - BEFORE_BYTES.load(Ordering::Relaxed);
-        EXCESS_BYTES.fetch_max(of_run - account.reserved_bytes() as i64, Ordering::Relaxed);
+        EXCESS_BYTES.fetch_max(of_run - reserved_bytes, Ordering::Relaxed);
     }
 }
 

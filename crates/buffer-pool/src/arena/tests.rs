@@ -146,9 +146,28 @@ fn slow_arena(budget: &Budget) -> Option<Arc<Arena>> {
     arena.mapping.bring_in(0..0).then_some(arena)
 }
 
+/// Runs a test of this module in a process of its own; false in that process. What the system tells of a mapping may be
+/// of several that lie side by side, those of other tests too.
+#[cfg(target_os = "linux")]
+fn has_run_alone(test: &str) -> bool {
+    const IS_ALONE: &str = "THERMOCLINE_TEST_IS_ALONE";
+    if std::env::var_os(IS_ALONE).is_some() {
+        return false;
+    }
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let ran = alone.args(["--exact", &format!("{module}::{test}")]).env(IS_ALONE, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&ran.stderr));
+    true
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn what_lies_on_small_pages_is_moved_to_huge_ones_as_it_is() {
+    if has_run_alone("what_lies_on_small_pages_is_moved_to_huge_ones_as_it_is") {
+        return;
+    }
     let budget = Budget::new(1 << 30, None);
     let Some(arena) = slow_arena(&budget) else { return };
     let take = |_| {

@@ -1,9 +1,8 @@
 //! The demo at a tiny scale: it tells its whole story, draws its picture and leaves nothing behind.
 
 use std::path::Path;
-use std::time::Duration;
 
-use crate::interrupts::{end_within, wait_for};
+use crate::interrupts::{end_in_time, wait_for};
 use crate::run::{Finished, command, send};
 
 fn is_empty(folder: &Path) -> bool {
@@ -77,7 +76,7 @@ fn a_demo_that_is_told_to_end_leaves_nothing_behind() {
             folders.any(|folder| !is_empty(&folder.unwrap().path())).then_some(())
         });
         send(signal, child.id());
-        let finished = end_within(child, Duration::from_secs(5));
+        let finished = end_in_time(child);
         assert_eq!(finished.code, Some(130), "{signal}: {finished:?}");
         assert!(is_empty(temporary.path()) && is_empty(folder.path()), "{signal}");
     }

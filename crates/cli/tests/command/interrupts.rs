@@ -18,15 +18,18 @@ pub(crate) const ENDLESS: &str = "SELECT sum(a.x * b.x) FROM generate_series(1, 
 /// More rows than any pipe holds.
 const LONG: [&str; 4] = ["--format", "csv", "-c", "SELECT value FROM generate_series(1, 1000000000)"];
 
+/// How long an end may take.
+const BOUND: Duration = Duration::from_secs(20);
+
 /// The end of `child`, if it comes in time.
-pub(crate) fn end_within(mut child: Child, bound: Duration) -> Finished {
+pub(crate) fn end_in_time(mut child: Child) -> Finished {
     let process_id = child.id();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait().unwrap()));
-    let Ok(status) = receiver.recv_timeout(bound) else {
+    let Ok(status) = receiver.recv_timeout(BOUND) else {
         let _ = Command::new("kill").args(["-KILL", &process_id.to_string()]).status();
-        panic!("still running after {bound:?}");
+        panic!("still running after {BOUND:?}");
     };
     let mut finished = Finished { code: status.code(), stdout: String::new(), stderr: String::new() };
     if let Some(mut pipe) = stdout {
@@ -49,25 +52,39 @@ pub(crate) fn wait_for<T>(what: &str, mut sign: impl FnMut() -> Option<T>) -> T 
     panic!("{what}: not seen");
 }
 
+/// How long what comes after an answer has to begin before Ctrl-C. It is seen before too, but proves less then.
+const HEAD_START: Duration = Duration::from_millis(200);
+
+/// Waits for the beginning of an answer, from which on signals are the command's own and statements run.
+fn begun(child: &mut Child) {
+    let mut first_byte = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut first_byte).unwrap();
+    thread::sleep(HEAD_START);
+}
+
 #[test]
 fn ctrl_c_ends_a_long_query_at_once_with_130() {
     let folder = folder();
-    let child = command(folder.path()).args(["-c", ENDLESS]).spawn().unwrap();
-    thread::sleep(Duration::from_millis(700));
+    let arguments = ["--format", "csv", "-c", "SELECT 1 AS a", "-c", ENDLESS];
+    let mut child = command(folder.path()).args(arguments).spawn().unwrap();
+    begun(&mut child);
     interrupt(child.id());
-    let finished = end_within(child, Duration::from_secs(2));
+    let finished = end_in_time(child);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("", "interrupted\n"));
+    // The first byte of the first answer was read before.
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("\n1\n", "interrupted\n"));
 }
 
 #[test]
 fn ctrl_c_ends_a_run_that_waits_for_its_input() {
     let folder = folder();
     let mut child = command(folder.path()).stdin(Stdio::piped()).spawn().unwrap();
-    let _still_open = child.stdin.take();
-    thread::sleep(Duration::from_millis(500));
+    let mut still_open = child.stdin.take().unwrap();
+    still_open.write_all(b"SELECT 1 AS a;\n").unwrap();
+    begun(&mut child);
     interrupt(child.id());
-    assert_eq!(end_within(child, Duration::from_secs(2)).code, Some(130));
+    assert_eq!(end_in_time(child).code, Some(130));
+    drop(still_open);
 }
 
 #[test]
@@ -80,17 +97,18 @@ fn ctrl_c_ends_a_run_that_waits_for_a_script() {
     options.write(true).custom_flags(libc::O_NONBLOCK);
     let _writer = wait_for("the script's reader", || options.open(folder.path().join("script.sql")).ok());
     interrupt(child.id());
-    assert_eq!(end_within(child, Duration::from_secs(2)).code, Some(130));
+    assert_eq!(end_in_time(child).code, Some(130));
 }
 
 #[test]
 fn ctrl_c_ends_a_run_whose_reader_does_not_read() {
     let folder = folder();
     let mut child = command(folder.path()).args(LONG).spawn().unwrap();
+    begun(&mut child);
+    // Open, and not read to its end.
     let _unread = child.stdout.take();
-    thread::sleep(Duration::from_millis(700));
     interrupt(child.id());
-    assert_eq!(end_within(child, Duration::from_secs(2)).code, Some(130));
+    assert_eq!(end_in_time(child).code, Some(130));
 }
 
 #[test]
@@ -100,7 +118,7 @@ fn a_reader_that_leaves_ends_the_run_quietly() {
     let mut head = [0; 6];
     child.stdout.take().unwrap().read_exact(&mut head).unwrap();
     assert_eq!(&head, b"value\n");
-    let finished = end_within(child, Duration::from_secs(20));
+    let finished = end_in_time(child);
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
 }
 
@@ -110,7 +128,7 @@ fn a_reader_that_leaves_before_the_last_statement_is_told_by_the_exit_code() {
     let leave_early = |mut child: Child| {
         let mut head = [0; 6];
         child.stdout.take().unwrap().read_exact(&mut head).unwrap();
-        let finished = end_within(child, Duration::from_secs(20));
+        let finished = end_in_time(child);
         assert_eq!(finished.stderr, "");
         finished.code
     };
@@ -133,7 +151,7 @@ fn a_run_whose_reader_left_does_not_wait_for_its_writer() {
     still_open.write_all(format!("{};", LONG[3]).as_bytes()).unwrap();
     let mut head = [0; 6];
     child.stdout.take().unwrap().read_exact(&mut head).unwrap();
-    let finished = end_within(child, Duration::from_secs(20));
+    let finished = end_in_time(child);
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(141), ""));
     drop(still_open);
 }

@@ -184,8 +184,11 @@ fn ctrl_c_cancels_the_query_and_leaves_the_session_usable() {
     let mut shell = Shell::start(folder.path());
     shell.type_in("CREATE VIEW v AS SELECT 41 AS x;\r");
     shell.expect("thermocline> ");
-    shell.type_in(&format!("{ENDLESS};\r"));
-    thread::sleep(Duration::from_millis(700));
+    // Ctrl-C counts from the first statement of an entry on.
+    shell.type_in(&format!("SELECT 'begun' AS b; {ENDLESS};\r"));
+    shell.expect("│ begun │");
+    // For the second to run by then, of which the test proves more.
+    thread::sleep(Duration::from_millis(200));
     interrupt(shell.child.id());
     shell.expect("interrupted");
     shell.expect("thermocline> ");

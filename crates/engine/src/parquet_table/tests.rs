@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
@@ -352,6 +353,8 @@ async fn a_file_that_is_written_over_fails_the_query_and_is_named() {
     for rewritten in [batch(vec![("id", int64(0..4000))]), of_equal_length] {
         let table = try_table(std::slice::from_ref(&path)).await.unwrap();
         let context = context(table);
+        // The kernel stamps writes with the time of its last tick, up to 10 ms ago.
+        std::thread::sleep(Duration::from_millis(25));
         write(&path, &rewritten);
         let frame = context.sql("SELECT sum(id) FROM p").await.unwrap();
         let error = crate::error::Error::from(frame.collect().await.unwrap_err());

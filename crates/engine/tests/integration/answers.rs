@@ -212,18 +212,29 @@ async fn long_lists_take_time_by_their_length() {
     let folder = Folder::new();
     let path = folder.settled_file("t.csv", numbered_csv(FIRST, 100));
     let session = session();
-    let (clock, mut taken) = (SystemClock::new(), Vec::new());
-    for length in [5000, 5000, 80_000] {
-        let list = (0..length).map(|number| (number * 3).to_string()).collect::<Vec<_>>().join(", ");
-        let begun_ns = clock.monotonic_ns();
-        let sql = format!("SELECT count(*) FROM '{}' WHERE id IN ({list})", path.display());
-        let of_list = integer(&session, &sql).await;
-        taken.push(Duration::from_nanos(clock.monotonic_ns() - begun_ns));
-        let plain = format!("SELECT count(*) FROM '{}' WHERE id % 3 = 0 AND id < 3 * {length}", path.display());
-        assert_eq!(of_list, integer(&session, &plain).await);
+    let clock = SystemClock::new();
+    let mut least = [Duration::MAX; 2];
+    // Sixteen times as long a list: each value compared with each other would take 256 times as long. Of each the time in
+    // which the machine did least else.
+    let is_by_length = |[short, long]: [Duration; 2]| long < short.saturating_mul(64) + Duration::from_millis(200);
+    for round in 0..5 {
+        for (length, least) in [5000, 80_000].into_iter().zip(&mut least) {
+            // Another list each time, for nobody to know its answer.
+            let list = (round..round + length).map(|number| (number * 3).to_string()).collect::<Vec<_>>().join(", ");
+            let begun_ns = clock.monotonic_ns();
+            let sql = format!("SELECT count(*) FROM '{}' WHERE id IN ({list})", path.display());
+            let of_list = integer(&session, &sql).await;
+            *least = Duration::from_nanos(clock.monotonic_ns() - begun_ns).min(*least);
+            let range = format!("id >= 3 * {round} AND id < 3 * ({round} + {length})");
+            let plain = format!("SELECT count(*) FROM '{}' WHERE id % 3 = 0 AND {range}", path.display());
+            assert_eq!(of_list, integer(&session, &plain).await);
+        }
+        // The first query pays for what is made once.
+        if round > 0 && is_by_length(least) {
+            return;
+        }
     }
-    // Sixteen times as long a list: each value compared with each other would take 256 times as long.
-    assert!(taken[2] < 64 * taken[1] + Duration::from_millis(200), "{taken:?}");
+    panic!("{least:?}");
 }
 
 /// Over files the first test is the scan's own, so that the second never sees what it has no value for.

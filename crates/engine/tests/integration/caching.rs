@@ -435,6 +435,7 @@ async fn the_oldest_item_goes_first_under_least_recently_used() {
         ..Default::default()
     };
     let session = Database::open(options).unwrap().session();
+    rows(&session, "SET thermocline.admission = 'eager'").await;
     // 20,000 integers of 16 bits are 40 KB: two items fit, a third does not.
     for index in [0, 1, 0, 2] {
         rows(&session, &format!("SELECT sum(id) FROM '{}' WHERE id > 0", paths[index].display())).await;

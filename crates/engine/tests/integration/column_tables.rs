@@ -18,7 +18,7 @@ fn database_of(folder: &Path, memory_bytes: u64) -> Arc<Database> {
         threads: Some(4),
         ..DatabaseOptions::default()
     };
-    Database::open(options).unwrap()
+    harness::reopen(&options)
 }
 
 /// A session of a database that nobody else has.

@@ -199,11 +199,6 @@ async fn a_database_ends_with_its_last_session_whatever_tables_it_has() {
             weak
         };
         // Tasks of the last query may take a moment.
-        let is_gone = async {
-            while database.upgrade().is_some() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        timeout(Duration::from_secs(5), is_gone).await.unwrap_or_else(|_| panic!("stored: {stored}: it stays"));
+        harness::wait_until(&format!("the end of a database, stored: {stored}"), || database.upgrade().is_none());
     }
 }

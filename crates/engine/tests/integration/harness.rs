@@ -16,6 +16,16 @@ pub(crate) fn database(memory_bytes: u64) -> Arc<Database> {
         .unwrap()
 }
 
+/// Opens a database whose folder another of this process may still hold: tasks of a query that failed or was cancelled
+/// live on for a while after its last session, on a busy machine longer than opening itself waits (two seconds).
+pub(crate) fn reopen(options: &DatabaseOptions) -> Arc<Database> {
+    let mut attempts = (0..30).map(|_| Database::open(options.clone()));
+    let is_held = |opened: &Result<Arc<Database>>| {
+        opened.as_ref().is_err_and(|error| error.to_string().contains("in this process already"))
+    };
+    attempts.find(|opened| !is_held(opened)).expect("the folder is held for a minute").unwrap()
+}
+
 pub(crate) fn session() -> Session {
     database(512 * MIB).session()
 }
@@ -93,6 +103,19 @@ impl Folder {
         settle();
         path
     }
+}
+
+/// Waits for what other threads do, as long as a busy machine may take. (Where all workers of a runtime compute, no time
+/// passes for its timers.)
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..60_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("not within a minute: {what}");
 }
 
 /// Waits until files written before are no longer young.

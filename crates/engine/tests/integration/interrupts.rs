@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use thermocline_engine::Result;
+use tokio::sync::oneshot;
 
 use crate::harness::{self, FIRST, Folder, integer, numbered_ndjson};
 
@@ -29,15 +30,16 @@ async fn a_cancelled_query_ends_at_once() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 400_000));
     let session = harness::session();
-    let sql = format!("SELECT count(*) FROM '{0}' a JOIN '{0}' b ON a.value = b.value", path.display());
-    let running = tokio::spawn({
-        let session = session.clone();
-        async move { harness::try_rows(&session, &sql).await }
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // All pairs with a million: hours.
+    let sql = format!("SELECT sum(a.value + b.value) FROM '{}' a CROSS JOIN range(0, 1000000) b", path.display());
+    let result = session.sql(&sql).await.unwrap();
+    let progress = result.progress();
+    let running = tokio::spawn(result.collect());
+    // This thread is none of the workers, and may block.
+    harness::wait_until("the query's first bytes", || progress.done_bytes() > 0);
     running.abort();
-    let ended = tokio::time::timeout(Duration::from_secs(10), running).await.expect("the query went on");
-    assert!(ended.is_err_and(|error| error.is_cancelled()));
+    harness::wait_until("the query's end", || running.is_finished());
+    assert!(running.await.is_err_and(|error| error.is_cancelled()));
     assert_eq!(integer(&session, &format!("SELECT count(*) FROM '{}'", path.display())).await, 400_000);
 }
 
@@ -148,8 +150,9 @@ const LONG_JOINS: [&str; 7] = [
     "SELECT a.value % 7 AS k, sum(b.value) FROM range(0, 1000000) a JOIN range(0, 1000000) b ON a.value > b.value GROUP BY k",
 ];
 
-/// How long the workers of a cancelled query may go on: fifty times what it takes, a fraction of what it would take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the workers of a cancelled query may go on: far more than it takes on a busy machine, a fraction of what it
+/// would take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_cancelled_join_frees_its_workers() {
@@ -157,22 +160,25 @@ fn a_cancelled_join_frees_its_workers() {
         for drops_result in [false, true] {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             let session = harness::session();
-            // Whoever waits on workers must not be one.
+            // Whoever waits on workers must not be one, nor be told the time by them.
+            let (stop, stopped) = oneshot::channel();
             let query = runtime.spawn({
                 let session = session.clone();
                 async move {
                     let mut result = session.sql(sql).await.unwrap();
-                    if drops_result {
-                        let waited = tokio::time::timeout(Duration::from_millis(100), result.next()).await;
-                        drop(result);
-                        assert!(waited.is_err(), "{sql}\nhas ended");
-                    } else {
-                        result.next().await;
-                    }
+                    let has_ended = tokio::select! {
+                        _ = result.next() => true,
+                        _ = stopped => false,
+                    };
+                    drop(result);
+                    assert!(!has_ended, "{sql}\nhas ended");
                 }
             });
-            if !drops_result {
-                std::thread::sleep(Duration::from_millis(200));
+            // For the join to be under way.
+            std::thread::sleep(Duration::from_millis(200));
+            if drops_result {
+                stop.send(()).unwrap();
+            } else {
                 query.abort();
             }
             let (sender, answer) = mpsc::channel();
@@ -184,8 +190,12 @@ fn a_cancelled_join_frees_its_workers() {
                 std::thread::sleep(Duration::from_millis(10));
                 waits += 1;
             }
-            let cancelled = runtime.block_on(query).is_err_and(|error| error.is_cancelled());
-            assert!(cancelled != drops_result, "{sql}");
+            let ended = runtime.block_on(query);
+            if drops_result {
+                ended.unwrap();
+            } else {
+                assert!(ended.is_err_and(|error| error.is_cancelled()), "{sql}");
+            }
             runtime.shutdown_background();
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use thermocline_engine::datafusion::prelude::{SessionConfig, SessionContext};
 use thermocline_engine::{Database, DatabaseOptions, Session, add_caches};
 
-use crate::harness::{FIRST, Folder, MIB, error, numbered_csv, rendered, rows, session};
+use crate::harness::{FIRST, Folder, MIB, error, numbered_csv, rendered, reopen, rows, session};
 
 fn open(folder: &Path) -> Session {
     let options = DatabaseOptions {
@@ -15,7 +15,7 @@ fn open(folder: &Path) -> Session {
         threads: Some(2),
         ..DatabaseOptions::default()
     };
-    Database::open(options).unwrap().session()
+    reopen(&options).session()
 }
 
 const TABLES: &str =

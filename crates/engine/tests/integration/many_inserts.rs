@@ -6,16 +6,15 @@ use std::sync::Arc;
 
 use thermocline_engine::{Database, DatabaseOptions};
 
-use crate::harness::{Folder, MIB, Random, error, integer, rows};
+use crate::harness::{Folder, MIB, Random, error, integer, reopen, rows};
 
 fn open(folder: &Path) -> Arc<Database> {
-    Database::open(DatabaseOptions {
+    reopen(&DatabaseOptions {
         folder: Some(folder.to_path_buf()),
         memory_bytes: Some(128 * MIB),
         threads: Some(2),
         ..DatabaseOptions::default()
     })
-    .unwrap()
 }
 
 const SEGMENT_COUNT: &str = "SELECT segment_count FROM thermocline.tables WHERE table_name = 't'";

@@ -12,7 +12,7 @@ use thermocline_engine::{Database, DatabaseOptions, Session};
 fn database(folder: Option<&Path>) -> Arc<Database> {
     let (memory_bytes, threads) = (Some(256 * MIB), Some(4));
     let folder = folder.map(Path::to_path_buf);
-    Database::open(DatabaseOptions { folder, memory_bytes, threads, ..DatabaseOptions::default() }).unwrap()
+    harness::reopen(&DatabaseOptions { folder, memory_bytes, threads, ..DatabaseOptions::default() })
 }
 
 fn map_files(folder: &Path) -> usize {

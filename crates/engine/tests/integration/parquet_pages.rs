@@ -1,9 +1,10 @@
 //! Parquet files through the buffer pool: read once, answered the same at any size of it, and never from another
 //! version.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thermocline_engine::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StructArray};
 use thermocline_engine::arrow::datatypes::{DataType, Field};
@@ -240,8 +241,12 @@ async fn another_version_is_never_answered_from_the_pages_of_the_one_before() {
         assert_eq!(rows(&session, &sql).await, [sum_of_ids(0)]);
     }
     let held_bytes = integer(&session, held).await;
-    // Written in place, to the same size; then read while the version is young, which leaves nothing behind.
+    // Written in place, to the same size; then read while the version is young, which leaves nothing behind. It is for as
+    // long as it is of the future.
     fs::write(&path, parquet(1, Compression::UNCOMPRESSED)).unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    let written = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(written + Duration::from_secs(3600)).unwrap();
     let read = read_bytes(&session).await;
     for _ in 0..2 {
         assert_eq!(rows(&session, &sql).await, [sum_of_ids(1)]);
@@ -249,6 +254,7 @@ async fn another_version_is_never_answered_from_the_pages_of_the_one_before() {
     assert_eq!(read_bytes(&session).await, read, "a young version is not read through the pool");
     let young = rows(&session, &format!("EXPLAIN CACHE {sql}")).await.join("\n");
     assert!(young.contains("|read|") && young.contains("too recently"), "{young}");
+    file.set_modified(written).unwrap();
     settle();
     for _ in 0..2 {
         assert_eq!(rows(&session, &sql).await, [sum_of_ids(1)]);

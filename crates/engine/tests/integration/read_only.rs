@@ -6,20 +6,28 @@ use std::sync::Arc;
 
 use thermocline_engine::{Database, DatabaseOptions, Result, Session};
 
-use crate::harness::{FIRST, Folder, MIB, error, integer, numbered_ndjson, rows};
+use crate::harness::{FIRST, Folder, MIB, error, integer, numbered_ndjson, reopen, rows};
 
-fn open(folder: &Path, read_only: bool) -> Result<Arc<Database>> {
-    Database::open(DatabaseOptions {
+fn options(folder: &Path, read_only: bool) -> DatabaseOptions {
+    DatabaseOptions {
         folder: Some(folder.to_path_buf()),
         read_only,
         memory_bytes: Some(128 * MIB),
         threads: Some(2),
         ..DatabaseOptions::default()
-    })
+    }
+}
+
+fn open(folder: &Path, read_only: bool) -> Result<Arc<Database>> {
+    Database::open(options(folder, read_only))
 }
 
 fn reader(folder: &Path) -> Session {
-    open(folder, true).unwrap().session()
+    reopen(&options(folder, true)).session()
+}
+
+fn writer(folder: &Path) -> Arc<Database> {
+    reopen(&options(folder, false))
 }
 
 /// All files below a folder with their bytes.
@@ -40,7 +48,7 @@ fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 async fn made(folder: &Folder) -> PathBuf {
     let path = folder.path().join("kept.db");
     let ndjson = folder.file("t.ndjson", numbered_ndjson(FIRST, 500));
-    let session = open(&path, false).unwrap().session();
+    let session = writer(&path).session();
     for statement in [
         "CREATE TABLE t AS SELECT value AS i FROM generate_series(1, 1000)".to_string(),
         "CREATE VIEW v AS SELECT i FROM t WHERE i <= 10".to_string(),
@@ -68,11 +76,11 @@ async fn any_number_read_a_folder_that_nobody_may_change_meanwhile() {
     assert!(refused.contains("is open for reading in "), "{refused}");
     drop(readers);
     assert_eq!(everything(&path), before);
-    let writer = open(&path, false).unwrap();
+    let changing = writer(&path);
     let refused = open(&path, true).unwrap_err().to_string();
     assert!(refused.contains("is open for changes in this process already"), "{refused}");
-    rows(&writer.session(), "INSERT INTO t VALUES (0)").await;
-    drop(writer);
+    rows(&changing.session(), "INSERT INTO t VALUES (0)").await;
+    drop(changing);
     assert_eq!(integer(&reader(&path), "SELECT count(*) FROM t").await, 1001);
 }
 
@@ -128,7 +136,7 @@ async fn what_a_crash_has_left_is_read_right_and_stays() {
     let before = everything(&path);
     assert_eq!(integer(&reader(&path), "SELECT sum(i) FROM t").await, 500_500);
     assert_eq!(everything(&path), before);
-    assert_eq!(integer(&open(&path, false).unwrap().session(), "SELECT sum(i) FROM t").await, 500_500);
+    assert_eq!(integer(&writer(&path).session(), "SELECT sum(i) FROM t").await, 500_500);
     assert!(!path.join("tables/00000001.segment").exists() && !path.join("tables/manifest.new").exists());
 }
 

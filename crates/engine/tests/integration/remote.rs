@@ -88,7 +88,8 @@ async fn a_put_in_the_middle_of_a_scan_fails_the_query_and_leaves_nothing_behind
     server.put("/bucket/a.ndjson", ndjson(1, 200_000));
     let session = database(&server).session();
     let sql = "SELECT sum(k) FROM 's3://bucket/a.ndjson' WHERE name <> 'x'";
-    rows(&session, "SELECT k FROM 's3://bucket/a.ndjson' LIMIT 1").await;
+    // Looks at its beginning, for the names and types of its columns, and leaves no request under way.
+    rows(&session, "EXPLAIN SELECT k FROM 's3://bucket/a.ndjson'").await;
     server.add_faults([Fault::None, Fault::Replaced(ndjson(2, 200_000).into_bytes())]);
     let error = harness::error(&session, sql).await;
     assert!(error.contains("s3://bucket/a.ndjson: changed while it was read"), "{error}");

@@ -3,7 +3,7 @@
 use thermocline_engine::{Database, DatabaseOptions, Eviction};
 use thermocline_placement::operator_cache::SourceKind;
 use thermocline_placement::operator_cache::replay::{Newcomers, replay};
-use thermocline_placement::operator_cache::trace::{Answered, parse};
+use thermocline_placement::operator_cache::trace::{Answered, Request, parse};
 
 use crate::harness::{self, FIRST, Folder, MIB, numbered_csv, numbered_ndjson, rows};
 
@@ -14,7 +14,7 @@ async fn a_recorded_trace_tells_what_was_asked_and_replays() {
     let csv = folder.file("t.csv", numbered_csv(FIRST, 20_000));
     harness::settle();
     let trace = folder.path().join("trace.ndjson");
-    let session = harness::session();
+    let session = harness::eager_session().await;
     let sum = |path: &std::path::Path, low: u64| {
         format!("SELECT sum(value) FROM '{}' WHERE value BETWEEN {low} AND 900", path.display())
     };
@@ -31,7 +31,9 @@ async fn a_recorded_trace_tells_what_was_asked_and_replays() {
         requests.iter().map(|request| (request.kind, request.answered == Answered::Missed)).collect();
     let (csv_hit, json_hit) = ((SourceKind::Csv, false), (SourceKind::Json, false));
     assert_eq!(told, [csv_hit, (SourceKind::Json, true), json_hit, json_hit]);
-    assert!(requests.iter().all(|request| request.execute_ns > request.reuse_ns()), "{requests:?}");
+    assert!(requests.iter().all(|request| request.execute_ns > 0 && request.reuse_ns() > 0), "{requests:?}");
+    let of_item = |request: &Request| (request.item, request.execute_ns);
+    assert!(requests[2..].iter().all(|hit| of_item(hit) == of_item(&requests[1])), "of its scan: {requests:?}");
     let replayed = replay(&requests, Eviction::default().policy(), 64 * MIB, Newcomers::Weighed);
     assert_eq!((replayed.hit_count, replayed.missed_count), (2, 2), "the CSV file's item was made before");
 }
@@ -80,6 +82,7 @@ async fn under_proteus_what_came_from_csv_goes_first_though_it_was_used_last() {
         ..Default::default()
     };
     let session = Database::open(options).unwrap().session();
+    rows(&session, "SET thermocline.admission = 'eager'").await;
     // 20,000 integers of 16 bits are 40 KB: two items fit, a third does not.
     for path in [&json, &csv[0], &csv[1]] {
         rows(&session, &format!("SELECT sum(id) FROM '{}' WHERE id > 0", path.display())).await;

@@ -165,16 +165,21 @@ fn a_host_that_cannot_be_reached_is_an_error_with_its_url_and_the_reason() {
     let unknown = "http://no-such-host.invalid";
     let server = StoreServer::start().unwrap();
     let plain = server.url().replace("http://", "https://");
-    for (host, reason) in
-        [(refused.as_str(), "refuses connections"), (unknown, "name is not known"), (&plain, "no encrypted connection")]
-    {
+    // Some resolvers do not say no in time.
+    let reasons_of_unknown = ["name is not known", "the host does not answer; check its name"];
+    for (host, reasons) in [
+        (refused.as_str(), &["refuses connections"][..]),
+        (unknown, &reasons_of_unknown),
+        (&plain, &["no encrypted connection"]),
+    ] {
+        let tells_why = |text: &str| reasons.iter().any(|reason| text.contains(reason));
         let url = format!("{host}/a.csv");
         let failed = list(&url, &StoreOptions::anonymous()).unwrap_err();
         assert!(matches!(failed, MediumError::Unreachable { .. }), "{failed:?}");
         let text = failed.to_string();
-        assert!(text.starts_with(&format!("{url}: ")) && text.contains(reason), "{text}");
+        assert!(text.starts_with(&format!("{url}: ")) && tells_why(&text), "{text}");
         let text = error(list("s3://bucket/a.csv", &StoreOptions::anonymous().with_variable("AWS_ENDPOINT_URL", host)));
-        assert!(text.starts_with("s3://bucket/a.csv: ") && text.contains(reason), "{text}");
+        assert!(text.starts_with("s3://bucket/a.csv: ") && tells_why(&text), "{text}");
     }
 }
 
