@@ -62,7 +62,7 @@ pub(crate) async fn planned(
     let statement = parsed(state, definition)?;
     match state.statement_to_plan(nameless(statement)).await? {
         LogicalPlan::Ddl(DdlStatement::CreateExternalTable(command)) => {
-            external_table(database, config, &command).await
+            Ok(Arc::new(external_table(database, config, &command).await?))
         }
         LogicalPlan::Ddl(DdlStatement::CreateView(mut command)) => {
             command.definition = Some(definition.to_string());

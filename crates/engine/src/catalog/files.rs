@@ -36,7 +36,8 @@ pub(super) async fn table_for_path(
         declared_schema: None,
         options: TableOptions::default(),
     };
-    RawTable::open(Arc::clone(database), Arc::new(definition), config).await.map(Some)
+    let table = RawTable::open(Arc::clone(database), Arc::new(definition), config).await?;
+    Ok(Some(Arc::new(table)))
 }
 
 /// Makes the tables of `CREATE EXTERNAL TABLE … STORED AS NDJSON | JSON | CSV | PARQUET`.
@@ -59,7 +60,7 @@ impl TableProviderFactory for TableFactory {
     async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
         let config = session.config_options().extensions.get::<ThermoclineConfig>().cloned();
         let config = config.unwrap_or_else(|| self.database.default_config());
-        external_table(&self.database, &config, command).await
+        Ok(Arc::new(external_table(&self.database, &config, command).await?.without_footers()))
     }
 }
 
@@ -71,7 +72,7 @@ pub(crate) async fn external_table(
     database: &Arc<Database>,
     config: &ThermoclineConfig,
     command: &CreateExternalTable,
-) -> Result<Arc<dyn TableProvider>> {
+) -> Result<RawTable> {
     let Some(format) = FileFormat::from_word(&command.file_type) else {
         return plan_err!("STORED AS {}: expected one of {}", command.file_type, TableFactory::WORDS.join(", "));
     };

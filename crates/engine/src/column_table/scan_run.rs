@@ -16,6 +16,7 @@ use datafusion::common::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use futures::Stream;
 use parking_lot::Mutex;
+use thermocline_budget::{Account, Purpose, Reservation};
 use thermocline_buffer_pool::{PageReader, PinnedPage, PipelineStart, ReadOptions, RunningPipeline, Watcher, Work};
 use thermocline_column_store::{MINI_BLOCK_VALUES, Page, RowGroup, Segment};
 use thermocline_medium::{AlignedBuffer, Medium};
@@ -56,6 +57,8 @@ pub(crate) struct ColumnScan {
     progress: Arc<Progress>,
     /// Whether pages come through the buffer pool, or from the files each time.
     pub(crate) uses_pool: bool,
+    /// For pages that do not.
+    pub(crate) account: Account,
     /// Why it is not part of a fused pipeline, if that was tried.
     pub(crate) unfused: Option<Arc<str>>,
 }
@@ -78,7 +81,8 @@ impl ColumnScan {
     ) -> Self {
         let groups = pruning::row_groups(&table, &predicate).into();
         let progress = Arc::clone(progress);
-        Self { database, table, groups, predicate, plan_signature, progress, uses_pool, unfused: None }
+        let account = database.budget().account(format!("scan of {}", table.name), Purpose::Query);
+        Self { database, table, groups, predicate, plan_signature, progress, uses_pool, account, unfused: None }
     }
 
     pub(crate) fn open_segment(&self, place: GroupPlace) -> &Arc<OpenSegment> {
@@ -165,7 +169,8 @@ struct AskedGroup {
 #[derive(Debug)]
 enum ComingPages {
     Pooled(PageReader),
-    Alone(JoinHandle<Result<Vec<AlignedBuffer>>>),
+    /// Read past it, into memory that is reserved.
+    Alone(JoinHandle<Result<(Vec<AlignedBuffer>, Reservation)>>),
 }
 
 /// The bytes of a page.
@@ -215,7 +220,10 @@ impl ColumnScanRun {
     }
 
     /// The next row group that nobody has, its pages asked for, and those of some that follow.
-    fn claim(&self) -> Option<AskedGroup> {
+    ///
+    /// # Errors
+    /// There is no memory for pages past the pool.
+    fn claim(&self) -> Result<Option<AskedGroup>> {
         let mut queue = self.queue.lock();
         let is_first = queue.next == 0 && !self.scan.groups.is_empty();
         if is_first && self.scan.uses_pool && !self.read_columns.is_empty() {
@@ -224,14 +232,19 @@ impl ColumnScanRun {
         }
         while queue.asked.is_empty() || queue.asked_bytes < READ_AHEAD_BYTES {
             let Some(&place) = self.scan.groups.get(queue.next) else { break };
+            let asked = match self.ask(place) {
+                Ok(asked) => asked,
+                Err(error) if queue.asked.is_empty() => return Err(error),
+                // Nothing is read ahead for which there is no memory.
+                Err(_) => break,
+            };
             queue.next += 1;
-            let asked = self.ask(place);
             queue.asked_bytes += asked.size_bytes;
             queue.asked.push_back(asked);
         }
-        let claimed = queue.asked.pop_front()?;
+        let Some(claimed) = queue.asked.pop_front() else { return Ok(None) };
         queue.asked_bytes -= claimed.size_bytes;
-        Some(claimed)
+        Ok(Some(claimed))
     }
 
     /// A row group was worked on by one partition.
@@ -248,7 +261,7 @@ impl ColumnScanRun {
         }
     }
 
-    fn ask(&self, place: GroupPlace) -> AskedGroup {
+    fn ask(&self, place: GroupPlace) -> Result<AskedGroup> {
         let open = self.scan.open_segment(place);
         let row_group = self.scan.row_group(place);
         let size_bytes = self.read_columns.iter().map(|&column| row_group.pages()[column].stored_bytes() as u64).sum();
@@ -262,11 +275,13 @@ impl ColumnScanRun {
         } else {
             let (tables_medium, segment) = (Arc::clone(&self.scan.table.medium), Arc::clone(&open.segment));
             let columns = self.read_columns.clone();
+            let reservation = self.scan.account.try_reserve(size_bytes).map_err(external)?;
             ComingPages::Alone(spawn_blocking(move || {
-                read_alone(tables_medium.as_ref(), &segment, place.row_group, &columns)
+                let pages = read_alone(tables_medium.as_ref(), &segment, place.row_group, &columns)?;
+                Ok((pages, reservation))
             }))
         };
-        AskedGroup { place, size_bytes, pages }
+        Ok(AskedGroup { place, size_bytes, pages })
     }
 
     /// The batches of one partition: of whatever row groups no other partition has taken.
@@ -299,7 +314,7 @@ impl ColumnScanRun {
     }
 }
 
-/// Reads pages past everything that is shared, and checks them.
+/// Reads pages past everything that is shared, and checks them. Their memory is the caller's to reserve.
 pub(crate) fn read_alone(
     medium: &dyn Medium,
     segment: &Segment,
@@ -337,6 +352,8 @@ struct PartitionState {
 struct ClaimedGroup {
     place: GroupPlace,
     pages: Vec<PageBytes>,
+    /// Of pages that are not the pool's.
+    _reservation: Option<Reservation>,
     row_count: usize,
     /// The first row that was not decoded.
     next_row: usize,
@@ -368,7 +385,7 @@ impl PartitionState {
                     }
                 }
             }
-            let Some(asked) = self.run.claim() else { break };
+            let Some(asked) = self.run.claim()? else { break };
             self.group = Some(self.arrived(asked).await?);
         }
         Ok(None)
@@ -380,7 +397,7 @@ impl PartitionState {
         let place = asked.place;
         let row_group = run.scan.row_group(place);
         let begun_ns = run.now_ns();
-        let pages = match asked.pages {
+        let (pages, reservation) = match asked.pages {
             ComingPages::Pooled(mut reader) => {
                 let mut pages = Vec::with_capacity(run.read_columns.len());
                 while let Some(page) = reader.next().await {
@@ -393,24 +410,29 @@ impl PartitionState {
                     }
                     pages.push(PageBytes::Pinned(page));
                 }
-                pages
+                (pages, None)
             }
             ComingPages::Alone(reading) => {
-                let buffers = reading.await.map_err(external)??;
+                let (buffers, reservation) = reading.await.map_err(external)??;
                 run.counters.misses.add(buffers.len());
                 let sizes = run.read_columns.iter().map(|&column| row_group.pages()[column].size_bytes());
-                buffers
-                    .into_iter()
-                    .zip(sizes)
-                    .map(|(buffer, size_bytes)| PageBytes::Alone { buffer, size_bytes })
-                    .collect()
+                let pages = buffers.into_iter().zip(sizes);
+                let pages = pages.map(|(buffer, size_bytes)| PageBytes::Alone { buffer, size_bytes });
+                (pages.collect(), Some(reservation))
             }
         };
         let waited_ns = run.now_ns().saturating_sub(begun_ns);
         self.work.bytes = asked.size_bytes;
         self.work.waited_ns = waited_ns;
         run.counters.waited.add_duration(std::time::Duration::from_nanos(waited_ns));
-        Ok(ClaimedGroup { place, pages, row_count: row_group.row_count(), next_row: 0, decoded: None })
+        Ok(ClaimedGroup {
+            place,
+            pages,
+            _reservation: reservation,
+            row_count: row_group.row_count(),
+            next_row: 0,
+            decoded: None,
+        })
     }
 
     fn limited(&mut self, batch: RecordBatch) -> RecordBatch {

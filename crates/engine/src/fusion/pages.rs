@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use thermocline_budget::Reservation;
 use thermocline_buffer_pool::{PageReader, PinnedPage, ReadOptions, RunningPipeline, Work};
 use thermocline_column_store::MINI_BLOCK_VALUES;
 use thermocline_medium::AlignedBuffer;
@@ -89,6 +90,7 @@ impl AsRef<[u8]> for SharedPage {
 struct Alone {
     buffer: AlignedBuffer,
     size_bytes: usize,
+    _reservation: Reservation,
 }
 
 impl AsRef<[u8]> for Alone {
@@ -160,11 +162,12 @@ impl<'r> ScanPages<'r> {
     ) -> Result<thermocline_pipeline::PinnedPage, Box<dyn Error + Send + Sync>> {
         let place = self.place(row_group);
         let segment = &self.scan.open_segment(place).segment;
+        let page = &self.scan.row_group(place).pages()[column];
+        let reservation = self.scan.account.try_reserve(page.stored_bytes() as u64)?;
         let mut buffers = read_alone(self.scan.table.medium.as_ref(), segment, place.row_group, &[column])?;
         let buffer = buffers.pop().ok_or("the page was not read")?;
         self.counters.pages_read.add(1);
-        let size_bytes = self.scan.row_group(place).pages()[column].size_bytes();
-        Ok(Box::new(Alone { buffer, size_bytes }))
+        Ok(Box::new(Alone { buffer, size_bytes: page.size_bytes(), _reservation: reservation }))
     }
 
     fn group(&self, row_group: usize) -> Arc<Mutex<Group>> {

@@ -14,6 +14,8 @@ use datafusion::parquet::file::statistics::Statistics;
 use thermocline_column_store::{ZoneMap, ZoneValue};
 use thermocline_parquet_columns::Kind;
 
+use super::footers_in_use::HeldFooter;
+
 /// Of texts in a row group: so many fit into one array however they lie in it, so that a run does not find out late that
 /// they don't.
 const MOST_TEXT_BYTES: i64 = i32::MAX as i64;
@@ -22,18 +24,18 @@ const MOST_TEXT_BYTES: i64 = i32::MAX as i64;
 #[derive(Debug, Clone)]
 pub(crate) struct ParquetFacts {
     schema: SchemaRef,
-    footers: Vec<Arc<ParquetMetaData>>,
+    footers: Vec<Arc<HeldFooter>>,
 }
 
 impl ParquetFacts {
     /// Of the files with these footers, as a table with these columns.
-    pub(super) fn new(schema: SchemaRef, footers: Vec<Arc<ParquetMetaData>>) -> Self {
+    pub(super) fn new(schema: SchemaRef, footers: Vec<Arc<HeldFooter>>) -> Self {
         Self { schema, footers }
     }
 
     /// Rows of all files.
     pub(crate) fn row_count(&self) -> u64 {
-        let rows = |footer: &Arc<ParquetMetaData>| u64::try_from(footer.file_metadata().num_rows()).unwrap_or_default();
+        let rows = |footer: &Arc<HeldFooter>| u64::try_from(footer.file_metadata().num_rows()).unwrap_or_default();
         self.footers.iter().map(rows).sum()
     }
 

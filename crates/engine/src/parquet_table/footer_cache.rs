@@ -11,12 +11,13 @@ use std::sync::{Arc, Weak};
 use datafusion::common::Result;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use parking_lot::Mutex;
-use thermocline_budget::{Account, Budget, Purpose, ReclaimableCache, Reservation};
+use thermocline_budget::{Account, Budget, BudgetError, Purpose, ReclaimableCache, Reservation};
 use thermocline_hardware::Clock;
 use thermocline_medium::FileVersion;
 
 use super::file::ParquetFile;
 use super::footer;
+use super::footers_in_use::{FootersInUse, HeldFooter};
 
 /// What footers may take at most. A footer has about 1 KiB per column of a row group, so this is room for a thousand
 /// files of 64 columns; beyond that, what is gained per byte falls below that of cached rows.
@@ -27,6 +28,7 @@ const NAME: &str = "parquet_footers";
 /// The footers of Parquet files, kept across queries.
 pub(crate) struct FooterCache {
     account: Account,
+    in_use: FootersInUse,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     /// One gate per version being loaded: whoever comes second waits for the first and finds the footer in the cache.
@@ -53,6 +55,7 @@ impl FooterCache {
     pub(crate) fn new(budget: &Budget, clock: Arc<dyn Clock>) -> Arc<Self> {
         let cache = Arc::new(Self {
             account: budget.account(NAME, Purpose::Cache),
+            in_use: FootersInUse::new(budget),
             clock,
             state: Mutex::default(),
             gates: Mutex::default(),
@@ -122,6 +125,28 @@ impl FooterCache {
         if let Some(replaced) = state.entries.insert(version.clone(), entry) {
             state.held_bytes -= replaced.reservation.size_bytes();
         }
+    }
+
+    /// The footer of `file` as [`get`](Self::get) has it, counted until nobody holds it; or that there is no memory for
+    /// it.
+    ///
+    /// # Errors
+    /// What reading the footer reports.
+    pub(super) async fn hold(
+        self: &Arc<Self>,
+        file: &ParquetFile,
+    ) -> Result<std::result::Result<Arc<HeldFooter>, BudgetError>> {
+        let version = file.version();
+        if let Some(held) = self.in_use.find(version) {
+            // Used, and not the first to be dropped.
+            self.state.lock().find(version);
+            return Ok(Ok(held));
+        }
+        // What was read of a young version is for who has read it.
+        let shared = !version.is_young(self.clock.wall_ns());
+        let footer = self.get(file).await?;
+        let known_bytes = self.state.lock().entries.get(version).map(|entry| entry.reservation.size_bytes());
+        Ok(self.in_use.hold(version, footer, known_bytes, shared))
     }
 }
 

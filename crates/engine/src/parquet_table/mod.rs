@@ -1,6 +1,6 @@
 //! Parquet files as tables, read through pinned files.
 //!
-//! Owns: reading and remembering footers ([`FooterCache`]), one schema for several files ([`schema`]), files as pages
+//! Owns: reading, remembering and counting footers ([`FooterCache`], `footers_in_use`), one schema for several files ([`schema`]), files as pages
 //! of the buffer pool ([`ParquetPages`], `file_pages`, `chunk_grid`, `open_files`), and the reader that DataFusion's
 //! Parquet scan gets its bytes from ([`reader`]). Does not own: decoding, pruning by statistics, page index and bloom
 //! filter, late materialisation and parallelism by byte range, which are DataFusion's `ParquetSource`; nor listing and
@@ -23,6 +23,7 @@ mod file;
 mod file_pages;
 mod footer;
 mod footer_cache;
+mod footers_in_use;
 mod open_files;
 mod page_store;
 mod reader;
@@ -47,14 +48,15 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
+use thermocline_budget::BudgetError;
 
 pub(crate) use facts::ParquetFacts;
 pub(crate) use file::ParquetFile;
 pub(crate) use file_pages::{FilePages, PageColumn, PageCounts, Served};
 pub(crate) use footer_cache::FooterCache;
+use footers_in_use::{HeldFooter, NoRoomForFooters};
 pub(crate) use page_store::ParquetPages;
 use reader::{OpenFile, OpenFileReaders};
 pub(crate) use row_groups::RowGroups;
@@ -62,6 +64,7 @@ pub(crate) use scan::ParquetScan;
 pub(crate) use scan_source::ScanSource;
 
 use crate::query::QueryContext;
+use crate::raw_table::listing::external;
 use crate::settings::ThermoclineConfig;
 
 /// Footers read at the same time: enough to hide a store's latency, few enough for its rate limits.
@@ -70,7 +73,7 @@ const CONCURRENT_FOOTERS: usize = 16;
 /// The Parquet files of one query as one table.
 #[derive(Debug)]
 pub(crate) struct ParquetTable {
-    files: Vec<(ParquetFile, Arc<ParquetMetaData>)>,
+    files: Vec<(ParquetFile, Arc<HeldFooter>)>,
     schema: SchemaRef,
     /// Where what is read is kept; nowhere when absent.
     store: Option<Arc<ParquetPages>>,
@@ -81,7 +84,7 @@ impl ParquetTable {
     /// not have.
     ///
     /// # Errors
-    /// No file; a file that is not Parquet; one column with types that do not go together, or not into the declared
+    /// No file; a file that is not Parquet; footers that do not fit into memory together; one column with types that do not go together, or not into the declared
     /// one.
     pub(crate) async fn try_new(
         files: Vec<ParquetFile>,
@@ -91,14 +94,7 @@ impl ParquetTable {
         if files.is_empty() {
             return plan_err!("a Parquet table needs at least one file");
         }
-        let files: Vec<(ParquetFile, Arc<ParquetMetaData>)> = futures::stream::iter(files)
-            .map(|file| {
-                let footers = Arc::clone(&footers);
-                async move { footers.get(&file).await.map(|footer| (file, footer)) }
-            })
-            .buffered(CONCURRENT_FOOTERS)
-            .try_collect()
-            .await?;
+        let files = with_footers(files, footers).await?;
         let schema = match declared_schema {
             Some(declared) => {
                 schema::check_declared(&files, &declared)?;
@@ -126,7 +122,7 @@ impl ParquetTable {
 
     /// Of each file, where what is read of it is kept.
     fn pages(&self, uses_pool: bool) -> Vec<Option<Arc<FilePages>>> {
-        let pages_of = |(file, footer): &(ParquetFile, Arc<ParquetMetaData>)| {
+        let pages_of = |(file, footer): &(ParquetFile, Arc<HeldFooter>)| {
             self.store.as_ref().filter(|_| uses_pool).and_then(|store| store.of(file, footer))
         };
         self.files.iter().map(pages_of).collect()
@@ -141,6 +137,34 @@ impl ParquetTable {
             ParquetScan::new(store, &self.schema, (first.path(), self.files.len()), kept, query)
         })
     }
+}
+
+/// The files with their footers, which stay counted for as long as they are held.
+async fn with_footers(
+    files: Vec<ParquetFile>,
+    footers: Arc<FooterCache>,
+) -> Result<Vec<(ParquetFile, Arc<HeldFooter>)>> {
+    let file_count = files.len();
+    let mut reading = futures::stream::iter(files)
+        .map(|file| {
+            let footers = Arc::clone(&footers);
+            async move { footers.hold(&file).await.map(|held| (file, held)) }
+        })
+        .buffered(CONCURRENT_FOOTERS);
+    let mut read: Vec<(ParquetFile, Arc<HeldFooter>)> = Vec::with_capacity(file_count);
+    while let Some((file, held)) = reading.try_next().await? {
+        match held {
+            Ok(footer) => read.push((file, footer)),
+            Err(source) => {
+                let BudgetError::QueryMemory { asked_bytes, .. } = &source else { return Err(external(source)) };
+                let read_bytes = asked_bytes + read.iter().map(|(_, footer)| footer.size_bytes()).sum::<u64>();
+                let needed_bytes = read_bytes / (read.len() + 1) as u64 * file_count as u64;
+                let first_path = Arc::clone(read.first().map_or(&file, |(first, _)| first).path());
+                return Err(external(NoRoomForFooters { first_path, file_count, needed_bytes, source }));
+            }
+        }
+    }
+    Ok(read)
 }
 
 /// Whether a session's scans go through the pool.

@@ -18,6 +18,7 @@ use futures::future::BoxFuture;
 
 use super::file::ParquetFile;
 use super::file_pages::{FilePages, PageCounts, Served};
+use super::footers_in_use::HeldFooter;
 use super::scan_meter::FileMeter;
 
 /// What a scan needs of a file: travels with its [`PartitionedFile`], through every splitting of the file by byte
@@ -25,13 +26,13 @@ use super::scan_meter::FileMeter;
 #[derive(Debug, Clone)]
 pub(super) struct OpenFile {
     file: ParquetFile,
-    footer: Arc<ParquetMetaData>,
+    footer: Arc<HeldFooter>,
     /// Through which it is read, if the pool may keep what is read.
     pages: Option<Arc<FilePages>>,
 }
 
 impl OpenFile {
-    pub(super) fn new(file: ParquetFile, footer: Arc<ParquetMetaData>, pages: Option<Arc<FilePages>>) -> Self {
+    pub(super) fn new(file: ParquetFile, footer: Arc<HeldFooter>, pages: Option<Arc<FilePages>>) -> Self {
         Self { file, footer, pages }
     }
 
@@ -138,7 +139,7 @@ impl AsyncFileReader for OpenFileReader {
         &'a mut self,
         _options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
-        std::future::ready(Ok(Arc::clone(&self.file.footer))).boxed()
+        std::future::ready(Ok(Arc::clone(self.file.footer.metadata()))).boxed()
     }
 }
 

@@ -16,6 +16,7 @@ use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use super::file::ParquetFile;
+use super::footers_in_use::HeldFooter;
 use crate::error::Error;
 
 /// The columns of a file as they are read.
@@ -34,7 +35,7 @@ pub(super) const INT96_UNIT: &str = "us";
 ///
 /// # Errors
 /// A column of types that do not agree; the message names both files.
-pub(super) fn merged(files: &[(ParquetFile, Arc<ParquetMetaData>)]) -> Result<SchemaRef> {
+pub(super) fn merged(files: &[(ParquetFile, Arc<HeldFooter>)]) -> Result<SchemaRef> {
     // Each column with the first file that has it, and the number of files that do.
     let mut columns: Vec<(FieldRef, &ParquetFile, usize)> = Vec::new();
     for (file, footer) in files {
@@ -72,7 +73,7 @@ pub(super) fn merged(files: &[(ParquetFile, Arc<ParquetMetaData>)]) -> Result<Sc
 ///
 /// # Errors
 /// The message names the file, the column and both types.
-pub(super) fn check_declared(files: &[(ParquetFile, Arc<ParquetMetaData>)], declared: &Schema) -> Result<()> {
+pub(super) fn check_declared(files: &[(ParquetFile, Arc<HeldFooter>)], declared: &Schema) -> Result<()> {
     for (file, footer) in files {
         for field in &of_file(file, footer)? {
             let Ok(wanted) = declared.field_with_name(field.name()) else { continue };

@@ -12,6 +12,7 @@ use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use super::file::ParquetFile;
+use super::footers_in_use::HeldFooter;
 use super::schema;
 
 /// Column chunks whose bounds are looked at for one scan. At about a microsecond each, more would cost the planning of
@@ -19,10 +20,7 @@ use super::schema;
 const CHUNKS_MOST: usize = 100_000;
 
 /// The statistics of each file, in terms of the table's columns.
-pub(super) fn of_files(
-    files: &[(ParquetFile, Arc<ParquetMetaData>)],
-    table_schema: &SchemaRef,
-) -> Result<Vec<Statistics>> {
+pub(super) fn of_files(files: &[(ParquetFile, Arc<HeldFooter>)], table_schema: &SchemaRef) -> Result<Vec<Statistics>> {
     let chunk_count: usize =
         files.iter().map(|(_, footer)| footer.num_row_groups() * table_schema.fields().len()).sum();
     let with_bounds = chunk_count <= CHUNKS_MOST;

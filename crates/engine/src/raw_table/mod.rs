@@ -88,14 +88,14 @@ impl RawTable {
         database: Arc<Database>,
         definition: Arc<TableDefinition>,
         config: &ThermoclineConfig,
-    ) -> Result<Arc<dyn TableProvider>> {
+    ) -> Result<Self> {
         let context = QueryContext::default();
         let open = open_table(&database, &definition, config, &context).await?;
         let size_bytes: u64 = open.files.iter().map(|file| file.version.size_bytes).sum();
         let guessed_rows = size_bytes / open.inferred.record_bytes.max(1);
         let (format, Inferred { schema, facts, .. }) = (open.format, open.inferred);
         let database = Arc::downgrade(&database);
-        Ok(Arc::new(Self { database, definition, format, schema, guessed_rows, facts, element: None }))
+        Ok(Self { database, definition, format, schema, guessed_rows, facts, element: None })
     }
 
     /// The same table with its schema as of now.
@@ -103,7 +103,13 @@ impl RawTable {
     /// # Errors
     /// What listing and inference report.
     pub(crate) async fn renewed(&self, config: &ThermoclineConfig) -> Result<Arc<dyn TableProvider>> {
-        Self::open(self.database()?, Arc::clone(&self.definition), config).await
+        Ok(Arc::new(Self::open(self.database()?, Arc::clone(&self.definition), config).await?))
+    }
+
+    /// The same table for a catalog, which has it [`renewed`](Self::renewed) for each statement: until then it takes no
+    /// memory for what Parquet footers tell.
+    pub(crate) fn without_footers(self) -> Self {
+        Self { facts: None, ..self }
     }
 
     /// The table with one row per element of the list at `path`, and the name of the column that holds the element;

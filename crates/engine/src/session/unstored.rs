@@ -52,8 +52,8 @@ pub(super) async fn create_external(session: &Session, command: &CreateExternalT
     if !if_taken.allows(&command.name, replacing::found(session, &command.name).await?, Kind::Elsewhere)? {
         return Ok(());
     }
-    let table = external_table(session.database(), &session.config(), command).await?;
-    if_taken.put(&command.name, schema.as_ref(), table, |_| Ok(()))?;
+    let table = external_table(session.database(), &session.config(), command).await?.without_footers();
+    if_taken.put(&command.name, schema.as_ref(), Arc::new(table), |_| Ok(()))?;
     Ok(())
 }
 

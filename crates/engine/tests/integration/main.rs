@@ -30,6 +30,7 @@ mod pipelines_and_operators;
 mod read_only;
 mod remote;
 mod replacing;
+mod reservations;
 mod security;
 mod slt;
 mod staleness;
