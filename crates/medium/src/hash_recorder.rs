@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::block_hashes::{BLOCK_BYTES, BlockHashes};
 
-/// Filled by the threads of one scan, block by block in any order; each block is hashed outside the lock.
+/// Filled by the threads of one scan, block by block in any order; each block is hashed outside the lock. Scans that
+/// share the reading of one content share a recorder.
 ///
 /// ```
 /// use thermocline_medium::{BLOCK_BYTES, HashRecorder};
@@ -22,12 +23,15 @@ pub struct HashRecorder {
     blocks: Mutex<Vec<Option<Block>>>,
     earlier: Option<Arc<BlockHashes>>,
     has_other_prefix: AtomicBool,
+    has_two_contents: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
     hash: u64,
     length_bytes: u32,
+    /// Whether it was recorded, not known from an earlier scan.
+    is_recorded: bool,
 }
 
 impl HashRecorder {
@@ -41,7 +45,7 @@ impl HashRecorder {
     /// The prefix's partial last block, if any, must be recorded anew, whole: start reading at
     /// [`first_missing_block`](Self::first_missing_block).
     pub fn after_prefix(prefix: &BlockHashes) -> Self {
-        let block = |&hash: &u64| Some(Block { hash, length_bytes: BLOCK_BYTES as u32 });
+        let block = |&hash: &u64| Some(Block { hash, length_bytes: BLOCK_BYTES as u32, is_recorded: false });
         Self { blocks: Mutex::new(prefix.whole_blocks().iter().map(block).collect()), ..Self::default() }
     }
 
@@ -54,6 +58,12 @@ impl HashRecorder {
     /// Whether a block was recorded that is not as it was hashed earlier, as far as it was hashed then.
     pub fn has_other_prefix(&self) -> bool {
         self.has_other_prefix.load(Ordering::Relaxed)
+    }
+
+    /// Whether a block was recorded twice, of one length and with different content: there is no one content then that
+    /// was read.
+    pub fn has_two_contents(&self) -> bool {
+        self.has_two_contents.load(Ordering::Relaxed)
     }
 
     /// Records block `block_index`: the whole of it, or as much as the file has of its last one. The same block may be
@@ -69,7 +79,7 @@ impl HashRecorder {
         if content.len() > BLOCK_BYTES {
             return;
         }
-        let block = Block { hash: xxh3_64(content), length_bytes };
+        let block = Block { hash: xxh3_64(content), length_bytes, is_recorded: true };
         if let Some(earlier) = &self.earlier
             && !earlier.is_prefix_of_block(index, content, block.hash)
         {
@@ -79,7 +89,13 @@ impl HashRecorder {
         if blocks.len() <= index {
             blocks.resize(index + 1, None);
         }
-        blocks[index] = Some(block);
+        if let Some(before) = blocks[index].replace(block)
+            && before.is_recorded
+            && before.length_bytes == length_bytes
+            && before.hash != block.hash
+        {
+            self.has_two_contents.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Index of the first block that is not recorded.
@@ -172,6 +188,21 @@ mod tests {
         other[BLOCK_BYTES + 9] ^= 1;
         assert!(!has_other_prefix(&other), "behind what was hashed");
         assert!(has_other_prefix(&old[..BLOCK_BYTES + 3]), "shorter");
+    }
+
+    #[test]
+    fn a_block_that_is_read_again_with_other_content_is_seen() {
+        let known = HashRecorder::new();
+        known.record(0, &vec![1; BLOCK_BYTES]);
+        let known = known.finish(BLOCK_BYTES as u64).unwrap();
+        for (recorder, is_first) in [(HashRecorder::new(), true), (HashRecorder::after_prefix(&known), false)] {
+            for content in [vec![2; BLOCK_BYTES], vec![2; BLOCK_BYTES], vec![2; 7]] {
+                recorder.record(0, &content);
+                assert!(!recorder.has_two_contents(), "first: {is_first}");
+            }
+            recorder.record(0, b"another");
+            assert!(recorder.has_two_contents(), "first: {is_first}");
+        }
     }
 
     #[test]

@@ -221,6 +221,21 @@ async fn bad_values_in_two_places_that_are_not_asked_for_cost_no_rows() {
     }
 }
 
+#[tokio::test]
+async fn a_file_that_grows_under_a_scan_that_is_given_up_is_read_as_it_was_opened() {
+    let folder = Folder::new();
+    // Padded so that looking at all records is little beside reading them.
+    let record = |a: u64, b: &str| format!("{{\"a\":{a},\"b\":{b},\"pad\":\"{}\"}}\n", "x".repeat(170));
+    let path = folder.settled_file("t", record(1, "1").repeat(6000) + &record(2, "\"oops\""));
+    let session = harness::eager_session().await;
+    create_pairs(&session, &path).await;
+    let result = session.sql(SUM_OF_PAIRS).await.unwrap();
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(record(1, "1").as_bytes()).unwrap();
+    assert_eq!(harness::rendered(&result.collect().await.unwrap()), ["6000|6000"]);
+    let given_up = "SELECT count(*) FROM thermocline.decisions WHERE reason = 'a value could not be read'";
+    assert_eq!(harness::integer(&session, given_up).await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_records_that_are_left_out_are_those_that_are_bad_for_the_query() {
     for case in cases(1..=6) {
