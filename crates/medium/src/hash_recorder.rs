@@ -42,8 +42,7 @@ impl HashRecorder {
 
     /// A recorder that knows the whole blocks of `prefix` already, for a scan that starts at or after its end.
     ///
-    /// The prefix's partial last block, if any, must be recorded anew, whole: start reading at
-    /// [`first_missing_block`](Self::first_missing_block).
+    /// The prefix's partial last block, if any, must be recorded anew, whole.
     pub fn after_prefix(prefix: &BlockHashes) -> Self {
         let block = |&hash: &u64| Some(Block { hash, length_bytes: BLOCK_BYTES as u32, is_recorded: false });
         Self { blocks: Mutex::new(prefix.whole_blocks().iter().map(block).collect()), ..Self::default() }
@@ -98,12 +97,6 @@ impl HashRecorder {
         }
     }
 
-    /// Index of the first block that is not recorded.
-    pub fn first_missing_block(&self) -> u64 {
-        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        blocks.iter().position(Option::is_none).unwrap_or(blocks.len()) as u64
-    }
-
     /// The hashes of a file of `size_bytes`; `None` when a block is missing or was recorded with another length than
     /// a file of that size gives it (the recorder may be finished again, for another size).
     pub fn finish(&self, size_bytes: u64) -> Option<BlockHashes> {
@@ -153,7 +146,6 @@ mod tests {
         let whole = vec![1; BLOCK_BYTES];
         recorder.record(0, &whole);
         recorder.record(2, b"tail");
-        assert_eq!(recorder.first_missing_block(), 1);
         assert!(recorder.finish(2 * BLOCK_BYTES as u64 + 4).is_none(), "block 1 is missing");
         recorder.record(1, &whole[1..]);
         assert!(recorder.finish(2 * BLOCK_BYTES as u64 + 4).is_none(), "block 1 is too short");
@@ -162,7 +154,6 @@ mod tests {
         assert!(recorder.finish(2 * BLOCK_BYTES as u64 + 4).is_some());
         assert!(recorder.finish(2 * BLOCK_BYTES as u64).is_some(), "the prefix of whole blocks");
         assert!(recorder.finish(BLOCK_BYTES as u64 * 4).is_none());
-        assert_eq!(recorder.first_missing_block(), 3);
     }
 
     #[test]
@@ -221,7 +212,6 @@ mod tests {
         };
         let old = record(&HashRecorder::new(), 0, BLOCK_BYTES * 2 + 9);
         let continued = HashRecorder::after_prefix(&old);
-        assert_eq!(continued.first_missing_block(), 2);
         assert_eq!(record(&continued, 2, content.len()), record(&HashRecorder::new(), 0, content.len()));
     }
 }
