@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::block_hashes::{BLOCK_BYTES, BlockHashes};
 
-/// Filled by the threads of one scan, block by block in any order; each block is hashed outside the lock.
+/// Filled by the threads of one scan, block by block in any order; each block is hashed outside the lock. Scans that
+/// share the reading of one content share a recorder.
 ///
 /// ```
 /// use thermocline_medium::{BLOCK_BYTES, HashRecorder};
@@ -22,12 +23,15 @@ pub struct HashRecorder {
     blocks: Mutex<Vec<Option<Block>>>,
     earlier: Option<Arc<BlockHashes>>,
     has_other_prefix: AtomicBool,
+    has_two_contents: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
     hash: u64,
     length_bytes: u32,
+    /// Whether it was recorded, not known from an earlier scan.
+    is_recorded: bool,
 }
 
 impl HashRecorder {
@@ -38,10 +42,9 @@ impl HashRecorder {
 
     /// A recorder that knows the whole blocks of `prefix` already, for a scan that starts at or after its end.
     ///
-    /// The prefix's partial last block, if any, must be recorded anew, whole: start reading at
-    /// [`first_missing_block`](Self::first_missing_block).
+    /// The prefix's partial last block, if any, must be recorded anew, whole.
     pub fn after_prefix(prefix: &BlockHashes) -> Self {
-        let block = |&hash: &u64| Some(Block { hash, length_bytes: BLOCK_BYTES as u32 });
+        let block = |&hash: &u64| Some(Block { hash, length_bytes: BLOCK_BYTES as u32, is_recorded: false });
         Self { blocks: Mutex::new(prefix.whole_blocks().iter().map(block).collect()), ..Self::default() }
     }
 
@@ -54,6 +57,12 @@ impl HashRecorder {
     /// Whether a block was recorded that is not as it was hashed earlier, as far as it was hashed then.
     pub fn has_other_prefix(&self) -> bool {
         self.has_other_prefix.load(Ordering::Relaxed)
+    }
+
+    /// Whether a block was recorded twice, of one length and with different content: there is no one content then that
+    /// was read.
+    pub fn has_two_contents(&self) -> bool {
+        self.has_two_contents.load(Ordering::Relaxed)
     }
 
     /// Records block `block_index`: the whole of it, or as much as the file has of its last one. The same block may be
@@ -69,7 +78,7 @@ impl HashRecorder {
         if content.len() > BLOCK_BYTES {
             return;
         }
-        let block = Block { hash: xxh3_64(content), length_bytes };
+        let block = Block { hash: xxh3_64(content), length_bytes, is_recorded: true };
         if let Some(earlier) = &self.earlier
             && !earlier.is_prefix_of_block(index, content, block.hash)
         {
@@ -79,13 +88,13 @@ impl HashRecorder {
         if blocks.len() <= index {
             blocks.resize(index + 1, None);
         }
-        blocks[index] = Some(block);
-    }
-
-    /// Index of the first block that is not recorded.
-    pub fn first_missing_block(&self) -> u64 {
-        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        blocks.iter().position(Option::is_none).unwrap_or(blocks.len()) as u64
+        if let Some(before) = blocks[index].replace(block)
+            && before.is_recorded
+            && before.length_bytes == length_bytes
+            && before.hash != block.hash
+        {
+            self.has_two_contents.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The hashes of a file of `size_bytes`; `None` when a block is missing or was recorded with another length than
@@ -137,7 +146,6 @@ mod tests {
         let whole = vec![1; BLOCK_BYTES];
         recorder.record(0, &whole);
         recorder.record(2, b"tail");
-        assert_eq!(recorder.first_missing_block(), 1);
         assert!(recorder.finish(2 * BLOCK_BYTES as u64 + 4).is_none(), "block 1 is missing");
         recorder.record(1, &whole[1..]);
         assert!(recorder.finish(2 * BLOCK_BYTES as u64 + 4).is_none(), "block 1 is too short");
@@ -146,7 +154,6 @@ mod tests {
         assert!(recorder.finish(2 * BLOCK_BYTES as u64 + 4).is_some());
         assert!(recorder.finish(2 * BLOCK_BYTES as u64).is_some(), "the prefix of whole blocks");
         assert!(recorder.finish(BLOCK_BYTES as u64 * 4).is_none());
-        assert_eq!(recorder.first_missing_block(), 3);
     }
 
     #[test]
@@ -175,6 +182,21 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_is_read_again_with_other_content_is_seen() {
+        let known = HashRecorder::new();
+        known.record(0, &vec![1; BLOCK_BYTES]);
+        let known = known.finish(BLOCK_BYTES as u64).unwrap();
+        for (recorder, is_first) in [(HashRecorder::new(), true), (HashRecorder::after_prefix(&known), false)] {
+            for content in [vec![2; BLOCK_BYTES], vec![2; BLOCK_BYTES], vec![2; 7]] {
+                recorder.record(0, &content);
+                assert!(!recorder.has_two_contents(), "first: {is_first}");
+            }
+            recorder.record(0, b"another");
+            assert!(recorder.has_two_contents(), "first: {is_first}");
+        }
+    }
+
+    #[test]
     fn an_empty_file_has_hashes_too() {
         assert_eq!(HashRecorder::new().finish(0).unwrap().size_bytes(), 0);
     }
@@ -190,7 +212,6 @@ mod tests {
         };
         let old = record(&HashRecorder::new(), 0, BLOCK_BYTES * 2 + 9);
         let continued = HashRecorder::after_prefix(&old);
-        assert_eq!(continued.first_missing_block(), 2);
         assert_eq!(record(&continued, 2, content.len()), record(&HashRecorder::new(), 0, content.len()));
     }
 }

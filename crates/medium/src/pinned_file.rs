@@ -124,21 +124,6 @@ impl PinnedFile {
         Ok(classify(&self.version, &self.current_version()?))
     }
 
-    /// Like [`change`](Self::change), but anything other than growth is an error that says what happened.
-    ///
-    /// # Errors
-    /// [`MediumError::Changed`], failures of the system.
-    pub fn require_unchanged_or_grown(&self) -> Result<Change> {
-        let now = self.current_version()?;
-        match classify(&self.version, &now) {
-            Change::Other => Err(MediumError::Changed {
-                path: self.version.path.to_string(),
-                difference: self.version.difference(&now).unwrap_or_default(),
-            }),
-            change => Ok(change),
-        }
-    }
-
     /// Refuses a file that was written since it was opened, growth included. A moved change time alone is no write:
     /// renaming another file over this one does that, too.
     ///

@@ -86,7 +86,8 @@ pub(crate) struct TableOptions {
     pub(crate) escape: Option<u8>,
     /// CSV: whether the first record names the columns.
     pub(crate) has_header: Option<bool>,
-    /// CSV: the text that stands for NULL beside the empty field.
+    /// CSV: the text that, without quotes, stands for NULL; the empty field when absent. Of columns that are not text,
+    /// empty fields are NULL beside it.
     pub(crate) null_text: Option<String>,
     /// Compression, when the suffix does not tell.
     pub(crate) compression: Option<Compression>,

@@ -1,6 +1,6 @@
 //! Raw files as sources of morsels for the operator cache's shared scans.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use thermocline_medium::{BlockHashes, Change, Compression, HashRecorder, MediumError, PinnedFile};
@@ -16,9 +16,13 @@ use super::scan_run::Scan;
 use crate::query::Progress;
 use crate::settings::Append;
 
-/// Opens `file` for the scans that the cache asks for.
+/// Opens `file` for a scan that the cache asks for, and again for those who read what they missed of it.
 pub(super) fn factory(scan: Arc<Scan>, file: Arc<QueryFile>) -> SourceFactory {
-    Arc::new(move |spec| RawSource::open(&scan, &file, spec).map(|source| Arc::new(source) as Arc<dyn MorselSource>))
+    // Who goes on reads a part of the content, and only with what was read before can it be told from another.
+    let recorder = OnceLock::new();
+    Arc::new(move |spec| {
+        RawSource::open(&scan, &file, spec, &recorder).map(|source| Arc::new(source) as Arc<dyn MorselSource>)
+    })
 }
 
 /// One scan of one raw file.
@@ -41,7 +45,12 @@ struct RawSource {
 }
 
 impl RawSource {
-    fn open(scan: &Scan, file: &Arc<QueryFile>, spec: &ScanSpec) -> Result<Self, SourceError> {
+    fn open(
+        scan: &Scan,
+        file: &Arc<QueryFile>,
+        spec: &ScanSpec,
+        shared_recorder: &OnceLock<Arc<HashRecorder>>,
+    ) -> Result<Self, SourceError> {
         let plan = ScanPlan {
             columns: columns(&spec.columns),
             predicate: spec.predicate.as_ref().clone(),
@@ -67,11 +76,16 @@ impl RawSource {
         // What is hashed is what is read: the file's own bytes, before they are decompressed. Objects have tags
         // instead.
         let recorder = (matches!(file.source, Source::Local(_)) && !by_kept).then(|| {
-            Arc::new(match &spec.hashes {
-                Some(hashes) if spec.start_bytes > 0 => HashRecorder::after_prefix(hashes).against(Arc::clone(hashes)),
-                Some(hashes) => HashRecorder::new().against(Arc::clone(hashes)),
-                None => HashRecorder::new(),
-            })
+            let recorder = shared_recorder.get_or_init(|| {
+                Arc::new(match &spec.hashes {
+                    Some(hashes) if spec.start_bytes > 0 => {
+                        HashRecorder::after_prefix(hashes).against(Arc::clone(hashes))
+                    }
+                    Some(hashes) => HashRecorder::new().against(Arc::clone(hashes)),
+                    None => HashRecorder::new(),
+                })
+            });
+            Arc::clone(recorder)
         });
         let threads = scan.database.threads();
         let file_scan = match (&spec.map, &spec.positions) {
@@ -202,18 +216,21 @@ impl MorselSource for RawSource {
         };
         let hashes = self.recorder.as_ref().and_then(|recorder| recorder.finish(self.end_bytes));
         let has_other_prefix = self.recorder.as_ref().is_some_and(|recorder| recorder.has_other_prefix());
+        let has_two_contents = self.recorder.as_ref().is_some_and(|recorder| recorder.has_two_contents());
         let change = file.change()?;
         self.require_version(file, change, has_other_prefix)?;
-        if self.must_compare || change != Change::Unchanged {
+        let mut is_one_content = !has_two_contents;
+        if is_one_content && (self.must_compare || change != Change::Unchanged) {
             // Metadata moved: by appending, by a rename over this name, or by a rewrite that looks like one of these. Only
             // the content tells whether the scan read one.
-            let same = match hashes.as_ref().or(self.kept_hashes.as_deref()) {
+            is_one_content = match hashes.as_ref().or(self.kept_hashes.as_deref()) {
                 Some(hashes) => hashes.prefix_matches(file, self.end_bytes)?.is_same(),
-                None => false,
+                // All is known from a map of just the version that was opened.
+                None => !self.must_compare && !self.scan.reads_bytes(),
             };
-            if !same {
-                return Err(changed(file, "its content moved under the scan"));
-            }
+        }
+        if !is_one_content {
+            return Err(changed(file, "its content moved under the scan"));
         }
         Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes, has_other_prefix })
     }

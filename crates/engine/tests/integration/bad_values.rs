@@ -196,6 +196,46 @@ async fn a_scan_that_reads_more_than_is_asked_for_is_given_up_once() {
     assert!(message.contains("line 60002") && message.contains("oops"), "{message}");
 }
 
+/// A table of `a` and `b` over NDJSON.
+async fn create_pairs(session: &Session, path: &Path) {
+    let table = format!("CREATE EXTERNAL TABLE t (a BIGINT, b BIGINT) STORED AS ndjson LOCATION '{}'", path.display());
+    rows(session, &table).await;
+}
+
+const SUM_OF_PAIRS: &str = "SELECT count(*), sum(b) FROM t WHERE a = 1";
+
+/// One stream may come to the end of a scan of what was asked for while another has yet to find the second bad value.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_values_in_two_places_that_are_not_asked_for_cost_no_rows() {
+    let folder = Folder::new();
+    let bad = |padding: usize| format!("{{\"a\":2,\"b\":\"oops\",\"pad\":\"{}\"}}\n", "x".repeat(padding));
+    let good = "{\"a\":1,\"b\":1}\n";
+    // The first record is one morsel, the others, up to the border that the last one lies across, are another.
+    let first = bad(1 << 20);
+    let count = ((2 << 20) - 20 - first.len()) / good.len();
+    let path = folder.settled_file("t", first + &good.repeat(count) + &bad(100));
+    for _ in 0..5 {
+        let session = harness::session();
+        create_pairs(&session, &path).await;
+        assert_eq!(rows(&session, SUM_OF_PAIRS).await, [format!("{count}|{count}")]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_grows_under_a_scan_that_is_given_up_is_read_as_it_was_opened() {
+    let folder = Folder::new();
+    // Padded so that looking at all records is little beside reading them.
+    let record = |a: u64, b: &str| format!("{{\"a\":{a},\"b\":{b},\"pad\":\"{}\"}}\n", "x".repeat(170));
+    let path = folder.settled_file("t", record(1, "1").repeat(6000) + &record(2, "\"oops\""));
+    let session = harness::eager_session().await;
+    create_pairs(&session, &path).await;
+    let result = session.sql(SUM_OF_PAIRS).await.unwrap();
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(record(1, "1").as_bytes()).unwrap();
+    assert_eq!(harness::rendered(&result.collect().await.unwrap()), ["6000|6000"]);
+    let given_up = "SELECT count(*) FROM thermocline.decisions WHERE reason = 'a value could not be read'";
+    assert_eq!(harness::integer(&session, given_up).await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_records_that_are_left_out_are_those_that_are_bad_for_the_query() {
     for case in cases(1..=6) {

@@ -2,6 +2,7 @@
 //! before.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,6 +100,37 @@ async fn a_map_serves_the_next_process_until_its_file_changes() {
         assert_eq!(rows(&session, &sql).await, changed);
         assert_eq!(decided(&session, "map_used").await, used_count);
         assert_eq!(map_files(&kept), 1, "the map of the file as it is takes the place of the other");
+    }
+}
+
+/// On one thread nothing is read until the query is waited for.
+#[tokio::test]
+async fn records_are_counted_by_the_map_of_the_file_as_it_was_opened() {
+    let folder = Folder::new();
+    let text = numbered_ndjson(FIRST, 5_000);
+    let paths = ["grows.ndjson", "is_replaced.ndjson"].map(|name| folder.file(name, &text));
+    harness::settle();
+    let kept = folder.path().join("kept.db");
+    let count = |path: &Path| format!("SELECT count(*) FROM '{}'", path.display());
+    let first = database(Some(&kept)).session();
+    for path in &paths {
+        assert_eq!(integer(&first, &count(path)).await, 5_000);
+    }
+    assert_eq!(map_files(&kept), 2);
+    drop(first);
+
+    let other = folder.file("other", numbered_ndjson(FIRST, 10));
+    for path in &paths {
+        let second = database(Some(&kept)).session();
+        let result = second.sql(&count(path)).await.unwrap();
+        if path.ends_with("grows.ndjson") {
+            let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+            file.write_all(numbered_ndjson(FIRST, 1).as_bytes()).unwrap();
+        } else {
+            fs::rename(&other, path).unwrap();
+        }
+        assert_eq!(harness::rendered(&result.collect().await.unwrap()), ["5000"], "{}", path.display());
+        assert_eq!(decided(&second, "map_used").await, 1, "{}", path.display());
     }
 }
 

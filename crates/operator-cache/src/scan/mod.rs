@@ -68,7 +68,7 @@ use crate::source::{MorselSource, ScanSpec, SourceEnd, SourceFactory, SourceKey}
 use crate::top_up::{Differs, KeptRows, TopUp, missing_columns};
 use gathering::Gathering;
 use morsel_set::MorselSet;
-use state::{Obtained, Phase, Post, Sharing, Slot, State, Step};
+use state::{Obtained, Phase, Place, Post, Sharing, Slot, State, Step};
 
 /// Scans that end before they have read this part of their file do not count as scans.
 const PREVIEW_PART: u64 = 4;
@@ -354,7 +354,7 @@ impl SharedScan {
                     let seat = state.seats.remove(&me);
                     if let Some(post) = seat.as_ref().and_then(|seat| seat.post.upgrade()) {
                         // The caller holds the scan too.
-                        *post.lock() = None;
+                        *post.lock() = Place::Ended { morsel_count: state.slots.len() };
                     }
                     (Step::End, Vec::new(), Some((seat, state.take_seen())))
                 }

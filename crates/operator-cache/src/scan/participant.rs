@@ -12,7 +12,7 @@ use thermocline_predicate::{Conjunction, FieldPath};
 
 use super::claiming::Claimed;
 use super::retreat::{Asked, Delivered, DeliveredCut};
-use super::state::{Obtained, Post, SharedFetch, Step};
+use super::state::{Obtained, Place, Post, SharedFetch, Step};
 use super::{SharedScan, Undecoded};
 use crate::cut::{Cut, View};
 use crate::error::CacheError;
@@ -26,7 +26,8 @@ const FRUITLESS_CLAIMS: u32 = 4;
 /// One query's part in a scan of one file: every row of the scan is delivered to exactly one of its streams.
 ///
 /// Dropping it (with its streams) ends the query's part, at any point; nobody else notices. Once a stream has come to
-/// the end, nothing of the scan is held for its sake any more.
+/// the end, nothing of the scan is held for its sake any more, unless another finds that it must read again what it was
+/// decoding then.
 #[derive(Debug)]
 pub struct Participant {
     id: u64,
@@ -81,7 +82,7 @@ impl Participant {
         Arc::new(Self {
             id: scan.cache.next_number(),
             clock: Arc::clone(scan.cache.clock()),
-            post: Arc::new(Mutex::new(Some(Arc::clone(scan)))),
+            post: Arc::new(Mutex::new(Place::At(Arc::clone(scan)))),
             base: Mutex::new(scan.base.clone()),
             base_next: AtomicUsize::new(0),
             columns: Arc::clone(&scan.spec.columns),
@@ -117,11 +118,16 @@ impl Participant {
         })
     }
 
-    /// Has morsel `index` read again by whatever scan it takes part in now.
-    fn take_back(&self, index: usize) {
-        while let Some(scan) = self.scan() {
-            // It is moved under the lock of the scan that it leaves.
-            if scan.take_back(self.id, index) || self.scan().is_some_and(|now| Arc::ptr_eq(&scan, &now)) {
+    /// Has morsel `index`, which `left` could not decode, read again by whatever scan it takes part in now.
+    fn take_back(&self, left: &SharedScan, index: usize) {
+        loop {
+            let is_to_be_read = match self.scan() {
+                // It is moved under the lock of the scan that it leaves.
+                Some(scan) => scan.take_back(self.id, index) || self.scan().is_some_and(|now| Arc::ptr_eq(&scan, &now)),
+                // Its other streams came to the end meanwhile.
+                None => left.read_again(self.id, &self.post, &self.asked, index),
+            };
+            if is_to_be_read {
                 return;
             }
         }
@@ -129,7 +135,10 @@ impl Participant {
 
     /// The scan that it takes part in now; None once it has had everything.
     fn scan(&self) -> Option<Arc<SharedScan>> {
-        self.post.lock().clone()
+        match &*self.post.lock() {
+            Place::At(scan) => Some(Arc::clone(scan)),
+            Place::Ended { .. } => None,
+        }
     }
 
     /// One more stream over what this participant has not yet received. Ask for as many as there are threads.
@@ -246,7 +255,7 @@ impl RowStream {
         match scan.decode(self.participant.id, index, obtained) {
             Ok(rows) => Some(Ok(rows)),
             Err(Undecoded::ForWhoAskedForIt(_)) if self.participant.asked.is_less_than(&scan.spec) => {
-                self.participant.take_back(index);
+                self.participant.take_back(scan, index);
                 None
             }
             Err(Undecoded::ForWhoAskedForIt(error) | Undecoded::ForAll(error)) => Some(Err(error)),

@@ -14,7 +14,7 @@ use thermocline_predicate::Conjunction;
 
 use super::gathering::Gathering;
 use super::morsel_set::MorselSet;
-use super::state::{Phase, Post, Seat, Sharing, State};
+use super::state::{Phase, Place, Post, Seat, Sharing, State};
 use super::{ScanMeters, SharedScan, Unlisting, wake};
 use crate::cut::{Cut, CutPieces};
 use crate::error::CacheError;
@@ -119,6 +119,19 @@ impl SharedScan {
         is_here
     }
 
+    /// Gives participant `me`, which came to the end elsewhere while this scan failed to decode morsel `index` for it, a
+    /// scan of that morsel, of what it asked for. False when it takes part in a scan.
+    pub(super) fn read_again(&self, me: u64, post: &Post, asked: &Arc<Asked>, index: usize) -> bool {
+        let mut place = post.lock();
+        let Place::Ended { morsel_count } = *place else { return false };
+        let mut seen = MorselSet::default();
+        for other in (0..morsel_count).filter(|&other| other != index) {
+            seen.insert(other);
+        }
+        *place = Place::At(Arc::new(self.rest(me, post, Arc::clone(asked), seen, true)));
+        true
+    }
+
     /// Sends a participant to a scan that it reads alone, which leaves out what it has seen: of what it asked for
     /// (`is_own`), or of all that this one reads. Under this scan's state.
     pub(super) fn send_away(&self, participant_id: u64, seat: Seat, is_own: bool) {
@@ -131,7 +144,8 @@ impl SharedScan {
         for (index, _) in seat.handed {
             seen.remove(index);
         }
-        *post.lock() = Some(Arc::new(self.rest(participant_id, &post, seat.asked, seen, is_own || self.is_own)));
+        let rest = self.rest(participant_id, &post, seat.asked, seen, is_own || self.is_own);
+        *post.lock() = Place::At(Arc::new(rest));
     }
 
     fn rest(&self, participant_id: u64, post: &Post, asked: Arc<Asked>, seen: MorselSet, is_own: bool) -> Self {

@@ -29,9 +29,18 @@ pub(crate) struct Obtained {
 /// A fetched morsel, until somebody decodes it.
 pub(crate) type FetchedMorsel = Arc<Mutex<Option<Obtained>>>;
 
-/// Where a participant's streams find the scan they take part in; it changes when a scan is given up for sharing. None
-/// once they have had everything: then nothing of the scan is held for their sake.
-pub(crate) type Post = Arc<Mutex<Option<Arc<SharedScan>>>>;
+/// Where a participant's streams find the scan they take part in; it changes when a scan is given up for sharing.
+pub(crate) type Post = Arc<Mutex<Place>>;
+
+/// See [`Post`].
+#[derive(Debug)]
+pub(crate) enum Place {
+    At(Arc<SharedScan>),
+    /// They have had everything, of a file of so many morsels: nothing of the scan is held for their sake.
+    Ended {
+        morsel_count: usize,
+    },
+}
 
 /// One morsel.
 #[derive(Debug, Clone)]
@@ -58,7 +67,7 @@ pub(crate) struct Seat {
     /// Rows handed to it that are not kept, with the numbers of their morsels, which count as delivered.
     pub(crate) handed: VecDeque<(usize, Arc<Rows>)>,
     /// Weak: the post holds the scan that holds the seat.
-    pub(crate) post: Weak<Mutex<Option<Arc<SharedScan>>>>,
+    pub(crate) post: Weak<Mutex<Place>>,
     pub(crate) asked: Arc<Asked>,
 }
 

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, ManualClock, SystemClock};
-use thermocline_medium::{BLOCK_BYTES, BlockHashes, HashRecorder, PinnedFile};
+use thermocline_medium::{BLOCK_BYTES, BlockHashes, Change, HashRecorder, PinnedFile};
 use thermocline_placement::operator_cache::layout::Layout;
 use thermocline_placement::operator_cache::layout::rule::LayoutRule;
 use thermocline_predicate::Conjunction;
@@ -49,8 +49,17 @@ enum Hashes {
     None,
 }
 
-fn hashes_of(file: &PinnedFile, end_bytes: u64, recorder: &HashRecorder) -> Option<BlockHashes> {
-    let mut at = recorder.first_missing_block();
+/// What a source refuses at its end.
+pub(super) fn require_unchanged_or_grown(file: &PinnedFile) -> Result<(), SourceError> {
+    match file.change()? {
+        Change::Unchanged | Change::Grown => Ok(()),
+        Change::Other => Err("it changed while it was read".into()),
+    }
+}
+
+/// The hashes of a file whose whole blocks before `known_bytes` the recorder knows.
+fn hashes_of(file: &PinnedFile, known_bytes: u64, end_bytes: u64, recorder: &HashRecorder) -> Option<BlockHashes> {
+    let mut at = known_bytes / BLOCK_BYTES as u64;
     while at * (BLOCK_BYTES as u64) < end_bytes {
         let from = at * BLOCK_BYTES as u64;
         let mut block = vec![0; (end_bytes - from).min(BLOCK_BYTES as u64) as usize];
@@ -110,10 +119,13 @@ impl MorselSource for Records {
             None => HashRecorder::new(),
         };
         if self.hashes != Hashes::ReadLate {
-            self.file.require_unchanged_or_grown()?;
+            require_unchanged_or_grown(&self.file)?;
         }
         let hashes = match self.hashes {
-            Hashes::Recorded | Hashes::ReadLate => hashes_of(&self.file, self.spec.end_bytes, &recorder),
+            Hashes::Recorded | Hashes::ReadLate => {
+                let known_bytes = self.spec.hashes.as_ref().map_or(0, |_| self.spec.start_bytes);
+                hashes_of(&self.file, known_bytes, self.spec.end_bytes, &recorder)
+            }
             Hashes::Wrong => {
                 let recorder = HashRecorder::new();
                 recorder.record(0, &vec![1; self.spec.end_bytes as usize]);

@@ -13,6 +13,7 @@ use thermocline_predicate::Conjunction;
 use thermocline_raw::{Column, FileScan, Format, ScanPlan, Source};
 
 use super::fake::{a_of, answer, between, expected, request, told};
+use super::files::require_unchanged_or_grown;
 use crate::*;
 
 /// Three morsels and more.
@@ -99,7 +100,7 @@ impl MorselSource for Ndjson {
     }
 
     fn finish(&self) -> Result<SourceEnd, SourceError> {
-        self.file.require_unchanged_or_grown()?;
+        require_unchanged_or_grown(&self.file)?;
         let hashes = self.recorder.as_ref().and_then(|recorder| recorder.finish(self.spec.end_bytes));
         Ok(SourceEnd { covered_end_bytes: self.scan.covered_end(), hashes, has_other_prefix: false })
     }

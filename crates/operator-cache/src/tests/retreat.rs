@@ -165,6 +165,76 @@ fn rows_handed_to_one_who_is_sent_away_before_taking_them_are_not_lost() {
     assert_eq!(found, expected(RECORDS, &asked.predicate));
 }
 
+/// The rows of `participant`, one of whose streams meets a bad value, whose other one then does `meanwhile` and goes on to
+/// the end while the first is still at it.
+fn rows_around_an_end(
+    fake: &Arc<Fake>,
+    participant: &Arc<Participant>,
+    meanwhile: impl FnOnce() + Send + 'static,
+) -> Vec<i64> {
+    let (mut stream, mut other_stream) = (participant.stream(), participant.stream());
+    let of_other = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let (reading, rows) = (Arc::clone(participant), Arc::clone(&of_other));
+    let mut meanwhile = Some(meanwhile);
+    *fake.interrupt.lock() = Some(Box::new(move |seam| {
+        let Some(meanwhile) = (seam == Seam::Bad).then(|| meanwhile.take()).flatten() else { return };
+        meanwhile();
+        for poll_count in 0.. {
+            assert!(poll_count < 1000, "no progress");
+            let Some(more) = next_rows(&reading, &mut other_stream) else { break };
+            rows.lock().extend(more);
+        }
+    }));
+    let mut found = Vec::new();
+    for poll_count in 0.. {
+        assert!(poll_count < 1000, "no progress");
+        let Some(rows) = next_rows(participant, &mut stream) else { break };
+        found.extend(rows);
+    }
+    assert!(!of_other.lock().is_empty(), "the other stream was to read on");
+    found.extend(of_other.lock().drain(..));
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn what_a_stream_fails_to_decode_after_another_came_to_the_end_is_read_again() {
+    let (cache, _budget) = timed_cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let asked = bet(&["a", "b"], &["a", "b", "s"], (0, 999));
+    // In the first morsel, and in the one that the other stream takes up then.
+    for morsel in [0, 1] {
+        fake.bad_values.lock().push(("s", row_with((0, 999), morsel * fake.morsel_records)));
+    }
+    let participant = match cache.begin(&asked, &pin(&cache, &object("f", "1", RECORDS)), true, fake.factory()) {
+        Start::Scan(participant) => participant,
+        other => panic!("{other:?}"),
+    };
+    let found = rows_around_an_end(&fake, &participant, || {});
+    assert_eq!(found, expected(RECORDS, &asked.predicate));
+}
+
+#[test]
+fn what_a_stream_fails_to_decode_after_its_scan_was_given_up_and_read_to_the_end_is_read_again() {
+    let (cache, _budget) = timed_cache(64 << 20);
+    let fake = Arc::new(Fake::default());
+    let asked = bet(&["a", "b"], &["a", "b", "s"], (0, 999));
+    fake.bad_values.lock().push(("s", row_with((0, 999), fake.morsel_records)));
+    let begun = || match cache.begin(&asked, &pin(&cache, &object("f", "1", RECORDS)), true, fake.factory()) {
+        Start::Scan(participant) => participant,
+        other => panic!("{other:?}"),
+    };
+    // The one that goes on with the scan is the one that has seen most.
+    let (heir, participant) = (begun(), begun());
+    let mut of_heir = heir.stream();
+    assert_eq!(next_rows(&heir, &mut of_heir).unwrap().len() as u64, fake.morsel_records);
+    let releasing = Arc::clone(&cache);
+    let found = rows_around_an_end(&fake, &participant, move || {
+        releasing.release(1 << 20);
+    });
+    assert_eq!(found, expected(RECORDS, &asked.predicate));
+}
+
 #[test]
 fn queries_that_share_scans_fail_by_their_own_values_alone() {
     let (mut failed_count, mut spared_count) = (0, 0);

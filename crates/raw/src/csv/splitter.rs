@@ -65,11 +65,6 @@ impl Splitter {
         self.state = state;
         end
     }
-
-    /// Whether the next byte stands inside quotes: at the end of a file, a quote was never closed.
-    pub fn is_inside_quotes(&self) -> bool {
-        self.state.is_inside()
-    }
 }
 
 /// Just behind the newline that ends the record which `records` begin with; `None` when it does not end in there.

@@ -37,8 +37,8 @@ pub(super) struct MappedScan {
 }
 
 impl FileScan {
-    /// A scan of a whole file that is not compressed by its `map`, which had better [cover](PositionalMap::covers) the
-    /// plan: a record of which it does not know all that is read is decoded as without it. Gives the rows that
+    /// A scan of a whole file that is not compressed by its `map`, which had better [know](PositionalMap::knows) all that
+    /// the plan reads: a record of which it does not know all that is read is decoded as without it. Gives the rows that
     /// [`new`](Self::new) gives; what is wrong in the file between the wanted fields goes unnoticed. A local file's
     /// blocks are hashed by `recorder`, unless the plan reads no field.
     ///

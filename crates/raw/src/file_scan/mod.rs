@@ -343,6 +343,14 @@ impl FileScan {
         }
     }
 
+    /// Whether its rows are made of bytes of the file: a map's records can be counted without.
+    pub fn reads_bytes(&self) -> bool {
+        match &self.way {
+            Way::Mapped { scan, .. } => scan.reads_bytes(),
+            _ => true,
+        }
+    }
+
     /// Where a scan [behind](Self::behind) the records of a morsel and all before it begins.
     pub fn head_end(&self, morsel: &Morsel) -> u64 {
         match (&self.way, &self.format, &morsel.content) {

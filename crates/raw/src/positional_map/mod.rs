@@ -29,7 +29,7 @@ pub use builder::PositionalMapBuilder;
 pub(crate) use field_offsets::{ABSENT, FIRST_OFFSET, UNKNOWN, code_of};
 pub use piece::MapPiece;
 
-use crate::{RecordPositions, ScanPlan};
+use crate::RecordPositions;
 use field_offsets::FieldOffsets;
 
 /// Offsets of a file's records and of some of their fields.
@@ -59,15 +59,6 @@ impl PositionalMap {
     /// Paths of the fields whose offsets are known. Of CSV files they are the columns' names.
     pub fn paths(&self) -> impl Iterator<Item = &FieldPath> {
         self.fields.iter().map(|(path, _)| path)
-    }
-
-    /// Whether a scan of this plan can be answered by the map: it knows every field that the plan reads (of an unnested
-    /// list the list), and the plan does not ask for what lies between them to be checked.
-    pub fn covers(&self, plan: &ScanPlan) -> bool {
-        let list = plan.unnest.as_ref().map(|unnest| &unnest.path);
-        let columns = plan.columns.iter().map(|column| &column.path);
-        let paths = columns.chain(plan.predicate.fields().map(|(path, _)| path));
-        !plan.strict && self.knows(paths, list)
     }
 
     /// Whether a scan that reads the fields at `paths`, of which those below `list` are its elements', finds all that

@@ -183,7 +183,9 @@ fn split(content: &[u8], pieces: &[usize], marks: Marks) -> (Vec<usize>, bool) {
         }
         start = end;
     }
-    (ends, splitter.is_inside_quotes())
+    // Only within quotes a newline ends nothing.
+    let is_inside = splitter.last_record_end(b"\n") == 0;
+    (ends, is_inside)
 }
 
 /// The last record end within each of these pieces.
