@@ -25,6 +25,7 @@ use thermocline_medium::{PinnedFile, RemoteFile};
 
 use super::*;
 
+mod faulty_stores;
 mod int96;
 mod pages;
 mod trust;
