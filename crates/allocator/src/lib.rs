@@ -19,7 +19,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_long};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 pub use mimalloc::MiMalloc;
@@ -47,8 +47,8 @@ const SCARCE_MS: c_long = 2;
 /// start a thread anew takes some tens of microseconds.
 pub const IDLE_THREAD: Duration = Duration::from_millis(5);
 
-/// Databases that are short of memory.
-static SCARCE_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Databases that are short of memory. Locked while the delay is set by it, and for nothing that waits or allocates.
+static SCARCE_COUNT: Mutex<usize> = Mutex::new(0);
 
 unsafe extern "C" {
     fn mi_process_init();
@@ -74,20 +74,15 @@ macro_rules! install {
 /// Keeps freed memory for ten seconds while no database is short of memory, and gives it back soon while one is. The
 /// environment variable `MIMALLOC_PURGE_DELAY` has no effect after that.
 pub fn heed_scarcity(is_scarce: bool) {
-    let is_any_scarce = if is_scarce {
-        SCARCE_COUNT.fetch_add(1, Ordering::Relaxed);
-        true
-    } else {
-        SCARCE_COUNT.fetch_sub(1, Ordering::Relaxed) > 1
-    };
-    let delay_ms = if is_any_scarce { SCARCE_MS } else { PLENTY_MS };
-    // SAFETY: the option is a number that mimalloc reads when it frees; it may be set at any time. Collecting frees
-    // what was kept under the longer delay, and may be done on any thread.
-    unsafe {
-        libmimalloc_sys::mi_option_set(PURGE_DELAY, delay_ms);
-        if is_scarce {
-            libmimalloc_sys::mi_collect(true);
-        }
+    let mut scarce_count = SCARCE_COUNT.lock().unwrap_or_else(PoisonError::into_inner);
+    *scarce_count = if is_scarce { *scarce_count + 1 } else { scarce_count.saturating_sub(1) };
+    let delay_ms = if *scarce_count > 0 { SCARCE_MS } else { PLENTY_MS };
+    // SAFETY: the option is a number that mimalloc reads when it frees; it may be set at any time.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, delay_ms) };
+    drop(scarce_count);
+    if is_scarce {
+        // SAFETY: this frees what was kept under the longer delay, and may be done on any thread.
+        unsafe { libmimalloc_sys::mi_collect(true) };
     }
 }
 
@@ -152,6 +147,24 @@ mod tests {
             }
         }
         false
+    }
+
+    #[test]
+    fn freed_memory_is_kept_long_when_no_database_is_short_of_it_whoever_was_told_last() {
+        // SAFETY: reads a number.
+        let delay_ms = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        heed_scarcity(true);
+                        assert_eq!(delay_ms(), SCARCE_MS, "this one is short of it");
+                        heed_scarcity(false);
+                    }
+                });
+            }
+        });
+        assert_eq!(delay_ms(), PLENTY_MS);
     }
 
     #[test]

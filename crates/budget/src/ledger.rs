@@ -1,9 +1,10 @@
 //! The arithmetic of the budget: two totals under two limits, without locks.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Purpose;
+use crate::scarcity::Scarcity;
 
 /// What is reserved, and how much may be. The totals move by compare-and-swap, so a limit is never passed even for a
 /// moment; all orderings are relaxed because no other memory is published through these numbers.
@@ -22,9 +23,7 @@ pub(crate) struct Ledger {
     allocated: OnceLock<fn() -> u64>,
     /// Memory that the allocator behind `allocated` knows nothing of.
     mapped: OnceLock<fn() -> u64>,
-    /// Told when memory becomes scarce, and when it no longer is.
-    on_scarcity: OnceLock<fn(bool)>,
-    is_scarce: AtomicBool,
+    scarcity: Scarcity,
 }
 
 /// Why a reservation does not fit, in numbers of that moment.
@@ -33,15 +32,6 @@ pub(crate) struct Shortfall {
     /// What would have to be given back first.
     pub(crate) missing_bytes: u64,
     pub(crate) free_bytes: u64,
-}
-
-/// Nobody is short of memory in what is gone.
-impl Drop for Ledger {
-    fn drop(&mut self) {
-        if let (Some(hook), true) = (self.on_scarcity.get(), *self.is_scarce.get_mut()) {
-            hook(false);
-        }
-    }
 }
 
 impl Ledger {
@@ -54,8 +44,7 @@ impl Ledger {
             wanted_bytes: AtomicU64::new(0),
             allocated: OnceLock::new(),
             mapped: OnceLock::new(),
-            on_scarcity: OnceLock::new(),
-            is_scarce: AtomicBool::new(false),
+            scarcity: Scarcity::default(),
         }
     }
 
@@ -118,22 +107,17 @@ impl Ledger {
 
     /// The first hook that is set stays.
     pub(crate) fn observe_scarcity(&self, hook: fn(bool)) {
-        let _ = self.on_scarcity.set(hook);
+        self.scarcity.observe(hook);
         self.note_level();
     }
 
     /// Tells the hook when more than half of the limit is used, and when less than two fifths are again: the distance
     /// keeps it from being told all the time.
     pub(crate) fn note_level(&self) {
-        let Some(hook) = self.on_scarcity.get() else { return };
-        let (used_bytes, limit_bytes) = (self.used_bytes(), self.limit_bytes());
-        let was_scarce = self.is_scarce.load(Ordering::Relaxed);
-        let is_scarce = if was_scarce { used_bytes >= limit_bytes / 5 * 2 } else { used_bytes > limit_bytes / 2 };
-        let swapped = is_scarce != was_scarce
-            && self.is_scarce.compare_exchange(was_scarce, is_scarce, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if swapped {
-            hook(is_scarce);
-        }
+        self.scarcity.note(|was_scarce| {
+            let (used_bytes, limit_bytes) = (self.used_bytes(), self.limit_bytes());
+            if was_scarce { used_bytes >= limit_bytes / 5 * 2 } else { used_bytes > limit_bytes / 2 }
+        });
     }
 
     /// What the probe tells, 0 without one.

@@ -24,6 +24,7 @@ mod counting_allocator;
 mod error;
 mod ledger;
 mod reservation;
+mod scarcity;
 
 pub use account::{Account, AccountSnapshot, Purpose};
 pub use broker::{Budget, ReclaimableCache};

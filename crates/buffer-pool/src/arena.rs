@@ -244,15 +244,21 @@ impl Arena {
         Ok(Arc::new(Self { mapping, chunk_bytes, clock, backed_bytes: AtomicU64::new(0), state: Mutex::new(state) }))
     }
 
-    /// Whether what is backed, and what the budget has free, is as much together.
-    pub(crate) fn could_hold(&self, size_bytes: u64) -> bool {
-        let missing_count = size_bytes.saturating_sub(self.backed_bytes()).div_ceil(self.chunk_bytes);
+    /// Whether what is backed but for `kept_bytes` of it, and what the budget has free, is as much together.
+    pub(crate) fn could_hold(&self, size_bytes: u64, kept_bytes: u64) -> bool {
+        let available_bytes = self.backed_bytes().saturating_sub(kept_bytes);
+        let missing_count = size_bytes.saturating_sub(available_bytes).div_ceil(self.chunk_bytes);
         let state = self.state.lock();
         let is_free = state.reservation.try_grow(missing_count * self.charge_bytes()).is_ok();
         if is_free {
             state.reservation.shrink(missing_count * self.charge_bytes());
         }
         is_free
+    }
+
+    /// What is backed and given back at once.
+    pub(crate) fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
     }
 
     /// Memory that is backed now.
@@ -427,6 +433,11 @@ impl Arena {
     pub(crate) fn used_bytes(&self, chunks: &Range<u64>) -> u64 {
         let (first, past) = ((chunks.start / self.chunk_bytes) as usize, (chunks.end / self.chunk_bytes) as usize);
         self.state.lock().used_bytes.get(first..past).map_or(0, |used_bytes| used_bytes.iter().sum())
+    }
+
+    /// Bytes of all extents.
+    pub(crate) fn all_used_bytes(&self) -> u64 {
+        self.state.lock().used_bytes.iter().sum()
     }
 
     /// Backed chunks of which at most a quarter is used but not nothing, the emptiest first.

@@ -86,10 +86,10 @@ impl BufferPool {
             return Ok(Asked { frame, was_hit: true });
         }
         let frame = Arc::new(Frame::new(key, place, None));
-        residents.note_passing(&frame);
-        drop(residents);
         let memory = FrameMemory::Passing(Box::new(PassingMemory { buffer, _reservation: reservation }));
         let run = ReadRun::new(entry.source.medium(), place, vec![Arc::clone(&frame)], vec![memory]);
+        residents.note_passing(&frame);
+        drop(residents);
         self.submit(entry, vec![run]);
         Ok(Asked { frame, was_hit: false })
     }
@@ -132,12 +132,14 @@ fn read_run(
             part.start += place.held_bytes();
             frames.push(Arc::new(frame));
         }
-        for frame in &frames {
+        let memory = extents.into_iter().map(FrameMemory::Extent).collect();
+        // Before others can find the frames: should a policy panic, they are told by the run that goes.
+        let run = ReadRun::new(entry.source.medium(), first, frames, memory);
+        for frame in run.frames() {
             residents.keep(frame);
             asked.push_back(Asked { frame: Arc::clone(frame), was_hit: false });
         }
-        let memory = extents.into_iter().map(FrameMemory::Extent).collect();
-        runs.push(ReadRun::new(entry.source.medium(), first, frames, memory));
+        runs.push(run);
         done_count += count;
     }
     done_count

@@ -5,7 +5,7 @@
 //!
 //! **Invariants**: a frame goes from *under way* to *arrived* once, and from there to *settled* once: bytes that passed
 //! the check, or an error. It is checked by whoever polls it first after it arrived, so that a waiter that goes away
-//! leaves the rest to the next one, and the medium's thread only publishes and wakes.
+//! leaves the rest to the next one, and who completes the read, often a thread of the medium's, only publishes and wakes.
 //!
 //! **Concurrency**: a frame's owners count as pins: the pool's table is one of them, reads and users the others. A wake
 //! is not lost, since whoever registers looks for the outcome under the lock under which it is published.
@@ -13,6 +13,7 @@
 use std::error::Error;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -149,7 +150,7 @@ impl Frame {
         }
     }
 
-    /// The read into `memory` is over. Called once, on the medium's thread.
+    /// The read into `memory` is over. Called once, on any thread; does not panic.
     pub(crate) fn arrived(&self, memory: FrameMemory, arrived: Arrived) {
         // Nobody else sets it.
         let _ = self.memory.set(memory);
@@ -157,7 +158,7 @@ impl Frame {
         progress.arrived = Some(arrived);
         let waiting = std::mem::take(&mut progress.waiting);
         drop(progress);
-        waiting.into_iter().for_each(Waker::wake);
+        wake_all(waiting);
     }
 
     /// Ready when the page can be used or has failed. Checks it if nobody has yet.
@@ -209,6 +210,13 @@ impl Frame {
     }
 }
 
+/// Wakes them all. One that panics, of which the panic hook tells, keeps no other from it.
+fn wake_all(waiting: Vec<Waker>) {
+    for waker in waiting {
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
+}
+
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Frame").field("key", &self.key).field("held_bytes", &self.held_bytes()).finish_non_exhaustive()
@@ -230,7 +238,7 @@ impl Drop for Settling<'_> {
         // Nobody else settles it: what arrived was taken once.
         let _ = self.frame.settled.set(outcome);
         let waiting = std::mem::take(&mut self.frame.progress.lock().waiting);
-        waiting.into_iter().for_each(Waker::wake);
+        wake_all(waiting);
     }
 }
 

@@ -124,4 +124,9 @@ impl FrameTable {
             Some(bytes + frame.end.min(part.end) - frame.start.max(part.start))
         })
     }
+
+    /// Bytes of all frames that nobody else owns. Looks at each frame.
+    pub(crate) fn all_unused_bytes(&self) -> u64 {
+        self.in_order().filter(|frame| Arc::strong_count(frame) == 1).map(|frame| frame.held_bytes()).sum()
+    }
 }

@@ -1,7 +1,8 @@
 //! One read that fills the frames of pages that are neighbours in their file.
 //!
-//! **Invariants**: every frame of a run hears of its end, whatever becomes of the medium. A run that fails is read
-//! again page by page, so that a page shares no error with its neighbours.
+//! **Invariants**: every frame of a run hears of its end, whatever becomes of the medium. A run that fails by a part of
+//! the file is read again page by page, so that a page shares no such error with its neighbours. Where the file or its
+//! store is the matter, all of them fail.
 
 use std::io::IoSliceMut;
 use std::sync::Arc;
@@ -52,6 +53,11 @@ impl ReadRun {
         Self { medium, file, offset_bytes, read_bytes, frames, memory, under_way: None }
     }
 
+    /// In the order of the file.
+    pub(crate) fn frames(&self) -> &[Arc<Frame>] {
+        &self.frames
+    }
+
     /// What the medium is asked for.
     pub(crate) fn into_read(mut self, under_way: Option<UnderWay>) -> ReadAt {
         self.under_way = under_way;
@@ -79,7 +85,7 @@ impl ReadRun {
     fn fail(&mut self, error: MediumError) {
         let parts = self.parts();
         let under_way = self.under_way.take();
-        if parts.len() > 1 {
+        if parts.len() > 1 && !error.is_of_whole_file() {
             let mut next_bytes = self.offset_bytes;
             let runs = parts.into_iter().map(|(frame, memory)| {
                 let offset_bytes = next_bytes;
@@ -91,7 +97,10 @@ impl ReadRun {
             self.medium.submit(runs.collect());
             return;
         }
-        let error = Arc::new(error);
+        let error = match error {
+            MediumError::Shared(error) => error,
+            error => Arc::new(error),
+        };
         for (frame, memory) in parts {
             frame.arrived(memory, Arrived::Failed(Arc::clone(&error)));
         }

@@ -158,11 +158,11 @@ impl Residents {
         if !self.table.insert(frame) {
             return;
         }
-        self.policy.admit(frame.key(), frame.list(), frame.held_bytes(), frame.rows());
         if let Some(list) = self.list_mut(frame.list()) {
             list.page_count += 1;
             list.held_bytes += frame.held_bytes();
         }
+        self.policy.admit(frame.key(), frame.list(), frame.held_bytes(), frame.rows());
         self.make_room_for_notes();
     }
 

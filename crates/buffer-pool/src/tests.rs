@@ -7,5 +7,5 @@ mod reading_ahead;
 mod room;
 mod scattered;
 mod sharing;
-mod stage;
+pub(crate) mod stage;
 mod tuning;

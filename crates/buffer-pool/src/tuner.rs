@@ -20,6 +20,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -298,10 +299,12 @@ impl Tuner {
         }
     }
 
-    /// Does some work, and rests for so many times as long.
+    /// Does some work, and rests for so many times as long. A panic, of which the panic hook tells, ends the work and
+    /// not the thread: there would never be another.
     fn work_and_rest(&self, work: impl FnOnce(&Self), rest: impl FnOnce(&mut State) -> (&mut Rest, u32)) {
         let began_ns = self.clock.thread_cpu_ns();
-        work(self);
+        // No lock is held over it, and what was decided before stays good.
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| work(self)));
         let worked = Duration::from_nanos(self.clock.thread_cpu_ns().saturating_sub(began_ns));
         let mut state = self.state.lock();
         let (rest, factor) = rest(&mut state);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::common::{DataFusionError, Result, config_err};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use thermocline_budget::{Budget, exact_bytes, parse_bytes};
 use thermocline_hardware::Machine;
 use thermocline_medium::Access;
@@ -49,6 +49,8 @@ pub struct SharedSettings {
     trace: Arc<TraceFile>,
     pages: Arc<PagePool>,
     column_tables: Option<Arc<ColumnTables>>,
+    /// Held while a part is changed of what is set as a whole, so that no other change is lost meanwhile.
+    turn: Mutex<()>,
     /// The setting as the user wrote it, and what it means.
     access: RwLock<(String, Arc<Access>)>,
     locked: AtomicBool,
@@ -73,6 +75,7 @@ impl SharedSettings {
             trace,
             pages,
             column_tables,
+            turn: Mutex::new(()),
             access: RwLock::new((String::new(), Arc::new(Access::everything()))),
             locked: AtomicBool::new(false),
         }
@@ -84,7 +87,10 @@ impl SharedSettings {
         self.column_tables.as_ref().map_or_else(without_tables, |tables| tables.reading())
     }
 
-    fn set_reading(&self, name: &str, reading: Reading) -> Result<()> {
+    /// Changes a part of how pages are read.
+    fn change_reading(&self, name: &str, change: impl FnOnce(Reading) -> Reading) -> Result<()> {
+        let _turn = self.turn.lock();
+        let reading = change(self.reading());
         match &self.column_tables {
             Some(tables) => tables.set_reading(reading).map_err(Error::into_datafusion),
             None if reading.simulated_bytes_per_s.is_some() => {
@@ -95,6 +101,12 @@ impl SharedSettings {
                 Ok(())
             }
         }
+    }
+
+    /// Changes a part of the rule of admission.
+    fn change_admission(&self, change: impl FnOnce(AdmissionRule) -> AdmissionRule) {
+        let _turn = self.turn.lock();
+        self.cache.set_admission_rule(change(self.cache.admission_rule()));
     }
 
     /// Which files may be read and written.
@@ -261,23 +273,20 @@ impl ExtensionOptions for ThermoclineConfig {
             }
             "admission" => {
                 let mode = value.parse().map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?;
-                let rule = AdmissionRule { mode, ..self.shared.cache.admission_rule() };
-                self.shared.cache.set_admission_rule(rule);
+                self.shared.change_admission(|rule| AdmissionRule { mode, ..rule });
             }
             "admission_threshold" => {
                 let threshold = parse_share(&name, value)?;
-                let rule = AdmissionRule { threshold, ..self.shared.cache.admission_rule() };
-                self.shared.cache.set_admission_rule(rule);
+                self.shared.change_admission(|rule| AdmissionRule { threshold, ..rule });
             }
             "whole_columns" => {
                 let bets_at_once = parse_whole_columns(&name, value)?;
-                let rule = AdmissionRule { bets_at_once, ..self.shared.cache.admission_rule() };
-                self.shared.cache.set_admission_rule(rule);
+                self.shared.change_admission(|rule| AdmissionRule { bets_at_once, ..rule });
             }
             "page_policy" => {
                 let policy = value.trim().to_ascii_lowercase().parse();
                 let policy = policy.map_err(|error| DataFusionError::Configuration(format!("{name}: {error}")))?;
-                self.shared.set_reading(&name, Reading { policy, ..self.shared.reading() })?;
+                self.shared.change_reading(&name, |reading| Reading { policy, ..reading })?;
             }
             "simulated_bandwidth" => {
                 let simulated_bytes_per_s = match value.trim().to_ascii_lowercase().as_str() {
@@ -287,7 +296,7 @@ impl ExtensionOptions for ThermoclineConfig {
                         bytes_per_s => Some(bytes_per_s),
                     },
                 };
-                self.shared.set_reading(&name, Reading { simulated_bytes_per_s, ..self.shared.reading() })?;
+                self.shared.change_reading(&name, |reading| Reading { simulated_bytes_per_s, ..reading })?;
             }
             "trace" => match value.trim() {
                 "" | "none" => self.shared.trace.close(),
@@ -431,5 +440,46 @@ impl fmt::Display for Append {
             Self::Verify => "verify",
             Self::Trust => "trust",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use thermocline_placement::page_cache::PagePolicyName;
+
+    use super::*;
+    use crate::database::{Database, DatabaseOptions};
+
+    #[test]
+    fn settings_that_are_changed_at_once_are_all_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Some(folder.path().to_path_buf());
+        let database = Database::open(DatabaseOptions { folder, ..DatabaseOptions::default() }).unwrap();
+        let settings = database.settings();
+        let (sender, other_is_done) = mpsc::channel();
+        thread::scope(|scope| {
+            settings
+                .change_reading("thermocline.page_policy", |reading| {
+                    scope.spawn(move || {
+                        let mut config = ThermoclineConfig::new(Arc::clone(settings));
+                        config.set("simulated_bandwidth", "1GiB").unwrap();
+                        config.set("admission_threshold", "0.25").unwrap();
+                        sender.send(()).unwrap();
+                    });
+                    // It has to wait for this one, which gives it the time not to.
+                    assert!(other_is_done.recv_timeout(Duration::from_millis(100)).is_err());
+                    Reading { policy: PagePolicyName::LeastRecentlyUsed, ..reading }
+                })
+                .unwrap();
+        });
+        let expected = Reading { policy: PagePolicyName::LeastRecentlyUsed, simulated_bytes_per_s: Some(1 << 30) };
+        assert_eq!(settings.reading(), expected);
+        assert_eq!(settings.pages.policy(), expected.policy);
+        assert_eq!(settings.cache.admission_rule().threshold, 0.25);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::store_failure;
 
@@ -162,9 +163,22 @@ pub enum MediumError {
         #[source]
         source: object_store::Error,
     },
+    /// What several reads failed by that were one.
+    #[error("{0}")]
+    Shared(#[source] Arc<MediumError>),
 }
 
 impl MediumError {
+    /// Whether reading a part of what could not be read would fail too, by all that is known: the matter is with the
+    /// file or its store as a whole, and the store's client has retried what can be.
+    pub fn is_of_whole_file(&self) -> bool {
+        match self {
+            Self::Shared(error) => error.is_of_whole_file(),
+            Self::PastEnd { .. } | Self::Io { .. } | Self::OutOfSpace { .. } => false,
+            _ => true,
+        }
+    }
+
     /// The error for a system call on `path` that failed; `action` completes "cannot …".
     pub(crate) fn from_io(path: &Path, action: impl Into<String>, source: io::Error) -> Self {
         let shown = path.display().to_string();

@@ -65,7 +65,7 @@ impl Residents {
     /// Memory for one page, whatever has to go that can; nothing goes for one that is larger than all that there could
     /// be.
     fn take_one(&mut self, wanted_bytes: u64, incoming: ListKey) -> Option<Extent> {
-        if !self.arena.could_hold(wanted_bytes) {
+        if !self.arena.could_hold(wanted_bytes, self.kept_bytes(wanted_bytes)) {
             return None;
         }
         let mut gone_bytes = 0;
@@ -75,6 +75,15 @@ impl Residents {
             }
             gone_bytes += self.make_hole(wanted_bytes, incoming, gone_bytes)?;
         }
+    }
+
+    /// Bytes that stay whatever goes for a page, since somebody has them. Not looked for where the page is no larger than a
+    /// chunk: all that could go for it in vain is less than that, and it is asked for such pages all the time.
+    fn kept_bytes(&self, wanted_bytes: u64) -> u64 {
+        if wanted_bytes <= self.arena.chunk_bytes() {
+            return 0;
+        }
+        self.arena.all_used_bytes().saturating_sub(self.table.all_unused_bytes())
     }
 
     /// Gives up pages so that there is a hole of `wanted_bytes`, or one step closer to it, `gone_bytes` having gone for

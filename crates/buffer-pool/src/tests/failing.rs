@@ -1,15 +1,17 @@
 //! Reads that fail, pages that are damaged.
 
 use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Wake, Waker};
 
 use thermocline_budget::Budget;
 use thermocline_hardware::ManualClock;
-use thermocline_medium::SimulatedMedium;
+use thermocline_medium::{MediumError, SimulatedMedium};
 use thermocline_placement::page_cache::PagePolicyName;
 
-use super::stage::{Pages, Play, pin, poll_once, small_options};
+use super::stage::{FragilePolicy, Pages, Play, pin, poll_once, ready, small_options};
 use crate::{BufferPool, PoolError, ReadOptions};
 
 #[test]
@@ -65,6 +67,61 @@ fn one_bad_page_among_neighbours_read_at_once_fails_alone() {
 }
 
 #[test]
+fn neighbours_of_a_file_that_has_changed_all_fail_by_one_read() {
+    let play = Play::new(1 << 20, None, &[5000; 6]);
+    play.stage.has_changed.store(true, Ordering::Relaxed);
+    let mut reader = play.source.reader(0..6, ReadOptions::default());
+    for _ in 0..6 {
+        let error = reader.wait_next().unwrap().unwrap_err();
+        let PoolError::Read { source, .. } = error else { panic!("{error}") };
+        assert!(matches!(*source, MediumError::Changed { .. }), "{source}");
+    }
+    assert_eq!(play.stage.log(), [(0, 6 * 8192)]);
+}
+
+/// A waker of a runtime that is broken.
+struct Panicking;
+
+impl Wake for Panicking {
+    fn wake(self: Arc<Self>) {
+        panic!("told to");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_else_waiting() {
+    let play = Play::new(1 << 20, None, &[4096; 2]);
+    play.hold(true);
+    let mut both = play.source.reader([0, 1], ReadOptions::default());
+    let waker = Waker::from(Arc::new(Panicking));
+    assert!(both.poll_next(&mut Context::from_waker(&waker)).is_pending());
+    let mut same = play.source.reader([0], ReadOptions::default());
+    let mut neighbour = play.source.reader([1], ReadOptions::default());
+    let flags = [&mut same, &mut neighbour].map(|reader| poll_once(reader).1);
+    assert_eq!(play.stage.held(), [("pages 1".to_owned(), 0, 2 * 4096)]);
+    // Whoever completes the read need not care.
+    let _ = catch_unwind(AssertUnwindSafe(|| play.stage.complete(0)));
+    assert_eq!(flags.map(|flag| flag.count()), [1, 1]);
+    for (reader, page) in [(&mut same, 0), (&mut neighbour, 1)] {
+        play.pages.assert_is(page, &ready(poll_once(reader).0), "beside the one that panicked");
+    }
+}
+
+#[test]
+fn a_policy_that_panics_leaves_no_page_under_way() {
+    let play = Play::new(1 << 20, None, &[4096; 3]);
+    // After the quotas and the first page.
+    play.pool.set_policy(FragilePolicy::new(PagePolicyName::LeastRecentlyUsed, 3).0);
+    let mut reader = play.source.reader(0..3, ReadOptions::default());
+    assert!(catch_unwind(AssertUnwindSafe(|| poll_once(&mut reader))).is_err());
+    play.pool.set_policy(PagePolicyName::LeastRecentlyUsed.build());
+    for page in 0..3 {
+        assert!(!play.pinned(page).was_hit(), "page {page}");
+    }
+    assert_eq!(play.stage.log().len(), 3);
+}
+
+#[test]
 fn a_damaged_page_is_not_kept() {
     let play = Play::new(1 << 20, None, &[4096; 2]);
     play.pages.damaged.lock().insert(1);
@@ -87,7 +144,7 @@ fn a_check_that_panics_leaves_nobody_waiting() {
     readers.iter_mut().for_each(|reader| assert!(poll_once(reader).0.is_pending()));
     play.stage.complete(0);
     let [first, second] = &mut readers;
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(first)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| poll_once(first)));
     assert!(outcome.is_err(), "the panic is the first reader's");
     let error = second.wait_next().unwrap().unwrap_err();
     assert!(error.to_string().contains("its check panicked"), "{error}");

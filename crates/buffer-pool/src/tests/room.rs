@@ -94,6 +94,22 @@ fn a_page_that_can_never_fit_pushes_no_others_out() {
 }
 
 #[test]
+fn a_page_that_cannot_fit_beside_what_is_pinned_pushes_no_others_out() {
+    let mut sizes = [16_384; 17];
+    sizes[16] = 2 * CHUNK_BYTES as u32;
+    let play = Play::new(1 << 30, Some(4 * CHARGE_BYTES + 16 * NOTE_BYTES), &sizes);
+    let mut pins: Vec<PinnedPage> = (0..16).map(|page| play.pinned(page)).collect();
+    // All of three chunks are.
+    pins.truncate(12);
+    drop(play.pinned(16));
+    assert!((12..16).all(|page| play.is_there(page)));
+    // Beside those of two it can.
+    pins.truncate(8);
+    drop(play.pinned(16));
+    assert!(play.is_there(16));
+}
+
+#[test]
 fn where_a_query_gets_no_memory_reading_is_an_error_and_works_again_afterwards() {
     let play = Play::new(CHARGE_BYTES + 10_000, None, &[16_384; 12]);
     let held: Vec<PinnedPage> = (0..4).map(|page| play.pinned(page)).collect();

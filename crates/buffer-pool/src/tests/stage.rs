@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use parking_lot::Mutex;
 use thermocline_budget::Budget;
 use thermocline_hardware::ManualClock;
 use thermocline_medium::{Destination, Medium, MediumError, MediumFile, MemoryMedium, ReadAt, Result as MediumResult};
-use thermocline_placement::page_cache::{ListKey, PageKey, PagePolicyName};
+use thermocline_placement::page_cache::{HeldBytes, ListKey, PageKey, PagePolicy, PagePolicyName};
 
 use crate::arena::charge_bytes;
 use crate::{
@@ -30,6 +31,8 @@ pub(super) struct Stage {
     pub(super) drops_reads: AtomicBool,
     /// Reads are over without a byte having been touched, so that a pool of any size takes no memory.
     pub(super) is_blank: AtomicBool,
+    /// Every read finds that its file has changed.
+    pub(super) has_changed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -85,8 +88,15 @@ impl Stage {
         if self.drops_reads.load(Ordering::Relaxed) {
             return;
         }
+        if self.has_changed.load(Ordering::Relaxed) {
+            let (path, difference) = (file.name().to_owned(), "other bytes".to_owned());
+            return read.completed(Err(MediumError::Changed { path, difference }));
+        }
         let outcome = match self.bad_bytes.lock().range(part).next() {
-            Some(&byte) => Err(MediumError::Changed { path: format!("byte {byte}"), difference: "is bad".to_owned() }),
+            Some(&byte) => {
+                let (path, action) = (format!("byte {byte}"), "read it".to_owned());
+                Err(MediumError::Io { path, action, source: io::Error::other("is bad") })
+            }
             None => match read.destination() {
                 Destination::One(buffer) => self.inner.read_at(&file, offset_bytes, buffer),
                 Destination::Several(mut parts) => self.inner.read_vectored_at(&file, offset_bytes, &mut parts),
@@ -235,6 +245,50 @@ impl PageSource for Pages {
 
     fn describe(&self, page: u32) -> String {
         format!("page {page} of column c")
+    }
+}
+
+/// A policy of which one call panics.
+#[derive(Debug)]
+pub(crate) struct FragilePolicy {
+    inner: Box<dyn PagePolicy>,
+    /// Of pages and quotas, until it has panicked.
+    calls_left: Arc<AtomicU32>,
+}
+
+impl FragilePolicy {
+    /// Panics at the call of that number, counted from one; also tells how many are left until then.
+    pub(crate) fn new(policy: PagePolicyName, panicking_call: u32) -> (Box<Self>, Arc<AtomicU32>) {
+        let calls_left = Arc::new(AtomicU32::new(panicking_call));
+        (Box::new(Self { inner: policy.build(), calls_left: Arc::clone(&calls_left) }), calls_left)
+    }
+
+    fn count(&self) {
+        let count = |left: u32| left.checked_sub(1);
+        assert_ne!(self.calls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count), Ok(1), "told to");
+    }
+}
+
+impl PagePolicy for FragilePolicy {
+    fn admit(&mut self, page: PageKey, list: ListKey, size_bytes: u64, rows: u32) {
+        self.count();
+        self.inner.admit(page, list, size_bytes, rows);
+    }
+    fn touch(&mut self, page: PageKey) {
+        self.inner.touch(page);
+    }
+    fn remove(&mut self, page: PageKey) {
+        self.inner.remove(page);
+    }
+    fn victim(&mut self, incoming: Option<ListKey>, can_go: &mut dyn FnMut(PageKey) -> bool) -> Option<PageKey> {
+        self.inner.victim(incoming, can_go)
+    }
+    fn set_quotas(&mut self, quotas: &[(ListKey, u64)]) {
+        self.count();
+        self.inner.set_quotas(quotas);
+    }
+    fn held(&self) -> Vec<HeldBytes> {
+        self.inner.held()
     }
 }
 

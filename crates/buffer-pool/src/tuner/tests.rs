@@ -8,6 +8,7 @@ use thermocline_hardware::{ManualClock, SystemClock};
 use thermocline_placement::page_cache::PagePolicyName;
 
 use super::*;
+use crate::tests::stage::FragilePolicy;
 use crate::{PoolOptions, Watcher};
 
 const MIB: u64 = 1 << 20;
@@ -343,4 +344,18 @@ fn the_pool_bids_by_what_a_step_more_would_save_too() {
     small.tuner.bid();
     assert_eq!(pool.gain(4 * MIB), Some(0.0), "it has all that it can use");
     assert!(pool.marginal_benefit(2 * MIB) > 0.0);
+}
+
+#[test]
+fn a_decision_that_panics_is_not_the_last() {
+    let stage = Stage::new(44 * MIB);
+    // At the first quotas after those that it begins with.
+    let (policy, calls_left) = FragilePolicy::new(PagePolicyName::Proportional, 2);
+    stage.tuner.pool.set_policy(policy);
+    let run = || stage.run(stage.start(1, 0..1, 60 * MIB), 6e9, 0.0, [0.0; 2]);
+    run();
+    wait_until(|| calls_left.load(Ordering::SeqCst) == 0);
+    run();
+    wait_until(|| stage.quota(0) > 0);
+    assert!(stage.quota(0) > 0, "{:?}", stage.tuner.decision());
 }

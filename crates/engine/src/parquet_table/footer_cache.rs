@@ -3,13 +3,18 @@
 //! A footer is parsed once per version of its file, in I/O and decoding worth milliseconds for a wide file, and is
 //! small. So all are kept, least recently used ones dropped, within [`CAPACITY_BYTES`] and what the budget's caches may
 //! have; when a query needs memory the budget asks for it back like from any cache.
+//!
+//! **Concurrency**: a version is read by one future at a time, which all who want its footer share and poll: none waits
+//! for another to be polled. No lock is held while it waits.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::parquet::file::metadata::ParquetMetaData;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, WeakShared};
 use parking_lot::Mutex;
 use thermocline_budget::{Account, Budget, BudgetError, Purpose, ReclaimableCache, Reservation};
 use thermocline_hardware::Clock;
@@ -31,8 +36,20 @@ pub(crate) struct FooterCache {
     in_use: FootersInUse,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// One gate per version being loaded: whoever comes second waits for the first and finds the footer in the cache.
-    gates: Mutex<HashMap<FileVersion, Weak<tokio::sync::Mutex<()>>>>,
+    /// What is being read, for as long as somebody waits for it. Locked before `state`.
+    loads: Mutex<HashMap<FileVersion, WeakShared<Load>>>,
+}
+
+/// A footer that is being read. A failure is told to those who wait for it, and not remembered.
+type Load = BoxFuture<'static, Result<Arc<ParquetMetaData>, Arc<DataFusionError>>>;
+
+/// Where a footer is to be had.
+enum Found {
+    Kept(Arc<ParquetMetaData>),
+    /// Somebody reads it.
+    Joined(Shared<Load>),
+    /// Nobody did yet.
+    Begun(Shared<Load>),
 }
 
 #[derive(Default)]
@@ -58,7 +75,7 @@ impl FooterCache {
             in_use: FootersInUse::new(budget),
             clock,
             state: Mutex::default(),
-            gates: Mutex::default(),
+            loads: Mutex::default(),
         });
         let weak: Weak<Self> = Arc::downgrade(&cache);
         budget.register_cache(weak);
@@ -69,16 +86,53 @@ impl FooterCache {
     ///
     /// # Errors
     /// What reading the footer reports.
-    pub(super) async fn get(&self, file: &ParquetFile) -> Result<Arc<ParquetMetaData>> {
+    pub(super) async fn get(self: &Arc<Self>, file: &ParquetFile) -> Result<Arc<ParquetMetaData>> {
+        match self.find_or_begin(file) {
+            Found::Kept(footer) => Ok(footer),
+            Found::Begun(load) => {
+                load.await.map_err(|error| Arc::try_unwrap(error).unwrap_or_else(DataFusionError::Shared))
+            }
+            Found::Joined(load) => match load.await {
+                Ok(footer) => Ok(footer),
+                // It may be the other's: access that has run out, a runtime that has ended.
+                Err(_) => self.read(file).await,
+            },
+        }
+    }
+
+    fn find_or_begin(self: &Arc<Self>, file: &ParquetFile) -> Found {
         let version = file.version();
         if let Some(footer) = self.state.lock().find(version) {
-            return Ok(footer);
+            return Found::Kept(footer);
         }
-        let gate = self.gate(version);
-        let _turn = gate.lock().await;
+        let begin = || {
+            let (cache, file) = (Arc::clone(self), file.clone());
+            async move { cache.read(&file).await.map_err(Arc::new) }.boxed().shared()
+        };
+        // What another reads may be older than a write that the version does not show.
+        if version.is_young(self.clock.wall_ns()) {
+            return Found::Begun(begin());
+        }
+        let mut loads = self.loads.lock();
+        if let Some(load) = loads.get(version).and_then(WeakShared::upgrade) {
+            return Found::Joined(load);
+        }
+        // One that was read just now is kept before its load is gone.
         if let Some(footer) = self.state.lock().find(version) {
-            return Ok(footer);
+            return Found::Kept(footer);
         }
+        loads.retain(|_, load| load.upgrade().is_some());
+        let load = begin();
+        // It is not over, since nobody has polled it.
+        if let Some(weak) = load.downgrade() {
+            loads.insert(version.clone(), weak);
+        }
+        Found::Begun(load)
+    }
+
+    /// Reads the footer, and keeps it if its version is to be trusted.
+    async fn read(&self, file: &ParquetFile) -> Result<Arc<ParquetMetaData>> {
+        let version = file.version();
         // Asked before reading: a write that the version does not show could only come after a young version was taken.
         let is_trusted = !version.is_young(self.clock.wall_ns());
         let start_ns = self.clock.monotonic_ns();
@@ -88,17 +142,6 @@ impl FooterCache {
             self.keep(version, Arc::clone(&footer), load_ns);
         }
         Ok(footer)
-    }
-
-    fn gate(&self, version: &FileVersion) -> Arc<tokio::sync::Mutex<()>> {
-        let mut gates = self.gates.lock();
-        if let Some(gate) = gates.get(version).and_then(Weak::upgrade) {
-            return gate;
-        }
-        gates.retain(|_, gate| gate.strong_count() > 0);
-        let gate = Arc::new(tokio::sync::Mutex::new(()));
-        gates.insert(version.clone(), Arc::downgrade(&gate));
-        gate
     }
 
     fn keep(&self, version: &FileVersion, footer: Arc<ParquetMetaData>, load_ns: u64) {

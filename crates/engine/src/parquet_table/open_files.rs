@@ -5,8 +5,10 @@
 //! is asked for (the pool), or whether a file is still the one that was opened, which it says itself.
 //!
 //! Invariants. The pool keeps no file open: it reads on behalf of queries, which do. Of several that have a version
-//! open any one serves. A read that finds the file changed fails. Every read that was handed over is completed, or
-//! dropped with the runtime, which the pool's readers hear of too.
+//! open the one that opened it last serves: what others may read with can have run out since. A read that finds the file
+//! changed fails. Every read that was handed over is completed, or dropped with the runtime, which the pool's readers hear
+//! of too. A request that fails is not made again, nor in parts: the store's client has retried what can be, and waited
+//! for as long as it should.
 //!
 //! Reads need no alignment, since they go through the system's page cache, or over the network.
 
@@ -42,6 +44,7 @@ const REMOTE: Joining = Joining { gap_bytes: object_store::OBJECT_STORE_COALESCE
 /// One version of a file, as open as the queries that read it have it.
 #[derive(Debug, Default)]
 pub(super) struct OpenHandles {
+    /// Those asked with last at the end.
     open: Mutex<Vec<OpenHandle>>,
 }
 
@@ -76,20 +79,18 @@ impl OpenHandle {
 }
 
 impl OpenHandles {
-    /// Has reads go through `file` too, for as long as somebody has it.
+    /// Has reads go through `file` from now on, for as long as somebody has it and until this is told of another.
     pub(super) fn add(&self, file: &ParquetFile) {
         let mut open = self.open.lock();
-        open.retain(|handle| !handle.is_closed());
-        if !open.iter().any(|handle| handle.is_of(file)) {
-            open.push(match file {
-                ParquetFile::Local(file) => OpenHandle::Local(Arc::downgrade(file)),
-                ParquetFile::Remote(file) => OpenHandle::Remote(Arc::downgrade(file)),
-            });
-        }
+        open.retain(|handle| !handle.is_closed() && !handle.is_of(file));
+        open.push(match file {
+            ParquetFile::Local(file) => OpenHandle::Local(Arc::downgrade(file)),
+            ParquetFile::Remote(file) => OpenHandle::Remote(Arc::downgrade(file)),
+        });
     }
 
     fn file(&self) -> Option<ParquetFile> {
-        self.open.lock().iter().find_map(OpenHandle::file)
+        self.open.lock().iter().rev().find_map(OpenHandle::file)
     }
 }
 
@@ -243,21 +244,13 @@ fn submit_remote(file: &Arc<RemoteFile>, reads: Vec<ReadAt>) {
     }
 }
 
-/// One request for all of `range`, of which `reads` want parts. If it fails, each asks alone, so that each has an error
-/// of its own.
+/// One request for all of `range`, of which `reads` want parts. If it fails, all have the same error.
 async fn read_remote(file: &RemoteFile, range: Range<u64>, reads: Vec<ReadAt>) {
-    let is_joined = reads.len() > 1;
-    let found = file.read_range(range.clone()).await;
-    let mut found = Some(found);
+    let found = file.read_range(range.clone()).await.map_err(Arc::new);
     for ReadAt { offset_bytes, mut read, .. } in reads {
         let outcome = match &found {
-            Some(Ok(bytes)) => copy_from(file, bytes, range.start, offset_bytes, read.destination()),
-            _ if is_joined => {
-                let end = offset_bytes + read.destination().length_bytes() as u64;
-                let alone = file.read_range(offset_bytes..end).await;
-                alone.and_then(|bytes| copy_from(file, &bytes, offset_bytes, offset_bytes, read.destination()))
-            }
-            _ => found.take().map_or(Ok(()), |found| found.map(|_| ())),
+            Ok(bytes) => copy_from(file, bytes, range.start, offset_bytes, read.destination()),
+            Err(error) => Err(MediumError::Shared(Arc::clone(error))),
         };
         read.completed(outcome);
     }

@@ -26,6 +26,7 @@ use thermocline_medium::{PinnedFile, RemoteFile};
 
 use super::*;
 
+mod faulty_stores;
 mod footers;
 mod int96;
 mod pages;

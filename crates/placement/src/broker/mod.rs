@@ -2,43 +2,20 @@
 //!
 //! Caches differ in all but one thing: each can say how many seconds of query time more bytes would save it. Seconds
 //! are best used where the next byte saves most, so the benefit is greatest when all marginal benefits are equal, or
-//! nothing is left to give. [`divide`] finds that point from whole curves; [`shrink_order`] takes one step towards it
-//! when a query needs memory now, and [`yielding`] one when a cache wants room. Pure; carrying it out is the budget's part.
+//! nothing is left to give. Nobody computes that point, since curves change as caches do: [`shrink_order`] takes one step
+//! towards it when a query needs memory now, and [`yielding`] one when a cache wants room. Pure; carrying it out is the
+//! budget's part.
 //!
 //! Seconds are those that pass, and over about as many queries for each cache.
 //!
 //! Paper: design of this project; equal marginal benefit is the optimality condition of separable concave resource
-//! allocation, which the greedy algorithm attains.
+//! allocation.
 
 mod curve;
 #[cfg(test)]
 mod tests;
 
 pub use curve::BenefitCurve;
-
-/// Divides `total_bytes` among caches so that their benefits add up to the most: each segment of the curves' concave
-/// hulls in order of its slope, steepest first; of equal slopes the earlier curve. One share a curve; their sum is less
-/// than the total if the rest would save nothing.
-///
-/// Exact for concave curves. Where a curve isn't, at most one cache gets a share inside a bridged stretch, where its
-/// true benefit is less than the hull says. Cost: O(p log p) for p points in all.
-pub fn divide(total_bytes: u64, curves: &[BenefitCurve]) -> Vec<u64> {
-    let mut segments: Vec<(usize, u64, f64)> = curves
-        .iter()
-        .enumerate()
-        .flat_map(|(index, curve)| curve.segments().map(move |(bytes, slope)| (index, bytes, slope)))
-        .collect();
-    // Stable: within one curve, slopes fall strictly, so its segments stay in order.
-    segments.sort_by(|a, b| b.2.total_cmp(&a.2));
-    let mut shares = vec![0; curves.len()];
-    let mut left_bytes = total_bytes;
-    for (index, bytes, _) in segments {
-        let taken_bytes = bytes.min(left_bytes);
-        shares[index] += taken_bytes;
-        left_bytes -= taken_bytes;
-    }
-    shares
-}
 
 /// Whom to ask for `bytes_needed`, and for how much: `(index, bytes)` in order, the least marginal benefit first.
 ///
@@ -78,7 +55,7 @@ pub fn missing_of_step(room_bytes: u64, limit_bytes: u64) -> Option<u64> {
 }
 
 /// Which of the `others` yields room to a cache that wants some, and how many bytes, when caches may have `limit_bytes`
-/// together and `room_bytes` are free. One step of [`divide`] at a time, since curves change as caches do.
+/// together and `room_bytes` are free. One step at a time, since curves change as caches do.
 ///
 /// `asking_s_per_byte` is what a step more would save the asking cache: `None` if it has nothing yet to tell that by,
 /// and it gets its first step from whoever loses least. Infinity says that all it has is in use, not what more of it

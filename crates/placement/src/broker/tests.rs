@@ -1,31 +1,11 @@
-//! Division against every possible division, and the order of shrinking.
+//! Curves against the points that they are made of, and who is taken from.
 
 use thermocline_seeded::Random;
 
 use super::*;
 
-/// The best that any division of whole bytes achieves.
-fn best_of_all(total_bytes: u64, curves: &[BenefitCurve]) -> f64 {
-    let Some((first, rest)) = curves.split_first() else { return 0.0 };
-    (0..=total_bytes).map(|bytes| first.seconds(bytes) + best_of_all(total_bytes - bytes, rest)).fold(0.0, f64::max)
-}
-
 fn random_points(random: &mut Random) -> Vec<(u64, f64)> {
     (0..random.below_u64(6)).map(|_| (random.below_u64(15), random.unit() * 10.0)).collect()
-}
-
-#[test]
-fn no_division_saves_more_than_the_one_chosen() {
-    for seed in 0..400 {
-        let mut random = Random::new(seed);
-        let curves: Vec<BenefitCurve> = (0..3).map(|_| BenefitCurve::new(random_points(&mut random))).collect();
-        let total_bytes = random.below_u64(30);
-        let shares = divide(total_bytes, &curves);
-        assert!(shares.iter().sum::<u64>() <= total_bytes, "seed {seed}");
-        let saved_s: f64 = curves.iter().zip(&shares).map(|(curve, &share)| curve.seconds(share)).sum();
-        let best_s = best_of_all(total_bytes, &curves);
-        assert!((saved_s - best_s).abs() < 1e-9, "seed {seed}: {saved_s} of {best_s}, {shares:?} of {curves:?}");
-    }
 }
 
 #[test]
@@ -52,18 +32,15 @@ fn a_curve_is_the_least_concave_one_above_its_points() {
 }
 
 #[test]
-fn memory_that_saves_nothing_stays_free() {
+fn points_that_save_no_more_than_fewer_bytes_count_for_nothing() {
     let curve = BenefitCurve::new([(10, 5.0), (20, 5.0), (30, f64::NAN), (40, 4.0)]);
-    assert_eq!(divide(100, &[curve, BenefitCurve::new([])]), [10, 0]);
-    assert_eq!(divide(100, &[]), []);
+    assert_eq!(curve.segments().collect::<Vec<_>>(), [(10, 0.5)]);
 }
 
 #[test]
 fn a_step_is_bridged_so_that_what_comes_before_it_does_not_hide_it() {
     let step = BenefitCurve::new([(10, 0.1), (100, 100.0)]);
     assert_eq!(step.segments().collect::<Vec<_>>(), [(100, 1.0)]);
-    let steady = BenefitCurve::new([(100, 50.0)]);
-    assert_eq!(divide(100, &[steady, step]), [0, 100]);
 }
 
 #[test]

@@ -12,14 +12,14 @@ use crate::parquet_table::file_pages::{PageColumn, PageCounts};
 
 const MIB: u64 = 1 << 20;
 
-fn store(memory_bytes: u64, clock: Arc<ManualClock>) -> Arc<ParquetPages> {
+pub(super) fn store(memory_bytes: u64, clock: Arc<ManualClock>) -> Arc<ParquetPages> {
     let budget = Budget::new(memory_bytes, None);
     let clock: Arc<dyn Clock> = clock;
     let pages = PagePool::open(&budget, &clock).unwrap();
     ParquetPages::new(&pages, &budget, &clock)
 }
 
-async fn pages(store: &ParquetPages, file: &ParquetFile) -> Option<Arc<FilePages>> {
+pub(super) async fn pages(store: &ParquetPages, file: &ParquetFile) -> Option<Arc<FilePages>> {
     let footer = footers().get(file).await.unwrap();
     store.of(file, &footer)
 }
@@ -29,7 +29,7 @@ fn lists(pages: &FilePages) -> Vec<(String, ListKey)> {
     pages.columns().iter().map(of_column).collect()
 }
 
-async fn read(pages: &FilePages, file: &ParquetFile, ranges: &[Range<u64>]) -> (Vec<bytes::Bytes>, u64) {
+pub(super) async fn read(pages: &FilePages, file: &ParquetFile, ranges: &[Range<u64>]) -> (Vec<bytes::Bytes>, u64) {
     let counts = PageCounts::new(&ExecutionPlanMetricsSet::new(), 0);
     let (read, served) = pages.read(file, ranges.to_vec(), &counts).await.unwrap();
     (read, served.read_bytes)

@@ -217,9 +217,11 @@ impl RingThread {
             // SAFETY: submits nothing, waits for one completion, and passes no argument.
             let waited = unsafe { self.ring.submitter().enter(0, 1, EnterFlags::GETEVENTS.bits(), none) };
             match waited {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => break, // Leaks what is under way.
-                _ => self.take_answers(),
+                // What the kernel has taken it answers, waited for or not.
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => thread::sleep(Duration::from_millis(1)),
+                _ => {}
             }
+            self.take_answers();
             self.tell_owners();
         }
         while !self.take_arrivals() {

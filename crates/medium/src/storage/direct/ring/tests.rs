@@ -86,6 +86,27 @@ fn a_ring_that_is_given_up_under_way_loses_no_read() {
     }
 }
 
+#[test]
+fn a_ring_that_cannot_be_waited_for_any_more_loses_no_read() {
+    fn submitted_then_none(mut thread: RingThread) {
+        let ring = thread.ring.as_raw_fd();
+        while thread.waiting.is_empty() {
+            assert!(!thread.take_arrivals());
+            thread::yield_now();
+        }
+        thread.push_reads();
+        thread.submit(0).unwrap();
+        let other = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: both are open, and the ring's stays so; the ring itself lives as long as its queues are mapped.
+        assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), ring) }, ring);
+        thread.run_without_ring();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(medium) = medium_with(folder.path(), submitted_then_none) {
+        check_reads(&medium, 2);
+    }
+}
+
 /// What the kernel does with an entry: fills the first bytes of what remains, and says how many.
 fn fill_some(memory: &mut Memory, next: &mut u8, most: usize) -> usize {
     let mut left = most;
