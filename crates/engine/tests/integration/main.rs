@@ -35,6 +35,7 @@ mod slt;
 mod staleness;
 mod stars;
 mod statements;
+mod subqueries;
 mod tpch;
 mod tracing;
 mod verify;
