@@ -2,13 +2,13 @@
 //!
 //! - Before types are made alike, floats and decimals that meet become floats, and numbers that are written beside
 //!   decimals decimals ([`mixed_numbers`]).
-//! - Behind that, `IN` with a subquery is said by `EXISTS` where joins would not know that it is NULL
-//!   ([`subquery_nulls`]).
+//! - Behind that, `IN` with a subquery is said by `EXISTS` where joins would not know that it is NULL, and what is asked of
+//!   an aggregate's one row is asked of its value ([`subquery_nulls`]).
 //!
 //! Around the stock rules that optimize,
 //!
 //! - tests of one column are not merged where that changes answers ([`simplification`]);
-//! - conditions without columns stay above aggregates ([`above_aggregates`]).
+//! - conditions without columns, or by chance, stay above aggregates and windows ([`above_aggregates`]).
 //!
 //! What the optimizer leaves of this kind is done to the plan behind it ([`stand_ins`](crate::stand_ins)), or to the
 //! physical plan ([`physical_rules`](crate::physical_rules)).

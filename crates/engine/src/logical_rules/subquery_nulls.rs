@@ -3,8 +3,9 @@
 //! `x IN (SELECT c …)` is true if a `c` equals `x`, else NULL if there is a NULL among them, or `x` is NULL and there is any
 //! row, else false. DataFusion knows this of `x NOT IN (…)` as a whole condition, uncorrelated and about a column. Elsewhere
 //! it joins, and takes what has no match to be false: `g > 100 OR a NOT IN (SELECT b …)` let all rows through where a `b`
-//! is NULL, and so did correlated subqueries, constants on the left, and what is asked about the value (`(a IN (…)) IS
-//! NULL`). [`SpellOutMembership`] says it by `EXISTS` there, which is never NULL:
+//! is NULL, and so did correlated subqueries, constants on the left, what is NULL of columns that are not (`nullif(a, 1)
+//! NOT IN (…)`), and what is asked about the value (`(a IN (…)) IS NULL`). [`SpellOutMembership`] says it by `EXISTS`
+//! there, which is never NULL:
 //!
 //! ```text
 //! x NOT IN (SELECT c …)  as a condition   ─▶  NOT EXISTS (… c = x) AND NOT EXISTS (… c IS NULL) AND (x IS NOT NULL OR NOT EXISTS (…))
@@ -13,9 +14,12 @@
 //! ```
 //!
 //! What cannot be NULL is left out, and so are values that cannot be at all. Types have been made alike by then: of a
-//! UNION's columns nobody knows them before.
+//! UNION's columns nobody knows them before. Of correlated subqueries of one row, where `EXISTS` is wrong too, it asks the
+//! value ([`single_rows`]).
 //!
 //! Deviations: conditions of filters alone; subqueries elsewhere, as in a SELECT list, DataFusion does not run.
+
+mod single_rows;
 
 use std::sync::Arc;
 
@@ -41,22 +45,23 @@ impl AnalyzerRule for SpellOutMembership {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Filter(filter) if has_membership(&filter.predicate)? => filtered(filter),
+            LogicalPlan::Filter(filter) if asks_subquery(&filter.predicate)? => filtered(filter),
             other => Ok(Transformed::no(other)),
         })
         .data()
     }
 }
 
-fn has_membership(expr: &Expr) -> Result<bool> {
-    expr.exists(|nested| Ok(matches!(nested, Expr::InSubquery(_))))
+fn asks_subquery(expr: &Expr) -> Result<bool> {
+    expr.exists(|nested| Ok(matches!(nested, Expr::InSubquery(_) | Expr::SetComparison(_) | Expr::Exists(_))))
 }
 
 fn filtered(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
     let schema = input.schema();
+    let predicate = single_rows::as_values(predicate)?.data;
     let parts = split_conjunction(&predicate).into_iter().map(|part| match part {
-        Expr::InSubquery(asked) if is_known(asked) => Ok(part.clone()),
+        Expr::InSubquery(asked) if is_known(asked, schema)? => Ok(part.clone()),
         other => condition(other.clone(), schema),
     });
     let parts = parts.collect::<Result<Vec<_>>>()?;
@@ -64,9 +69,17 @@ fn filtered(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
 }
 
-/// Whether DataFusion does right by it as a whole condition.
-fn is_known(asked: &InSubquery) -> bool {
-    !asked.negated || (asked.subquery.outer_ref_columns.is_empty() && !asked.expr.column_refs().is_empty())
+/// Whether DataFusion does right by it as a whole condition. That an expression can be NULL it tells by its columns alone.
+fn is_known(asked: &InSubquery, schema: &DFSchema) -> Result<bool> {
+    if !asked.negated {
+        return Ok(true);
+    }
+    let columns = asked.expr.column_refs();
+    if columns.is_empty() || !asked.subquery.outer_ref_columns.is_empty() {
+        return Ok(false);
+    }
+    let of_nullable = columns.into_iter().any(|column| schema.nullable(column).unwrap_or(true));
+    Ok(of_nullable || !asked.expr.nullable(schema)?)
 }
 
 /// What is true where `expr` is; false or NULL elsewhere.
@@ -76,7 +89,7 @@ fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
             let (left, right) = (condition(*left, schema)?, condition(*right, schema)?);
             Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
         }
-        Expr::InSubquery(asked) if !asked.negated => Ok(Expr::InSubquery(asked)),
+        Expr::InSubquery(asked) if !asked.negated => joinable(asked),
         Expr::InSubquery(asked) => is_none_of(asked, schema),
         Expr::Not(inner) => match *inner {
             Expr::InSubquery(asked) if !asked.negated => is_none_of(InSubquery { negated: true, ..asked }, schema),
@@ -92,7 +105,7 @@ fn value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         Expr::InSubquery(asked) => {
             let Asked { has_equal, has_null, has_row, is_null } = Asked::of(&asked, schema)?;
             if has_null.is_none() && is_null.is_none() {
-                return Ok(Transformed::no(Expr::InSubquery(asked)));
+                return Ok(Transformed::yes(joinable(asked)?));
             }
             let unknown = || lit(ScalarValue::Boolean(None));
             let mut is_one_of = when(exists(has_equal), lit(true));
@@ -108,6 +121,13 @@ fn value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         other => Ok(Transformed::no(other)),
     });
     spelled_out.data()
+}
+
+/// The same. Within another condition it becomes a join of its column and of those that make it up, and fails where one of
+/// these has its name.
+fn joinable(asked: InSubquery) -> Result<Expr> {
+    let subquery = asked.subquery.with_plan(Arc::new(members(&asked.subquery.subquery)?));
+    Ok(Expr::InSubquery(InSubquery { subquery, ..asked }))
 }
 
 /// What is true where it is true that `asked.expr` is none of the values.
@@ -138,9 +158,7 @@ struct Asked {
 impl Asked {
     fn of(asked: &InSubquery, schema: &DFSchema) -> Result<Self> {
         let InSubquery { expr, subquery: Subquery { subquery, .. }, .. } = asked;
-        // Under a name that nothing outside has: what is pulled out of a subquery goes by its columns' names.
-        let column = Expr::Column(Column::from(subquery.schema().qualified_field(0)));
-        let rows = LogicalPlanBuilder::from(Arc::clone(subquery)).project([column.alias(MEMBER)])?.build()?;
+        let rows = members(subquery)?;
         let member = Expr::Column(Column::new_unqualified(MEMBER));
         let is_nullable = rows.schema().field(0).is_nullable();
         let rows_where = |condition: Expr| -> Result<Arc<LogicalPlan>> {
@@ -157,6 +175,12 @@ impl Asked {
 
 /// What the values of a subquery are called.
 const MEMBER: &str = "__member";
+
+/// The subquery's values under a name that nothing outside has: what is pulled out of it goes by its columns' names.
+fn members(subquery: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    let column = Expr::Column(Column::from(subquery.schema().qualified_field(0)));
+    LogicalPlanBuilder::from(Arc::clone(subquery)).project([column.alias(MEMBER)])?.build()
+}
 
 /// An expression as a subquery sees it.
 fn from_within(expr: Expr, schema: &DFSchema) -> Result<Expr> {

@@ -1,8 +1,8 @@
 //! Rules over physical plans: what DataFusion's own would take for granted, and is not so.
 //!
 //! - Groups of grouping sets do not come in the order of their columns, whatever the rows do ([`grouping_sets`]).
-//! - Filters that are pushed down find their columns by name, of two of one name perhaps the other; and those of joins by
-//!   floats tell zeros by their signs ([`careful_pushdown`]).
+//! - Filters that are pushed down find their columns by name, of two of one name, or of a semi join's two sides, perhaps the
+//!   other; and those of joins by floats tell zeros by their signs ([`careful_pushdown`]).
 //! - Of a filter's parts those that can fail see only rows that the others let through ([`guarded_filters`]).
 //! - There may be less memory than a join or the first rows of an order take ([`beyond_memory`]).
 //!

@@ -1,5 +1,6 @@
 //! A node that passes everything on and lets rules know less of its input than there is to know.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,16 +10,18 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
+use datafusion::physical_plan::filter_pushdown::{ChildFilterDescription, FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 /// What is hidden of the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hidden {
     /// Nobody's filters come to it.
     Filters,
-    /// Beside that, which order its rows have, and which of its columns are constant or equal.
+    /// Nobody's filters come to it that name one of these columns.
+    FiltersOf(BTreeSet<usize>),
+    /// No filters come to it, nor is it known which order its rows have, and which of its columns are constant or equal.
     Order,
 }
 
@@ -34,7 +37,7 @@ impl VeilExec {
     pub(super) fn over(input: Arc<dyn ExecutionPlan>, hidden: Hidden) -> Self {
         let known = input.properties();
         let properties = match hidden {
-            Hidden::Filters => Arc::clone(known),
+            Hidden::Filters | Hidden::FiltersOf(_) => Arc::clone(known),
             Hidden::Order => Arc::new(
                 PlanProperties::new(
                     EquivalenceProperties::new(input.schema()),
@@ -49,8 +52,9 @@ impl VeilExec {
         Self { input, hidden, properties }
     }
 
-    pub(super) fn hidden(&self) -> Hidden {
-        self.hidden
+    /// Whether it hides its input from filters alone.
+    pub(super) fn is_of_filters(&self) -> bool {
+        self.hidden != Hidden::Order
     }
 
     pub(super) fn input(&self) -> &Arc<dyn ExecutionPlan> {
@@ -78,7 +82,7 @@ impl ExecutionPlan for VeilExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![self.hidden == Hidden::Filters]
+        vec![self.is_of_filters()]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -100,7 +104,7 @@ impl ExecutionPlan for VeilExec {
         let (Some(input), 0) = (children.pop(), children.len()) else {
             return plan_err!("VeilExec has one child");
         };
-        Ok(Arc::new(Self::over(input, self.hidden)))
+        Ok(Arc::new(Self::over(input, self.hidden.clone())))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -125,6 +129,11 @@ impl ExecutionPlan for VeilExec {
         parent_filters: Vec<Arc<dyn PhysicalExpr>>,
         _config: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        Ok(FilterDescription::all_unsupported(&parent_filters, &self.children()))
+        let Hidden::FiltersOf(hidden) = &self.hidden else {
+            return Ok(FilterDescription::all_unsupported(&parent_filters, &self.children()));
+        };
+        let seen = (0..self.schema().fields().len()).filter(|column| !hidden.contains(column)).collect();
+        let child = ChildFilterDescription::from_child_with_allowed_indices(&parent_filters, seen, &self.input)?;
+        Ok(FilterDescription::new().with_child(child))
     }
 }

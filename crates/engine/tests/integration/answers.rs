@@ -280,6 +280,9 @@ async fn answers_are_right_where_stock_rules_take_too_much_for_granted() {
             ("SELECT count(*) FROM t HAVING (SELECT min(g) FROM t) < 7", vec!["3"]),
             ("SELECT g, count(*) FROM t GROUP BY g HAVING (SELECT min(g) FROM t) < 7 AND g = 1", vec!["1|1"]),
             ("SELECT g, count(*) FROM t GROUP BY g HAVING g = 1 AND (SELECT min(g) FROM t) > 7", vec![]),
+            ("SELECT count(*) FROM t HAVING (SELECT min(g) FROM t) > 7 AND count(*) < 100", vec![]),
+            ("SELECT count(*) FROM t HAVING (SELECT min(g) FROM t) < 7 AND count(*) < 100", vec!["3"]),
+            ("SELECT n FROM (SELECT count(*) AS n FROM t HAVING (SELECT min(g) FROM t) > 7) x WHERE n < 100", vec![]),
             ("SELECT count(*) FROM t AS x LEFT JOIN t AS y ON x.a = y.g WHERE x.g > 50", vec!["0"]),
             ("SELECT count(y.a) FROM t AS x LEFT JOIN t AS y ON x.a = y.g WHERE x.g > 50", vec!["0"]),
             ("SELECT count(*) FROM t AS x LEFT JOIN t AS y ON x.a = y.g", vec!["3"]),
@@ -298,5 +301,30 @@ async fn answers_are_right_where_stock_rules_take_too_much_for_granted() {
             };
             assert_eq!(rows(&session, &sql).await, expected, "{sql}");
         }
+    }
+}
+
+/// Beneath them it would be drawn for other rows than those that it is asked of.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_random_is_drawn_above_groups_windows_and_lists() {
+    let session = session();
+    let groups = "SELECT g, count(*) AS n FROM (SELECT value % 500 AS g FROM generate_series(1, 1000)) GROUP BY g";
+    let elements = "SELECT value, unnest([1, 2]) AS e FROM generate_series(1, 500)";
+    for (sql, expected) in [
+        (format!("SELECT count(*) FROM ({groups} HAVING g + random() * 500 > 400) WHERE n <> 2"), "0"),
+        (
+            "SELECT count(*) FROM (SELECT count(*) OVER () AS n FROM generate_series(1, 1000)) WHERE random() < 0.5 AND n < 1000"
+                .to_owned(),
+            "0",
+        ),
+        (
+            format!(
+                "SELECT count(*) > 0 FROM (SELECT value, count(*) AS n FROM ({elements}) WHERE random() < 0.5 GROUP BY value) \
+                 WHERE n = 1"
+            ),
+            "true",
+        ),
+    ] {
+        assert_eq!(rows(&session, &sql).await, [expected], "{sql}");
     }
 }

@@ -36,6 +36,7 @@ mod slt;
 mod staleness;
 mod stars;
 mod statements;
+mod subqueries;
 mod tpch;
 mod tracing;
 mod verify;

@@ -1,0 +1,133 @@
+//! Conditions that ask subqueries: what SQL says of NULLs and of aggregates without groups.
+
+use thermocline_engine::Session;
+
+use crate::harness::{self, Folder, integer, rows};
+
+/// `t` of `a` and `g`, and `u` of `b` and `h`: of `g` 1 and 3 there is nothing in `u`.
+async fn session() -> Session {
+    let session = harness::session();
+    for sql in [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (5, 1), (9, 2), (0, 3), (NULL, 4)) v(a, g)",
+        "CREATE TABLE u AS SELECT * FROM (VALUES (9, 2), (7, 2), (NULL, 4)) v(b, h)",
+    ] {
+        rows(&session, sql).await;
+    }
+    session
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregate_of_no_rows_is_a_row() {
+    let session = session().await;
+    let max = "SELECT max(b) FROM u WHERE u.h = t.g";
+    let count = "SELECT count(*) FROM u WHERE u.h = t.g";
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for (condition, expected) in [
+            (format!("a NOT IN ({max})"), vec![]),
+            (format!("a + 1 NOT IN ({max})"), vec!["2"]),
+            (format!("a IN ({max})"), vec!["2"]),
+            (format!("(a IN ({max})) IS NULL"), vec!["1", "3", "4"]),
+            (format!("g = 1 OR a NOT IN ({max})"), vec!["1"]),
+            (format!("a NOT IN ({count})"), vec!["1", "2"]),
+            (format!("a IN ({count})"), vec!["3"]),
+            (format!("g = 1 OR a IN ({count})"), vec!["1", "3"]),
+            (format!("(a IN ({count})) IS NULL"), vec!["4"]),
+            (format!("a NOT IN ({count} ORDER BY 1 LIMIT 1)"), vec!["1", "2"]),
+            ("a NOT IN (SELECT DISTINCT count(*) FROM u WHERE u.h = t.g)".to_owned(), vec!["1", "2"]),
+            (format!("a > ALL ({count})"), vec!["1", "2"]),
+            (format!("EXISTS ({max})"), vec!["1", "2", "3", "4"]),
+            (format!("NOT EXISTS ({max})"), vec![]),
+            (format!("g = 1 OR NOT EXISTS ({max})"), vec!["1"]),
+        ] {
+            let sql = format!("SELECT g FROM t WHERE {condition} ORDER BY g");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_having_is_asked_of_an_aggregate_of_no_rows() {
+    let session = session().await;
+    let max = "SELECT max(b) FROM u WHERE u.h = t.g HAVING";
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for (condition, expected) in [
+            ("EXISTS (SELECT 1 FROM u WHERE u.h = t.g HAVING count(*) > 1)".to_owned(), vec!["2"]),
+            ("NOT EXISTS (SELECT 1 FROM u WHERE u.h = t.g HAVING count(*) > 1)".to_owned(), vec!["1", "3", "4"]),
+            (format!("EXISTS ({max} count(*) = 0)"), vec!["1", "3"]),
+            (format!("EXISTS ({max} max(b) IS NULL)"), vec!["1", "3", "4"]),
+            (format!("a NOT IN ({max} count(*) > 1)"), vec!["1", "3", "4"]),
+            (format!("a IN ({max} count(*) > 1)"), vec!["2"]),
+            (format!("(a IN ({max} count(*) < 2)) IS NULL"), vec!["1", "3", "4"]),
+        ] {
+            let sql = format!("SELECT g FROM t WHERE {condition} ORDER BY g");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expressions_that_are_null_of_columns_that_are_not_are_in_no_list() {
+    let session = harness::session();
+    let five = "(SELECT value FROM generate_series(5, 6))";
+    for (condition, expected) in [
+        (format!("nullif(a, 1) NOT IN {five}"), 2),
+        (format!("CASE WHEN a > 1 THEN a END NOT IN {five}"), 2),
+        (format!("TRY_CAST(CASE WHEN a = 2 THEN 'x' ELSE '1' END AS BIGINT) NOT IN {five}"), 2),
+        ("nullif(a, 1) NOT IN (SELECT value FROM generate_series(5, 6) WHERE value > 9)".to_owned(), 3),
+        ("a NOT IN (SELECT nullif(value, 5) FROM generate_series(5, 6))".to_owned(), 0),
+        ("a + 1 NOT IN (SELECT value FROM generate_series(3, 6))".to_owned(), 1),
+    ] {
+        let sql = format!("SELECT count(*) FROM generate_series(1, 3) AS t(a) WHERE {condition}");
+        assert_eq!(integer(&session, &sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subquery_beside_an_or_may_name_its_value_as_what_it_is_made_of() {
+    let session = harness::session();
+    for sql in [
+        "CREATE TABLE f AS SELECT * FROM (VALUES (0.5, 1), (2.0, 2), (4.0, 3)) v(d, g)",
+        "CREATE TABLE p AS SELECT * FROM (VALUES (0.5), (7.25)) v(n)",
+    ] {
+        rows(&session, sql).await;
+    }
+    for condition in [
+        "d IN (SELECT CAST(n AS DECIMAL(10, 2)) AS n FROM p)",
+        "g IN (SELECT CAST(n * 2 AS INT) AS n FROM p)",
+        "d NOT IN (SELECT CAST(n * 4 AS DECIMAL(10, 2)) AS n FROM p) AND g <> 3",
+    ] {
+        let sql = format!("SELECT g FROM f WHERE g = 2 OR {condition} ORDER BY g");
+        assert_eq!(rows(&session, &sql).await, ["1", "2"], "{sql}");
+    }
+}
+
+/// While it runs, the join above tells the scans beneath the range of its keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn ranges_of_a_key_do_not_come_to_another_column_of_its_name() {
+    let folder = Folder::new();
+    let session = harness::session();
+    let file = |name: &str| format!("'{}'", folder.path().join(format!("{name}.parquet")).display());
+    for (name, query) in [
+        ("x", "SELECT 5 AS k"),
+        ("l", "SELECT 5 AS a, 10 AS c UNION ALL SELECT 6, 10"),
+        ("few", "SELECT 5 AS b, 1 AS a"),
+        ("many", "SELECT value AS b, 1 AS a FROM generate_series(5, 50)"),
+    ] {
+        rows(&session, &format!("COPY ({query}) TO {}", file(name))).await;
+    }
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for r in ["few", "many"] {
+            let sql = format!(
+                "SELECT count(*) FROM {} x JOIN (SELECT l.a FROM {} l WHERE EXISTS \
+                 (SELECT 1 FROM {} r WHERE r.b = l.a AND r.a < l.c)) s ON x.k = s.a",
+                file("x"),
+                file("l"),
+                file(r)
+            );
+            assert_eq!(integer(&session, &sql).await, 1, "{fused}: {sql}");
+        }
+    }
+}
