@@ -205,7 +205,7 @@ impl fmt::Debug for Budget {
 impl BudgetState {
     /// Reserves for `account` in the ledger so that `left_bytes` are free after it, making room first if it is for a query.
     pub(crate) fn reserve(&self, account: &AccountState, bytes: u64, left_bytes: u64) -> Result<()> {
-        let try_add = || self.ledger.try_add_leaving(account.purpose, bytes, left_bytes);
+        let try_add = || self.ledger.try_add(account.purpose, bytes, left_bytes);
         let needed_bytes = bytes.saturating_add(left_bytes);
         let mut shortfall = match try_add() {
             Ok(()) => return Ok(()),

@@ -138,13 +138,9 @@ impl Ledger {
         under_cache_limit.min(self.limit_for_caches_bytes().saturating_sub(self.used_bytes()))
     }
 
-    /// Adds a reservation if it fits; tells what is missing if not, and then changes nothing.
-    pub(crate) fn try_add(&self, purpose: Purpose, bytes: u64) -> Result<(), Shortfall> {
-        self.try_add_leaving(purpose, bytes, 0)
-    }
-
-    /// The same, if `left_bytes` are free after it.
-    pub(crate) fn try_add_leaving(&self, purpose: Purpose, bytes: u64, left_bytes: u64) -> Result<(), Shortfall> {
+    /// Adds a reservation if it fits and `left_bytes` are free after it; tells what is missing if not, and then changes
+    /// nothing.
+    pub(crate) fn try_add(&self, purpose: Purpose, bytes: u64, left_bytes: u64) -> Result<(), Shortfall> {
         if purpose == Purpose::Cache {
             let limit_bytes = self.cache_limit_bytes.load(Ordering::Relaxed);
             add_below(&self.cache_reserved_bytes, bytes, limit_bytes, 0)?;
@@ -217,12 +213,12 @@ mod tests {
     #[test]
     fn what_does_not_fit_changes_nothing_and_tells_what_is_missing() {
         let ledger = Ledger::new(100, Some(40));
-        assert_eq!(ledger.try_add(Purpose::Query, 70), Ok(()));
-        assert_eq!(ledger.try_add(Purpose::Query, 40), Err(Shortfall { missing_bytes: 10, free_bytes: 30 }));
-        assert_eq!(ledger.try_add(Purpose::Cache, 41), Err(Shortfall { missing_bytes: 1, free_bytes: 40 }));
-        assert_eq!(ledger.try_add(Purpose::Cache, 31), Err(Shortfall { missing_bytes: 1, free_bytes: 30 }));
+        assert_eq!(ledger.try_add(Purpose::Query, 70, 0), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 40, 0), Err(Shortfall { missing_bytes: 10, free_bytes: 30 }));
+        assert_eq!(ledger.try_add(Purpose::Cache, 41, 0), Err(Shortfall { missing_bytes: 1, free_bytes: 40 }));
+        assert_eq!(ledger.try_add(Purpose::Cache, 31, 0), Err(Shortfall { missing_bytes: 1, free_bytes: 30 }));
         assert_eq!((ledger.reserved_bytes(), ledger.cache_reserved_bytes()), (70, 0));
-        assert_eq!(ledger.try_add(Purpose::Cache, 30), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Cache, 30, 0), Ok(()));
         assert_eq!((ledger.unreclaimable_bytes(), ledger.cache_room_bytes()), (70, 0));
         ledger.give_back(Purpose::Cache, 30);
         ledger.give_back(Purpose::Query, 70);
@@ -232,19 +228,19 @@ mod tests {
     #[test]
     fn what_is_to_stay_free_is_not_given_to_who_leaves_it() {
         let ledger = Ledger::new(100, None);
-        assert_eq!(ledger.try_add_leaving(Purpose::Query, 60, 40), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 60, 40), Ok(()));
         let shortfall = Shortfall { missing_bytes: 1, free_bytes: 0 };
-        assert_eq!(ledger.try_add_leaving(Purpose::Query, 1, 40), Err(shortfall));
-        assert_eq!(ledger.try_add_leaving(Purpose::Query, 0, 200), Ok(()));
-        assert_eq!((ledger.reserved_bytes(), ledger.try_add(Purpose::Query, 40)), (60, Ok(())));
+        assert_eq!(ledger.try_add(Purpose::Query, 1, 40), Err(shortfall));
+        assert_eq!(ledger.try_add(Purpose::Query, 0, 200), Ok(()));
+        assert_eq!((ledger.reserved_bytes(), ledger.try_add(Purpose::Query, 40, 0)), (60, Ok(())));
     }
 
     #[test]
     fn nothing_overflows_at_the_largest_numbers() {
         let ledger = Ledger::new(u64::MAX, None);
-        assert_eq!(ledger.try_add(Purpose::Query, u64::MAX), Ok(()));
-        assert_eq!(ledger.try_add(Purpose::Query, 1), Err(Shortfall { missing_bytes: 0, free_bytes: 0 }));
-        assert_eq!(ledger.try_add(Purpose::Query, 0), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, u64::MAX, 0), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 1, 0), Err(Shortfall { missing_bytes: 0, free_bytes: 0 }));
+        assert_eq!(ledger.try_add(Purpose::Query, 0, 0), Ok(()));
     }
 
     #[test]
@@ -260,8 +256,8 @@ mod tests {
     fn what_is_allocated_counts_where_it_is_more_than_what_is_reserved() {
         let ledger = Ledger::new(100, None);
         ledger.observe_allocated(|| 60);
-        assert_eq!(ledger.try_add(Purpose::Query, 41), Err(Shortfall { missing_bytes: 1, free_bytes: 40 }));
-        assert_eq!(ledger.try_add(Purpose::Cache, 40), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 41, 0), Err(Shortfall { missing_bytes: 1, free_bytes: 40 }));
+        assert_eq!(ledger.try_add(Purpose::Cache, 40, 0), Ok(()));
         assert_eq!((ledger.used_bytes(), ledger.cache_room_bytes()), (60, 40));
     }
 
@@ -270,10 +266,10 @@ mod tests {
         let ledger = Ledger::new(100, None);
         let wanted = ledger.want(70);
         assert_eq!(ledger.cache_room_bytes(), 30);
-        assert_eq!(ledger.try_add(Purpose::Cache, 31), Err(Shortfall { missing_bytes: 1, free_bytes: 30 }));
-        assert_eq!(ledger.try_add(Purpose::Query, 31), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Cache, 31, 0), Err(Shortfall { missing_bytes: 1, free_bytes: 30 }));
+        assert_eq!(ledger.try_add(Purpose::Query, 31, 0), Ok(()));
         drop(wanted);
-        assert_eq!(ledger.try_add(Purpose::Cache, 69), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Cache, 69, 0), Ok(()));
         drop(ledger.want(u64::MAX));
         assert_eq!((ledger.cache_room_bytes(), ledger.unreclaimable_bytes()), (0, 31));
     }
@@ -286,7 +282,7 @@ mod tests {
         ledger.observe_scarcity(|is_scarce| {
             TOLD.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(is_scarce);
         });
-        assert_eq!(ledger.try_add(Purpose::Query, 50), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 50, 0), Ok(()));
         assert_eq!(told(), []);
         ledger.add(Purpose::Cache, 1);
         assert_eq!(told(), [true]);
@@ -294,7 +290,7 @@ mod tests {
         assert_eq!(told(), [true], "40 of 100 is between");
         ledger.give_back(Purpose::Query, 1);
         assert_eq!(told(), [true, false]);
-        assert_eq!(ledger.try_add(Purpose::Query, 20), Ok(()));
+        assert_eq!(ledger.try_add(Purpose::Query, 20, 0), Ok(()));
         assert_eq!(told(), [true, false, true]);
         ledger.set_limit_bytes(1000);
         assert_eq!(told(), [true, false, true, false]);

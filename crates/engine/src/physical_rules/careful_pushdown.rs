@@ -149,7 +149,7 @@ mod tests {
     fn session() -> SessionContext {
         let state = SessionStateBuilder::new().with_default_features().build();
         let mut rules = state.physical_optimizers().to_vec();
-        super::super::install(&mut rules);
+        super::super::install(&mut rules, &state.runtime_env().memory_pool);
         let state = SessionStateBuilder::new_from_existing(state).with_physical_optimizer_rules(rules).build();
         SessionContext::new_with_state(state)
     }

@@ -98,7 +98,7 @@ mod tests {
         let config = SessionConfig::new().with_target_partitions(2).with_batch_size(10);
         let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
         let mut rules = state.physical_optimizers().to_vec();
-        super::super::install(&mut rules);
+        super::super::install(&mut rules, &state.runtime_env().memory_pool);
         let state = SessionStateBuilder::new_from_existing(state).with_physical_optimizer_rules(rules).build();
         let session = SessionContext::new_with_state(state);
         let table = "CREATE TABLE t AS SELECT value % 2 AS a, value % 100 AS c FROM generate_series(1, 2000)";

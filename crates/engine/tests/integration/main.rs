@@ -3,6 +3,7 @@
 
 mod answers;
 mod bad_values;
+mod beyond_memory;
 mod caching;
 mod column_stars;
 mod column_tables;
