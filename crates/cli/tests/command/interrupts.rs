@@ -78,7 +78,7 @@ fn ctrl_c_ends_a_long_query_at_once_with_130() {
 #[test]
 fn ctrl_c_ends_a_run_that_waits_for_its_input() {
     let folder = folder();
-    let mut child = command(folder.path()).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = command(folder.path()).args(["--format", "csv"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut still_open = child.stdin.take().unwrap();
     still_open.write_all(b"SELECT 1 AS a;\n").unwrap();
     begun(&mut child);

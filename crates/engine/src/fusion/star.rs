@@ -118,7 +118,6 @@ pub(super) fn plan(
     let calls = aggregate.aggr_expr.iter().map(|expr| Call::of(expr, schema, &over)).collect::<Result<Vec<_>, _>>()?;
     if let [relation] = graph.relations.as_slice()
         && relation.is_raw()
-        && groups.is_empty()
     {
         return Err(Refusal::new("nothing is joined to the raw files"));
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::CatalogProviderList;
+use datafusion::common::config::ConfigOptions;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::optimizer::Optimizer;
@@ -18,6 +19,15 @@ use crate::{fusion, logical_rules, physical_rules, unnest};
 
 /// What a sort reserves at least to merge what it has spilled.
 const MIN_MERGE_BYTES: usize = 64 << 10;
+
+/// Has sorts reserve no more to merge what they have spilled than there is: each partition reserves that before it has a
+/// row, and of little memory the stock amount is all.
+pub(super) fn fit_to_memory(options: &mut ConfigOptions, limit_bytes: u64) {
+    let execution = &mut options.execution;
+    let merge_bytes = limit_bytes / (16 * execution.target_partitions.max(1) as u64);
+    let merge_bytes = usize::try_from(merge_bytes).unwrap_or(usize::MAX).max(MIN_MERGE_BYTES);
+    execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(merge_bytes);
+}
 
 /// The context of a session of our own.
 pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
@@ -34,11 +44,6 @@ pub(super) fn session_context(database: &Arc<Database>) -> SessionContext {
     // A file for each batch that an exchange has no memory for: with more in one file, whoever reads an exchange can wait
     // for the next batch of a file whose writer waits for the reader, for ever (apache/datafusion#24883).
     config = config.set_usize("datafusion.execution.max_spill_file_size_bytes", 1);
-    // Each partition of a sort reserves that much to merge what it has spilled: of a small budget the stock amount is all.
-    let merge_bytes = database.budget().limit_bytes() / (16 * database.threads().max(1) as u64);
-    let execution = &mut config.options_mut().execution;
-    execution.sort_spill_reservation_bytes =
-        execution.sort_spill_reservation_bytes.min((merge_bytes as usize).max(MIN_MERGE_BYTES));
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(Arc::clone(database.runtime()))

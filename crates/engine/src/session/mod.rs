@@ -241,13 +241,20 @@ impl Session {
         Ok(plan)
     }
 
+    /// DataFusion's part of the session, for a query in the memory that there is now.
+    fn state(&self) -> SessionState {
+        let mut state = self.context.state();
+        build::fit_to_memory(state.config_mut().options_mut(), self.database.budget().limit_bytes());
+        state
+    }
+
     /// Optimises and plans a query under a fresh [`QueryContext`].
     async fn physical(
         &self,
         plan: &LogicalPlan,
         progress: &Arc<Progress>,
     ) -> Result<(SessionState, Arc<dyn ExecutionPlan>)> {
-        let mut state = self.context.state();
+        let mut state = self.state();
         state.config_mut().set_extension(Arc::new(QueryContext::with_progress(Arc::clone(progress))));
         let physical = state.create_physical_plan(plan).await?;
         Ok((state, physical))
@@ -358,7 +365,7 @@ impl Session {
         context: &Arc<QueryContext>,
         change: impl FnOnce(&mut ThermoclineConfig),
     ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-        let mut state = self.context.state();
+        let mut state = self.state();
         if let Some(config) = state.config_mut().options_mut().extensions.get_mut::<ThermoclineConfig>() {
             change(config);
         }
