@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::CatalogProviderList;
-use datafusion::common::config::ConfigOptions;
+use datafusion::common::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::optimizer::Optimizer;
@@ -19,14 +19,25 @@ use crate::{fusion, logical_rules, physical_rules, unnest};
 
 /// What a sort reserves at least to merge what it has spilled.
 const MIN_MERGE_BYTES: usize = 64 << 10;
+/// How much memory each partition has for each row of its batches: with 16 KiB the stock size is that of 128 MiB.
+const SHARE_BYTES_PER_BATCH_ROW: usize = 16 << 10;
+/// Rows of a batch, however little memory there is: fewer cost more than they spare.
+const MIN_BATCH_ROWS: usize = 512;
 
-/// Has sorts reserve no more to merge what they have spilled than there is: each partition reserves that before it has a
-/// row, and of little memory the stock amount is all.
+/// Has operators take no more at a time than there is memory for. A sort merges as many batches at once as it has spilled
+/// runs, each of which takes about six times what it holds; and each of its partitions reserves what it is to merge in
+/// before it has a row. Of little memory the stock amounts are all.
 pub(super) fn fit_to_memory(options: &mut ConfigOptions, limit_bytes: u64) {
     let execution = &mut options.execution;
-    let merge_bytes = limit_bytes / (16 * execution.target_partitions.max(1) as u64);
-    let merge_bytes = usize::try_from(merge_bytes).unwrap_or(usize::MAX).max(MIN_MERGE_BYTES);
+    let share_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX) / execution.target_partitions.max(1);
+    let merge_bytes = (share_bytes / 16).max(MIN_MERGE_BYTES);
     execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(merge_bytes);
+    let batch_rows = (share_bytes / SHARE_BYTES_PER_BATCH_ROW).max(MIN_BATCH_ROWS);
+    if let Ok(fewer) = ConfigNonZeroUsize::try_new(batch_rows)
+        && fewer.get() < execution.batch_size.get()
+    {
+        execution.batch_size = fewer;
+    }
 }
 
 /// The context of a session of our own.
