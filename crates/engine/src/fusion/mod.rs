@@ -13,7 +13,8 @@
 //! - A plan with a fused part keeps the output's qualified names, types and nullability, and has the answer of the plan
 //!   it stands for.
 //! - What a pipeline finds out only while it runs (an overflow, too little memory) costs no answer: no row has
-//!   left it by then, and the part is run by DataFusion's operators instead.
+//!   left it by then, and the part is run by DataFusion's operators instead. Of a join's rows that is so until 16 MB of
+//!   them have left; memory that is too little after that ends the query.
 //!
 //! **How**: an aggregate over joins over filters over column tables becomes the scan of a table that no catalog has
 //! ([`table::FusedTable`]). So whatever planner the host's session has plans it, as any other table.
