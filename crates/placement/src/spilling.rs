@@ -29,6 +29,24 @@ pub fn left_bytes(growth: Growth) -> u64 {
     if is_far || is_small { 0 } else { left_bytes }
 }
 
+/// What a sort reserves at least to merge what it has spilled.
+const LEAST_MERGE_BYTES: u64 = 64 << 10;
+/// How much memory each partition has for each row of its batches: DataFusion's 8,192 are those of 128 MiB.
+const SHARE_BYTES_PER_BATCH_ROW: u64 = 16 << 10;
+/// Rows of a batch, however little memory there is: fewer cost more than they spare.
+const LEAST_BATCH_ROWS: u64 = 512;
+
+/// What each partition of a sort reserves at most, before it has a row, to merge what it has spilled.
+pub fn most_merge_bytes(limit_bytes: u64, partition_count: u64) -> u64 {
+    (limit_bytes / partition_count.max(1) / 16).max(LEAST_MERGE_BYTES)
+}
+
+/// How many rows a batch has at most. A sort merges as many batches at once as it has spilled runs, and each takes about
+/// six times what it holds.
+pub fn most_batch_rows(limit_bytes: u64, partition_count: u64) -> u64 {
+    (limit_bytes / partition_count.max(1) / SHARE_BYTES_PER_BATCH_ROW).max(LEAST_BATCH_ROWS)
+}
+
 /// Bytes that a hash join's table has for a row beside the row.
 const TABLE_ROW_BYTES: u64 = 24;
 
@@ -54,6 +72,13 @@ mod tests {
         };
         assert_eq!([left(0, 600, 600), left(0, 601, 601), left(0, 601, 160), left(0, 601, 161)], [0, 480, 0, 480]);
         assert_eq!([left(400, 400, 400), left(400, 401, 400), left(2000, 161, 161)], [0, 480, 480]);
+    }
+
+    #[test]
+    fn of_little_memory_sorts_reserve_little_and_batches_are_small() {
+        assert_eq!([most_merge_bytes(64 << 20, 2), most_merge_bytes(1 << 20, 4)], [2 << 20, LEAST_MERGE_BYTES]);
+        assert_eq!([most_batch_rows(256 << 20, 2), most_batch_rows(64 << 20, 2)], [8192, 2048]);
+        assert_eq!([most_batch_rows(0, 0), most_merge_bytes(0, 0)], [LEAST_BATCH_ROWS, LEAST_MERGE_BYTES]);
     }
 
     #[test]

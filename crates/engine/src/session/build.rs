@@ -9,6 +9,7 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::optimizer::Optimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use thermocline_placement::spilling;
 
 use super::ndjson_output::NdjsonOutput;
 use crate::catalog::definitions::sql_parser_options;
@@ -17,26 +18,16 @@ use crate::database::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Database};
 use crate::planner::CachingQueryPlanner;
 use crate::{fusion, logical_rules, physical_rules, unnest};
 
-/// What a sort reserves at least to merge what it has spilled.
-const MIN_MERGE_BYTES: usize = 64 << 10;
-/// How much memory each partition has for each row of its batches: with 16 KiB the stock size is that of 128 MiB.
-const SHARE_BYTES_PER_BATCH_ROW: usize = 16 << 10;
-/// Rows of a batch, however little memory there is: fewer cost more than they spare.
-const MIN_BATCH_ROWS: usize = 512;
-
-/// Has operators take no more at a time than there is memory for. A sort merges as many batches at once as it has spilled
-/// runs, each of which takes about six times what it holds; and each of its partitions reserves what it is to merge in
-/// before it has a row. Of little memory the stock amounts are all.
+/// Has operators take no more at a time than there is memory for.
 pub(super) fn fit_to_memory(options: &mut ConfigOptions, limit_bytes: u64) {
     let execution = &mut options.execution;
-    let share_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX) / execution.target_partitions.max(1);
-    let merge_bytes = (share_bytes / 16).max(MIN_MERGE_BYTES);
-    execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(merge_bytes);
-    let batch_rows = (share_bytes / SHARE_BYTES_PER_BATCH_ROW).max(MIN_BATCH_ROWS);
-    if let Ok(fewer) = ConfigNonZeroUsize::try_new(batch_rows)
-        && fewer.get() < execution.batch_size.get()
-    {
-        execution.batch_size = fewer;
+    let partition_count = execution.target_partitions as u64;
+    let at_most = |bound: u64, set: usize| usize::try_from(bound).map_or(set, |bound| bound.min(set));
+    let merge_bytes = spilling::most_merge_bytes(limit_bytes, partition_count);
+    execution.sort_spill_reservation_bytes = at_most(merge_bytes, execution.sort_spill_reservation_bytes);
+    let batch_rows = at_most(spilling::most_batch_rows(limit_bytes, partition_count), execution.batch_size.get());
+    if let Ok(batch_rows) = ConfigNonZeroUsize::try_new(batch_rows) {
+        execution.batch_size = batch_rows;
     }
 }
 
