@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
 use datafusion::execution::cache::cache_manager::CacheManagerConfig;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use thermocline_budget::Budget;
 use thermocline_column_store::EntryName;
@@ -30,6 +30,7 @@ use crate::parquet_table::{FooterCache, ParquetPages};
 use crate::raw_table::schema_cache::SchemaCache;
 use crate::session::Session;
 use crate::settings::{SharedSettings, ThermoclineConfig};
+use crate::spill_files::SpillFiles;
 use crate::trace_file::TraceFile;
 
 /// Partitions that a query is run in at most: each has buffers of its own, and far more than there are processors of any
@@ -163,10 +164,8 @@ impl Database {
             .with_list_files_cache_limit(0)
             .with_file_statistics_cache_limit(0)
             .with_metadata_cache_limit(0);
-        let mut disk = DiskManagerBuilder::default();
-        if let Some(directory) = options.temp_directory {
-            disk = disk.with_mode(DiskManagerMode::Directories(vec![directory]));
-        }
+        let spill_files = SpillFiles::new(options.temp_directory.unwrap_or_else(std::env::temp_dir));
+        let disk = DiskManagerBuilder::default().with_temp_file_factory(Arc::new(spill_files));
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(BudgetPool::new(&budget)))
             .with_cache_manager(caches)

@@ -42,6 +42,7 @@ mod raw_table;
 mod runs;
 mod session;
 mod settings;
+mod spill_files;
 mod sql;
 mod staged_copy;
 mod stand_ins;

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::interrupts::wait_for;
 use crate::run::{Finished, command, folder, run};
 
 const BIN: &str = env!("CARGO_BIN_EXE_thermocline");
@@ -175,4 +176,23 @@ fn commands_read_a_folder_side_by_side_and_one_that_would_change_it_is_told_who_
         reader.wait().unwrap();
     }
     run(path, ["--db", "kept.db", "-c", "INSERT INTO t VALUES (0)"]).ok();
+}
+
+#[test]
+fn a_command_that_is_killed_leaves_no_file_of_what_it_had_no_memory_for() {
+    let folder = folder();
+    let temporary = folder.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let sorted = "SELECT value, repeat('x', 50) AS text FROM generate_series(1, 1000000000) ORDER BY -value";
+    let arguments = ["--memory", "32MB", "-c", sorted];
+    let mut child = command(folder.path()).env("TMPDIR", &temporary).args(arguments).spawn().unwrap();
+    let open_files = format!("/proc/{}/fd", child.id());
+    wait_for("a file in the temporary folder", || {
+        let links =
+            std::fs::read_dir(&open_files).ok()?.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.into_iter().find(|link| link.starts_with(&temporary))
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
