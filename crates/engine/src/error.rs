@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
+use datafusion::common::utils::datafusion_strsim::levenshtein;
 use thermocline_budget::BudgetError;
 use thermocline_column_store::{CatalogError, SegmentError};
 use thermocline_medium::MediumError;
@@ -87,7 +88,7 @@ impl From<DataFusionError> for Error {
         let message = match root {
             DataFusionError::External(source) => source.to_string(),
             DataFusionError::SQL(error, detail) => syntax_error::sentence(error, detail.as_deref()),
-            other => other.strip_backtrace(),
+            other => without_far_guess(other.strip_backtrace()),
         };
         Self { kind, message, source: Some(Box::new(error)) }
     }
@@ -97,6 +98,17 @@ impl From<CatalogError> for Error {
     fn from(error: CatalogError) -> Self {
         DataFusionError::External(Box::new(error)).into()
     }
+}
+
+/// A message without the name that was perhaps meant, where that has little in common with what was written.
+fn without_far_guess(message: String) -> String {
+    let guess = message.rsplit_once("\nDid you mean '");
+    let Some((before, guess)) = guess.and_then(|(before, guess)| Some((before, guess.strip_suffix("'?")?))) else {
+        return message;
+    };
+    let written = before.trim_end_matches("'.").rsplit_once('\'').map_or("", |(_, name)| name);
+    let is_near = 3 * levenshtein(written, guess) <= written.len().max(guess.len());
+    if is_near { message } else { before.trim_end_matches('.').to_owned() }
 }
 
 /// The kind of an error that is not one of ours, by whatever in its chain of causes says one.
@@ -182,6 +194,17 @@ mod tests {
         assert_eq!(kind(io::Error::from(io::ErrorKind::NotFound)), ErrorKind::Input);
         let size = BudgetError::InvalidSize { text: "4".to_owned(), reason: "the unit is missing".to_owned() };
         assert_eq!(kind(external(size)), ErrorKind::Input);
+    }
+
+    #[test]
+    fn a_name_is_guessed_where_it_has_much_in_common_with_what_was_written() {
+        let message = |written: &str, guess: &str| {
+            let text = format!("Invalid function '{written}'.\nDid you mean '{guess}'?");
+            Error::from(DataFusionError::Plan(text)).to_string()
+        };
+        assert!(message("median_", "median").ends_with("Did you mean 'median'?"));
+        assert!(message("sha256", "acos").ends_with("Invalid function 'sha256'"));
+        assert!(message("", "").contains("Did you mean"));
     }
 
     #[tokio::test]

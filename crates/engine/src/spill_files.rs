@@ -143,6 +143,7 @@ impl SpillWriter for Writer {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use futures::TryStreamExt;
 

@@ -103,7 +103,15 @@ impl Session {
         let Some(dialect) = datafusion::sql::sqlparser::dialect::dialect_from_str(dialect) else {
             return Err(Error::input(format!("unknown SQL dialect '{dialect}'")));
         };
-        Ok(sql::parse(text, dialect.as_ref(), recursion_limit)?)
+        let mut statements = sql::parse(text, dialect.as_ref(), recursion_limit)?;
+        let state = state.read();
+        let is_known = |name: &str| {
+            state.scalar_functions().contains_key(name)
+                || state.aggregate_functions().contains_key(name)
+                || state.window_functions().contains_key(name)
+        };
+        statements.iter_mut().for_each(|statement| sql::translate_functions(statement, &is_known));
+        Ok(statements)
     }
 
     /// Runs every statement of `text` in turn and returns the result of the last one.

@@ -2,12 +2,14 @@
 //!
 //! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of
 //! settings that users of other engines know ([`settings_names`]). What the parser or DataFusion's planner would take for
-//! something else than it says is put right or refused ([`as_meant`]).
+//! something else than it says is put right or refused ([`as_meant`]). Functions are known by other engines' names too
+//! ([`synonyms`]).
 
 mod depth;
 mod distinct_from;
 mod refused;
 pub(crate) mod settings_names;
+mod synonyms;
 pub(crate) mod syntax_error;
 mod using;
 mod visits;
@@ -45,6 +47,12 @@ impl SqlStatement {
             StatementKind::Plan(statement) => only_asks(statement),
         }
     }
+}
+
+/// Translates what functions are called in other engines, but for names that `is_known` knows.
+pub(crate) fn translate_functions(statement: &mut SqlStatement, is_known: &dyn Fn(&str) -> bool) {
+    let (StatementKind::ExplainCache(statement) | StatementKind::Plan(statement)) = &mut statement.kind;
+    synonyms::translate(statement, is_known);
 }
 
 fn only_asks(statement: &Statement) -> bool {

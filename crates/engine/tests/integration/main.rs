@@ -38,6 +38,7 @@ mod staleness;
 mod stars;
 mod statements;
 mod subqueries;
+mod synonyms;
 mod tpch;
 mod tracing;
 mod verify;
