@@ -9,8 +9,9 @@ use thermocline::{Eviction, SessionBuilder, SqlStatement};
 
 use crate::errors::{InputError, exception};
 use crate::of_process::OfProcess;
-use crate::open_session::{OpenSession, Workers};
+use crate::open_session::OpenSession;
 use crate::result::LazyResult;
+use crate::workers::Workers;
 use crate::{allocator, arguments, arrow_in};
 
 /// Opens a database in this process and returns a connection to it.

@@ -35,6 +35,7 @@ mod same_layout;
 mod table_text;
 mod values;
 mod wait;
+mod workers;
 
 use pyo3::prelude::*;
 

@@ -4,49 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::SchemaRef;
 use pyo3::prelude::*;
-use thermocline::{Session, SqlStatement, THREAD_STACK_BYTES};
-use tokio::runtime::{Builder, Handle, Runtime};
+use thermocline::{Session, SqlStatement};
 
-use crate::allocator::IDLE_THREAD;
-use crate::errors::{InputError, InternalError};
+use crate::errors::InputError;
 use crate::of_process::OfProcess;
 use crate::running::{self, RunningQuery};
-
-/// The worker threads of one database.
-#[derive(Debug)]
-pub(crate) struct Workers(Option<Runtime>);
-
-impl Workers {
-    /// Starts `count` threads; one per core when absent.
-    pub(crate) fn start(count: Option<usize>) -> PyResult<Self> {
-        let mut builder = Builder::new_multi_thread();
-        if let Some(count) = count {
-            builder.worker_threads(count);
-        }
-        let runtime = builder
-            .thread_name("thermocline")
-            .thread_stack_size(THREAD_STACK_BYTES)
-            .thread_keep_alive(IDLE_THREAD)
-            .enable_all()
-            .build()
-            .map_err(|error| InternalError::new_err(format!("cannot start worker threads: {error}")))?;
-        Ok(Self(Some(runtime)))
-    }
-
-    /// Where tasks are spawned.
-    pub(crate) fn handle(&self) -> &Handle {
-        self.0.as_ref().expect("the runtime is there until the workers are dropped").handle()
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        // Running tasks are dropped where they next wait; Python does not have to stand still for that.
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
+use crate::workers::Workers;
 
 /// A session until it is closed, and the workers that run its queries.
 #[derive(Debug)]
@@ -117,7 +80,7 @@ impl OpenSession {
     /// Those of [`session`](Self::session) and of planning the statement, and signals.
     pub(crate) fn run(&self, py: Python<'_>, statement: &SqlStatement) -> PyResult<RunningQuery> {
         let session = self.session()?;
-        RunningQuery::start(py, self.workers.get()?.handle(), session, statement.clone())
+        RunningQuery::start(py, &self.workers, session, statement.clone())
     }
 
     /// The columns of a query as of now, which is not run for them.

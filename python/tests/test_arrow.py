@@ -227,6 +227,27 @@ def test_arrow_reader_streams(db):
     assert db.sql("SELECT 1").fetchall() == [(1,)]
 
 
+def test_streams_outlive_their_connection():
+    query = "SELECT value AS n FROM range(0, 1000000)"
+
+    def reader():
+        return thermocline.connect(threads=2).sql(query).arrow_reader()
+
+    def capsule():
+        return thermocline.connect(threads=2).sql(query).__arrow_c_stream__()
+
+    class Stream:
+        def __init__(self, capsule):
+            self.capsule = capsule
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.capsule
+
+    result = pyarrow.RecordBatchReader.from_stream(thermocline.connect(threads=2).sql(query))
+    for batches in [reader(), pyarrow.RecordBatchReader.from_stream(Stream(capsule())), result]:
+        assert pyarrow.compute.sum(batches.read_all()["n"]).as_py() == 499_999_500_000
+
+
 def test_others_read_a_result_as_it_is(db):
     result = db.sql("SELECT value AS n FROM range(0, 20000)")
     assert pyarrow.compute.sum(pyarrow.table(result)["n"]).as_py() == 199_990_000
