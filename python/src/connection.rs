@@ -164,8 +164,10 @@ impl Connection {
         self.cursor()
     }
 
-    /// Closes this connection; its results can't be asked any more. The database goes when its last connection is
-    /// closed.
+    /// Closes this connection; its results can't be asked any more, and `fetchone` and `fetchmany` don't go on.
+    ///
+    /// Iterations, readers and streams that have begun go on to their end. The database goes when its last connection is
+    /// closed and none of them is left.
     fn close(&self, py: Python<'_>) {
         self.open.close(py);
     }

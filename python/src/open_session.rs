@@ -42,7 +42,7 @@ impl OpenSession {
         self.check_process()?;
         match &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(session) => Ok(session.get()?.clone()),
-            None => Err(InputError::new_err("this connection is closed")),
+            None => Err(closed()),
         }
     }
 
@@ -50,7 +50,7 @@ impl OpenSession {
     ///
     /// # Errors
     /// `InputError` there.
-    pub(crate) fn check_process(&self) -> PyResult<()> {
+    fn check_process(&self) -> PyResult<()> {
         self.workers.get().map(|_| ())
     }
 
@@ -71,7 +71,8 @@ impl OpenSession {
     /// # Errors
     /// As [`session`](Self::session).
     pub(crate) fn check_open(&self) -> PyResult<()> {
-        self.session().map(|_| ())
+        self.check_process()?;
+        if self.is_closed() { Err(closed()) } else { Ok(()) }
     }
 
     /// Starts a statement.
@@ -91,4 +92,8 @@ impl OpenSession {
         let session = self.session()?;
         running::columns(py, self.workers.get()?.handle(), session, statement.clone())
     }
+}
+
+fn closed() -> PyErr {
+    InputError::new_err("this connection is closed")
 }

@@ -26,6 +26,9 @@ const REPR_ROWS: usize = 20;
 /// before them ended; `fetchall` after them returns the rows that are left. After the last row they return None and no
 /// rows, and after an error that error: who wants to begin again asks `db.sql(…)` again.
 ///
+/// Nothing can be asked once the connection is closed. Iterations, readers and streams that have begun go on to their
+/// end, and keep the database open until then.
+///
 /// Libraries that know the Arrow PyCapsule interface take a `Result` as it is: `pyarrow.table(result)`,
 /// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile. A library may read types
 /// that it does not know wrongly: polars does so with decimals of 32 and 64 bits, and with times in seconds that are too
@@ -123,7 +126,7 @@ impl LazyResult {
     /// >>> db.sql("SELECT 1 AS a, 'x' AS b").fetchall()
     /// [(1, 'x')]
     fn fetchall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.open.check_process()?;
+        self.open.check_open()?;
         let mut place = self.place.take(py)?;
         if let Place::Within(cursor) = &mut *place {
             let rows = cursor.take(py, usize::MAX)?;
@@ -255,7 +258,7 @@ impl LazyResult {
         py: Python<'_>,
         take: impl FnOnce(&mut RowCursor) -> PyResult<(T, bool)>,
     ) -> PyResult<Option<T>> {
-        self.open.check_process()?;
+        self.open.check_open()?;
         let mut place = self.place.take(py)?;
         if matches!(*place, Place::Start) {
             *place = Place::Within(RowCursor::new(self.run(py)?));

@@ -71,7 +71,11 @@ class Connection:
         """The same as `cursor`."""
 
     def close(self) -> None:
-        """Closes this connection. The database goes when its last connection is closed."""
+        """Closes this connection; its results can't be asked any more, and `fetchone` and `fetchmany` don't go on.
+
+        Iterations, readers and streams that have begun go on to their end. The database goes when its last connection is
+        closed and none of them is left.
+        """
 
     def __enter__(self) -> Connection: ...
     def __exit__(
