@@ -62,8 +62,7 @@ impl OpenSession {
     /// Ends the session; queries that run go on to their end.
     pub(crate) fn close(&self, py: Python<'_>) {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // With the last session go the caches, which may be many gigabytes.
-        py.detach(|| drop(session));
+        end(py, session);
     }
 
     /// Refuses when the session was closed, or in a forked child.
@@ -92,6 +91,22 @@ impl OpenSession {
         let session = self.session()?;
         running::columns(py, self.workers.get()?.handle(), session, statement.clone())
     }
+}
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        let session = self.session.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if session.is_some() {
+            // Python collects with the lock held. Where there is none to give up, the session is dropped with the closure.
+            let _ = Python::try_attach(move |py| end(py, session));
+        }
+    }
+}
+
+/// Drops a session without the interpreter lock: with the last one go the caches, which may be many gigabytes, and arrays
+/// of others, whose owners may ask for the lock in a thread that is waited for.
+fn end(py: Python<'_>, session: Option<OfProcess<Session>>) {
+    py.detach(|| drop(session));
 }
 
 fn closed() -> PyErr {

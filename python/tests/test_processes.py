@@ -332,6 +332,36 @@ def test_other_threads_run_while_a_query_runs(in_process):
     assert int(in_process(source)) > 5
 
 
+def test_other_threads_run_while_a_collected_database_goes(in_process):
+    source = """
+        import sys, threading, time
+        import thermocline
+        # Nobody is made to give the lock up.
+        sys.setswitchinterval(1_000)
+        steps, is_over = 0, False
+
+        def step():
+            global steps
+            while not is_over:
+                steps += 1
+                time.sleep(0)
+
+        stepping = threading.Thread(target=step)
+        stepping.start()
+        for _ in range(1_000):
+            db = thermocline.connect(threads=1)
+            before = steps
+            del db
+            has_run = steps > before
+            if has_run:
+                break
+        is_over = True
+        stepping.join()
+        print(has_run)
+    """
+    assert in_process(source) == "True\n"
+
+
 def test_the_interpreter_ends_while_queries_run(in_process):
     source = """
         import threading
