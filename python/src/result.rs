@@ -188,11 +188,15 @@ impl LazyResult {
     }
 
     /// The answer as a pandas DataFrame. Needs pandas and pyarrow.
+    ///
+    /// Integers of a column with NULLs become floats, as pandas has it; where one of them would change by that, it is
+    /// refused.
     fn df<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         need(py, "pandas", "df()")?;
         let pyarrow = need(py, "pyarrow", "df()")?;
         let (schema, batches) = self.collected(py, plain_types::check_for_pandas)?;
-        let stream = plain_stream(py, &schema, batches, plain_types::for_pandas)?;
+        let stream =
+            plain_stream(py, &schema, batches, plain_types::for_pandas, plain_types::check_integers_for_pandas)?;
         let options = PyDict::new(py);
         // A file may say what its columns were in pandas: those of the answer are others.
         options.set_item("ignore_metadata", true)?;
@@ -203,7 +207,7 @@ impl LazyResult {
     fn pl<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = need(py, "polars", "pl()")?;
         let (schema, batches) = self.collected(py, plain_types::check_for_polars)?;
-        let stream = plain_stream(py, &schema, batches, plain_types::for_polars)?;
+        let stream = plain_stream(py, &schema, batches, plain_types::for_polars, |_, _| Ok(()))?;
         polars.call_method1("DataFrame", (stream,))
     }
 
@@ -272,14 +276,20 @@ impl LazyResult {
     }
 }
 
-/// The answer in types that a library knows, converted without the interpreter lock.
+/// The answer in types that a library knows, converted without the interpreter lock, if `check` finds nothing wrong with
+/// its values.
 fn plain_stream(
     py: Python<'_>,
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,
     plain: fn(&DataType) -> Option<DataType>,
+    check: fn(&Schema, &[RecordBatch]) -> PyResult<()>,
 ) -> PyResult<ArrowStream> {
-    let (schema, batches) = py.detach(|| plain_types::converted(schema, batches, plain))?;
+    let (schema, batches) = py.detach(|| {
+        let (schema, batches) = plain_types::converted(schema, batches, plain)?;
+        check(&schema, &batches)?;
+        PyResult::Ok((schema, batches))
+    })?;
     Ok(ArrowStream::new(schema, batches))
 }
 

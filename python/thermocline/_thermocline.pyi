@@ -106,7 +106,11 @@ class Result:
         """The next `count` rows, fewer at the end; none after the last one, as often as it is asked."""
 
     def df(self) -> pandas.DataFrame:
-        """The answer as a pandas DataFrame. Needs pandas and pyarrow."""
+        """The answer as a pandas DataFrame. Needs pandas and pyarrow.
+
+        Integers of a column with NULLs become floats, as pandas has it; where one of them would change by that, it is
+        refused.
+        """
 
     def pl(self) -> polars.DataFrame:
         """The answer as a polars DataFrame. Needs polars."""
