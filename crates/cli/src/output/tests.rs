@@ -443,6 +443,16 @@ fn a_result_without_rows_still_names_its_columns() {
 }
 
 #[test]
+fn a_wide_result_without_rows_shows_its_columns_on_a_screen() {
+    let names: Vec<String> = (0..20).map(|index| format!("column_{index}")).collect();
+    let none: ArrayRef = Arc::new(Int64Array::from(Vec::<i64>::new()));
+    let wide = batch(names.iter().map(|name| (name.as_str(), Arc::clone(&none))).collect());
+    let shown = text(Format::Table, Some(Screen { width_columns: 80, paint: Paint::PLAIN }), &[wide]);
+    assert!(shown.starts_with('┌') && shown.contains("│ column_0 │") && shown.contains("│ column_19 │"), "{shown}");
+    assert!(shown.contains("0 rows, 20 columns (") && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+}
+
+#[test]
 fn null_is_dim_where_there_are_colours() {
     let screen = Screen { width_columns: 80, paint: Paint::COLOURED };
     let table = text(Format::Table, Some(screen), &[names()]);
