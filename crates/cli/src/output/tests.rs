@@ -316,6 +316,21 @@ fn markdown_escapes_pipes_and_aligns_numbers() {
 }
 
 #[test]
+fn markdown_keeps_backslashes_and_line_breaks_of_every_kind() {
+    for (value, cell) in [
+        (r"a\|b", r"a\\\|b"),
+        (r"a\\|b", r"a\\\\\|b"),
+        (r"C:\Users\", r"C:\Users\"),
+        (r"\*", r"\\*"),
+        ("a\\\nb", r"a\\<br>b"),
+        ("a\rb\r\nc\r", "a<br>b<br>c<br>"),
+    ] {
+        let values = batch(vec![(value, Arc::new(StringArray::from(vec![value])) as ArrayRef)]);
+        assert_eq!(text(Format::Markdown, None, &[values]), format!("| {cell} |\n| --- |\n| {cell} |\n"));
+    }
+}
+
+#[test]
 fn a_table_aligns_numbers_right_and_wide_characters_by_the_columns_they_take() {
     let values = batch(vec![
         ("name", Arc::new(StringArray::from(vec![Some("日本"), Some("é"), None, Some("NULL")]))),
