@@ -268,6 +268,13 @@ mod tests {
     }
 
     #[test]
+    fn help_says_how_csv_writes_null_and_its_exception() {
+        let help = read(&["--help"]).unwrap_err().to_string();
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("NULL is empty, but \"\" where there is one column"), "{help}");
+    }
+
+    #[test]
     fn help_names_every_exit_code() {
         let help = read(&["--help"]).unwrap_err();
         assert_eq!(help.exit_code(), 0);
