@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How rows are printed
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    #[arg(long, value_enum, ignore_case = true, default_value_t = Format::Table)]
     pub(crate) format: Format,
     /// Print each statement's wall time, in seconds, to standard error
     #[arg(long)]
@@ -230,6 +230,14 @@ mod tests {
             let refused = read(&["--threads", threads]).unwrap_err();
             assert!(refused.exit_code() == 2 && refused.to_string().contains("from 1 to 1024"), "{refused}");
         }
+    }
+
+    #[test]
+    fn formats_are_known_in_any_case() {
+        for name in ["csv", "CSV", "Csv"] {
+            assert_eq!(read(&["--format", name]).unwrap().0.format, Format::Csv, "{name}");
+        }
+        assert_eq!(read(&["--format", "tsv"]).unwrap_err().exit_code(), 2);
     }
 
     #[test]
