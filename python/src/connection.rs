@@ -22,8 +22,8 @@ use crate::{allocator, arguments, arrow_in};
 /// a query runs in, at most 1024, one per core when absent. `eviction` names the policy by which cached results make
 /// room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb".
 /// `database` is the folder in which it keeps tables, views and what spares work the next time, made if its parent is
-/// there, and open in one process at a time, unless all of them open it with `read_only`: then it must be there, and
-/// nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
+/// there, and open once at a time (`cursor()` gives further connections), unless all open it with `read_only`: then it
+/// must be there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
 ///
 /// >>> import thermocline
 /// >>> db = thermocline.connect(memory="1GB")
