@@ -19,6 +19,7 @@ use thermocline_budget::{Budget, BudgetError, Purpose, Reservation};
 
 use crate::arrow_out::{ARRAY_NAME, SCHEMA_NAME, STREAM_NAME};
 use crate::errors::{InputError, ResourceError};
+use crate::lent_array::lent;
 use crate::names::repeated;
 use crate::result::LazyResult;
 use crate::same_layout::same_columns;
@@ -248,7 +249,7 @@ fn table_schema(schema: &FFI_ArrowSchema) -> Result<SchemaRef, ArrowError> {
 /// `array` holds values of `schema`, or of one with the [`same_columns`].
 unsafe fn batch(array: FFI_ArrowArray, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     // SAFETY: by this function's contract.
-    let data: ArrayData = unsafe { from_ffi_and_data_type(array, DataType::Struct(schema.fields().clone())) }?;
+    let data: ArrayData = unsafe { from_ffi_and_data_type(lent(array), DataType::Struct(schema.fields().clone())) }?;
     let rows = StructArray::from(data);
     if rows.null_count() > 0 {
         return Err(ArrowError::InvalidArgumentError("a row of a table cannot be NULL as a whole".to_owned()));

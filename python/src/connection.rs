@@ -9,8 +9,9 @@ use thermocline::{Eviction, SessionBuilder, SqlStatement};
 
 use crate::errors::{InputError, exception};
 use crate::of_process::OfProcess;
-use crate::open_session::{OpenSession, Workers};
+use crate::open_session::OpenSession;
 use crate::result::LazyResult;
+use crate::workers::Workers;
 use crate::{allocator, arguments, arrow_in};
 
 /// Opens a database in this process and returns a connection to it.
@@ -21,8 +22,8 @@ use crate::{allocator, arguments, arrow_in};
 /// a query runs in, at most 1024, one per core when absent. `eviction` names the policy by which cached results make
 /// room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb".
 /// `database` is the folder in which it keeps tables, views and what spares work the next time, made if its parent is
-/// there, and open in one process at a time, unless all of them open it with `read_only`: then it must be there, and
-/// nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
+/// there, and open once at a time (`cursor()` gives further connections), unless all open it with `read_only`: then it
+/// must be there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
 ///
 /// >>> import thermocline
 /// >>> db = thermocline.connect(memory="1GB")
@@ -163,8 +164,10 @@ impl Connection {
         self.cursor()
     }
 
-    /// Closes this connection; its results can't be asked any more. The database goes when its last connection is
-    /// closed.
+    /// Closes this connection; its results can't be asked any more, and `fetchone` and `fetchmany` don't go on.
+    ///
+    /// Iterations, readers and streams that have begun go on to their end. The database goes when its last connection is
+    /// closed and none of them is left.
     fn close(&self, py: Python<'_>) {
         self.open.close(py);
     }

@@ -14,6 +14,9 @@
 //! the interpreter lock, and no worker thread ever asks for the interpreter lock while somebody waits for it with that
 //! lock held.
 //!
+//! **The end of Python**: queries that run are not waited for. Arrays of others are kept from then on (`lent_array`),
+//! since giving them back may take the interpreter lock.
+//!
 //! **Fork**: what belongs to one process is wrapped in `of_process::OfProcess`, which refuses in a child and leaks
 //! there.
 
@@ -24,6 +27,7 @@ mod arrow_out;
 mod connection;
 mod errors;
 mod in_turn;
+mod lent_array;
 mod names;
 mod of_process;
 mod open_session;
@@ -35,6 +39,7 @@ mod same_layout;
 mod table_text;
 mod values;
 mod wait;
+mod workers;
 
 use pyo3::prelude::*;
 
@@ -44,5 +49,7 @@ fn _thermocline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<connection::Connection>()?;
     module.add_class::<result::LazyResult>()?;
+    let at_exit = wrap_pyfunction!(lent_array::keep_all, module)?;
+    module.py().import("atexit")?.call_method1("register", (at_exit,))?;
     module.add_function(wrap_pyfunction!(connection::connect, module)?)
 }

@@ -4,49 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::SchemaRef;
 use pyo3::prelude::*;
-use thermocline::{Session, SqlStatement, THREAD_STACK_BYTES};
-use tokio::runtime::{Builder, Handle, Runtime};
+use thermocline::{Session, SqlStatement};
 
-use crate::allocator::IDLE_THREAD;
-use crate::errors::{InputError, InternalError};
+use crate::errors::InputError;
 use crate::of_process::OfProcess;
 use crate::running::{self, RunningQuery};
-
-/// The worker threads of one database.
-#[derive(Debug)]
-pub(crate) struct Workers(Option<Runtime>);
-
-impl Workers {
-    /// Starts `count` threads; one per core when absent.
-    pub(crate) fn start(count: Option<usize>) -> PyResult<Self> {
-        let mut builder = Builder::new_multi_thread();
-        if let Some(count) = count {
-            builder.worker_threads(count);
-        }
-        let runtime = builder
-            .thread_name("thermocline")
-            .thread_stack_size(THREAD_STACK_BYTES)
-            .thread_keep_alive(IDLE_THREAD)
-            .enable_all()
-            .build()
-            .map_err(|error| InternalError::new_err(format!("cannot start worker threads: {error}")))?;
-        Ok(Self(Some(runtime)))
-    }
-
-    /// Where tasks are spawned.
-    pub(crate) fn handle(&self) -> &Handle {
-        self.0.as_ref().expect("the runtime is there until the workers are dropped").handle()
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        // Running tasks are dropped where they next wait; Python does not have to stand still for that.
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
+use crate::workers::Workers;
 
 /// A session until it is closed, and the workers that run its queries.
 #[derive(Debug)]
@@ -79,7 +42,7 @@ impl OpenSession {
         self.check_process()?;
         match &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(session) => Ok(session.get()?.clone()),
-            None => Err(InputError::new_err("this connection is closed")),
+            None => Err(closed()),
         }
     }
 
@@ -87,7 +50,7 @@ impl OpenSession {
     ///
     /// # Errors
     /// `InputError` there.
-    pub(crate) fn check_process(&self) -> PyResult<()> {
+    fn check_process(&self) -> PyResult<()> {
         self.workers.get().map(|_| ())
     }
 
@@ -99,8 +62,7 @@ impl OpenSession {
     /// Ends the session; queries that run go on to their end.
     pub(crate) fn close(&self, py: Python<'_>) {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // With the last session go the caches, which may be many gigabytes.
-        py.detach(|| drop(session));
+        end(py, session);
     }
 
     /// Refuses when the session was closed, or in a forked child.
@@ -108,7 +70,8 @@ impl OpenSession {
     /// # Errors
     /// As [`session`](Self::session).
     pub(crate) fn check_open(&self) -> PyResult<()> {
-        self.session().map(|_| ())
+        self.check_process()?;
+        if self.is_closed() { Err(closed()) } else { Ok(()) }
     }
 
     /// Starts a statement.
@@ -117,7 +80,7 @@ impl OpenSession {
     /// Those of [`session`](Self::session) and of planning the statement, and signals.
     pub(crate) fn run(&self, py: Python<'_>, statement: &SqlStatement) -> PyResult<RunningQuery> {
         let session = self.session()?;
-        RunningQuery::start(py, self.workers.get()?.handle(), session, statement.clone())
+        RunningQuery::start(py, &self.workers, session, statement.clone())
     }
 
     /// The columns of a query as of now, which is not run for them.
@@ -128,4 +91,24 @@ impl OpenSession {
         let session = self.session()?;
         running::columns(py, self.workers.get()?.handle(), session, statement.clone())
     }
+}
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        let session = self.session.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if session.is_some() {
+            // Python collects with the lock held. Where there is none to give up, the session is dropped with the closure.
+            let _ = Python::try_attach(move |py| end(py, session));
+        }
+    }
+}
+
+/// Drops a session without the interpreter lock: with the last one go the caches, which may be many gigabytes, and arrays
+/// of others, whose owners may ask for the lock in a thread that is waited for.
+fn end(py: Python<'_>, session: Option<OfProcess<Session>>) {
+    py.detach(|| drop(session));
+}
+
+fn closed() -> PyErr {
+    InputError::new_err("this connection is closed")
 }

@@ -1,9 +1,14 @@
 //! Arrow's types that other libraries don't know, or read wrongly: converted where a plainer type holds the same values,
 //! refused where there is none.
 
-use arrow::array::{ArrayRef, RecordBatch};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, OffsetSizeTrait, RecordBatch};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, Fields, Int64Type, IntervalUnit, Schema, SchemaRef, TimeUnit, UInt64Type,
+};
 use pyo3::PyResult;
 
 use crate::errors::{InputError, InternalError};
@@ -128,6 +133,79 @@ pub(crate) fn check_for_polars(schema: &Schema) -> PyResult<()> {
         }
         other => repeated_fields(other),
     })
+}
+
+/// Refuses integers that pandas would change without a word: where there are NULLs among them, at any depth, it makes
+/// floats of all of them.
+///
+/// # Errors
+/// `InputError` that names the column and the integer.
+pub(crate) fn check_integers_for_pandas(schema: &Schema, batches: &[RecordBatch]) -> PyResult<()> {
+    for (index, field) in schema.fields().iter().enumerate() {
+        let chunks: Vec<ArrayRef> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+        if let Some(integer) = first_changed(&chunks) {
+            return Err(InputError::new_err(format!(
+                "column \"{}\": pandas holds integers among NULLs as floats, and no float is {integer}; arrow() has no \
+                 such limit",
+                field.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The first integer of a column that no float is, if the column has a NULL beside it.
+fn first_changed(chunks: &[ArrayRef]) -> Option<String> {
+    let children: Vec<Vec<ArrayRef>> = match chunks.first()?.data_type() {
+        DataType::Int64 => {
+            return first_among_nulls::<Int64Type>(chunks, |value| value as f64 as i128 != i128::from(value));
+        }
+        DataType::UInt64 => {
+            return first_among_nulls::<UInt64Type>(chunks, |value| value as f64 as u128 != u128::from(value));
+        }
+        _ => chunks.iter().map(children).collect(),
+    };
+    (0..children.first()?.len()).find_map(|child| {
+        let chunks: Vec<ArrayRef> = children.iter().map(|children| Arc::clone(&children[child])).collect();
+        first_changed(&chunks)
+    })
+}
+
+fn first_among_nulls<T: ArrowPrimitiveType>(chunks: &[ArrayRef], is_meant: fn(T::Native) -> bool) -> Option<String> {
+    if chunks.iter().all(|chunk| chunk.null_count() == 0) {
+        return None;
+    }
+    let mut values = chunks.iter().flat_map(|chunk| chunk.as_primitive::<T>().iter().flatten());
+    values.find(|&value| is_meant(value)).map(|value| format!("{value:?}"))
+}
+
+/// The arrays within an array that pandas' converter looks into, as many for each array of a type.
+fn children(array: &ArrayRef) -> Vec<ArrayRef> {
+    match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            vec![used(list.values(), list.offsets())]
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            vec![used(list.values(), list.offsets())]
+        }
+        DataType::ListView(_) => vec![Arc::clone(array.as_list_view::<i32>().values())],
+        DataType::LargeListView(_) => vec![Arc::clone(array.as_list_view::<i64>().values())],
+        DataType::FixedSizeList(_, _) => vec![Arc::clone(array.as_fixed_size_list().values())],
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            vec![used(map.keys(), map.offsets()), used(map.values(), map.offsets())]
+        }
+        DataType::Struct(_) => array.as_struct().columns().to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// The elements that a slice of lists has.
+fn used<O: OffsetSizeTrait>(elements: &ArrayRef, offsets: &OffsetBuffer<O>) -> ArrayRef {
+    let (start, end) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+    elements.slice(start, end - start)
 }
 
 fn repeated_fields(data_type: &DataType) -> Option<String> {

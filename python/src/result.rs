@@ -26,6 +26,9 @@ const REPR_ROWS: usize = 20;
 /// before them ended; `fetchall` after them returns the rows that are left. After the last row they return None and no
 /// rows, and after an error that error: who wants to begin again asks `db.sql(…)` again.
 ///
+/// Nothing can be asked once the connection is closed. Iterations, readers and streams that have begun go on to their
+/// end, and keep the database open until then.
+///
 /// Libraries that know the Arrow PyCapsule interface take a `Result` as it is: `pyarrow.table(result)`,
 /// `polars.DataFrame(result)`. The rows stream through in batches and the query runs meanwhile. A library may read types
 /// that it does not know wrongly: polars does so with decimals of 32 and 64 bits, and with times in seconds that are too
@@ -123,7 +126,7 @@ impl LazyResult {
     /// >>> db.sql("SELECT 1 AS a, 'x' AS b").fetchall()
     /// [(1, 'x')]
     fn fetchall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.open.check_process()?;
+        self.open.check_open()?;
         let mut place = self.place.take(py)?;
         if let Place::Within(cursor) = &mut *place {
             let rows = cursor.take(py, usize::MAX)?;
@@ -185,11 +188,15 @@ impl LazyResult {
     }
 
     /// The answer as a pandas DataFrame. Needs pandas and pyarrow.
+    ///
+    /// Integers of a column with NULLs become floats, as pandas has it; where one of them would change by that, it is
+    /// refused.
     fn df<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         need(py, "pandas", "df()")?;
         let pyarrow = need(py, "pyarrow", "df()")?;
         let (schema, batches) = self.collected(py, plain_types::check_for_pandas)?;
-        let stream = plain_stream(py, &schema, batches, plain_types::for_pandas)?;
+        let stream =
+            plain_stream(py, &schema, batches, plain_types::for_pandas, plain_types::check_integers_for_pandas)?;
         let options = PyDict::new(py);
         // A file may say what its columns were in pandas: those of the answer are others.
         options.set_item("ignore_metadata", true)?;
@@ -200,7 +207,7 @@ impl LazyResult {
     fn pl<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = need(py, "polars", "pl()")?;
         let (schema, batches) = self.collected(py, plain_types::check_for_polars)?;
-        let stream = plain_stream(py, &schema, batches, plain_types::for_polars)?;
+        let stream = plain_stream(py, &schema, batches, plain_types::for_polars, |_, _| Ok(()))?;
         polars.call_method1("DataFrame", (stream,))
     }
 
@@ -255,7 +262,7 @@ impl LazyResult {
         py: Python<'_>,
         take: impl FnOnce(&mut RowCursor) -> PyResult<(T, bool)>,
     ) -> PyResult<Option<T>> {
-        self.open.check_process()?;
+        self.open.check_open()?;
         let mut place = self.place.take(py)?;
         if matches!(*place, Place::Start) {
             *place = Place::Within(RowCursor::new(self.run(py)?));
@@ -269,14 +276,20 @@ impl LazyResult {
     }
 }
 
-/// The answer in types that a library knows, converted without the interpreter lock.
+/// The answer in types that a library knows, converted without the interpreter lock, if `check` finds nothing wrong with
+/// its values.
 fn plain_stream(
     py: Python<'_>,
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,
     plain: fn(&DataType) -> Option<DataType>,
+    check: fn(&Schema, &[RecordBatch]) -> PyResult<()>,
 ) -> PyResult<ArrowStream> {
-    let (schema, batches) = py.detach(|| plain_types::converted(schema, batches, plain))?;
+    let (schema, batches) = py.detach(|| {
+        let (schema, batches) = plain_types::converted(schema, batches, plain)?;
+        check(&schema, &batches)?;
+        PyResult::Ok((schema, batches))
+    })?;
     Ok(ArrowStream::new(schema, batches))
 }
 

@@ -13,6 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::errors::{InternalError, exception};
 use crate::of_process::OfProcess;
 use crate::wait::wait;
+use crate::workers::Workers;
 
 /// Batches computed ahead of the reader: one in hand while the next is made, one more to even out their times.
 const BATCHES_AHEAD: usize = 2;
@@ -43,6 +44,8 @@ struct Task {
     join: Option<AbortOnDrop<()>>,
     /// What the run ended with, to be told again.
     failure: Option<Error>,
+    /// What it runs on, which may outlive its connection with it. Last: the task is cancelled before they go.
+    _workers: Arc<OfProcess<Workers>>,
 }
 
 /// A task that is cancelled when nobody waits for it any more.
@@ -59,11 +62,16 @@ impl RunningQuery {
     /// Starts a statement and returns when its columns are known; a statement that is no query is done then.
     ///
     /// # Errors
-    /// Planning errors, and signals.
-    pub(crate) fn start(py: Python<'_>, runtime: &Handle, session: Session, statement: SqlStatement) -> PyResult<Self> {
+    /// Planning errors, signals, and `InputError` in a forked child.
+    pub(crate) fn start(
+        py: Python<'_>,
+        workers: &Arc<OfProcess<Workers>>,
+        session: Session,
+        statement: SqlStatement,
+    ) -> PyResult<Self> {
         let (opened, is_open) = oneshot::channel();
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
-        let join = runtime.spawn(async move {
+        let join = workers.get()?.handle().spawn(async move {
             let mut result = match session.execute(&statement).await {
                 Ok(result) => result,
                 Err(error) => {
@@ -82,7 +90,7 @@ impl RunningQuery {
                 }
             }
         });
-        let mut task = Task { batches, join: Some(AbortOnDrop(join)), failure: None };
+        let mut task = Task { batches, join: Some(AbortOnDrop(join)), failure: None, _workers: Arc::clone(workers) };
         match wait(py, is_open)? {
             Ok(Ok(schema)) => Ok(Self { schema, source: Source::Task(OfProcess::new(task)), has_given: false }),
             Ok(Err(error)) => Err(exception(py, &error)),

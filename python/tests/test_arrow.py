@@ -135,6 +135,45 @@ def test_frames_refuse_unions(db):
                 frame()
 
 
+# What pandas would make 9007199254740992.0 of.
+LARGE = 9_007_199_254_740_993
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{}",
+        "[{}]",
+        "[0, {}]",
+        "named_struct('a', {})",
+        "[named_struct('a', {})]",
+        "MAP {{'k': {}}}",
+        "arrow_cast([{}], 'LargeList(Int64)')",
+        "arrow_cast({}, 'RunEndEncoded(\"run_ends\": Int32, \"values\": Int64)')",
+    ],
+)
+def test_df_refuses_integers_that_pandas_would_change_among_nulls(db, form):
+    def asked(*values):
+        rows = ", ".join(f"({value})" for value in values)
+        return db.sql(f"SELECT {form.format('CAST(n AS BIGINT)')} AS x FROM (VALUES {rows}) t(n)")
+
+    with pytest.raises(thermocline.InputError, match=f'column "x": pandas .* no float is {LARGE}; arrow'):
+        asked(LARGE, "NULL").df()
+    assert str(LARGE) in str(asked(LARGE, "NULL").arrow().to_pylist())
+    assert str(LARGE) in str(asked(LARGE, 3).df()["x"].tolist())
+    assert len(asked(LARGE - 1, "NULL").df()) == 2
+
+
+def test_df_makes_floats_of_small_integers_among_nulls(db):
+    db.register("t", pyarrow.table({"n": pyarrow.array([2**53, None, 2**63], pyarrow.uint64()), "m": [1, None, -(2**63)]}))
+    frame = db.sql("SELECT * FROM t").df()
+    assert frame.dtypes.tolist() == ["float64", "float64"]
+    assert frame["n"].dropna().tolist() == [2**53, 2**63]
+    db.register("t", pyarrow.table({"n": pyarrow.array([2**64 - 1, None], pyarrow.uint64())}))
+    with pytest.raises(thermocline.InputError, match=f"no float is {2**64 - 1}"):
+        db.sql("SELECT * FROM t").df()
+
+
 @pytest.mark.parametrize("kind", ["VARCHAR", "arrow_cast(s, 'Utf8View')", "[arrow_cast(s, 'Utf8View')]", "arrow_cast(s, 'BinaryView')"])
 def test_df_takes_views(db, kind):
     expression = f"CAST(s AS {kind})" if kind == "VARCHAR" else kind
@@ -225,6 +264,27 @@ def test_arrow_reader_streams(db):
     assert sum(reader.read_next_batch().num_rows for _ in range(3)) > 0
     reader.close()
     assert db.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_streams_outlive_their_connection():
+    query = "SELECT value AS n FROM range(0, 1000000)"
+
+    def reader():
+        return thermocline.connect(threads=2).sql(query).arrow_reader()
+
+    def capsule():
+        return thermocline.connect(threads=2).sql(query).__arrow_c_stream__()
+
+    class Stream:
+        def __init__(self, capsule):
+            self.capsule = capsule
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.capsule
+
+    result = pyarrow.RecordBatchReader.from_stream(thermocline.connect(threads=2).sql(query))
+    for batches in [reader(), pyarrow.RecordBatchReader.from_stream(Stream(capsule())), result]:
+        assert pyarrow.compute.sum(batches.read_all()["n"]).as_py() == 499_999_500_000
 
 
 def test_others_read_a_result_as_it_is(db):

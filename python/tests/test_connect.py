@@ -172,8 +172,10 @@ def test_a_closed_connection_says_so(db):
     assert (result.columns, result.types, started.fetchone()) == (["a"], ["Int64"], (1,))
     other.close()
     other.close()
-    columns = [lambda: result.columns, lambda: result.types, lambda: started.columns]
-    for use in [lambda: other.sql("SELECT 1"), result.fetchall, other.cursor, lambda: other.register("t", None), *columns]:
+    uses = [lambda: other.sql("SELECT 1"), other.cursor, lambda: other.register("t", None)]
+    uses += [use for asked in [result, started] for use in [asked.fetchall, asked.fetchone, asked.fetchmany, asked.arrow]]
+    uses += [lambda: result.columns, lambda: result.types, lambda: started.columns, lambda: iter(started)]
+    for use in uses:
         with pytest.raises(thermocline.InputError, match="closed"):
             use()
     assert "closed" in repr(other)
@@ -193,6 +195,16 @@ def test_a_started_iteration_outlives_its_connection(db):
     assert next(rows) is not None
     cursor.close()
     assert sum(1 for _ in rows) == 99_999
+
+
+def test_a_started_iteration_keeps_its_database_open(tmp_path):
+    folder = tmp_path / "kept.db"
+    db = thermocline.connect(folder)
+    rows = iter(db.sql("SELECT a.value FROM range(0, 1000000) a, range(0, 1000000) b"))
+    assert next(rows) is not None
+    db.close()
+    with pytest.raises(thermocline.InputError, match="in this process already"):
+        thermocline.connect(folder)
 
 
 def test_the_version_is_that_of_the_package():

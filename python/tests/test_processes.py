@@ -1,7 +1,11 @@
 """Ctrl-C, fork, threads and the end of the interpreter. Each test runs in a process of its own where signals matter."""
 
 import threading
+import time
+import weakref
 
+import numpy
+import pyarrow
 import pytest
 
 import thermocline
@@ -332,6 +336,36 @@ def test_other_threads_run_while_a_query_runs(in_process):
     assert int(in_process(source)) > 5
 
 
+def test_other_threads_run_while_a_collected_database_goes(in_process):
+    source = """
+        import sys, threading, time
+        import thermocline
+        # Nobody is made to give the lock up.
+        sys.setswitchinterval(1_000)
+        steps, is_over = 0, False
+
+        def step():
+            global steps
+            while not is_over:
+                steps += 1
+                time.sleep(0)
+
+        stepping = threading.Thread(target=step)
+        stepping.start()
+        for _ in range(1_000):
+            db = thermocline.connect(threads=1)
+            before = steps
+            del db
+            has_run = steps > before
+            if has_run:
+                break
+        is_over = True
+        stepping.join()
+        print(has_run)
+    """
+    assert in_process(source) == "True\n"
+
+
 def test_the_interpreter_ends_while_queries_run(in_process):
     source = """
         import threading
@@ -344,6 +378,40 @@ def test_the_interpreter_ends_while_queries_run(in_process):
         print("end")
     """
     assert in_process(source) == "end\n"
+
+
+def test_the_interpreter_ends_while_a_query_reads_the_memory_of_another_library(in_process):
+    """Giving the memory of NumPy back takes the interpreter lock, which a thread must not ask for any more."""
+    source = """
+        import time
+        import numpy, pandas
+        import thermocline
+
+        class Slow:
+            # Goes last, and gives the workers the time to drop what they have.
+            def __del__(self, sleep=time.sleep):
+                sleep(1)
+
+        db = thermocline.connect(threads=2)
+        db.register("t", pandas.DataFrame({"n": numpy.arange(100_000)}))
+        rows = iter(db.sql("SELECT a.n * b.n AS n FROM t a, t b"))
+        next(rows)
+        slow = Slow()
+        print("end")
+    """
+    assert in_process(source) == "end\n"
+
+
+def test_arrays_are_given_back_while_python_runs():
+    array = numpy.arange(100_000)
+    held = weakref.ref(array)
+    with thermocline.connect() as db:
+        db.register("t", pyarrow.table({"n": pyarrow.array(array)}))
+        del array
+        assert db.sql("SELECT sum(n) FROM t").fetchall() == [(4_999_950_000,)]
+        assert held() is not None
+    while held() is not None:  # a worker may have them some moments longer
+        time.sleep(0.01)
 
 
 def test_a_database_gives_its_threads_back(in_process):

@@ -111,6 +111,18 @@ def test_an_iteration_need_not_reach_the_end(db):
     assert db.sql("SELECT 1").fetchall() == [(1,)]
 
 
+def test_rows_come_from_a_connection_that_nobody_holds_any_more():
+    query = "SELECT value FROM range(0, 1000000)"
+    assert sum(value for (value,) in thermocline.connect(threads=2).sql(query)) == 499_999_500_000
+    result = thermocline.connect(threads=2).sql(query)
+    rows = iter(result)
+    assert next(rows) is not None
+    assert result.fetchone() is not None
+    del result
+    assert sum(1 for _ in rows) == 999_999
+    assert len(thermocline.connect(threads=2).sql(query).fetchall()) == 1_000_000
+
+
 def test_an_answer_without_rows_has_columns(db):
     result = db.sql("SELECT 1 AS a WHERE false")
     assert (result.fetchall(), result.fetchone(), list(result), result.columns) == ([], None, [], ["a"])

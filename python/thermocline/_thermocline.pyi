@@ -37,8 +37,8 @@ def connect(
     a query runs in, at most 1024, one per core when absent. `eviction` names the policy by which cached results make
     room for others: "recache" when absent, "recache-as-printed", "lru", "proteus", "vectorwise" or "monetdb".
     `database` is the folder in which it keeps tables, views and what spares work the next time, made if its parent is
-    there, and open in one process at a time, unless all of them open it with `read_only`: then it must be there, and
-    nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
+    there, and open once at a time (`cursor()` gives further connections), unless all open it with `read_only`: then it
+    must be there, and nothing in it is changed. Nothing is kept on disk where `database` is None or ":memory:".
     """
 
 @final
@@ -71,7 +71,11 @@ class Connection:
         """The same as `cursor`."""
 
     def close(self) -> None:
-        """Closes this connection. The database goes when its last connection is closed."""
+        """Closes this connection; its results can't be asked any more, and `fetchone` and `fetchmany` don't go on.
+
+        Iterations, readers and streams that have begun go on to their end. The database goes when its last connection is
+        closed and none of them is left.
+        """
 
     def __enter__(self) -> Connection: ...
     def __exit__(
@@ -102,7 +106,11 @@ class Result:
         """The next `count` rows, fewer at the end; none after the last one, as often as it is asked."""
 
     def df(self) -> pandas.DataFrame:
-        """The answer as a pandas DataFrame. Needs pandas and pyarrow."""
+        """The answer as a pandas DataFrame. Needs pandas and pyarrow.
+
+        Integers of a column with NULLs become floats, as pandas has it; where one of them would change by that, it is
+        refused.
+        """
 
     def pl(self) -> polars.DataFrame:
         """The answer as a polars DataFrame. Needs polars."""

@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How rows are printed
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    #[arg(long, value_enum, ignore_case = true, default_value_t = Format::Table)]
     pub(crate) format: Format,
     /// Print each statement's wall time, in seconds, to standard error
     #[arg(long)]
@@ -233,6 +233,14 @@ mod tests {
     }
 
     #[test]
+    fn formats_are_known_in_any_case() {
+        for name in ["csv", "CSV", "Csv"] {
+            assert_eq!(read(&["--format", name]).unwrap().0.format, Format::Csv, "{name}");
+        }
+        assert_eq!(read(&["--format", "tsv"]).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
     fn sql_may_begin_with_a_comment() {
         let (_, sources) = read(&["-c", "-- a\nSELECT 1", "--command", "--b", "--timer"]).unwrap();
         assert_eq!(sources, [Source::Command("-- a\nSELECT 1".into()), Source::Command("--b".into())]);
@@ -265,6 +273,13 @@ mod tests {
     #[test]
     fn standard_input_is_read_once() {
         assert_eq!(read(&["-f", "-", "-f", "-"]).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn help_says_how_csv_writes_null_and_its_exception() {
+        let help = read(&["--help"]).unwrap_err().to_string();
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("NULL is empty, but \"\" where there is one column"), "{help}");
     }
 
     #[test]

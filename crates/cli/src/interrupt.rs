@@ -25,17 +25,18 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     /// Takes SIGINT and SIGXFSZ over from their default action, for the rest of the process's life, and `others`, which
-    /// count as SIGINT; not those that the process was started to ignore, as `nohup` has it.
+    /// count as SIGINT; not those that the process was started to ignore, as `nohup` has it, and the shell for what a
+    /// script has run in the background. `is_shell` takes SIGINT over all the same: somebody sits at the terminal.
     ///
     /// # Errors
     /// When the thread or the signal handler cannot be set up.
-    pub(crate) fn install(others: &'static [SignalKind]) -> io::Result<Self> {
+    pub(crate) fn install(others: &'static [SignalKind], is_shell: bool) -> io::Result<Self> {
         let (sender, count) = watch::channel(0);
         let sender = Arc::new(sender);
         let (ready, is_ready) = mpsc::channel();
         std::thread::Builder::new()
             .name("interrupt".to_owned())
-            .spawn(move || wait_for_signals(others, &sender, &ready))?;
+            .spawn(move || wait_for_signals(others, is_shell, &sender, &ready))?;
         is_ready.recv().unwrap_or_else(|_| Err(io::Error::other("the signal thread ended early")))?;
         Ok(Self { count })
     }
@@ -61,6 +62,7 @@ impl Interrupt {
 
 fn wait_for_signals(
     others: &'static [SignalKind],
+    is_shell: bool,
     sender: &Arc<watch::Sender<u64>>,
     ready: &mpsc::Sender<io::Result<()>>,
 ) {
@@ -72,7 +74,7 @@ fn wait_for_signals(
         }
     };
     runtime.block_on(async {
-        let signals = match take_over(others) {
+        let signals = match take_over(others, is_shell) {
             Ok(signals) => signals,
             Err(error) => {
                 let _ = ready.send(Err(error));
@@ -94,15 +96,14 @@ fn wait_for_signals(
 }
 
 /// Those that count as Ctrl-C.
-fn take_over(others: &[SignalKind]) -> io::Result<Vec<Signal>> {
+fn take_over(others: &[SignalKind], is_shell: bool) -> io::Result<Vec<Signal>> {
     // Nobody waits for it: it is enough that it does nothing.
     let _ = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mut signals = vec![signal(SignalKind::interrupt())?];
-    for &kind in others.iter().filter(|kind| !is_ignored(kind.as_raw_value(), &status)) {
-        signals.push(signal(kind)?);
-    }
-    Ok(signals)
+    let is_meant =
+        |kind: &SignalKind| is_shell && *kind == SignalKind::interrupt() || !is_ignored(kind.as_raw_value(), &status);
+    let kinds = std::iter::once(SignalKind::interrupt()).chain(others.iter().copied());
+    kinds.filter(is_meant).map(signal).collect()
 }
 
 /// Whether the process ignores a signal, by the system's account of it; `false` where there is none.

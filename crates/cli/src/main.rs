@@ -69,7 +69,8 @@ fn run(arguments: Arguments, mut sources: Vec<Source>) -> Result<()> {
         return stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::output);
     }
     let others = if matches!(arguments.subcommand, Some(Task::Demo(_))) { interrupt::FAREWELLS } else { &[] };
-    let interrupt = Interrupt::install(others).map_err(|error| Failure::Stream { name: "SIGINT", error })?;
+    let is_shell = arguments.subcommand.is_none() && sources.is_empty() && io::stdin().is_terminal();
+    let interrupt = Interrupt::install(others, is_shell).map_err(|error| Failure::Stream { name: "SIGINT", error })?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let database_arguments = match &arguments.subcommand {
         Some(Task::Demo(demo)) => &demo.database,

@@ -299,7 +299,7 @@ impl ExtensionOptions for ThermoclineConfig {
                 self.shared.change_reading(&name, |reading| Reading { simulated_bytes_per_s, ..reading })?;
             }
             "trace" => match value.trim() {
-                "" | "none" => self.shared.trace.close(),
+                nothing if nothing.is_empty() || nothing.eq_ignore_ascii_case("none") => self.shared.trace.close(),
                 path => {
                     let refused = |error| DataFusionError::Configuration(format!("{name}: {error}"));
                     self.shared.access().check(Path::new(path)).map_err(|error| refused(error.to_string()))?;

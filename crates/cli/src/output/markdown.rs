@@ -1,4 +1,5 @@
 //! A Markdown table, as GitHub and most others read it: pipes escaped, line breaks as `<br>`, numbers to the right.
+//! Backslashes stand for themselves: one that would escape what follows is doubled.
 
 use thermocline_engine::arrow::datatypes::SchemaRef;
 use thermocline_engine::arrow::error::ArrowError;
@@ -62,11 +63,16 @@ impl RowWriter for MarkdownWriter {
 }
 
 fn push_escaped(cell: &[u8], out: &mut Vec<u8>) {
-    for &byte in cell {
+    for (index, &byte) in cell.iter().enumerate() {
+        let next = cell.get(index + 1);
         match byte {
             b'|' => out.extend_from_slice(b"\\|"),
-            b'\n' => out.extend_from_slice(b"<br>"),
-            b'\r' => {}
+            b'\r' if next == Some(&b'\n') => {}
+            b'\n' | b'\r' => out.extend_from_slice(b"<br>"),
+            // Before punctuation it is an escape, and a line break is written with some.
+            b'\\' if next.is_some_and(|next| next.is_ascii_punctuation() || matches!(next, b'\n' | b'\r')) => {
+                out.extend_from_slice(b"\\\\");
+            }
             other => out.push(other),
         }
     }

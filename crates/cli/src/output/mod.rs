@@ -29,7 +29,7 @@ pub(crate) use table::Screen;
 pub(crate) enum Format {
     /// Box drawing, numbers to the right. On a terminal long results are cut
     Table,
-    /// RFC 4180 with a header line. NULL is empty, the empty string is ""
+    /// RFC 4180 with a header line. The empty string is ""; NULL is empty, but "" where there is one column
     Csv,
     /// One JSON object a line, nested values as JSON
     Json,

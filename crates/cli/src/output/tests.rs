@@ -316,6 +316,21 @@ fn markdown_escapes_pipes_and_aligns_numbers() {
 }
 
 #[test]
+fn markdown_keeps_backslashes_and_line_breaks_of_every_kind() {
+    for (value, cell) in [
+        (r"a\|b", r"a\\\|b"),
+        (r"a\\|b", r"a\\\\\|b"),
+        (r"C:\Users\", r"C:\Users\"),
+        (r"\*", r"\\*"),
+        ("a\\\nb", r"a\\<br>b"),
+        ("a\rb\r\nc\r", "a<br>b<br>c<br>"),
+    ] {
+        let values = batch(vec![(value, Arc::new(StringArray::from(vec![value])) as ArrayRef)]);
+        assert_eq!(text(Format::Markdown, None, &[values]), format!("| {cell} |\n| --- |\n| {cell} |\n"));
+    }
+}
+
+#[test]
 fn a_table_aligns_numbers_right_and_wide_characters_by_the_columns_they_take() {
     let values = batch(vec![
         ("name", Arc::new(StringArray::from(vec![Some("日本"), Some("é"), None, Some("NULL")]))),
@@ -440,6 +455,16 @@ fn a_result_without_rows_still_names_its_columns() {
     assert_eq!(text(Format::Table, None, &[numbers(0)]), "┌───┐\n│ n │\n├───┤\n└───┘\n");
     let screen = Screen { width_columns: 80, paint: Paint::PLAIN };
     assert!(text(Format::Table, Some(screen), &[numbers(0)]).ends_with("0 rows\n"));
+}
+
+#[test]
+fn a_wide_result_without_rows_shows_its_columns_on_a_screen() {
+    let names: Vec<String> = (0..20).map(|index| format!("column_{index}")).collect();
+    let none: ArrayRef = Arc::new(Int64Array::from(Vec::<i64>::new()));
+    let wide = batch(names.iter().map(|name| (name.as_str(), Arc::clone(&none))).collect());
+    let shown = text(Format::Table, Some(Screen { width_columns: 80, paint: Paint::PLAIN }), &[wide]);
+    assert!(shown.starts_with('┌') && shown.contains("│ column_0 │") && shown.contains("│ column_19 │"), "{shown}");
+    assert!(shown.contains("0 rows, 20 columns (") && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }
 
 #[test]

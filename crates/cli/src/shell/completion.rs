@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use thermocline_engine::Session;
-use thermocline_engine::arrow::array::AsArray;
+use thermocline_engine::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use thermocline_engine::arrow::compute::cast;
 use thermocline_engine::arrow::datatypes::DataType;
 use tokio::runtime::Handle;
@@ -23,8 +23,8 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Names that a statement can use.
 pub(super) trait Names {
-    /// Tables and views, qualified where they must be.
-    fn tables(&self) -> Vec<String>;
+    /// Tables and views: the parts of each name, as many as it takes.
+    fn tables(&self) -> Vec<Vec<String>>;
     /// Columns of all tables.
     fn columns(&self) -> Vec<String>;
     /// Columns of the file or folder at `path`.
@@ -39,25 +39,29 @@ pub(super) struct SessionNames {
 }
 
 impl SessionNames {
-    /// The strings in the first column of a query's answer; none if it fails or takes too long.
-    fn ask(&self, sql: String) -> Vec<String> {
+    /// The strings in the rows of a query's answer, without NULLs; none if it fails or takes too long.
+    fn ask(&self, sql: String) -> Vec<Vec<String>> {
         let session = self.session.clone();
         self.wait(async move {
-            let mut names = Vec::new();
+            let mut rows = Vec::new();
             for batch in session.sql(&sql).await?.collect().await? {
                 // Whatever string type the catalog uses.
-                if let Ok(column) = cast(batch.column(0), &DataType::Utf8) {
-                    names.extend(column.as_string::<i32>().iter().flatten().map(str::to_owned));
+                let columns: Vec<ArrayRef> =
+                    batch.columns().iter().filter_map(|column| cast(column, &DataType::Utf8).ok()).collect();
+                let columns: Vec<&StringArray> = columns.iter().map(|column| column.as_string()).collect();
+                for row in 0..batch.num_rows() {
+                    let strings = columns.iter().filter(|column| column.is_valid(row));
+                    rows.push(strings.map(|column| column.value(row).to_owned()).collect());
                 }
             }
-            Ok(names)
+            Ok(rows)
         })
     }
 
-    fn wait(
+    fn wait<T: Send + 'static>(
         &self,
-        lookup: impl Future<Output = thermocline_engine::Result<Vec<String>>> + Send + 'static,
-    ) -> Vec<String> {
+        lookup: impl Future<Output = thermocline_engine::Result<Vec<T>>> + Send + 'static,
+    ) -> Vec<T> {
         let (sender, receiver) = mpsc::channel();
         let task = self.workers.spawn(async move {
             // Nobody waits any more for what comes too late.
@@ -74,10 +78,10 @@ impl SessionNames {
 }
 
 impl Names for SessionNames {
-    fn tables(&self) -> Vec<String> {
+    fn tables(&self) -> Vec<Vec<String>> {
         self.ask(
-            "SELECT CASE WHEN table_schema = 'public' THEN table_name ELSE table_schema || '.' || table_name END \
-             FROM information_schema.tables ORDER BY 1"
+            "SELECT CASE WHEN table_schema <> 'public' THEN table_schema END, table_name \
+             FROM information_schema.tables"
                 .to_owned(),
         )
     }
@@ -85,9 +89,10 @@ impl Names for SessionNames {
     fn columns(&self) -> Vec<String> {
         self.ask(
             "SELECT DISTINCT column_name FROM information_schema.columns \
-             WHERE table_schema <> 'information_schema' ORDER BY 1"
+             WHERE table_schema <> 'information_schema'"
                 .to_owned(),
         )
+        .concat()
     }
 
     fn columns_of_file(&self, path: &str) -> Vec<String> {
@@ -115,32 +120,41 @@ pub(super) fn complete(line: &str, position: usize, names: &dyn Names) -> (usize
             (start, files(path))
         }
         Some(piece) if piece.kind != Kind::Name && !piece.closed => (position, Vec::new()),
-        _ => {
-            let start = typed
+        last => {
+            // A quote that is open belongs to the word.
+            let end = last.filter(|piece| !piece.closed).map_or(position, |piece| piece.start);
+            let start = typed[..end]
                 .char_indices()
                 .rev()
                 .take_while(|(_, c)| c.is_alphanumeric() || *c == '_' || *c == '.')
                 .last()
-                .map_or(position, |(index, _)| index);
+                .map_or(end, |(index, _)| index);
             word(line, start, &typed[start..], names)
         }
     }
 }
 
-fn word(line: &str, start: usize, prefix: &str, names: &dyn Names) -> (usize, Vec<String>) {
+fn word(line: &str, start: usize, typed: &str, names: &dyn Names) -> (usize, Vec<String>) {
+    let code = typed.find(['"', '`']).map_or(typed, |quote| &typed[..quote]);
+    let prefix = &typed.replace(['"', '`'], "");
     if prefix.is_empty() {
         return (start, Vec::new());
     }
-    let mut candidates: Vec<String> = names.tables();
+    let tables = names.tables().into_iter().map(|parts| {
+        let parts: Vec<String> = parts.into_iter().map(in_quotes).collect();
+        parts.join(".")
+    });
     // After `alias.` columns are meant; the alias itself stays.
-    let dot = prefix.rfind('.').map_or(0, |dot| dot + 1);
+    let dot = code.rfind('.').map_or(0, |dot| dot + 1);
     let mut columns = names.columns();
     for path in quoted_paths(line) {
         columns.extend(names.columns_of_file(&path));
     }
-    let mut found = matching(candidates.drain(..), prefix);
+    let mut found = matching(tables, prefix);
     if dot == 0 {
-        found.extend(keywords::starting_with(prefix));
+        if code == typed {
+            found.extend(keywords::starting_with(prefix));
+        }
         found.extend(matching(columns.into_iter().map(in_quotes), prefix));
     } else if found.is_empty() {
         return (start + dot, matching(columns.into_iter().map(in_quotes), &prefix[dot..]));
@@ -158,11 +172,11 @@ fn in_quotes(name: String) -> String {
     if is_plain { name } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// Those that begin with `prefix` (their quote aside, in any case), sorted, each once.
+/// Those that begin with `prefix` (their quotes aside, in any case), sorted, each once.
 fn matching(names: impl Iterator<Item = String>, prefix: &str) -> Vec<String> {
     let prefix = prefix.to_lowercase();
     let mut found: Vec<String> =
-        names.filter(|name| name.trim_start_matches('"').to_lowercase().starts_with(&prefix)).collect();
+        names.filter(|name| name.replace('"', "").to_lowercase().starts_with(&prefix)).collect();
     found.sort();
     found.dedup();
     found
@@ -206,8 +220,10 @@ mod tests {
     struct Fixed;
 
     impl Names for Fixed {
-        fn tables(&self) -> Vec<String> {
-            vec!["events".into(), "thermocline.decisions".into()]
+        fn tables(&self) -> Vec<Vec<String>> {
+            let names =
+                [&["events"][..], &["thermocline", "decisions"], &["My Tables"], &["select"], &["raw", "Old.Days"]];
+            names.iter().map(|parts| parts.iter().map(ToString::to_string).collect()).collect()
         }
         fn columns(&self) -> Vec<String> {
             vec!["event_time".into(), "Mixed Case".into(), "order".into()]
@@ -246,6 +262,19 @@ mod tests {
     fn names_that_need_quotes_get_them_and_aliases_stay() {
         assert_eq!(at_end("SELECT mixed"), (7, vec!["\"Mixed Case\"".to_owned()]));
         assert_eq!(at_end("SELECT a.ord"), (9, vec!["\"order\"".to_owned()]));
+        assert_eq!(at_end("SELECT * FROM my"), (14, vec!["\"My Tables\"".to_owned()]));
+        assert_eq!(at_end("SELECT * FROM sel"), (14, vec!["\"select\"".to_owned(), "select".to_owned()]));
+        for typed in ["raw", "raw.o", "raw.\"o"] {
+            assert_eq!(at_end(&format!("SELECT * FROM {typed}")), (14, vec!["raw.\"Old.Days\"".to_owned()]));
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_open_is_that_of_the_name() {
+        assert_eq!(at_end("SELECT \"mixed c"), (7, vec!["\"Mixed Case\"".to_owned()]));
+        assert_eq!(at_end("SELECT a.\"ord"), (9, vec!["\"order\"".to_owned()]));
+        assert_eq!(at_end("SELECT * FROM \"sel"), (14, vec!["\"select\"".to_owned()]));
+        assert_eq!(at_end("SELECT \"").1, Vec::<String>::new());
     }
 
     #[test]

@@ -88,6 +88,29 @@ fn ctrl_c_ends_a_run_that_waits_for_its_input() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_run_that_was_started_to_ignore_ctrl_c_goes_on() {
+    let folder = folder();
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' INT; exec \"$0\" --format csv", env!("CARGO_BIN_EXE_thermocline")])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"SELECT 1 AS a;\n").unwrap();
+    begun(&mut child);
+    interrupt(child.id());
+    input.write_all(b"SELECT 2 AS b;\n").unwrap();
+    drop(input);
+    let finished = end_in_time(child);
+    // The first byte of the first answer was read before.
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "\n1\nb\n2\n"), "{finished:?}");
+}
+
+#[test]
 fn ctrl_c_ends_a_run_that_waits_for_a_script() {
     let folder = folder();
     assert!(Command::new("mkfifo").arg(folder.path().join("script.sql")).status().unwrap().success());

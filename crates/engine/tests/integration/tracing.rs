@@ -24,7 +24,8 @@ async fn a_recorded_trace_tells_what_was_asked_and_replays() {
     for (path, low) in [(&csv, 300), (&json, 200), (&json, 200), (&json, 400)] {
         rows(&session, &sum(path, low)).await;
     }
-    rows(&session, "SET thermocline.trace = 'none'").await;
+    rows(&session, "SET thermocline.trace = 'NONE'").await;
+    assert_eq!(rows(&session, "SHOW thermocline.trace").await, ["thermocline.trace|none"]);
     rows(&session, &sum(&json, 500)).await;
     let requests = parse(&std::fs::read_to_string(&trace).unwrap()).unwrap();
     let told: Vec<(SourceKind, bool)> =

@@ -192,7 +192,7 @@ impl TableWriter {
         let total_columns = self.columns.len();
         let widths = natural_widths(&self.columns, &rows);
         let needed_columns = widths.iter().sum::<usize>() + 3 * widths.len() + 1;
-        if rows.len() <= RECORD_ROWS && needed_columns > screen.width_columns {
+        if (1..=RECORD_ROWS).contains(&rows.len()) && needed_columns > screen.width_columns {
             records::push(&self.columns, &rows, screen.paint, out);
             push_line(&screen.paint.dim(&self.row_count_text()), out);
             return Ok(());
