@@ -110,7 +110,7 @@ impl Session {
                 || state.aggregate_functions().contains_key(name)
                 || state.window_functions().contains_key(name)
         };
-        statements.iter_mut().for_each(|statement| sql::translate_functions(statement, &is_known));
+        statements.iter_mut().for_each(|statement| sql::as_planned(statement, &is_known));
         Ok(statements)
     }
 

@@ -2,12 +2,13 @@
 //!
 //! Ours: `EXPLAIN CACHE <query>` (sqlparser would read `CACHE` as the start of `CACHE TABLE`), and the names of
 //! settings that users of other engines know ([`settings_names`]). What the parser or DataFusion's planner would take for
-//! something else than it says is put right or refused ([`as_meant`]). Functions are known by other engines' names too
-//! ([`synonyms`]).
+//! something else than it says is put right or refused ([`as_meant`]). What DataFusion does not plan, but would if it were
+//! spelt otherwise, is ([`as_planned`]).
 
 mod depth;
 mod distinct_from;
 mod refused;
+mod selected_subqueries;
 pub(crate) mod settings_names;
 mod synonyms;
 pub(crate) mod syntax_error;
@@ -49,10 +50,12 @@ impl SqlStatement {
     }
 }
 
-/// Translates what functions are called in other engines, but for names that `is_known` knows.
-pub(crate) fn translate_functions(statement: &mut SqlStatement, is_known: &dyn Fn(&str) -> bool) {
+/// Rewrites what DataFusion does not plan to what it does: functions as they are called in other engines, but for names
+/// that `is_known` knows, and subqueries that are selected.
+pub(crate) fn as_planned(statement: &mut SqlStatement, is_known: &dyn Fn(&str) -> bool) {
     let (StatementKind::ExplainCache(statement) | StatementKind::Plan(statement)) = &mut statement.kind;
     synonyms::translate(statement, is_known);
+    selected_subqueries::count(statement);
 }
 
 fn only_asks(statement: &Statement) -> bool {

@@ -231,7 +231,7 @@ impl Translator<'_> {
 }
 
 /// What was written as a column's name.
-fn written(expr: &Expr) -> Ident {
+pub(super) fn written(expr: &Expr) -> Ident {
     Ident::with_quote('"', expr.to_string())
 }
 
@@ -255,7 +255,8 @@ fn argument(argument: &FunctionArg) -> Option<&Expr> {
     }
 }
 
-fn taken(expr: &mut Expr) -> Expr {
+/// An expression, which leaves a NULL where it was.
+pub(super) fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::value(Value::Null))
 }
 
@@ -266,7 +267,7 @@ fn both(one: Option<Box<Expr>>, other: Option<Box<Expr>>) -> Option<Box<Expr>> {
 }
 
 /// A spelling with arguments in their places.
-fn spelt_out(spelling: &str, arguments: &[&Expr]) -> Expr {
+pub(super) fn spelt_out(spelling: &str, arguments: &[&Expr]) -> Expr {
     let read = Parser::new(&GenericDialect {}).try_with_sql(spelling).and_then(|mut parser| parser.parse_expr());
     let mut meant = read.expect("the spellings of this module are expressions: a test reads them all");
     let _never_breaks = VisitMut::visit(&mut meant, &mut Places { arguments });

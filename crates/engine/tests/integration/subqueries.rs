@@ -131,3 +131,30 @@ async fn ranges_of_a_key_do_not_come_to_another_column_of_its_name() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subqueries_may_be_asked_among_what_is_selected() {
+    let session = session().await;
+    for (asked, expected) in [
+        ("a IN (SELECT b FROM u)", ["-", "true", "-", "-"]),
+        ("t.a IN (SELECT b FROM u)", ["-", "true", "-", "-"]),
+        ("a IN (SELECT b FROM u WHERE b > 0)", ["false", "true", "false", "-"]),
+        ("a NOT IN (SELECT b FROM u WHERE b > 8 ORDER BY b)", ["true", "false", "true", "-"]),
+        ("a + 4 IN (SELECT max(b) FROM u)", ["true", "false", "false", "-"]),
+        ("a IN (SELECT b FROM u WHERE b > 100)", ["false"; 4]),
+        ("t.a IN (SELECT b FROM u WHERE u.h = t.g)", ["false", "true", "false", "-"]),
+        ("EXISTS (SELECT 1 FROM u WHERE u.h = t.g)", ["false", "true", "false", "true"]),
+        ("NOT EXISTS (SELECT * FROM u WHERE h = g)", ["true", "false", "true", "false"]),
+        ("EXISTS (SELECT max(b) FROM u WHERE b > 100)", ["true"; 4]),
+        ("EXISTS (SELECT b FROM u WHERE b > 100 LIMIT 1) OR a IN (VALUES (9), (0))", ["false", "true", "true", "-"]),
+    ] {
+        let sql = format!("SELECT coalesce(CAST(({asked}) AS VARCHAR), '-') FROM t ORDER BY g");
+        assert_eq!(rows(&session, &sql).await, expected, "{asked}");
+    }
+    let named =
+        session.sql("SELECT a IN (SELECT b FROM u), EXISTS (SELECT 1 FROM u) AS e FROM t").await.unwrap().schema();
+    assert_eq!(named.field(0).name(), "a IN (SELECT b FROM u)");
+    // As conditions have them.
+    let nested = "SELECT sum(i) FROM (SELECT CASE WHEN a IN (SELECT b FROM u WHERE b IN (SELECT 9)) THEN 1 ELSE 0 END AS i FROM t)";
+    assert_eq!(rows(&session, nested).await, ["1"]);
+}
