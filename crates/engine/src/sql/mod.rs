@@ -8,6 +8,7 @@
 mod depth;
 mod distinct_from;
 mod refused;
+mod same_names;
 mod selected_subqueries;
 pub(crate) mod settings_names;
 mod synonyms;
@@ -51,9 +52,10 @@ impl SqlStatement {
 }
 
 /// Rewrites what DataFusion does not plan to what it does: functions as they are called in other engines, but for names
-/// that `is_known` knows, and subqueries that are selected.
+/// that `is_known` knows, subqueries that are selected, and what is selected twice.
 pub(crate) fn as_planned(statement: &mut SqlStatement, is_known: &dyn Fn(&str) -> bool) {
     let (StatementKind::ExplainCache(statement) | StatementKind::Plan(statement)) = &mut statement.kind;
+    same_names::tell_apart(statement);
     synonyms::translate(statement, is_known);
     selected_subqueries::count(statement);
 }

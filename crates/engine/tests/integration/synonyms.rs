@@ -91,3 +91,13 @@ async fn a_hosts_own_functions_go_first_and_a_far_guess_is_not_made() {
     let unknown = error(&session, "SELECT sha256('a')").await;
     assert!(unknown.ends_with("Invalid function 'sha256'"), "{unknown}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_selected_twice_has_two_names() {
+    let session = session();
+    let sql = "SELECT a, a, CAST(a AS DOUBLE), 1, 1 FROM (VALUES (2)) AS t(a) ORDER BY CAST(a AS DOUBLE)";
+    let schema = session.sql(sql).await.unwrap().schema();
+    let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    assert_eq!(names, ["a", "a_1", "CAST(a AS DOUBLE)", "Int64(1)", "1_1"]);
+    assert_eq!(rows(&session, sql).await, ["2|2|2.0|1|1"]);
+}
