@@ -200,6 +200,39 @@ fn parameters_are_bound_to_values_of_their_type() {
 }
 
 #[test]
+fn what_may_fail_is_told_by_types_and_constants() {
+    let wide = ValueType::Decimal { precision: 30, scale: 2 };
+    let (builder, slots) = scan(&[ValueType::Int32, ValueType::Float64, MONEY, wide]);
+    let pipeline = builder.materialise(slots.clone()).unwrap();
+    let [int, float, money, wide] = [slots[0], slots[1], slots[2], slots[3]];
+    let by = |value: i128| {
+        let literal = Expression::Literal { value, value_type: ValueType::Int32 };
+        Expression::binary(Operator::Divide, Expression::Slot(int), literal)
+    };
+    let of_wide = ValueType::Decimal { precision: 38, scale: 2 };
+    for (expression, may_fail) in [
+        (binary(Operator::Multiply, int, int), false),
+        (binary(Operator::Divide, int, int), true),
+        (binary(Operator::Remainder, int, int), true),
+        (by(7), false),
+        (by(0), true),
+        (by(-1), true),
+        (binary(Operator::Divide, float, float), false),
+        (binary(Operator::Multiply, money, money), false),
+        (binary(Operator::Add, wide, money), false),
+        (binary(Operator::Multiply, wide, money), true),
+        (Expression::Slot(wide).cast(of_wide), false),
+        (Expression::Slot(float).cast(of_wide), true),
+        (Expression::binary(Operator::Add, Expression::Slot(int), by(0)), true),
+    ] {
+        assert_eq!(expression.may_fail(pipeline.slots()), may_fail, "{expression:?}");
+        let condition = Condition::compare(Comparison::Less, expression.clone(), expression);
+        let condition = Condition::Not(Box::new(Condition::Any(vec![Condition::IsNull(int), condition])));
+        assert_eq!(condition.may_fail(pipeline.slots()), may_fail);
+    }
+}
+
+#[test]
 fn texts_that_are_made_of_others_are_not_compared() {
     let map = || TextMap::new("upper(c0)", |texts: &ArrayRef| Ok(Arc::clone(texts)));
     let (mut builder, slots) = scan(&[ValueType::Text]);
