@@ -182,7 +182,7 @@ fn outcome(
 }
 
 /// Runs a pipeline as [`run`] does and gives its rows to `consumer` batch by batch, from all threads at once and in no
-/// order: at most `batch_bytes` and a mini-block's rows a batch and thread are in memory here. Groups are one batch,
+/// order: at most `batch_bytes`, texts as often as they come, and a mini-block's rows a batch and thread are in memory here. Groups are one batch,
 /// when all are done.
 ///
 /// # Errors

@@ -407,6 +407,40 @@ fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
 }
 
 #[test]
+fn batches_count_texts_as_often_as_they_come_whether_a_table_carries_them_or_pages_have_them() {
+    let text = |number: i64| format!("{number:04}{}", "long ".repeat(800));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..10).map(text)));
+    let mut builder = PipelineBuilder::new();
+    let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+    let carried = builder.scan("text", 1, ValueType::Text, false).unwrap();
+    let table = builder.build("texts", key, vec![carried]).unwrap();
+    let source = pages(vec![vec![longs(0..10), texts]]);
+    let table = table_of(run_with(&table, &source, &[], 1, InstructionSet::detect()).unwrap().0);
+    let numbers = || (0..20_000).map(|at| at % 10);
+    let source = pages(vec![vec![longs(numbers()), Arc::new(StringArray::from_iter_values(numbers().map(text)))]]);
+    let mut builder = PipelineBuilder::new();
+    let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+    let scanned = builder.scan("text", 1, ValueType::Text, false).unwrap();
+    let found = builder.clone().probe(table.shape(), key, ProbeKind::Inner, &[0]).unwrap();
+    let of_pages = builder.clone().materialise(vec![scanned]).unwrap();
+    builder.probe(table.shape(), key, ProbeKind::Inner, &[0]).unwrap();
+    let of_table = builder.materialise(found).unwrap();
+    for (pipeline, tables) in [(of_pages, Vec::new()), (of_table, vec![table])] {
+        let row_count = AtomicU64::new(0);
+        let consumer = |rowset: Rowset, _| {
+            row_count.fetch_add(rowset.row_count as u64, Ordering::Relaxed);
+            let most_bytes = 1_000_000 + 1024 * 4004;
+            assert!(rowset.columns[0].text_bytes() <= most_bytes, "{} rows", rowset.row_count);
+            Ok(())
+        };
+        run_by(2, InstructionSet::detect(), |options| {
+            run_in_batches(&pipeline, &source, &tables, options, 1_000_000, &consumer).unwrap();
+        });
+        assert_eq!(row_count.load(Ordering::Relaxed), 20_000);
+    }
+}
+
+#[test]
 fn a_table_holds_its_memory_until_it_is_dropped() {
     let source = pages(vec![vec![longs((0..50_000).map(|at| at * 1_000_003))]]);
     let mut builder = PipelineBuilder::new();
