@@ -11,9 +11,25 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Decimal128Type, DecimalType, FieldRef, SchemaRef};
 use datafusion::common::{Result, exec_err, internal_err};
-use thermocline_pipeline::{Rowset, RowsetColumn, RowsetValues, TextList, ValueType};
+use thermocline_budget::Reservation;
+use thermocline_pipeline::{PipelineError, Rowset, RowsetColumn, RowsetValues, TextList, ValueType};
 
 use super::star::Output;
+
+/// The answer of groups as one batch with the types of `schema`, in the memory of their rowset.
+///
+/// # Errors
+/// No memory; what cannot be given out, which operators then say in their words.
+pub(super) fn reserved_batch(
+    (rowset, reservation): (Rowset, Reservation),
+    outputs: &[Output],
+    schema: &SchemaRef,
+) -> Result<(RecordBatch, Reservation), PipelineError> {
+    reservation.try_grow(most_bytes(&rowset, outputs, schema))?;
+    let batch = batch(rowset, outputs, schema).map_err(|error| PipelineError::Consumer(error.into()))?;
+    reservation.resize(batch.get_array_memory_size() as u64)?;
+    Ok((batch, reservation))
+}
 
 /// The answer as one batch with the types of `schema`.
 ///
@@ -240,10 +256,11 @@ fn average(sum: &RowsetColumn, count: &RowsetColumn, data_type: &DataType) -> Re
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use datafusion::arrow::array::{Array, AsArray, StringArray};
     use datafusion::arrow::datatypes::{Field, Schema};
+    use thermocline_budget::{Budget, Purpose};
     use thermocline_pipeline::ColumnShape;
 
     use super::*;
@@ -280,6 +297,31 @@ mod tests {
                 assert!(made_bytes < 10_000 && most_bytes < 10_000, "{data_type}: {made_bytes} of {most_bytes}");
                 assert!(made_bytes <= most_bytes + 512, "{data_type}: {made_bytes} of {most_bytes}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_made_of_groups_is_reserved_before_it_is_made() {
+        let mut dictionary = TextList::new();
+        dictionary.push(&"long ".repeat(200));
+        for (data_type, limit_bytes, fits) in [
+            (DataType::Utf8, 500_000, false),
+            (DataType::LargeUtf8, 500_000, false),
+            (DataType::Utf8, 2_000_000, true),
+            (DataType::Utf8View, 500_000, true),
+        ] {
+            let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("t", data_type.clone(), true)]));
+            let rowset = texts(&dictionary, vec![Some(0); 1000]);
+            let account = Budget::new(limit_bytes, None).account("test", Purpose::Query);
+            let reservation = account.try_reserve(rowset.size_bytes()).unwrap();
+            match reserved_batch((rowset, reservation), &[Output::Column(0)], &schema) {
+                Ok((batch, reservation)) if fits => {
+                    assert_eq!(reservation.size_bytes(), batch.get_array_memory_size() as u64);
+                }
+                Err(PipelineError::Memory(_)) if !fits => {}
+                other => panic!("{other:?}: {data_type} in {limit_bytes} bytes"),
+            }
+            assert_eq!(account.reserved_bytes(), 0);
         }
     }
 
