@@ -1,6 +1,6 @@
 //! The oracle: what a pipeline means, one row after another over decoded values, knowing nothing of the backend.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::{Add, Div, Mul, Rem, Sub};
 use std::sync::Arc;
 
@@ -330,9 +330,6 @@ fn aggregated(pipeline: &Pipeline, aggregate: Aggregate, rows: &[Vec<Value>]) ->
         return Value::Integer(present.count() as i128);
     }
     let present: Vec<&Value> = present.collect();
-    if let Aggregate::CountDistinct(_) = aggregate {
-        return Value::Integer(present.into_iter().collect::<BTreeSet<_>>().len() as i128);
-    }
     if present.is_empty() {
         return Value::Null;
     }

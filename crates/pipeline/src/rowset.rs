@@ -137,6 +137,18 @@ impl RowsetColumn {
         self.allocated_bytes(|dictionary| dictionary.allocated_bytes())
     }
 
+    /// Bytes of the texts themselves, as often as they come; 0 of numbers.
+    pub fn text_bytes(&self) -> u64 {
+        let is_valid = |row: usize| self.valid.as_ref().is_none_or(|valid| valid[row]);
+        match &self.values {
+            RowsetValues::Texts { codes, dictionary } => {
+                let valid = codes.iter().enumerate().filter(|(row, _)| is_valid(*row));
+                valid.map(|(_, code)| dictionary.len_of(*code as usize) as u64).sum()
+            }
+            _ => 0,
+        }
+    }
+
     /// The value of a row.
     ///
     /// # Panics
@@ -183,17 +195,6 @@ impl Rowset {
             RowsetValues::Integers(_) | RowsetValues::Unsigned(_) | RowsetValues::Floats(_) => 9,
             RowsetValues::Wide(_) => 17,
             RowsetValues::Texts { .. } => 5,
-        };
-        self.columns.iter().map(of_column).sum()
-    }
-
-    /// Bytes of the texts themselves, as often as they come.
-    pub fn text_bytes(&self) -> u64 {
-        let of_column = |column: &RowsetColumn| match &column.values {
-            RowsetValues::Texts { codes, dictionary } => {
-                codes.iter().map(|code| dictionary.get(*code as usize).map_or(0, str::len) as u64).sum()
-            }
-            _ => 0,
         };
         self.columns.iter().map(of_column).sum()
     }

@@ -58,6 +58,13 @@ impl TextList {
         self.all.get(start..*self.ends.get(number)?)
     }
 
+    /// Bytes of the text with this number, none if there is no such text.
+    #[inline]
+    pub fn len_of(&self, number: usize) -> usize {
+        let start = if number == 0 { 0 } else { self.ends.get(number - 1).copied().unwrap_or(0) };
+        self.ends.get(number).map_or(0, |end| end - start)
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         (0..self.len()).map(|number| self.get(number).unwrap_or_default())
@@ -97,6 +104,7 @@ mod tests {
         let texts = ["", "a", "b", "ö", "öö"];
         let list = TextList::exactly(texts.into_iter());
         assert_eq!(list.allocated_bytes(), list.size_bytes());
+        assert!((0..7).map(|number| list.len_of(number)).eq([0, 1, 1, 2, 4, 0, 0]));
         assert!(list.iter().eq(texts) && list.get(5).is_none() && TextList::new().get(0).is_none());
         let mut twice = list.clone();
         twice.append(&list);

@@ -164,7 +164,6 @@ fn nothing_that_grows_with_the_data_is_allocated_before_it_is_reserved() {
     let long_texts = texts(|row| format!("{:04}{}", row / 400, "long ".repeat(800)));
     let sums = |slots: &[Slot]| vec![Aggregate::Sum(slots[1]), Aggregate::Maximum(slots[1]), Aggregate::CountRows];
     let by_two = |slots: &[Slot]| vec![Aggregate::Sum(slots[2])];
-    let distinct = |slots: &[Slot]| vec![Aggregate::CountDistinct(slots[1])];
     let greatest = |slots: &[Slot]| vec![Aggregate::Maximum(slots[1]), Aggregate::Minimum(slots[1])];
     type Column<'c> = &'c dyn Fn(i64) -> ArrayRef;
     let both: &[GroupWay] = &[GroupWay::Together, GroupWay::Parted];
@@ -185,8 +184,6 @@ fn nothing_that_grows_with_the_data_is_allocated_before_it_is_reserved() {
         ("groups by two", vec![&some_texts, &few_numbers, &near], groups(&[Text, Int64, Int64], 2, by_two), both),
         ("groups alone", vec![&halves, &near], groups(&[Int64, Int64], 1, |_| Vec::new()), both),
         ("long texts of groups", vec![&few_numbers, &long_texts], groups(&[Int64, Text], 1, greatest), one),
-        ("different numbers", vec![&few_numbers, &number], groups(&[Int64, Int64], 1, distinct), one),
-        ("different texts", vec![&few_texts, &many_texts], groups(&[Text, Text], 1, distinct), one),
         ("texts of groups", vec![&near, &many_texts], groups(&[Int64, Text], 1, greatest), one),
     ];
     let mut failures = Vec::new();

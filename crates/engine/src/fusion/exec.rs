@@ -363,12 +363,10 @@ async fn groups(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
         Ok(answered) => answered,
         Err(error) => return Ok(Begun::Refused(error)),
     };
-    match output::batch(rowset, &plan.outputs, &made) {
-        Ok(batch) => Ok(Begun::Going(stream::iter([Ok((batch, reservation))]).boxed())),
-        // An average that does not fit: the operators say it in their words.
-        Err(error @ DataFusionError::Execution(_)) => Ok(Begun::Refused(PipelineError::Consumer(error.into()))),
-        Err(error) => Err(error),
-    }
+    Ok(match output::reserved_batch((rowset, reservation), &plan.outputs, &made) {
+        Ok(given) => Begun::Going(stream::iter([Ok(given)]).boxed()),
+        Err(error) => Begun::Refused(error),
+    })
 }
 
 /// The rows of a run, once the first have come.

@@ -68,7 +68,7 @@ impl Giving {
 
     /// Takes some rows of a thread, and waits until there is room for them.
     pub(super) fn take(&self, rowset: Rowset, reservation: Reservation) -> Result<(), Box<dyn Error + Send + Sync>> {
-        reservation.resize(2 * rowset.unshared_bytes() + rowset.text_bytes())?;
+        reservation.resize(rowset.unshared_bytes() + output::most_bytes(&rowset, &self.outputs, &self.schema))?;
         let batch = output::batch(rowset, &self.outputs, &self.schema)?;
         let size_bytes = batch.get_array_memory_size() as u64;
         reservation.resize(size_bytes)?;

@@ -5,7 +5,7 @@
 //!
 //! Expressions are DataFusion's, over columns whose qualifier is the number of a relation: [`BaseColumn`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -396,11 +396,36 @@ impl JoinGraph {
 /// The columns of a plan, which differ by qualifier if they have one name, with a name for each.
 pub(super) fn unique_names(schema: &DFSchema) -> SchemaRef {
     let fields = schema.fields();
-    let name = |number: usize| {
-        let name = fields[number].name();
-        let is_first = fields.iter().position(|field| field.name() == name) == Some(number);
-        if is_first { name.clone() } else { format!("{name}#{number}") }
-    };
-    let renamed = |(number, field): (usize, &Arc<Field>)| Arc::new(field.as_ref().clone().with_name(name(number)));
-    Arc::new(Schema::new(fields.iter().enumerate().map(renamed).collect::<Vec<_>>()))
+    // A name that is made may be another column's own.
+    let mut taken: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
+    let mut met = HashSet::with_capacity(fields.len());
+    let renamed = fields.iter().enumerate().map(|(number, field)| {
+        let name = field.name();
+        if met.insert(name) {
+            return Arc::clone(field);
+        }
+        let free = (number..).map(|number| format!("{name}#{number}")).find(|made| taken.insert(made.clone()));
+        Arc::new(field.as_ref().clone().with_name(free.unwrap_or_else(|| name.clone())))
+    });
+    Arc::new(Schema::new(renamed.collect::<Vec<_>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::arrow::datatypes::DataType;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_made_is_no_other_columns_own() {
+        let columns = [("a", "x"), ("b", "x"), ("b", "x#1"), ("b", "x#2"), ("c", "x"), ("c", "x#1")];
+        let fields = columns.map(|(table, name)| {
+            (Some(TableReference::bare(table)), Arc::new(Field::new(name, DataType::Int64, false)))
+        });
+        let schema = DFSchema::new_with_metadata(fields.to_vec(), Default::default()).unwrap();
+        let unique = unique_names(&schema);
+        let names: Vec<&str> = unique.fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(names, ["x", "x#3", "x#1", "x#2", "x#4", "x#1#5"]);
+    }
 }

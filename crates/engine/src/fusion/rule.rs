@@ -184,13 +184,15 @@ fn with_subqueries(plan: FusedPlan, planning: &Planning) -> Result<FusedPlan> {
     Ok(FusedPlan { subqueries: subqueries.collect::<Result<_>>()?, ..plan })
 }
 
-/// The scan of a fused part, under the names that the columns of what it stands for have.
+/// The scan of a fused part, under the names that the columns of what it stands for have; none if it cannot be planned.
 fn fused_scan(fused: FusedPlan, replaced: LogicalPlan) -> Result<Option<LogicalPlan>> {
     let asked = Arc::clone(replaced.schema());
     let schema = unique_names(&asked);
     let provider = Arc::new(FusedTable::new(fused, replaced, Arc::clone(&schema)));
     let table_name = TableReference::bare(TABLE_NAME);
-    let scan = TableScanBuilder::new(table_name.clone(), provider_as_source(provider)).build()?;
+    // Operators need no names of ours.
+    let built = TableScanBuilder::new(table_name.clone(), provider_as_source(provider)).build();
+    let Ok(scan) = built else { return Ok(None) };
     let columns = asked.iter().enumerate().map(|(number, (qualifier, field))| {
         let column = Expr::Column(Column::new(Some(table_name.clone()), schema.field(number).name()));
         column.alias_qualified(qualifier.cloned(), field.name())

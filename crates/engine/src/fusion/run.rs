@@ -182,12 +182,7 @@ impl Run {
                 None => return Ok(None),
                 Some(Outcome::Rows { rowset, reservation }) => match &stage.grouped {
                     Some(Grouped { outputs, schema }) => {
-                        reservation.resize(2 * rowset.size_bytes())?;
-                        let batch = output::batch(rowset, outputs, schema);
-                        // What the operators then say in their words.
-                        let batch = batch.map_err(|error| PipelineError::Consumer(error.into()))?;
-                        reservation.resize(batch.get_array_memory_size() as u64)?;
-                        groups.insert(number, (batch, reservation));
+                        groups.insert(number, output::reserved_batch((rowset, reservation), outputs, schema)?);
                     }
                     None => return Ok(Some((rowset, reservation))),
                 },

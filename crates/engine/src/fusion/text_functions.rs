@@ -1,7 +1,8 @@
 //! What DataFusion evaluates of one column of texts: conditions that sets of them cannot express, such as patterns, and
 //! texts that are made of them.
 //!
-//! It is evaluated for the different texts of a page or a table where these have a dictionary.
+//! It is evaluated with what stands in for stock operations in plans of operators ([`stand_ins`]), so that both answer
+//! alike, and for the different texts of a page or a table where these have a dictionary.
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use thermocline_pipeline::{TextMap, TextTest, ValueType};
 use super::expressions::value_type;
 use super::join_graph::{BaseColumn, JoinGraph};
 use super::patterns::Pieces;
+use crate::stand_ins;
 
 /// The column of texts that a condition is about, if it is about one alone, and the condition as a test of them. What
 /// DataFusion cannot plan is none.
@@ -134,7 +136,9 @@ impl Evaluated {
         let props =
             ExecutionProps { config_options: Some(Arc::clone(&graph.planning.options)), ..ExecutionProps::new() };
         let planning = PhysicalPlanningContext::default();
-        let expr = create_physical_expr(expr, &qualified, &props, &planning)?;
+        // As operators compute it.
+        let expr = stand_ins::replaced(expr.clone(), &qualified)?.data;
+        let expr = create_physical_expr(&expr, &qualified, &props, &planning)?;
         Ok(Self { expr, schema, data_type: field.data_type().clone() })
     }
 

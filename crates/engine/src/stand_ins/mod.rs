@@ -14,7 +14,8 @@
 //! - filters over casts fail, where many values become one and DataFusion guesses how many rows pass ([`casts`]).
 //!
 //! This is done to the plan that goes to the physical planner, behind all rules of the optimizer: these make lists and
-//! calls of their own, and the fusion of pipelines knows the stock functions.
+//! calls of their own, and the fusion of pipelines knows the stock functions. What it has DataFusion evaluate of texts
+//! is replaced when it is planned.
 //!
 //! Invariants: names, types and nullability of a plan's columns stay. Stateless, shared freely.
 
@@ -92,7 +93,8 @@ fn is_concerned(expr: &Expr) -> bool {
     }
 }
 
-fn replaced(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// The expression, over columns of `schema`, in which others stand in for stock operations.
+pub(crate) fn replaced(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     // First, as zero added to a column makes no NaN.
     nans::made_one(expr, schema)?.transform_data(|expr| {
         expr.transform_up(|nested| match nested {

@@ -1,6 +1,7 @@
 //! Floats are compared alike by operators and pipelines: both zeros are equal, NaN is the largest.
 
 use crate::harness::{self, Folder, rows, sorted_rows};
+use crate::pipelines_and_operators::is_fused;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_any_length_hold_both_zeros_to_be_equal() {
@@ -68,6 +69,26 @@ async fn nans_that_are_computed_are_the_largest() {
                 let sql = sql.replace("FROM t", &format!("FROM {table}"));
                 assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
             }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floats_that_are_made_of_texts_compare_as_others_do() {
+    let session = harness::session();
+    rows(&session, "CREATE TABLE t AS SELECT * FROM (VALUES ('1'), ('inf'), ('-0.0'), ('0')) v(s)").await;
+    let (number, sql) = ("CAST(s AS DOUBLE)", "SELECT count(*) FROM t WHERE");
+    for (condition, expected) in [
+        (format!("{number} * 0.0 > 1.0"), "1"),
+        (format!("NOT ({number} - {number} > 1.0)"), "3"),
+        (format!("nullif({number}, 0.0) IS NULL"), "2"),
+        (format!("CASE {number} WHEN 0.0 THEN true ELSE false END"), "2"),
+    ] {
+        let sql = format!("{sql} {condition}");
+        assert!(is_fused(&session, &sql).await, "{sql}");
+        for fused in ["off", "on"] {
+            rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+            assert_eq!(rows(&session, &sql).await, [expected], "{fused}: {sql}");
         }
     }
 }

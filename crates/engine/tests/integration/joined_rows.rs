@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::column_stars::{Comparison, database, make_star, rows_query};
-use crate::harness::{Folder, MIB, integer, rows, sorted_rows, try_rows};
+use crate::harness::{self, Folder, MIB, integer, rows, sorted_rows, try_rows};
 use crate::pipelines_and_operators::{analyzed, both, is_fused, physical_plan};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -14,6 +14,27 @@ async fn random_joins_give_the_same_rows_with_and_without_pipelines() {
     compared.tally.assert_fused(2);
     let query_count = compared.tally.queries;
     assert!(compared.counted * 3 > query_count && compared.rows > 100 * query_count, "{compared:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_may_have_the_names_that_others_of_one_name_are_told_apart_by() {
+    let session = harness::session();
+    rows(&session, "CREATE TABLE a AS SELECT 1 AS k, 1 AS x").await;
+    rows(&session, "CREATE TABLE b AS SELECT 1 AS k, 10 AS x, 20 AS \"x#1\", 30 AS \"x#3\"").await;
+    let grouped = "SELECT a.x, b.x, b.\"x#1\", count(*) FROM a JOIN b ON a.k = b.k GROUP BY 1, 2, 3";
+    for (sql, expected) in [
+        (grouped, "1|10|20|1"),
+        ("SELECT * FROM a JOIN b ON a.k = b.k", "1|1|1|10|20|30"),
+        (
+            "SELECT a.x, max(o.\"x#1\"), count(*) FROM a JOIN
+                (SELECT b.x, c.x AS \"x#1\", count(*) AS n FROM b JOIN b c ON b.k = c.k GROUP BY b.x, c.x) o
+                ON a.x = o.n GROUP BY a.x",
+            "1|10|1",
+        ),
+    ] {
+        assert_eq!(both(&session, sql).await, (vec![expected.to_owned()], vec![expected.to_owned()]), "{sql}");
+    }
+    assert!(is_fused(&session, grouped).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

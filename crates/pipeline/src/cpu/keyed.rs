@@ -92,15 +92,16 @@ impl<'r> Keyed<'r> {
         Ok(Self { slot, kind: Kind::Scanned { column, numbering, page: None } })
     }
 
-    /// The texts that are to be given out, if it lists them.
-    pub(super) fn listed(&self) -> Option<&TextList> {
+    /// What its codes stand for, if it lists texts or has those of a table.
+    pub(super) fn texts(&self) -> Option<&TextList> {
         match &self.kind {
             Kind::Scanned { numbering: Numbering::Listed { texts, .. }, .. } => Some(texts),
+            Kind::Payload { distinct: Distinct::Texts { texts, .. }, .. } => Some(texts),
             _ => None,
         }
     }
 
-    /// The same, and their memory; none are left.
+    /// The texts that are to be given out, if it lists them, and their memory; none are left.
     pub(super) fn take_listed(&mut self, account: &Account) -> Result<Option<(TextList, Memory)>, PipelineError> {
         let Kind::Scanned { numbering: Numbering::Listed { texts, memory }, page, .. } = &mut self.kind else {
             return Ok(None);

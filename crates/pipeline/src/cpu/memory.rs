@@ -32,13 +32,6 @@ impl Memory {
         Ok(self.reservation.try_grow(more_bytes as u64)?)
     }
 
-    /// A reservation of its own for what is there for a while.
-    pub(super) fn beside(&self, size_bytes: usize) -> Result<Reservation, PipelineError> {
-        let beside = self.reservation.split(0);
-        beside.try_grow(size_bytes as u64)?;
-        Ok(beside)
-    }
-
     /// Gives back what is beyond `size_bytes`.
     pub(super) fn shrink_to(&self, size_bytes: usize) {
         self.reservation.shrink(self.reservation.size_bytes().saturating_sub(size_bytes as u64));

@@ -62,7 +62,7 @@ use std::sync::atomic::AtomicBool;
 use thermocline_budget::{Account, Reservation};
 use thermocline_hardware::Clock;
 
-use crate::ir::{Aggregate, Pipeline, Sink, Slot};
+use crate::ir::{Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
 use crate::threads::Threads;
 use crate::{BatchSource, BuiltTable, MemoryPages, PageSource, PipelineError, Result, Rowset, TextList};
@@ -103,7 +103,7 @@ pub enum GroupWay {
     /// The same, but the run ends where a thread has more groups.
     AtMost(u64),
     /// Rows are parted by their groups first and added up part by part when all are there: for groups that caches do not
-    /// hold. Takes memory for all rows' values. Where aggregates keep texts or different values, as together.
+    /// hold. Takes memory for all rows' values. Where aggregates keep texts, as together.
     Parted,
 }
 
@@ -182,7 +182,7 @@ fn outcome(
 }
 
 /// Runs a pipeline as [`run`] does and gives its rows to `consumer` batch by batch, from all threads at once and in no
-/// order: at most `batch_bytes` and a mini-block's rows a batch and thread are in memory here. Groups are one batch,
+/// order: at most `batch_bytes`, texts as often as they come, and a mini-block's rows a batch and thread are in memory here. Groups are one batch,
 /// when all are done.
 ///
 /// # Errors
@@ -340,13 +340,7 @@ fn check_tables(pipeline: &Pipeline, tables: &[Arc<BuiltTable>]) -> Result<()> {
 /// The slots that the sink groups by, and all whose texts it tells apart.
 fn sink_slots(pipeline: &Pipeline) -> (Vec<Slot>, Vec<Slot>) {
     match pipeline.sink() {
-        Sink::Aggregate { groups, aggregates } => {
-            let distinct = aggregates.iter().filter_map(|aggregate| match aggregate {
-                Aggregate::CountDistinct(slot) => Some(*slot),
-                _ => None,
-            });
-            (groups.clone(), groups.iter().copied().chain(distinct).collect())
-        }
+        Sink::Aggregate { groups, .. } => (groups.clone(), groups.clone()),
         Sink::Build { keys, .. } if pipeline.lists_texts() => (Vec::new(), keys.clone()),
         Sink::Build { keys, payload, .. } => (Vec::new(), [keys.as_slice(), payload.as_slice()].concat()),
         Sink::Materialise { .. } => (Vec::new(), Vec::new()),

@@ -2,7 +2,8 @@
 //!
 //! **Owns**: guesses before the first measurement, sampled measurements, the order. **Does not own**: the clock.
 //!
-//! **Invariants**: each stage stands behind those it needs. An implied stage stands before the one that it is implied by;
+//! **Invariants**: each stage stands behind those it needs. One that may fail stands behind all that may not, unless they
+//! need it, and is never measured: it is not to see a row that they drop. An implied stage stands before the one that it is implied by;
 //! if it drops next to nothing, or is no cheaper than that one, it is left out.
 //!
 //! **Concurrency**: each thread has an order of its own, and with it adapts to the row groups it gets.
@@ -25,8 +26,8 @@ const WEIGHT: f64 = 0.3;
 const WORTHWHILE: f64 = 0.95;
 /// Guessed time for a row, until there is a measurement; all that matters is that stages start alike.
 const GUESSED_NS: f64 = 1.0;
-/// Guessed time for a row of a stage on payload or computed values, which is never measured on all rows: that would
-/// compute what other stages spare. So these come late, and rows that others drop seldom meet an overflow.
+/// Guessed time for a row of a stage on payload or computed values, which is measured on all rows only where it is a
+/// condition on scanned columns: else that would compute what other stages spare. So these come late.
 const GUESSED_DERIVED_NS: f64 = 10.0;
 
 #[derive(Debug, Clone)]
@@ -42,6 +43,7 @@ struct Relation {
     /// Stages that must come before.
     needs: Vec<usize>,
     implied_by: Option<usize>,
+    may_fail: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -60,7 +62,11 @@ impl Order {
             ns_per_row: if stage.takes_derived { GUESSED_DERIVED_NS } else { GUESSED_NS },
             is_measured: false,
         };
-        let relation = |stage: &Stage<'_>| Relation { needs: stage.needs.clone(), implied_by: stage.implied_by };
+        let relation = |stage: &Stage<'_>| Relation {
+            needs: stage.needs.clone(),
+            implied_by: stage.implied_by,
+            may_fail: stage.may_fail,
+        };
         let relations = stages.iter().map(relation).collect();
         let measures = stages.iter().map(measure).collect();
         let mut order = Self { relations, measures, sequence: Vec::new(), block_count: 0 };
@@ -146,7 +152,10 @@ impl Order {
         };
         while !left.is_empty() {
             let is_ready = |stage: &usize| relations[*stage].needs.iter().all(|needed| !left.contains(needed));
-            let compared = |a: &usize, b: &usize| rank(*a, &sequence).total_cmp(&rank(*b, &sequence));
+            let compared = |a: &usize, b: &usize| {
+                let by_failing = relations[*a].may_fail.cmp(&relations[*b].may_fail);
+                by_failing.then_with(|| rank(*a, &sequence).total_cmp(&rank(*b, &sequence)))
+            };
             let next = left.iter().copied().filter(is_ready).min_by(compared);
             // Stages need earlier ones only, so that the first one left is always ready.
             let next = next.unwrap_or(left[0]);
@@ -170,7 +179,9 @@ mod tests {
     }
 
     fn with(measures: Vec<Measure>, implied_by: &[Option<usize>]) -> Order {
-        let relations = implied_by.iter().map(|implied_by| Relation { needs: Vec::new(), implied_by: *implied_by });
+        let relation =
+            |implied_by: &Option<usize>| Relation { needs: Vec::new(), implied_by: *implied_by, may_fail: false };
+        let relations = implied_by.iter().map(relation);
         let mut order = Order { relations: relations.collect(), measures, sequence: Vec::new(), block_count: 0 };
         order.arrange();
         order

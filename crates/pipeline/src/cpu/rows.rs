@@ -11,7 +11,7 @@ use super::keyed::{Interners, Keyed};
 use super::memory::Memory;
 use super::numbers::Lane;
 use super::view::{RunContext, View};
-use crate::ir::{Origin, Slot, ValueType};
+use crate::ir::{Origin, Sink, Slot, ValueType};
 use crate::table::Distinct;
 use crate::threads::Threads;
 use crate::{Result, Rowset, RowsetColumn, RowsetValues, TextList};
@@ -21,6 +21,10 @@ use crate::{Result, Rowset, RowsetColumn, RowsetValues, TextList};
 pub(super) struct Rows<'r> {
     columns: Vec<KeptColumn<'r>>,
     row_count: usize,
+    /// Bytes of the rows' texts, as often as they come: what they take when they are given out, wherever they lie now.
+    text_bytes: usize,
+    /// Whether rows are given out.
+    counts_texts: bool,
     memory: Memory,
 }
 
@@ -51,7 +55,8 @@ impl<'r> Rows<'r> {
             Ok(KeptColumn { keyed, is_decimal, narrow: Vec::new(), wide: Vec::new(), valid: Vec::new() })
         };
         let columns = slots.iter().map(column).collect::<Result<_>>()?;
-        Ok(Self { columns, row_count: 0, memory: Memory::new(account, 0)? })
+        let counts_texts = matches!(context.pipeline.sink(), Sink::Materialise { .. });
+        Ok(Self { columns, row_count: 0, text_bytes: 0, counts_texts, memory: Memory::new(account, 0)? })
     }
 
     /// Takes in some rows of a mini-block.
@@ -61,6 +66,12 @@ impl<'r> Rows<'r> {
         self.memory.ensure(2 * (self.row_count + rows.len()) * row_bytes)?;
         for column in &mut self.columns {
             let values = column.keyed.values(view, block, rows)?;
+            if let (true, Lane::Narrow(codes)) = (self.counts_texts, &values.lane)
+                && let Some(texts) = column.keyed.texts()
+            {
+                let codes = codes.iter().enumerate().filter(|(at, _)| values.is_valid(*at));
+                self.text_bytes += codes.map(|(_, code)| texts.len_of(*code as usize)).sum::<usize>();
+            }
             match (values.valid, column.valid.is_empty()) {
                 (Some(valid), true) if valid.contains(&false) => {
                     column.valid.resize(self.row_count, true);
@@ -121,10 +132,9 @@ impl<'r> Rows<'r> {
         Ok(())
     }
 
-    /// Bytes of the rows that are kept.
+    /// Bytes of the rows that are kept to be given out, with their texts as often as they come.
     pub(super) fn size_bytes(&self) -> usize {
-        let listed = self.columns.iter().filter_map(|column| column.keyed.listed());
-        self.row_count * self.row_bytes() + listed.map(TextList::size_bytes).sum::<usize>()
+        self.row_count * self.row_bytes() + self.text_bytes
     }
 
     pub(super) fn row_count(&self) -> usize {
@@ -144,6 +154,7 @@ impl<'r> Rows<'r> {
     ) -> Result<(Rowset, Memory)> {
         let memory = std::mem::replace(&mut self.memory, Memory::new(account, 0)?);
         let row_count = std::mem::take(&mut self.row_count);
+        self.text_bytes = 0;
         if context.pipeline.output().iter().any(|shape| shape.value_type == ValueType::Text) {
             // Of one column at a time, the codes are there beside what they are made of.
             memory.grow(row_count * size_of::<u32>())?;

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, BooleanBufferBuilder};
 use arrow::error::ArrowError;
 use thermocline_predicate::Domain;
 
@@ -16,6 +16,10 @@ use crate::ir::{Origin, Pipeline, Sink, Slot, Step, TextTest, ValueType};
 use crate::membership::Membership;
 use crate::table::{Distinct, KeyColumn};
 use crate::{PipelineError, TextList};
+
+/// How much of a table's texts is copied at a time for a test: enough of them that a call costs little for each, and as
+/// little as what else is not reserved.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Of a column that is not there.
 static NO_TEXTS: TextList = TextList::new();
@@ -130,9 +134,30 @@ impl TextSets {
         texts: &ArrayRef,
     ) -> Result<Arc<Membership>, PipelineError> {
         let passed = test.evaluate(texts)?;
-        let set = Arc::new(Membership::of_places(passed.len(), |code| passed.value(code)));
+        Ok(self.note(slot, test, Membership::of_places(passed.len(), |code| passed.value(code))))
+    }
+
+    /// Evaluates a test for the texts of a table, some at a time: they are copied for it.
+    fn add_of_table(&mut self, slot: Slot, test: &TextTest, texts: &Texts<'_>) -> Result<(), PipelineError> {
+        let failed = |error: ArrowError| PipelineError::TextTest { test: test.to_string(), source: error.into() };
+        let mut passed = BooleanBufferBuilder::new(texts.count());
+        while passed.len() < texts.count() {
+            let mut size_bytes = 0;
+            let piece = (passed.len()..texts.count()).map(|code| texts.get(code)).take_while(|text| {
+                let is_first = size_bytes == 0;
+                size_bytes += text.len() + size_of::<i32>();
+                is_first || size_bytes <= PIECE_BYTES
+            });
+            passed.append_buffer(test.evaluate(&array_of(piece).map_err(failed)?)?.values());
+        }
+        self.note(slot, test, Membership::of_places(passed.len(), |code| passed.get_bit(code)));
+        Ok(())
+    }
+
+    fn note(&mut self, slot: Slot, test: &TextTest, set: Membership) -> Arc<Membership> {
+        let set = Arc::new(set);
         self.0.push((slot, test.clone(), Arc::clone(&set)));
-        Ok(set)
+        set
     }
 }
 
@@ -156,10 +181,7 @@ impl RunTexts {
             if let Origin::Payload { step, payload } = pipeline.slot(*slot).origin
                 && sets.get(*slot, test).is_none()
             {
-                let texts = Texts::of_payload(context, step, payload).array();
-                let texts =
-                    texts.map_err(|error| PipelineError::TextTest { test: test.to_string(), source: error.into() })?;
-                sets.add(*slot, test, &texts)?;
+                sets.add_of_table(*slot, test, &Texts::of_payload(context, step, payload))?;
             }
         }
         let (ordered, taken, looked_at) = (pipeline.ordered_texts(), pipeline.taken(), pipeline.looked_at());

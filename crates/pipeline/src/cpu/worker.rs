@@ -374,8 +374,8 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
     }
 
-    /// Measures the stages on all rows of a mini-block: those that need no other, and whose pages are there anyway. Then
-    /// decides anew in which order they come, and from which on rows wait. Seldom, so it stays out of the loop over
+    /// Measures the stages on all rows of a mini-block: those that need no other and cannot fail, and whose pages are there
+    /// anyway. Then decides anew in which order they come, and from which on rows wait. Seldom, so it stays out of the loop over
     /// mini-blocks.
     #[cold]
     fn sample(&mut self, view: &mut View<'_>, block: usize, all: &Selection) -> Result<()> {
@@ -386,7 +386,7 @@ impl<'s, 'r> Worker<'s, 'r> {
         }
         // The last first: so the implied stage, which comes behind the other, unpacks the column that both take.
         for (number, stage) in self.stages.iter_mut().enumerate().rev() {
-            if stage.needs.is_empty() && stage.is_open(view) {
+            if stage.needs.is_empty() && !stage.may_fail && stage.is_open(view) {
                 let start_ns = clock.monotonic_ns();
                 let mut kept = *all;
                 stage.apply(view, context, block, &mut kept, self.shared.options.instructions)?;

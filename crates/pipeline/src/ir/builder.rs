@@ -254,16 +254,6 @@ impl PipelineBuilder {
             (Aggregate::CountRows | Aggregate::Count(_), _) => {
                 return Ok(ColumnShape { name, value_type: ValueType::Int64, nullable: false });
             }
-            (Aggregate::CountDistinct(_), other) => {
-                if !other.fits_group_key() || other.is_float() {
-                    return Err(type_error(
-                        of.name,
-                        other,
-                        "no float and at most 18 digits to count different values of",
-                    ));
-                }
-                return Ok(ColumnShape { name, value_type: ValueType::Int64, nullable: false });
-            }
             (Aggregate::Sum(_), integer) if integer.is_signed_integer() => ValueType::Int64,
             (Aggregate::Sum(_), integer) if integer.is_unsigned_integer() => ValueType::UInt64,
             (Aggregate::Sum(_), float) if float.is_float() => ValueType::Float64,

@@ -126,6 +126,17 @@ impl Condition {
         }
     }
 
+    /// Whether it may be an error of some values, as far as types and constants tell.
+    pub(crate) fn may_fail(&self, slots: &[SlotInfo]) -> bool {
+        match self {
+            Self::In { .. } | Self::IsNull(_) => false,
+            Self::Text { test, .. } => test.may_fail(),
+            Self::Compare { operands, .. } => operands.0.may_fail(slots) || operands.1.may_fail(slots),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|part| part.may_fail(slots)),
+            Self::Not(part) => part.may_fail(slots),
+        }
+    }
+
     /// The condition and all that are part of it.
     pub(super) fn with_parts(&self) -> Vec<&Self> {
         let parts: Vec<&Self> = match self {

@@ -207,6 +207,45 @@ impl Expression {
         }
     }
 
+    /// Whether it may be an error of some values, as far as types and constants tell: a division of whole numbers, more
+    /// digits than decimals have.
+    pub(crate) fn may_fail(&self, slots: &[SlotInfo]) -> bool {
+        self.total_type(slots).is_none()
+    }
+
+    /// The type of its values, if it has one whatever is in the slots. (Days that no calendar has are none.)
+    fn total_type(&self, slots: &[SlotInfo]) -> Option<ValueType> {
+        match self {
+            Self::Slot(slot) => slots.get(slot.index()).map(|info| info.value_type),
+            Self::Literal { value_type, .. } | Self::Null { value_type } | Self::Parameter { value_type, .. } => {
+                Some(*value_type)
+            }
+            Self::Binary { operator, operands } => {
+                let (left, right) = (operands.0.total_type(slots)?, operands.1.total_type(slots)?);
+                let is_total = match (left, right) {
+                    (
+                        ValueType::Decimal { precision: p1, scale: s1 },
+                        ValueType::Decimal { precision: p2, scale: s2 },
+                    ) => decimal_digits(*operator, (p1, s1), (p2, s2)).0 <= MAX_PRECISION,
+                    _ if left.is_float() || !matches!(operator, Operator::Divide | Operator::Remainder) => true,
+                    _ => matches!(operands.1, Self::Literal { value: 1.., .. }),
+                };
+                Self::binary_type(*operator, left, right).ok().filter(|_| is_total)
+            }
+            Self::Cast { operand, to } => {
+                operand.total_type(slots).filter(|from| !from.is_float() || to.is_float()).map(|_| *to)
+            }
+            Self::DatePart { operand, .. } => operand.total_type(slots).map(|_| ValueType::Int32),
+            Self::Case { branches, otherwise } => {
+                let mut of_values = branches.iter().map(|(_, value)| value).chain(otherwise.as_deref());
+                let of_first = of_values.next()?.total_type(slots)?;
+                let are_total = of_values.all(|value| !value.may_fail(slots))
+                    && branches.iter().all(|(condition, _)| !condition.may_fail(slots));
+                are_total.then_some(of_first)
+            }
+        }
+    }
+
     /// The type of its values.
     ///
     /// # Errors
@@ -279,14 +318,7 @@ impl Expression {
                 Err(refused(format!("{left} {} {right}: decimals are not divided in pipelines", operator.symbol())))
             }
             (Decimal { precision: p1, scale: s1 }, Decimal { precision: p2, scale: s2 }) => {
-                let scale = match operator {
-                    Operator::Multiply => s1 + s2,
-                    _ => s1.max(s2),
-                };
-                let digits = match operator {
-                    Operator::Multiply => p1 + p2 + 1,
-                    _ => (p1 - s1).max(p2 - s2) + scale + 1,
-                };
+                let (digits, scale) = decimal_digits(operator, (p1, s1), (p2, s2));
                 if scale > MAX_PRECISION {
                     let symbol = operator.symbol();
                     return Err(refused(format!("{left} {symbol} {right} has {scale} digits behind the point")));
@@ -299,6 +331,14 @@ impl Expression {
                 operator.symbol()
             ))),
         }
+    }
+}
+
+/// How many digits an operation on two decimals may need, and how many of them behind the point.
+fn decimal_digits(operator: Operator, (p1, s1): (u8, u8), (p2, s2): (u8, u8)) -> (u8, u8) {
+    match operator {
+        Operator::Multiply => (p1 + p2 + 1, s1 + s2),
+        _ => ((p1 - s1).max(p2 - s2) + s1.max(s2) + 1, s1.max(s2)),
     }
 }
 

@@ -198,8 +198,6 @@ pub enum Aggregate {
     CountRows,
     /// The number of values that are not NULL, 64 bits.
     Count(Slot),
-    /// The number of different values that are not NULL, 64 bits; not of floats.
-    CountDistinct(Slot),
     /// `SUM`: of integers 64 bits, with a sign if they have one, which it wraps around in as DataFusion's does; of a
     /// decimal one of ten digits more, modulo 2^128 likewise; of floats 64 bits, in the order in which threads come to
     /// rows.
@@ -217,19 +215,15 @@ impl Aggregate {
     pub fn slot(self) -> Option<Slot> {
         match self {
             Self::CountRows => None,
-            Self::Count(slot)
-            | Self::CountDistinct(slot)
-            | Self::Sum(slot)
-            | Self::WideSum(slot)
-            | Self::Minimum(slot)
-            | Self::Maximum(slot) => Some(slot),
+            Self::Count(slot) | Self::Sum(slot) | Self::WideSum(slot) | Self::Minimum(slot) | Self::Maximum(slot) => {
+                Some(slot)
+            }
         }
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::CountRows | Self::Count(_) => "count",
-            Self::CountDistinct(_) => "count_distinct",
             Self::Sum(_) => "sum",
             Self::WideSum(_) => "wide_sum",
             Self::Minimum(_) => "min",

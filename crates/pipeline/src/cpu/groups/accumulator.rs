@@ -9,7 +9,6 @@ use super::few_cells::{self, GroupedRows};
 use super::text_extremes::TextExtremes;
 use crate::ir::{Aggregate, ColumnShape, ValueType};
 use crate::kernels::{Extreme, InstructionSet, Mask, count};
-use crate::tuples::Tuples;
 use crate::{PipelineError, RowsetColumn, RowsetValues, ordinal};
 
 /// What an aggregate keeps for each cell.
@@ -25,8 +24,6 @@ enum State {
     Least(Vec<i128>),
     Greatest(Vec<i128>),
     Text(TextExtremes),
-    /// A cell and a number for each different value.
-    Distinct(Tuples),
 }
 
 /// An aggregate of each cell.
@@ -44,8 +41,7 @@ pub(super) struct Accumulator {
 /// Most bytes that a cell takes in an accumulator: a number of 128 bits, or a text's reference and code; and a count.
 pub(super) const CELL_BYTES: usize = 28;
 
-/// Groups, or values that are told apart, that are taken over from another thread between two looks at what is
-/// reserved.
+/// Groups that are taken over from another thread between two looks at what is reserved.
 pub(super) const MERGED_AT_ONCE: usize = 1024;
 
 impl Accumulator {
@@ -53,7 +49,6 @@ impl Accumulator {
     pub(super) fn new(aggregate: Aggregate, value_type: Option<ValueType>) -> Self {
         let state = match aggregate {
             Aggregate::CountRows | Aggregate::Count(_) => State::Count,
-            Aggregate::CountDistinct(_) => State::Distinct(Tuples::new(2)),
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_integer) => State::Sum(Vec::new()),
             Aggregate::Sum(_) if value_type.is_some_and(ValueType::is_float) => State::FloatSum(Vec::new()),
             Aggregate::Sum(_) | Aggregate::WideSum(_) => State::WideSum(Vec::new()),
@@ -71,7 +66,7 @@ impl Accumulator {
     pub(super) fn resize(&mut self, cell_count: usize) {
         self.counts.resize(cell_count, 0);
         match &mut self.state {
-            State::Count | State::Distinct(_) => {}
+            State::Count => {}
             State::Sum(sums) => sums.resize(cell_count, 0),
             State::WideSum(sums) => sums.resize(cell_count, 0),
             State::FloatSum(sums) => sums.resize(cell_count, 0.0),
@@ -154,12 +149,12 @@ impl Accumulator {
                 greatest[0] = greatest[0].max(of_these);
             }
             (Lane::Wide(numbers), _) => self.add_numbers(&vec![0; numbers.len()], numbers, None),
-            (Lane::Narrow(_), State::Count | State::Text(_) | State::Distinct(_)) => {}
+            (Lane::Narrow(_), State::Count | State::Text(_)) => {}
         }
     }
 
     /// Takes the selected rows of a mini-block into the only cell that there is, by their values as they lie there if
-    /// the aggregate has any, of which none that is selected is NULL. Not of texts, and not of values told apart.
+    /// the aggregate has any, of which none that is selected is NULL. Not of texts.
     pub(super) fn add_block(
         &mut self,
         selected: &Mask,
@@ -175,7 +170,7 @@ impl Accumulator {
             instructions.sum(words, base, selected) + bias * row_count as i128
         };
         match &mut self.state {
-            State::Count | State::Text(_) | State::Distinct(_) => {}
+            State::Count | State::Text(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => sums[0] = sums[0].wrapping_add(sum() as i64),
             State::WideSum(sums) => self.overflowed |= add_wide(&mut sums[0], sum()),
@@ -195,7 +190,7 @@ impl Accumulator {
     fn add_numbers<N: Copy + Into<i128>>(&mut self, cells: &[u32], numbers: &[N], valid: Option<&[bool]>) {
         let rows = (cells, numbers, valid);
         match &mut self.state {
-            State::Count | State::FloatSum(_) | State::Text(_) | State::Distinct(_) => {}
+            State::Count | State::FloatSum(_) | State::Text(_) => {}
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => each(sums, rows, |sum, number| *sum = sum.wrapping_add(number.into() as i64)),
             State::WideSum(sums) => {
@@ -225,72 +220,21 @@ impl Accumulator {
         }
     }
 
-    /// Takes rows in whose different values are counted, by numbers that hold for the whole run.
-    pub(super) fn add_distinct(&mut self, cells: &[u32], numbers: &[i64], valid: Option<&[bool]>) {
-        let State::Distinct(tuples) = &mut self.state else { return };
-        for (at, (cell, number)) in cells.iter().zip(numbers).enumerate() {
-            if valid.is_none_or(|valid| valid[at]) {
-                let before = tuples.count();
-                tuples.number(&[(*cell).into(), *number]);
-                self.counts[*cell as usize] += (tuples.count() - before) as u64;
-            }
-        }
-    }
-
-    /// Whether it tells values apart, which have to have room before they come.
-    pub(super) fn is_distinct(&self) -> bool {
-        matches!(self.state, State::Distinct(_))
-    }
-
     /// Whether it keeps texts, and takes their codes with what they stand for.
     pub(super) fn takes_texts(&self) -> bool {
         matches!(self.state, State::Text(_))
     }
 
-    /// Bytes that it takes besides those of cells, or will while so many more values are told apart.
-    pub(super) fn extra_bytes(&self, more: usize) -> usize {
+    /// Bytes that it takes besides those of cells.
+    pub(super) fn extra_bytes(&self) -> usize {
         match &self.state {
             State::Text(texts) => texts.size_bytes(),
-            State::Distinct(tuples) => tuples.size_bytes_with(more),
             _ => 0,
         }
     }
 
-    /// Takes in another's values that are told apart, each with its cell there, of which `to` says which one it is here.
-    /// `reserve` is told how many [`extra_bytes`](Self::extra_bytes) there will be.
-    ///
-    /// # Errors
-    /// No memory.
-    pub(super) fn merge_distinct(
-        &mut self,
-        other: &Self,
-        to: &[u32],
-        reserve: impl Fn(usize) -> Result<(), PipelineError>,
-    ) -> Result<(), PipelineError> {
-        let State::Distinct(more) = &other.state else { return Ok(()) };
-        let (mut cells, mut numbers) = (Vec::new(), Vec::new());
-        for first in (0..more.count()).step_by(MERGED_AT_ONCE) {
-            let some = first..(first + MERGED_AT_ONCE).min(more.count());
-            reserve(self.extra_bytes(some.len()))?;
-            cells.clear();
-            numbers.clear();
-            for number in some {
-                if let [cell, value] = *more.get(number as u32) {
-                    cells.push(to[cell as usize]);
-                    numbers.push(value);
-                }
-            }
-            self.add_distinct(&cells, &numbers, None);
-        }
-        Ok(())
-    }
-
-    /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to. Not of values
-    /// that are told apart.
+    /// Takes another's cells in: each pair is one of the other's and the one of this that it belongs to.
     pub(super) fn merge(&mut self, other: &Self, cells: &[(u32, u32)]) {
-        if self.is_distinct() {
-            return;
-        }
         for (from, to) in cells.iter().map(|(from, to)| (*from as usize, *to as usize)) {
             self.counts[to] += other.counts[from];
             match (&mut self.state, &other.state) {
@@ -335,7 +279,7 @@ impl Accumulator {
         let has_value = |cell: usize| self.counts[cell] > 0;
         let values = match &self.state {
             State::Text(texts) => texts.finish(cells),
-            State::Count | State::Distinct(_) => wide(&|cell| self.counts[cell].into()),
+            State::Count => wide(&|cell| self.counts[cell].into()),
             // The bits are the unsigned number's, whose ordinal is less by the highest.
             State::Sum(sums) if shape.value_type == ValueType::UInt64 => {
                 wide(&|cell| ordinal::of_unsigned(sums[cell] as u64).into())

@@ -45,8 +45,6 @@ use parted::{Chunk, MOST_COLUMNS, Parts, Values};
 pub(super) struct Groups<'r> {
     keys: Vec<Keyed<'r>>,
     aggregates: Vec<Aggregate>,
-    /// Of the aggregates that tell values apart, what they do it by.
-    distinct: Vec<Option<Keyed<'r>>>,
     cells: Cells,
     accumulators: Vec<Accumulator>,
     /// Whether a row has the cell.
@@ -79,7 +77,7 @@ fn can_be_parted(context: RunContext<'_>, (groups, aggregates): (&[Slot], &[Aggr
     let is_of_numbers = |aggregate: &Aggregate| {
         let is_text = |slot| context.pipeline.slot(slot).value_type == ValueType::Text;
         let keeps_text = matches!(aggregate, Aggregate::Minimum(slot) | Aggregate::Maximum(slot) if is_text(*slot));
-        !keeps_text && !matches!(aggregate, Aggregate::CountDistinct(_))
+        !keeps_text
     };
     !groups.is_empty() && groups.len() + 2 * aggregates.len() <= MOST_COLUMNS && aggregates.iter().all(is_of_numbers)
 }
@@ -99,7 +97,7 @@ fn is_fold(context: RunContext<'_>, aggregate: Aggregate) -> bool {
         matches!(info.origin, Origin::Column(_)) && info.value_type != ValueType::Text
             || can_be_whole(context.pipeline, slot)
     };
-    !matches!(aggregate, Aggregate::CountDistinct(_)) && value_of(context, aggregate).is_none_or(is_of_numbers)
+    value_of(context, aggregate).is_none_or(is_of_numbers)
 }
 
 impl<'r> Groups<'r> {
@@ -138,11 +136,6 @@ impl<'r> Groups<'r> {
                 Accumulator::new(*aggregate, value_type)
             })
             .collect();
-        let distinct = aggregates.iter().map(|aggregate| match aggregate {
-            Aggregate::CountDistinct(slot) => Some(Keyed::new(context, *slot, interners.of(*slot), true)),
-            _ => None,
-        });
-        let distinct = distinct.collect();
         let mut value_slots: Vec<Slot> = Vec::new();
         for slot in aggregates.iter().filter_map(|aggregate| value_of(context, *aggregate)) {
             if !value_slots.contains(&slot) {
@@ -156,7 +149,6 @@ impl<'r> Groups<'r> {
         let mut collected = Self {
             keys,
             aggregates: aggregates.to_vec(),
-            distinct,
             cells: Cells::new(dimensions, row_count),
             accumulators,
             seen: Vec::new(),
@@ -176,7 +168,7 @@ impl<'r> Groups<'r> {
 
     /// Bytes of what is kept while `more` cells come.
     fn size_bytes_with(&self, more: usize) -> usize {
-        let extra_bytes: usize = self.accumulators.iter().map(|accumulator| accumulator.extra_bytes(0)).sum();
+        let extra_bytes: usize = self.accumulators.iter().map(|accumulator| accumulator.extra_bytes()).sum();
         let cell_bytes = self.accumulators.len() * CELL_BYTES + 1;
         // Vectors grow by doubling.
         self.cells.size_bytes_with(more) + 2 * (self.cells.count() + more) * cell_bytes + extra_bytes
@@ -224,14 +216,6 @@ impl<'r> Groups<'r> {
             return Err(self.outside(outside, view, context));
         }
         for at in 0..self.aggregates.len() {
-            if let Some(keyed) = &mut self.distinct[at] {
-                let (numbers, valid) = narrow_of(keyed, view, context, block, rows)?;
-                let accumulator = &self.accumulators[at];
-                let more_bytes = accumulator.extra_bytes(numbers.len()) - accumulator.extra_bytes(0);
-                self.memory.ensure(self.size_bytes_with(0) + more_bytes)?;
-                self.accumulators[at].add_distinct(&found.cells, &numbers, valid.as_deref());
-                continue;
-            }
             let values = match value_of(context, self.aggregates[at]) {
                 Some(slot) => {
                     let numbers = view.numbers(slot, block, rows)?;
@@ -242,7 +226,7 @@ impl<'r> Groups<'r> {
             match (self.aggregates[at].slot(), &values) {
                 (Some(slot), Some(codes)) if self.accumulators[at].takes_texts() => {
                     view.open(slot)?;
-                    let others_bytes = self.size_bytes_with(0) - self.accumulators[at].extra_bytes(0);
+                    let others_bytes = self.size_bytes_with(0) - self.accumulators[at].extra_bytes();
                     let reserve = |extra_bytes| self.memory.ensure(others_bytes + extra_bytes);
                     let wrong =
                         |code| view.place(slot).mismatch(format!("text {code} that is no UTF-8"), "UTF-8".to_owned());
@@ -376,11 +360,6 @@ impl<'r> Groups<'r> {
     /// # Errors
     /// No memory.
     pub(super) fn merge(&mut self, other: Self) -> Result<()> {
-        // Where the other's cells are here, for those who ask out of order.
-        let distinct_count = other.accumulators.iter().filter(|accumulator| accumulator.is_distinct()).count();
-        let cell_count = if distinct_count > 0 { other.seen.len() } else { 0 };
-        let _of_places = self.memory.beside(cell_count * size_of::<u32>())?;
-        let mut places = vec![0; cell_count];
         let (mut found, mut pairs) = (Vec::new(), Vec::new());
         let mut cells = other.seen_cells();
         loop {
@@ -400,21 +379,12 @@ impl<'r> Groups<'r> {
             self.resize(0)?;
             pairs.clear();
             pairs.extend(some.into_iter().zip(found.iter().copied()));
-            for (from, to) in &pairs {
+            for (_, to) in &pairs {
                 self.seen[*to as usize] = true;
-                if let Some(place) = places.get_mut(*from as usize) {
-                    *place = *to;
-                }
             }
             for (accumulator, more) in self.accumulators.iter_mut().zip(&other.accumulators) {
                 accumulator.merge(more, &pairs);
             }
-        }
-        drop(cells);
-        for (at, more) in other.accumulators.iter().enumerate() {
-            let others_bytes = self.size_bytes_with(0) - self.accumulators[at].extra_bytes(0);
-            let reserve = |extra_bytes| self.memory.ensure(others_bytes + extra_bytes);
-            self.accumulators[at].merge_distinct(more, &places, reserve)?;
         }
         // Texts were the other's until now.
         self.resize(0)

@@ -55,7 +55,8 @@ impl<'r> Stages<'r> {
                     stages.push(context, vec![*slot], Stage::new(context, *slot, test, domain.admits_null()));
                 }
                 Step::Condition { condition: Condition::Text { slot, test } } => {
-                    stages.push(context, vec![*slot], Stage::of_text(context, *slot, test));
+                    let stage = Stage { may_fail: test.may_fail(), ..Stage::of_text(context, *slot, test) };
+                    stages.push(context, vec![*slot], stage);
                 }
                 Step::Condition { condition } => {
                     let slots = condition.slots();
@@ -63,6 +64,7 @@ impl<'r> Stages<'r> {
                         let test = Test::Condition(Box::new(CompiledCondition::new(context, condition)));
                         let mut stage = Stage::new(context, *slot, test, false);
                         stage.takes_derived = true;
+                        stage.may_fail = condition.may_fail(context.pipeline.slots());
                         stages.push(context, slots, stage);
                     }
                 }
@@ -133,6 +135,7 @@ impl<'r> Stages<'r> {
 
     /// Adds a stage that takes these slots' values where it belongs.
     fn push(&mut self, context: RunContext<'r>, slots: Vec<Slot>, mut stage: Stage<'r>) {
+        stage.may_fail |= slots.iter().any(|slot| may_fail(context, *slot));
         match slots.iter().filter_map(|slot| self.expansion_of(context, *slot)).max() {
             Some(expansion) => {
                 stage.slots = slots;
@@ -184,6 +187,19 @@ pub(in crate::cpu) fn scanned_sources(
     columns
 }
 
+/// Whether computing a slot's value may be an error.
+fn may_fail(context: RunContext<'_>, slot: Slot) -> bool {
+    let pipeline = context.pipeline;
+    let is_own = match pipeline.slot(slot).origin {
+        Origin::Computed { step } => match &pipeline.steps()[step] {
+            Step::Compute { expression, .. } => expression.may_fail(pipeline.slots()),
+            _ => false,
+        },
+        Origin::Column(_) | Origin::Payload { .. } => false,
+    };
+    is_own || sources(context, slot).into_iter().any(|slot| may_fail(context, slot))
+}
+
 /// The slots that a slot's value is made of: keys that payload is found by, operands.
 fn sources(context: RunContext<'_>, slot: Slot) -> Vec<Slot> {
     match context.pipeline.slot(slot).origin {
@@ -211,6 +227,7 @@ impl<'r> Stage<'r> {
             implied_by: None,
             guessed_selectivity,
             takes_derived,
+            may_fail: false,
         }
     }
 

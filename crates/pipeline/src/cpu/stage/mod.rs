@@ -72,6 +72,8 @@ pub(super) struct Stage<'r> {
     pub(super) guessed_selectivity: f64,
     /// Whether it takes payload or computed values, which cost arithmetic or a look into a table.
     pub(super) takes_derived: bool,
+    /// Whether it may be an error of rows that others drop.
+    pub(super) may_fail: bool,
 }
 
 /// Whether a slot may be NULL in a row group, as far as is known.

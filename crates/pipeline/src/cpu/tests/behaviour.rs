@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
-use arrow::array::{ArrayRef, Date32Array, Int64Array, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Int64Array, StringArray};
 use thermocline_budget::Reservation;
 use thermocline_column_store::{Encoding, encode_as};
 use thermocline_hardware::ManualClock;
@@ -13,7 +13,8 @@ use thermocline_predicate::{Domain, Scalar};
 
 use super::{account, equals, longs, pages, rows_of, run_by, run_with, scan_longs, table_of};
 use crate::ir::{
-    Aggregate, Comparison, Condition, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, TextMap, ValueType,
+    Aggregate, Comparison, Condition, DatePart, Expression, Operator, PipelineBuilder, ProbeKind, TextMap, TextTest,
+    ValueType,
 };
 use crate::{
     BuiltTable, FailedElsewhere, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline,
@@ -404,6 +405,74 @@ fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
     let table = builder.build("t", slot, vec![]).unwrap();
     let error = run_in_batches(&table, &source, &[], &options, 30_000, &refuses).unwrap_err().to_string();
     assert!(error.contains("table t is built as a whole"), "{error}");
+}
+
+#[test]
+fn batches_count_texts_as_often_as_they_come_whether_a_table_carries_them_or_pages_have_them() {
+    let text = |number: i64| format!("{number:04}{}", "long ".repeat(800));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..10).map(text)));
+    let mut builder = PipelineBuilder::new();
+    let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+    let carried = builder.scan("text", 1, ValueType::Text, false).unwrap();
+    let table = builder.build("texts", key, vec![carried]).unwrap();
+    let source = pages(vec![vec![longs(0..10), texts]]);
+    let table = table_of(run_with(&table, &source, &[], 1, InstructionSet::detect()).unwrap().0);
+    let numbers = || (0..20_000).map(|at| at % 10);
+    let source = pages(vec![vec![longs(numbers()), Arc::new(StringArray::from_iter_values(numbers().map(text)))]]);
+    let mut builder = PipelineBuilder::new();
+    let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+    let scanned = builder.scan("text", 1, ValueType::Text, false).unwrap();
+    let found = builder.clone().probe(table.shape(), key, ProbeKind::Inner, &[0]).unwrap();
+    let of_pages = builder.clone().materialise(vec![scanned]).unwrap();
+    builder.probe(table.shape(), key, ProbeKind::Inner, &[0]).unwrap();
+    let of_table = builder.materialise(found).unwrap();
+    for (pipeline, tables) in [(of_pages, Vec::new()), (of_table, vec![table])] {
+        let row_count = AtomicU64::new(0);
+        let consumer = |rowset: Rowset, _| {
+            row_count.fetch_add(rowset.row_count as u64, Ordering::Relaxed);
+            let most_bytes = 1_000_000 + 1024 * 4004;
+            assert!(rowset.columns[0].text_bytes() <= most_bytes, "{} rows", rowset.row_count);
+            Ok(())
+        };
+        run_by(2, InstructionSet::detect(), |options| {
+            run_in_batches(&pipeline, &source, &tables, options, 1_000_000, &consumer).unwrap();
+        });
+        assert_eq!(row_count.load(Ordering::Relaxed), 20_000);
+    }
+}
+
+#[test]
+fn texts_of_tables_are_tested_some_at_a_time() {
+    // Also an empty one, and one longer than all that are tested at a time.
+    let text = |number: i64| match number {
+        0 => String::new(),
+        4007 => "long ".repeat(50_000),
+        _ => format!("{} {number}{}", number % 10, "x".repeat(number as usize % 90)),
+    };
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..9000).map(text)));
+    let source = pages(vec![vec![longs(0..9000), texts]]);
+    let mut builder = PipelineBuilder::new();
+    let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+    let carried = builder.scan("text", 1, ValueType::Text, false).unwrap();
+    let table = builder.build("texts", key, vec![carried]).unwrap().listing_texts();
+    let table = table_of(run_with(&table, &source, &[], 1, InstructionSet::detect()).unwrap().0);
+    let given = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&given);
+    let test = TextTest::new("begins with 7", None, move |texts: &ArrayRef| {
+        let texts = texts.as_string::<i32>();
+        noted.lock().unwrap().push((texts.len(), texts.value_data().len()));
+        Ok(texts.iter().map(|text| text.map(|text| text.starts_with('7') || text.starts_with('l'))).collect())
+    });
+    let mut builder = PipelineBuilder::new();
+    let key = builder.scan("key", 0, ValueType::Int64, false).unwrap();
+    let found = builder.probe(table.shape(), key, ProbeKind::Inner, &[0]).unwrap();
+    builder.condition(Condition::Text { slot: found[0], test }).unwrap();
+    let pipeline = builder.aggregate(vec![], vec![Aggregate::CountRows]).unwrap();
+    let (outcome, _) = run_with(&pipeline, &source, &[table], 2, InstructionSet::detect()).unwrap();
+    assert_eq!(rows_of(outcome), [[Value::Integer(900)]]);
+    let given = given.lock().unwrap();
+    assert_eq!(given.iter().map(|(count, _)| count).sum::<usize>(), 9000);
+    assert!(given.len() > 5 && given.iter().all(|(count, bytes)| *bytes <= 64 << 10 || *count == 1), "{given:?}");
 }
 
 #[test]

@@ -293,7 +293,6 @@ pub(super) fn pipeline(random: &mut Random, columns: &[Column], tables: &[TableS
                 let aggregate = *random.pick(&[
                     Aggregate::CountRows,
                     Aggregate::Count(of),
-                    Aggregate::CountDistinct(of),
                     Aggregate::Sum(of),
                     Aggregate::WideSum(of),
                     Aggregate::Minimum(of),

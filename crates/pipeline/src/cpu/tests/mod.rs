@@ -1,5 +1,6 @@
 mod behaviour;
 mod equivalence;
+mod failing;
 mod generator;
 mod statistics;
 mod values;
