@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -41,7 +40,9 @@ pub(crate) struct Reading {
 /// The tables of a database's folder.
 pub(crate) struct ColumnTables {
     catalog: Catalog,
-    folder: PathBuf,
+    /// Locked for as long as somebody may look at or change what is in it: threads that write outlive a query that is
+    /// dropped, and its database.
+    folder: Arc<Folder>,
     /// Where tables are written.
     medium: Arc<dyn Medium>,
     /// Where they are read from now: the same files.
@@ -179,7 +180,7 @@ impl ColumnTables {
     /// # Errors
     /// The medium can't be read, or its manifest is damaged or of a newer format.
     pub(crate) fn open(
-        folder: &Folder,
+        folder: &Arc<Folder>,
         medium: Arc<dyn Medium>,
         budget: &Budget,
         clock: &Arc<dyn Clock>,
@@ -187,12 +188,12 @@ impl ColumnTables {
     ) -> Result<Self> {
         let catalog = match folder.is_read_only() {
             true => Catalog::open_read_only(Arc::clone(&medium))?,
-            false => Catalog::open(Arc::clone(&medium))?,
+            false => Catalog::open_locked(Arc::clone(&medium), Arc::<Folder>::clone(folder))?,
         };
         let account = budget.account("column table directories", Purpose::Query);
         Ok(Self {
             catalog,
-            folder: folder.tables_path().to_path_buf(),
+            folder: Arc::clone(folder),
             reading: RwLock::new((Reading::default(), Arc::clone(&medium))),
             medium,
             clock: Arc::clone(clock),
@@ -217,7 +218,8 @@ impl ColumnTables {
             // Who leaves caching to the system must not read past its cache.
             PagePolicyName::Os => {
                 let options = DirectOptions { past_page_cache: false, ..DirectOptions::default() };
-                Arc::new(DirectMedium::open_with(&self.folder, options).map_err(external)?) as Arc<dyn Medium>
+                Arc::new(DirectMedium::open_with(self.folder.tables_path(), options).map_err(external)?)
+                    as Arc<dyn Medium>
             }
             _ => Arc::clone(&self.medium),
         };
