@@ -145,10 +145,7 @@ impl OpenTable {
     fn count_most_values(&self, column: usize) -> u64 {
         let row_count = self.row_count();
         match statistics::bounds(self.row_groups(), column) {
-            (_, Some((least, greatest))) => {
-                // From the least to the greatest, both included, and NULL.
-                u64::try_from(greatest - least).map_or(row_count, |span| row_count.min(span.saturating_add(2)))
-            }
+            (_, Some((least, greatest))) => most_values_between(least, greatest, row_count),
             _ => row_count,
         }
     }
@@ -164,6 +161,13 @@ impl OpenTable {
     fn is_of(&self, segments: &[SegmentInfo]) -> bool {
         self.segment_infos().eq(segments)
     }
+}
+
+/// How many whole numbers there are from the least to the greatest, both included, and NULL; no more than rows.
+fn most_values_between(least: i128, greatest: i128, row_count: u64) -> u64 {
+    // Two decimals of 38 digits can lie further apart than a number of 128 bits can say.
+    let span = greatest.checked_sub(least).and_then(|span| u64::try_from(span).ok());
+    span.map_or(row_count, |span| row_count.min(span.saturating_add(2)))
 }
 
 impl ColumnTables {

@@ -170,3 +170,12 @@ async fn the_folder_stays_locked_while_a_thread_writes_for_a_database_that_is_go
     assert!(files.iter().all(|file| file == "manifest"), "{files:?}");
     assert!(database.column_tables().unwrap().manifest().entries.is_empty());
 }
+
+#[test]
+fn a_column_has_no_more_values_than_lie_between_its_bounds_however_far_these_are() {
+    assert_eq!(most_values_between(-3, 4, 1000), 9);
+    assert_eq!(most_values_between(-3, 4, 5), 5);
+    assert_eq!(most_values_between(0, i128::from(u64::MAX), 1000), 1000);
+    let greatest = 10_i128.pow(38) - 1;
+    assert_eq!(most_values_between(-greatest, greatest, 1000), 1000);
+}
