@@ -35,6 +35,7 @@ use thermocline_medium::Medium;
 
 pub use error::CatalogError;
 pub use manifest::{ColumnTable, Entry, EntryName, Manifest};
+pub use manifest_file::NAME as MANIFEST_FILE;
 pub use pending_segment::PendingSegment;
 use segment_names::number_of;
 use shared::Shared;
