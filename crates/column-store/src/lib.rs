@@ -49,7 +49,7 @@ mod texts;
 mod zone_map;
 
 pub use bit_packing::{BYTES_PER_WIDTH, PackedBits, Word};
-pub use catalog::{Catalog, CatalogError, ColumnTable, Entry, EntryName, Manifest, PendingSegment};
+pub use catalog::{Catalog, CatalogError, ColumnTable, Entry, EntryName, MANIFEST_FILE, Manifest, PendingSegment};
 pub use error::PageError;
 pub use floats::{DecimalFloats, Float};
 pub use integers::{Deltas, Frame, FramesOfReference, Integers, Native, PackedRuns, RunFrame, Runs};

@@ -122,7 +122,12 @@ impl Plain {
             (Values::Int32(numbers), _) => extend!(numbers, i32),
             (Values::Int64(numbers), Stored::Fixed(width)) => {
                 let begin = numbers.len();
-                numbers.extend(stored.chunks_exact(width).map(|bytes| big_endian(bytes) as i64));
+                for bytes in stored.chunks_exact(width) {
+                    let number = big_endian(bytes);
+                    numbers.push(i64::try_from(number).map_err(|_| {
+                        ChunkError::damaged(format!("the number {number} in a column of at most 18 digits"))
+                    })?);
+                }
                 spread(numbers, begin, rows, valid);
             }
             (Values::Int64(numbers), _) => extend!(numbers, i64),
@@ -272,4 +277,28 @@ fn shorter<T: TryFrom<i32>>(numbers: &[i32]) -> Result<Vec<T>, ChunkError> {
         })
     };
     numbers.iter().map(shorter).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_more_bytes_than_their_column_needs_are_whole_or_damage() {
+        let read = |numbers: &[i128]| {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+            let mut values = Values::Int64(Vec::new());
+            Plain::new(Stored::Fixed(16), bytes.into()).read(numbers.len(), numbers.len(), None, &mut values)?;
+            let kind = Kind { data_type: DataType::Decimal128(18, 0), stored: Stored::Fixed(16), has_levels: false };
+            values.into_array(&kind, None)
+        };
+        let array = read(&[-7, 0, i128::from(i64::MAX)]).unwrap();
+        let expected = Decimal64Array::from(vec![-7, 0, i64::MAX]).with_precision_and_scale(18, 0).unwrap();
+        assert_eq!(&array, &(Arc::new(expected) as ArrayRef));
+        for number in [1 << 64, i128::from(i64::MIN) - 1] {
+            let error = read(&[5, number]).unwrap_err().to_string();
+            assert!(error.contains(&format!("the number {number} in a column of at most 18 digits")), "{error}");
+        }
+    }
 }

@@ -10,8 +10,8 @@ use thermocline_medium::{Medium, MediumError};
 use super::encode::require_size;
 use super::{CatalogError, Manifest};
 
-/// The manifest.
-pub(super) const NAME: &str = "manifest";
+/// The manifest's file.
+pub const NAME: &str = "manifest";
 
 /// The manifest that is to take its place.
 pub(super) const NEW_NAME: &str = "manifest.new";

@@ -27,6 +27,7 @@ mod quoted;
 mod segment_names;
 mod shared;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ use thermocline_medium::Medium;
 
 pub use error::CatalogError;
 pub use manifest::{ColumnTable, Entry, EntryName, Manifest};
+pub use manifest_file::NAME as MANIFEST_FILE;
 pub use pending_segment::PendingSegment;
 use segment_names::number_of;
 use shared::Shared;
@@ -75,6 +77,15 @@ impl Catalog {
     /// Failures of the medium; a manifest that is damaged, of a newer version, missing or not that of these segments.
     /// Then nothing is changed.
     pub fn open(medium: Arc<dyn Medium>) -> Result<Self, CatalogError> {
+        Self::open_locked(medium, Arc::new(()))
+    }
+
+    /// Like [`open`](Self::open), for who holds a lock that keeps other catalogs from the medium: it is held for as
+    /// long as this one, or one of its [`PendingSegment`]s, may still write or remove a file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_locked(medium: Arc<dyn Medium>, lock: Arc<dyn Any + Send + Sync>) -> Result<Self, CatalogError> {
         let Found { names, manifest, is_new } = Found::on(medium.as_ref())?;
         if !is_new {
             // Who put this manifest in place may have had no time to make that safe. Before it is, an older one may
@@ -92,7 +103,7 @@ impl Catalog {
         if names.iter().any(|name| name == manifest_file::NEW_NAME) {
             manifest_file::discard(medium.as_ref());
         }
-        Ok(Self { shared: Arc::new(Shared::new(medium, manifest)) })
+        Ok(Self { shared: Arc::new(Shared::new(medium, lock, manifest)) })
     }
 
     /// Reads the manifest, if there is one, and touches nothing: what a crash has left stays for who opens the medium

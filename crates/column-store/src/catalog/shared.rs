@@ -7,10 +7,12 @@
 //!   manifest, or with one that does not know its number, can only be the work of somebody who moved files.
 //! - What is published is safe. After a failure that leaves open which manifest is safe, nothing is written or removed
 //!   any more.
+//! - Whoever can write or remove a file holds this, and by it the lock that keeps others from doing so.
 //!
 //! **Concurrency**: `turn` is held from reading the published manifest to publishing its successor, `files` while
 //! something is written; always in this order. `published` is held for moments, so that readers wait for no I/O.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -27,6 +29,7 @@ const RESERVED_COUNT: u64 = 1024;
 #[derive(Debug)]
 pub(super) struct Shared {
     medium: Arc<dyn Medium>,
+    _lock: Arc<dyn Any + Send + Sync>,
     published: RwLock<Arc<Manifest>>,
     turn: Mutex<()>,
     files: Mutex<Files>,
@@ -63,18 +66,24 @@ impl Files {
 }
 
 impl Shared {
-    pub(super) fn new(medium: Arc<dyn Medium>, manifest: Manifest) -> Self {
-        Self::with(medium, manifest, None)
+    pub(super) fn new(medium: Arc<dyn Medium>, lock: Arc<dyn Any + Send + Sync>, manifest: Manifest) -> Self {
+        Self::with(medium, lock, manifest, None)
     }
 
     /// One that takes no changes.
     pub(super) fn read_only(medium: Arc<dyn Medium>, manifest: Manifest) -> Self {
-        Self::with(medium, manifest, Some(Refusal::ReadOnly))
+        Self::with(medium, Arc::new(()), manifest, Some(Refusal::ReadOnly))
     }
 
-    fn with(medium: Arc<dyn Medium>, manifest: Manifest, refusal: Option<Refusal>) -> Self {
+    fn with(
+        medium: Arc<dyn Medium>,
+        lock: Arc<dyn Any + Send + Sync>,
+        manifest: Manifest,
+        refusal: Option<Refusal>,
+    ) -> Self {
         let files = Files { next_number: manifest.next_file, pending: BTreeSet::new(), refusal };
-        Self { medium, published: RwLock::new(Arc::new(manifest)), turn: Mutex::new(()), files: Mutex::new(files) }
+        let published = RwLock::new(Arc::new(manifest));
+        Self { medium, _lock: lock, published, turn: Mutex::new(()), files: Mutex::new(files) }
     }
 
     pub(super) fn published(&self) -> Arc<Manifest> {

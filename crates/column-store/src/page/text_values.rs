@@ -130,6 +130,8 @@ impl<'a, 't> Plan<'a, 't> {
     }
 
     pub(super) fn write(mut self, encoding: Encoding, draft: &mut Draft) -> Result<(), &'static str> {
+        // It may have as many bytes as the texts: none are written beside one that is not kept.
+        let dictionary = self.dictionary.take().filter(|_| matches!(encoding, Encoding::Dictionary(_)));
         match encoding {
             Encoding::Constant if self.is_constant() => {
                 draft.sections[VALUES_SECTION] = self.bounds.0.bytes().to_vec();
@@ -141,7 +143,7 @@ impl<'a, 't> Plan<'a, 't> {
                 draft.sections[VALUES_SECTION] = bytes;
             }
             Encoding::Dictionary(encoding) => {
-                let Some(CodedTexts { sections, codes, .. }) = self.dictionary.take() else {
+                let Some(CodedTexts { sections, codes, .. }) = dictionary else {
                     return Err("they hardly repeat");
                 };
                 integers::write(encoding, &codes, false, draft.integer_sections());
@@ -152,7 +154,7 @@ impl<'a, 't> Plan<'a, 't> {
             Encoding::Symbols => {
                 let Some((table, _)) = &self.symbols else { return Err("all of them are empty") };
                 let texts = self.texts.written(0..self.texts.len());
-                let [texts, symbols] = table.write(texts, draft.integer_sections());
+                let [texts, symbols] = table.write(self.text_bytes, texts, draft.integer_sections());
                 draft.sections[VALUES_SECTION] = texts;
                 draft.sections[VALUES_SECTION + 1] = symbols;
             }

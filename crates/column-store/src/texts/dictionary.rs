@@ -4,7 +4,7 @@
 
 use arrow::buffer::NullBuffer;
 
-use super::{DecodedTexts, DistinctTexts, checked_size};
+use super::{DecodedTexts, DistinctTexts, Text, checked_size};
 use crate::PageError;
 use crate::integers::Section;
 
@@ -21,6 +21,9 @@ pub(crate) fn write(distinct: DistinctTexts<'_>, starts: &mut Vec<u8>, bytes: &m
     let mut order: Vec<u32> = (0..distinct.texts().len() as u32).collect();
     order.sort_unstable_by_key(|index| distinct.texts()[*index as usize]);
     let mut codes = vec![0; order.len()];
+    // Buffers that grow would take up to three times as much.
+    starts.reserve_exact((order.len() + 1) * size_of::<u32>());
+    bytes.reserve_exact(distinct.texts().iter().map(Text::len).sum());
     for (code, index) in order.into_iter().enumerate() {
         codes[index as usize] = code as u64;
         starts.extend_from_slice(&(bytes.len() as u32).to_le_bytes());

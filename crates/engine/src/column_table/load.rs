@@ -29,6 +29,10 @@ use crate::raw_table::listing::external;
 /// it is taken without being there.
 const PIECE_BYTES: usize = 2 << 20;
 
+/// What encoding such rows takes at most, unless they are one row alone: three times their bytes, and something for each
+/// row. Texts that views share count once among the rows' bytes, and for each row here.
+const PIECE_ENCODING_BYTES: usize = 4 * PIECE_BYTES;
+
 /// Rows that were written; unless they are in a table by then, they are removed when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct LoadedRows {
@@ -151,10 +155,7 @@ impl Load {
         let batch = own(batch).map_err(external)?;
         let size_bytes = batch.get_array_memory_size();
         let of_batch = Arc::new(self.reserve(size_bytes).await?);
-        let piece_rows = batch.num_rows() * PIECE_BYTES / size_bytes.max(PIECE_BYTES);
-        for first_row in (0..batch.num_rows()).step_by(piece_rows.max(1)) {
-            let piece = batch.slice(first_row, piece_rows.max(1).min(batch.num_rows() - first_row));
-            let needed_bytes = encoding_bytes(&piece);
+        for (piece, needed_bytes) in pieces(&batch, size_bytes) {
             let of_encoding = match self.reserve(needed_bytes).await {
                 Ok(reserved) => reserved,
                 // Nothing else is on its way. Other streams may wait for as little as this one.
@@ -225,6 +226,28 @@ impl Load {
     }
 }
 
+/// The rows of a batch of `size_bytes` as they are taken in, and what encoding each of these pieces takes.
+fn pieces(batch: &RecordBatch, size_bytes: usize) -> impl Iterator<Item = (RecordBatch, usize)> {
+    let most_rows = (batch.num_rows() * PIECE_BYTES / size_bytes.max(PIECE_BYTES)).max(1);
+    let (mut next_row, mut row_count) = (0, most_rows);
+    std::iter::from_fn(move || {
+        let left_rows = batch.num_rows() - next_row;
+        if left_rows == 0 {
+            return None;
+        }
+        let mut piece = batch.slice(next_row, row_count.min(left_rows));
+        let mut needed_bytes = encoding_bytes(&piece);
+        while needed_bytes > PIECE_ENCODING_BYTES && piece.num_rows() > 1 {
+            piece = piece.slice(0, piece.num_rows() / 2);
+            needed_bytes = encoding_bytes(&piece);
+        }
+        next_row += piece.num_rows();
+        // The next rows are mostly like these: looking at all of them for each piece would take long.
+        row_count = most_rows.min(2 * piece.num_rows());
+        Some((piece, needed_bytes))
+    })
+}
+
 /// So many bytes of what is reserved, but for what another row group holds as well.
 fn kept(reserved: &[Arc<Reservation>], mut size_bytes: u64) -> Vec<Reservation> {
     let own = reserved.iter().filter(|reservation| Arc::strong_count(reservation) == 1);
@@ -245,4 +268,50 @@ fn check_nulls(schema: &SchemaRef, batch: &RecordBatch) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use datafusion::arrow::array::{Array, ArrayRef, Int64Array, StringArray, StringViewBuilder};
+
+    use super::*;
+
+    /// Each piece's rows and what encoding them takes. All rows are in one of them, in order.
+    fn pieces_of(column: ArrayRef) -> Vec<(usize, usize)> {
+        let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
+        let mut next_row = 0;
+        let mut found = Vec::new();
+        for (piece, needed_bytes) in pieces(&batch, batch.get_array_memory_size()) {
+            assert_eq!(piece, batch.slice(next_row, piece.num_rows()));
+            assert_eq!(needed_bytes, encoding_bytes(&piece));
+            next_row += piece.num_rows();
+            found.push((piece.num_rows(), needed_bytes));
+        }
+        assert_eq!(next_row, batch.num_rows());
+        found
+    }
+
+    #[test]
+    fn rows_that_share_a_text_are_taken_in_few_at_a_time() {
+        let mut shared = StringViewBuilder::new().with_deduplicate_strings();
+        let text = "s".repeat(100_000);
+        (0..5000).for_each(|_| shared.append_value(&text));
+        let shared = shared.finish();
+        assert!(shared.get_array_memory_size() < PIECE_BYTES);
+        let pieces = pieces_of(Arc::new(shared));
+        assert!(pieces.iter().all(|(_, needed_bytes)| *needed_bytes <= PIECE_ENCODING_BYTES), "{pieces:?}");
+        assert!(pieces.len() <= 5000 / 10, "{} pieces", pieces.len());
+    }
+
+    #[test]
+    fn a_row_that_takes_much_is_taken_in_alone_and_few_rows_together() {
+        let long = "l".repeat(PIECE_ENCODING_BYTES);
+        let texts: Vec<&str> = (0..100).map(|row| if row == 40 { long.as_str() } else { "short" }).collect();
+        let pieces = pieces_of(Arc::new(StringArray::from(texts)));
+        let long: Vec<_> = pieces.iter().filter(|(_, needed_bytes)| *needed_bytes > PIECE_ENCODING_BYTES).collect();
+        assert!(matches!(long[..], [(1, _)]), "{pieces:?}");
+        assert_eq!(pieces_of(Arc::new(Int64Array::from_iter_values(0..8192))).len(), 1);
+        assert!(pieces_of(Arc::new(Int64Array::from_iter_values(Vec::new()))).is_empty());
+    }
 }

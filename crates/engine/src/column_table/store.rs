@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -41,7 +40,9 @@ pub(crate) struct Reading {
 /// The tables of a database's folder.
 pub(crate) struct ColumnTables {
     catalog: Catalog,
-    folder: PathBuf,
+    /// Locked for as long as somebody may look at or change what is in it: threads that write outlive a query that is
+    /// dropped, and its database.
+    folder: Arc<Folder>,
     /// Where tables are written.
     medium: Arc<dyn Medium>,
     /// Where they are read from now: the same files.
@@ -144,10 +145,7 @@ impl OpenTable {
     fn count_most_values(&self, column: usize) -> u64 {
         let row_count = self.row_count();
         match statistics::bounds(self.row_groups(), column) {
-            (_, Some((least, greatest))) => {
-                // From the least to the greatest, both included, and NULL.
-                u64::try_from(greatest - least).map_or(row_count, |span| row_count.min(span.saturating_add(2)))
-            }
+            (_, Some((least, greatest))) => most_values_between(least, greatest, row_count),
             _ => row_count,
         }
     }
@@ -165,6 +163,13 @@ impl OpenTable {
     }
 }
 
+/// How many whole numbers there are from the least to the greatest, both included, and NULL; no more than rows.
+fn most_values_between(least: i128, greatest: i128, row_count: u64) -> u64 {
+    // Two decimals of 38 digits can lie further apart than a number of 128 bits can say.
+    let span = greatest.checked_sub(least).and_then(|span| u64::try_from(span).ok());
+    span.map_or(row_count, |span| row_count.min(span.saturating_add(2)))
+}
+
 impl ColumnTables {
     /// The files of a database's folder.
     ///
@@ -179,7 +184,7 @@ impl ColumnTables {
     /// # Errors
     /// The medium can't be read, or its manifest is damaged or of a newer format.
     pub(crate) fn open(
-        folder: &Folder,
+        folder: &Arc<Folder>,
         medium: Arc<dyn Medium>,
         budget: &Budget,
         clock: &Arc<dyn Clock>,
@@ -187,12 +192,12 @@ impl ColumnTables {
     ) -> Result<Self> {
         let catalog = match folder.is_read_only() {
             true => Catalog::open_read_only(Arc::clone(&medium))?,
-            false => Catalog::open(Arc::clone(&medium))?,
+            false => Catalog::open_locked(Arc::clone(&medium), Arc::<Folder>::clone(folder))?,
         };
         let account = budget.account("column table directories", Purpose::Query);
         Ok(Self {
             catalog,
-            folder: folder.tables_path().to_path_buf(),
+            folder: Arc::clone(folder),
             reading: RwLock::new((Reading::default(), Arc::clone(&medium))),
             medium,
             clock: Arc::clone(clock),
@@ -217,7 +222,8 @@ impl ColumnTables {
             // Who leaves caching to the system must not read past its cache.
             PagePolicyName::Os => {
                 let options = DirectOptions { past_page_cache: false, ..DirectOptions::default() };
-                Arc::new(DirectMedium::open_with(&self.folder, options).map_err(external)?) as Arc<dyn Medium>
+                Arc::new(DirectMedium::open_with(self.folder.tables_path(), options).map_err(external)?)
+                    as Arc<dyn Medium>
             }
             _ => Arc::clone(&self.medium),
         };

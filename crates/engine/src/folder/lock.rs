@@ -26,6 +26,9 @@ const ASKED_EVERY: Duration = Duration::from_millis(2);
 /// How often, in two seconds: tasks end where they next wait for something, or at the end of a batch.
 const ASKED_TIMES: u32 = 1000;
 
+/// Bytes of a process's number, and the end of its line.
+const MOST_DIGITS: u64 = 11;
+
 /// A folder's lock, until this is dropped.
 #[derive(Debug)]
 pub(super) struct FolderLock {
@@ -93,7 +96,7 @@ fn take(
 /// Locks a folder for changes. Waits for up to two seconds where this process itself has it open.
 ///
 /// # Errors
-/// When another process, or this one, has it open; when the lock's file cannot be written.
+/// When another process, or this one, has it open; when the lock's file cannot be opened to be written.
 pub(super) fn for_changes(folder: &Path) -> Result<FolderLock> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(LOCK_FILE));
     let mut lock = opened.map_err(|error| failure(folder, "its lock cannot be opened", &error))?;
@@ -102,8 +105,8 @@ pub(super) fn for_changes(folder: &Path) -> Result<FolderLock> {
         .map_err(|holder| Error::input(format!("database '{}' is open {}", folder.display(), holder.place)))?;
     // Asking who held it before has read the file.
     let emptied = lock.set_len(0).and_then(|()| lock.rewind());
-    let told = emptied.and_then(|()| writeln!(lock, "{}", std::process::id()));
-    told.map_err(|error| failure(folder, "its lock cannot be written", &error))?;
+    // It is for messages alone: on a disk that is full the database can be opened too, to drop tables of it.
+    emptied.and_then(|()| writeln!(lock, "{}", std::process::id())).ok();
     Ok(FolderLock::new(lock))
 }
 
@@ -142,7 +145,7 @@ fn reader_or_changer(lock: &mut File) -> Holder {
 fn changer(lock: &mut File) -> Holder {
     let mut id = String::new();
     if lock.rewind().is_ok() {
-        lock.read_to_string(&mut id).ok();
+        lock.take(MOST_DIGITS).read_to_string(&mut id).ok();
     }
     match id.trim().parse::<u32>() {
         Ok(id) if id == std::process::id() => Holder::own_process("in this process already: use another session of it"),
@@ -247,6 +250,14 @@ mod tests {
         drop(FolderLock { process_id: again.process_id + 1, file: again.file.try_clone().unwrap() });
         let probe = File::open(folder.path().join(LOCK_FILE)).unwrap();
         assert!(probe.try_lock_shared().is_err(), "a child unlocked it for its parent");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_disk_that_is_full_keeps_nobody_from_locking() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path().join(LOCK_FILE)).unwrap();
+        for_changes(folder.path()).unwrap();
     }
 
     #[test]

@@ -26,6 +26,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use thermocline_column_store::MANIFEST_FILE;
 use thermocline_medium::FileVersion;
 use thermocline_operator_cache::MapStore;
 use thermocline_raw::PositionalMap;
@@ -70,14 +71,13 @@ impl Folder {
         let maps = MapFiles::open(path.join(MAPS_FOLDER))
             .map_err(|error| failure(&path, "the folder of positional maps cannot be made", &error))?;
         let tables_path = path.join(TABLES_FOLDER);
-        let has_new_tables =
-            make_folder(&tables_path).map_err(|error| failure(&path, "the folder of tables cannot be made", &error))?;
-        // What is acknowledged survives a loss of power only if the folders that it is in do.
-        let made = [(is_new, path.parent()), (has_new_tables, Some(path.as_path()))];
-        for within in made.into_iter().filter_map(|(is_new, within)| within.filter(|_| is_new)) {
-            File::open(within)
-                .and_then(|folder| folder.sync_all())
-                .map_err(|error| failure(&path, "the folder cannot be made to last", &error))?;
+        make_folder(&tables_path).map_err(|error| failure(&path, "the folder of tables cannot be made", &error))?;
+        for within in unsynced(&path, &tables_path) {
+            match File::open(within).and_then(|folder| folder.sync_all()) {
+                // Who may not list it has been given a folder there.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_new => {}
+                synced => synced.map_err(|error| failure(&path, "the folder cannot be made to last", &error))?,
+            }
         }
         Ok(Self { path, tables_path, maps, is_read_only: false, _lock: Some(lock) })
     }
@@ -132,6 +132,16 @@ impl MapStore for Folder {
 
     fn save(&self, version: &FileVersion, options: &str, map: &Arc<PositionalMap>) {
         self.maps.save(version, options, map);
+    }
+}
+
+/// The folders whose names of a database's folders may not be safe yet. What is acknowledged survives a loss of power
+/// only if the folders that it is in do. Who made them may have been stopped before that was seen to; whoever wrote a
+/// manifest had seen to it.
+fn unsynced<'p>(path: &'p Path, tables_path: &Path) -> Vec<&'p Path> {
+    match tables_path.join(MANIFEST_FILE).exists() {
+        true => Vec::new(),
+        false => path.parent().into_iter().chain([path]).collect(),
     }
 }
 
@@ -242,6 +252,20 @@ mod tests {
         Folder::open(parent.path()).unwrap();
         assert_eq!(found_format(parent.path()).unwrap(), Some(FORMAT_VERSION));
         assert!(!parent.path().join(NEW_FORMAT_FILE).exists());
+    }
+
+    #[test]
+    fn folders_are_made_to_last_until_there_is_something_in_them() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("orders.db");
+        let tables_path = path.join(TABLES_FOLDER);
+        // As a making leaves it that is cut short at its last step.
+        drop(Folder::open(&path).unwrap());
+        assert_eq!(unsynced(&path, &tables_path), [parent.path(), &path]);
+        fs::write(tables_path.join("manifest.new"), "half").unwrap();
+        assert_eq!(unsynced(&path, &tables_path), [parent.path(), &path]);
+        fs::write(tables_path.join("manifest"), "whole").unwrap();
+        assert!(unsynced(&path, &tables_path).is_empty());
     }
 
     #[test]

@@ -166,9 +166,14 @@ impl<'r> ScanChunks<'r> {
         place.ok_or_else(|| format!("no column {column} among {:?}", self.row_groups.columns).into())
     }
 
-    /// The chunk of a column, on its way at the latest from now on.
-    fn chunk(&self, row_group: usize, at: usize, is_ahead: bool) -> SharedChunk {
+    /// The chunk of a column, on its way at the latest from now on. `None` if it was to be read ahead and its row group is
+    /// done with: a thread may announce one whose slices others have taken from it meanwhile.
+    fn chunk(&self, row_group: usize, at: usize, is_ahead: bool) -> Option<SharedChunk> {
         let mut chunks = self.chunks.lock();
+        // Counted down before the row group's chunks go, for which this is locked.
+        if is_ahead && self.left[row_group].load(Ordering::Acquire) == 0 {
+            return None;
+        }
         let chunk = chunks.entry((row_group, at)).or_insert_with(|| {
             let bytes = self.row_groups.groups[row_group].chunk_bytes(at);
             let held_bytes = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -177,7 +182,7 @@ impl<'r> ScanChunks<'r> {
             self.ahead_bytes.fetch_add(ahead_bytes, Ordering::Relaxed);
             Arc::new(Mutex::new(Chunk { coming, ahead_bytes, ..Chunk::default() }))
         });
-        Arc::clone(chunk)
+        Some(Arc::clone(chunk))
     }
 
     /// Begins to read a chunk, beside the `held_bytes` of others.
@@ -206,7 +211,7 @@ impl<'r> ScanChunks<'r> {
     /// The chunk and a cursor in it that is not behind `first_row`.
     fn cursor(&self, slice: usize, at: usize) -> Result<(SharedChunk, Cursor), Box<dyn Error + Send + Sync>> {
         let Slice { row_group, first_row, .. } = self.slices[slice];
-        let chunk = self.chunk(row_group, at, false);
+        let chunk = self.chunk(row_group, at, false).ok_or(FailedElsewhere)?;
         let mut locked = chunk.lock();
         if let Some(coming) = locked.coming.take() {
             let begun_ns = self.clock.monotonic_ns();
@@ -331,8 +336,55 @@ impl PageSource for ScanChunks<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs::File;
+
+    use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use datafusion::parquet::arrow::ArrowWriter;
+    use datafusion::parquet::file::properties::WriterProperties;
+    use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+    use datafusion::prelude::SessionContext;
+    use thermocline_budget::{Budget, Purpose};
+    use thermocline_hardware::ManualClock;
+    use thermocline_medium::PinnedFile;
+
     use super::*;
+    use crate::parquet_table::{FooterCache, ParquetFile, ParquetTable};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_row_group_that_is_done_with_is_not_read_ahead_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..2000));
+        let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(1000)).build();
+        let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let budget = Budget::new(1 << 30, None);
+        let clock = Arc::new(ManualClock::new(0));
+        let footers = FooterCache::new(&budget, Arc::<ManualClock>::clone(&clock));
+        let file = ParquetFile::Local(Arc::new(PinnedFile::open(&path).unwrap()));
+        let table = ParquetTable::try_new(vec![file], None, footers).await.unwrap();
+        let row_groups = Arc::new(table.row_groups(&SessionContext::new().state(), &[0]).unwrap());
+        let (account, runtime) = (budget.account("chunks", Purpose::Query), Handle::current());
+        let counts = PageCounts::new(&ExecutionPlanMetricsSet::new(), 0);
+        let cancellation = Cancellation::default();
+        let held_from = (&account, clock.as_ref() as &dyn Clock, &runtime);
+        let chunks = ScanChunks::new(&row_groups, 1, counts, held_from, &cancellation);
+        assert_eq!(chunks.row_group_count(), 2);
+        assert!(chunks.announce(0, 1, &[0]));
+        chunks.begin(0, &[0]);
+        chunks.done(0, 0);
+        // By a thread from which it was taken before it was announced.
+        assert!(chunks.announce(0, 0, &[0]));
+        assert!(chunks.chunks.lock().keys().eq([&(1, 0)]));
+        assert_eq!(chunks.held_bytes.load(Ordering::Relaxed), row_groups.groups[1].chunk_bytes(0));
+        chunks.done(1, 0);
+        assert!(chunks.chunks.lock().is_empty());
+        assert_eq!(chunks.ahead_bytes.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn slices_of_long_texts_have_few_rows_and_all_have_all_of_them() {

@@ -5,7 +5,8 @@
 //! take them to say are taken out, since DataFusion prunes row groups and pages by whatever it finds: bounds of floats
 //! leave NaN out, which SQL has above all numbers (or below, by its sign); old writers ordered texts and unsigned
 //! numbers by signed bytes; INT96 has no order; and a count of NULLs that is missing is taken for none, which only some
-//! writers mean by it.
+//! writers mean by it. So is the place of a dictionary at the file's first byte, which chunks do not have that old
+//! writers say it of.
 
 use datafusion::parquet::basic::{LogicalType, SortOrder, Type};
 use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
@@ -24,7 +25,7 @@ pub(super) fn trusted(footer: ParquetMetaData, size_bytes: u64) -> Result<Parque
     }
     let counts_zero = !leaves_zero_out(footer.file_metadata().created_by().unwrap_or_default());
     let misleads = |row_group: &RowGroupMetaData| {
-        row_group.columns().iter().any(|chunk| belief(chunk, counts_zero) != Belief::All)
+        row_group.columns().iter().any(|chunk| belief(chunk, counts_zero) != Belief::All || has_no_dictionary(chunk))
     };
     if !footer.row_groups().iter().any(misleads) {
         return Ok(footer);
@@ -47,7 +48,8 @@ fn check_row_group(row_group: &RowGroupMetaData, size_bytes: u64) -> std::result
     }
     for chunk in row_group.columns() {
         let column = chunk.column_path();
-        let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+        let dictionary = chunk.dictionary_page_offset().filter(|_| !has_no_dictionary(chunk));
+        let start = dictionary.unwrap_or_else(|| chunk.data_page_offset());
         let length = chunk.compressed_size();
         let end = start.checked_add(length).and_then(|end| u64::try_from(end).ok());
         if start < 0 || length < 0 || end.is_none_or(|end| end > size_bytes) || chunk.data_page_offset() < 0 {
@@ -62,6 +64,11 @@ fn check_row_group(row_group: &RowGroupMetaData, size_bytes: u64) -> std::result
         }
     }
     Ok(())
+}
+
+/// Whether the offset of its dictionary is where a file's magic bytes are, by which old writers mean that there is none.
+fn has_no_dictionary(chunk: &ColumnChunkMetaData) -> bool {
+    chunk.dictionary_page_offset() == Some(0)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +104,10 @@ fn belief(chunk: &ColumnChunkMetaData, counts_zero: bool) -> Belief {
 }
 
 fn believed(chunk: ColumnChunkMetaData, counts_zero: bool) -> Result<ColumnChunkMetaData> {
+    let chunk = match has_no_dictionary(&chunk) {
+        true => chunk.into_builder().set_dictionary_page_offset(None).build()?,
+        false => chunk,
+    };
     let belief = belief(&chunk, counts_zero);
     if belief == Belief::All {
         return Ok(chunk);

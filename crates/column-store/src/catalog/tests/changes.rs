@@ -215,6 +215,18 @@ fn a_guard_that_an_edit_takes_with_it_is_an_error_and_no_deadlock() {
 }
 
 #[test]
+fn the_lock_is_held_until_nobody_can_write_or_remove_a_file_any_more() {
+    let lock = Arc::new(());
+    let held = Arc::downgrade(&lock);
+    let catalog = Catalog::open_locked(memory(), lock).unwrap();
+    let pending = catalog.new_segment().unwrap();
+    drop(catalog);
+    assert!(held.upgrade().is_some(), "the segment's file is not removed yet");
+    drop(pending);
+    assert!(held.upgrade().is_none());
+}
+
+#[test]
 fn no_name_is_given_twice_whatever_became_of_it() {
     let medium = memory();
     let mut given = std::collections::BTreeSet::new();

@@ -110,6 +110,30 @@ fn as_many_texts_as_a_dictionary_has_at_most_take_no_more_memory_than_they_say()
     }
 }
 
+#[test]
+fn long_texts_in_a_dictionary_that_is_given_up_take_no_more_memory_than_they_say() {
+    const ROWS: usize = 100_000;
+    let mut random = Random::new(11);
+    // A third of the rows has nearly all bytes, so that a dictionary is as large as the texts. As many as a buffer that
+    // doubles would have twice the room for.
+    let noise = |random: &mut Random| (0..400).map(|_| random.below(128) as u8 as char).collect::<String>();
+    let digits = |random: &mut Random| (0..400).map(|_| (b'0' + random.below(10) as u8) as char).collect::<String>();
+    let texts = |random: &mut Random, long: &dyn Fn(&mut Random) -> String| -> Vec<String> {
+        (0..ROWS).map(|row| if row % 3 == 0 { long(random) } else { format!("{}", row % 7) }).collect()
+    };
+    for (name, long) in [("noise", &noise as &dyn Fn(&mut Random) -> String), ("digits", &digits)] {
+        let texts = texts(&mut random, long);
+        let plain: ArrayRef = Arc::new(StringArray::from_iter_values(&texts));
+        let views: ArrayRef = Arc::new(StringViewArray::from_iter_values(&texts));
+        let with_null: ArrayRef = Arc::new(StringArray::from_iter(
+            texts.iter().enumerate().map(|(row, text)| (row % 9 != 0).then_some(text)),
+        ));
+        for (layout, column) in [("plain", plain), ("views", views), ("with NULLs", with_null)] {
+            check(&RecordBatch::try_from_iter_with_nullable([(format!("{name} {layout}"), column, true)]).unwrap());
+        }
+    }
+}
+
 /// Encodes the rows in batches as they come, and compares what that takes with what is told.
 fn check(batch: &RecordBatch) {
     let rows = batch.num_rows();

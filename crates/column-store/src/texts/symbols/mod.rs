@@ -187,14 +187,16 @@ impl SymbolTable {
         self.symbols.len() * (MAX_LENGTH + 1)
     }
 
-    /// Writes the texts and the table.
+    /// Writes the texts, of `text_bytes` together, and the table.
     pub(crate) fn write<'t>(
         &self,
-        texts: impl Iterator<Item = &'t [u8]>,
+        text_bytes: usize,
+        texts: impl ExactSizeIterator<Item = &'t [u8]>,
         starts_sections: &mut [Vec<u8>; INTEGER_SECTIONS],
     ) -> [Vec<u8>; 2] {
-        let mut encoded = Vec::new();
-        let mut starts = Vec::new();
+        // A table is taken where it leaves fewer bytes. A buffer that grows would take up to three times as many.
+        let mut encoded = Vec::with_capacity(text_bytes);
+        let mut starts = Vec::with_capacity(texts.len());
         for text in texts {
             starts.push(encoded.len() as u64);
             self.encode(text, &mut encoded);

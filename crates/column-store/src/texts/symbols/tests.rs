@@ -4,7 +4,8 @@ use super::*;
 
 fn round_trip(table: &SymbolTable, texts: &[Vec<u8>]) -> usize {
     let mut starts = [const { Vec::new() }; INTEGER_SECTIONS];
-    let sections = table.write(texts.iter().map(Vec::as_slice), &mut starts);
+    let text_bytes = texts.iter().map(Vec::len).sum();
+    let sections = table.write(text_bytes, texts.iter().map(Vec::as_slice), &mut starts);
     let section = |bytes| Section { offset: 0, bytes };
     let opened =
         Texts::open(starts.each_ref().map(|bytes| section(bytes)), section(&sections[0]), texts.len()).unwrap();

@@ -1,4 +1,4 @@
-//! What happens between a table's lookup and its being open.
+//! What happens between a table's lookup and its being open, and while a table is written that nobody wants any more.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,10 +10,19 @@ use crate::database::{DEFAULT_SCHEMA, Database, DatabaseOptions};
 /// What is to happen once.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// A medium on which something happens when the next segment has been opened, before any of it is read.
+/// A medium on which something happens when the next segment has been opened, before any of it is read, or when the next
+/// manifest is about to be made.
 struct Interrupted {
     inner: SimulatedMedium,
     meanwhile: Mutex<Option<Meanwhile>>,
+    before_manifest: Mutex<Option<Meanwhile>>,
+}
+
+impl Interrupted {
+    fn new() -> Arc<Self> {
+        let inner = SimulatedMedium::new(512);
+        Arc::new(Self { inner, meanwhile: Mutex::default(), before_manifest: Mutex::default() })
+    }
 }
 
 impl fmt::Debug for Interrupted {
@@ -28,6 +37,10 @@ impl Medium for Interrupted {
     }
 
     fn create(&self, name: &str) -> MediumResult<MediumFile> {
+        let before = self.before_manifest.lock().take_if(|_| name == "manifest.new");
+        if let Some(before) = before {
+            before();
+        }
         self.inner.create(name)
     }
 
@@ -77,19 +90,23 @@ impl Medium for Interrupted {
     }
 }
 
-/// A table that is opened while `meanwhile` happens, and the tables that it is of.
-async fn opened_while(
-    folder: &tempfile::TempDir,
-    meanwhile: impl FnOnce(&ColumnTables, &EntryName) + Send + 'static,
-) -> (Arc<Database>, EntryName, Arc<OpenTable>) {
-    let medium = Arc::new(Interrupted { inner: SimulatedMedium::new(512), meanwhile: Mutex::default() });
+fn open(folder: &tempfile::TempDir, medium: &Arc<Interrupted>) -> Result<Arc<Database>> {
     let options = DatabaseOptions {
         folder: Some(folder.path().to_path_buf()),
         memory_bytes: Some(64 << 20),
         threads: Some(1),
         ..DatabaseOptions::default()
     };
-    let database = Database::open_on(options, Some(Arc::<Interrupted>::clone(&medium))).unwrap();
+    Database::open_on(options, Some(Arc::<Interrupted>::clone(medium)))
+}
+
+/// A table that is opened while `meanwhile` happens, and the tables that it is of.
+async fn opened_while(
+    folder: &tempfile::TempDir,
+    meanwhile: impl FnOnce(&ColumnTables, &EntryName) + Send + 'static,
+) -> (Arc<Database>, EntryName, Arc<OpenTable>) {
+    let medium = Interrupted::new();
+    let database = open(folder, &medium).unwrap();
     database.session().sql("CREATE TABLE t AS SELECT 1 AS a").await.unwrap().collect().await.unwrap();
     let (tables, name) = (Arc::clone(database.column_tables().unwrap()), EntryName::new(DEFAULT_SCHEMA, "t"));
     let (changed, of) = (Arc::clone(&tables), name.clone());
@@ -124,4 +141,41 @@ async fn a_table_is_read_as_was_set_while_it_was_opened() {
     assert!(!Arc::ptr_eq(&begun.segments[0], &next.segments[0]), "its pages would be read as before");
     let again = database.column_tables().unwrap().table(&name).unwrap().unwrap();
     assert!(Arc::ptr_eq(&next, &again), "it stays open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_stays_locked_while_a_thread_writes_for_a_database_that_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let medium = Interrupted::new();
+    let database = open(&folder, &medium).unwrap();
+    let (begin, begun) = std::sync::mpsc::channel();
+    let (go_on, told_to) = std::sync::mpsc::channel::<()>();
+    *medium.before_manifest.lock() = Some(Box::new(move || {
+        begin.send(()).unwrap();
+        told_to.recv().ok();
+    }));
+    let session = database.session();
+    let making = tokio::spawn(async move {
+        session.sql("CREATE TABLE t AS SELECT 1 AS a").await.unwrap().collect().await.unwrap();
+    });
+    begun.recv().unwrap();
+    making.abort();
+    assert!(making.await.unwrap_err().is_cancelled());
+    drop(database);
+    let refused = open(&folder, &medium).unwrap_err().to_string();
+    assert!(refused.contains("in this process already"), "{refused}");
+    drop(go_on);
+    let database = open(&folder, &medium).unwrap();
+    let files = medium.list().unwrap();
+    assert!(files.iter().all(|file| file == "manifest"), "{files:?}");
+    assert!(database.column_tables().unwrap().manifest().entries.is_empty());
+}
+
+#[test]
+fn a_column_has_no_more_values_than_lie_between_its_bounds_however_far_these_are() {
+    assert_eq!(most_values_between(-3, 4, 1000), 9);
+    assert_eq!(most_values_between(-3, 4, 5), 5);
+    assert_eq!(most_values_between(0, i128::from(u64::MAX), 1000), 1000);
+    let greatest = 10_i128.pow(38) - 1;
+    assert_eq!(most_values_between(-greatest, greatest, 1000), 1000);
 }

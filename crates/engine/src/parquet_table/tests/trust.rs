@@ -43,6 +43,24 @@ async fn footers_that_contradict_themselves_are_refused() {
     }
 }
 
+#[tokio::test]
+async fn a_dictionary_at_the_first_byte_is_none() {
+    let footer = changed(|group| group, |chunk| chunk.set_dictionary_page_offset(Some(0))).await;
+    let data_offset = footer.row_group(0).column(0).data_page_offset();
+    let (size_bytes, statistics) = {
+        let chunk = footer.row_group(0).column(0);
+        (chunk.compressed_size(), chunk.statistics().cloned())
+    };
+    let believed = trusted(footer.clone(), SIZE_BYTES).unwrap();
+    let chunk = believed.row_group(0).column(0);
+    assert_eq!(chunk.dictionary_page_offset(), None);
+    assert_eq!(chunk.byte_range(), (data_offset as u64, size_bytes as u64));
+    assert_eq!(chunk.statistics().cloned(), statistics);
+    // The chunk lies where its data does, which is behind the end of a shorter file.
+    let error = trusted(footer, size_bytes as u64).unwrap_err().to_string();
+    assert!(error.contains(&format!("from byte {data_offset} on")), "{error}");
+}
+
 /// The first chunk's statistics after they were judged, in a file by this writer, and whether its pages have any.
 async fn judged(created_by: &str, statistics: ChunkStatistics) -> (Option<ChunkStatistics>, bool) {
     let footer = changed(|group| group, |chunk| chunk.set_statistics(statistics)).await;
