@@ -208,6 +208,26 @@ async fn what_was_declared_of_csv_holds_where_the_first_file_has_no_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn not_null_of_files_that_nobody_checks_is_refused() {
+    let folder = Folder::new();
+    let session = session();
+    let csv = folder.file("x.csv", "a,b\n1,10\n,20\n3,30\n");
+    let ndjson = folder.file("x.ndjson", "{\"a\":1,\"b\":10}\n{\"b\":20}\n{\"a\":3,\"b\":30}\n");
+    let parquet = folder.path().join("x.parquet");
+    rows(&session, &format!("COPY (SELECT * FROM '{}') TO '{}'", csv.display(), parquet.display())).await;
+    for (format, path) in [("CSV", &csv), ("NDJSON", &ndjson), ("PARQUET", &parquet)] {
+        let create = |columns: &str| {
+            format!("CREATE EXTERNAL TABLE t_{format} ({columns}) STORED AS {format} LOCATION '{}'", path.display())
+        };
+        let message = harness::error(&session, &create("a BIGINT NOT NULL, b BIGINT")).await;
+        assert!(message.contains("column a: NOT NULL on an external table cannot be enforced"), "{message}");
+        rows(&session, &create("a BIGINT, b BIGINT")).await;
+        let asked = format!("SELECT count(*), sum(b) FROM t_{format} WHERE a IS NOT NULL");
+        assert_eq!(rows(&session, &asked).await, ["2|40"], "{format}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn long_lists_take_time_by_their_length() {
     let folder = Folder::new();
     let path = folder.settled_file("t.csv", numbered_csv(FIRST, 100));
