@@ -97,6 +97,7 @@ impl RawSource {
             (None, Some(positions)) => FileScan::at_positions(
                 file.source.clone(),
                 Arc::clone(positions),
+                spec.record_bytes,
                 spec.end_bytes,
                 format,
                 compression,
