@@ -250,6 +250,7 @@ impl OperatorCache {
             hashes: asked.pinned.hashes.clone(),
             notes_positions: item.positions.is_some() && asked.request.can_seek,
             positions: None,
+            record_bytes: 0,
             map: None,
             makes_map: false,
         };
@@ -275,6 +276,7 @@ impl OperatorCache {
             hashes: pinned.hashes.clone(),
             notes_positions: false,
             positions: top_up.positions.clone().filter(|_| map.is_none()),
+            record_bytes: item.record_bytes(),
             map,
             makes_map: false,
         };
@@ -308,6 +310,7 @@ impl OperatorCache {
             keeps_empty: keeps_empty && !asked.pinned.has_unreadable(),
             notes_positions: false,
             positions: Some(positions),
+            record_bytes: item.record_bytes(),
             ..scan_spec(asked.request, asked.pinned, false, false)
         };
         self.use_item(catalog, &item, asked.lookup_ns);

@@ -128,6 +128,7 @@ impl OperatorCache {
         };
         let pinned = record.pin(opened, append, &self.moments, self.clock.wall_ns())?;
         let generation = pinned.generation;
+        let record = Some(record).filter(|_| !pinned.is_outdated);
         match pinned.stale {
             Some(Stale::Generation(reason)) => self.drop_stale(&version.path, reason, |of, _| of != generation),
             Some(Stale::Beyond(checked_bytes)) => {
@@ -137,7 +138,7 @@ impl OperatorCache {
             None => {}
         }
         let (version, hashes) = (version.clone(), pinned.hashes);
-        Ok(PinnedSource { version, generation, hashes, is_young, record: Some(record) })
+        Ok(PinnedSource { version, generation, hashes, is_young, record })
     }
 
     /// What caches may hold in all.

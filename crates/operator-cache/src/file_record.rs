@@ -7,11 +7,13 @@
 //! **When metadata is enough**: the version is the recorded one, and it was not *young* when the content was last
 //! read or checked, so that any later write bears another stamp. Otherwise the content decides, through the hashes of
 //! an earlier scan; without hashes there is nothing to decide with, and a new generation begins. When in doubt, what
-//! is cached is not used.
+//! is cached is not used. A query that opened a file which has been replaced since, or written to, and asks after others
+//! that opened the newer one, has its content alone: what is known of the newer one stays.
 //!
 //! **Concurrency**: one check of a path runs at a time; a pin that waited uses its result if that check began after
 //! the pin did (so a burst of pins costs two checks at most, and none is answered from a look before its time).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -74,6 +76,12 @@ impl PinnedSource {
     /// The version that the query opened.
     pub fn version(&self) -> &FileVersion {
         &self.version
+    }
+
+    /// Whether a later write could bear the same version, as of before the query read anything: what is read under it is
+    /// known by its content alone, however old the version is by now.
+    pub fn is_young(&self) -> bool {
+        self.is_young
     }
 
     /// See the module.
@@ -213,6 +221,8 @@ pub(crate) struct Pinned {
     pub(crate) hashes: Option<Arc<BlockHashes>>,
     /// What must be dropped because of it.
     pub(crate) stale: Option<Stale>,
+    /// Whether the query has the file alone: a newer version of it is known.
+    pub(crate) is_outdated: bool,
 }
 
 /// What a finished scan's hashes tell of what earlier ones read.
@@ -291,7 +301,7 @@ impl FileRecord {
                         checked_at: arrived_at,
                         hashes_reservation: None,
                     });
-                    return Ok(Pinned { generation, hashes: None, stale: None });
+                    return Ok(Pinned { generation, hashes: None, stale: None, is_outdated: false });
                 }
                 Some(known) if known.holds_for(version, young, append, arrived_at) => return Ok(known.pinned(None)),
                 Some(_) => {}
@@ -313,6 +323,10 @@ impl FileRecord {
         };
         let began_at = moments.next();
         let verdict = judge(opened, &old, hashes.as_deref(), append)?;
+        if matches!(verdict, Verdict::Changed(_)) && is_outdated(opened, &old) {
+            let generation = moments.next_generation();
+            return Ok(Pinned { generation, hashes: None, stale: None, is_outdated: true });
+        }
         let mut known = self.known.lock();
         let Some(known) = known.as_mut() else {
             return Err(CacheError::Contract {
@@ -403,7 +417,7 @@ impl Known {
     }
 
     fn pinned(&self, stale: Option<Stale>) -> Pinned {
-        Pinned { generation: self.generation, hashes: self.hashes.clone(), stale }
+        Pinned { generation: self.generation, hashes: self.hashes.clone(), stale, is_outdated: false }
     }
 }
 
@@ -443,6 +457,19 @@ fn judge(
     } else {
         Verdict::Changed("the file's content changed")
     })
+}
+
+/// Whether a local file is no longer as it was opened, and `known` is a newer state of its path. Times alone do not tell:
+/// what is moved here with its folder keeps those it had.
+fn is_outdated(opened: OpenedFile<'_>, known: &FileVersion) -> bool {
+    let OpenedFile::Local(file) = opened else { return false };
+    let Ok(now) = PinnedFile::open(Path::new(file.path().as_ref())) else { return false };
+    let changed_ns = |version: &FileVersion| match version.stamp {
+        Stamp::Local { ctime_ns, .. } => ctime_ns,
+        Stamp::Object { .. } => 0,
+    };
+    let is_later = || is_same_file(known, file.version()) && changed_ns(file.version()) <= changed_ns(known);
+    now.version() != file.version() && (now.version() == known || is_later())
 }
 
 fn is_same_file(old: &FileVersion, new: &FileVersion) -> bool {

@@ -450,6 +450,13 @@ impl Item {
         self.record_count
     }
 
+    /// About the bytes of a record of its file; 0 where it is not known, for those at its positions alone were read to
+    /// make it.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        let position_count = self.positions.as_ref().map_or(0, |positions| positions.len() as u64);
+        if self.record_count > position_count { self.end_bytes / self.record_count } else { 0 }
+    }
+
     /// Bad records that were left out when it was made.
     pub fn skipped_count(&self) -> u64 {
         self.skipped_count

@@ -164,6 +164,7 @@ pub(crate) fn scan_spec(request: &SelectRequest, pinned: &PinnedSource, retain: 
         // Positions of all records would spare the next scan nothing.
         notes_positions: retain && !predicate.is_all() && request.can_seek && !request.may_skip,
         positions: None,
+        record_bytes: 0,
         map: None,
         makes_map: false,
     }

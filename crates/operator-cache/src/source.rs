@@ -1,7 +1,8 @@
 //! Where rows come from: the seam between a shared scan and the scanner of a raw file.
 //!
 //! A source cuts one file into *morsels*, numbered densely from 0 in file order, and decodes them. The numbering
-//! depends on the file, the range and the positions or the map to read by alone (not on columns, predicate or timing),
+//! depends on the file, the range, the positions or the map to read by and what the spec says of the records' length alone
+//! (not on columns, predicate or timing),
 //! so that a second source over the same range can take up where a first one was left.
 
 use std::any::Any;
@@ -65,6 +66,8 @@ pub struct ScanSpec {
     /// Only the records at these positions are read, which hold all rows that pass. `hashes`, if there, are of the
     /// content that they are positions in, up to `end_bytes`: a source that finds other content fails.
     pub positions: Option<Arc<RecordPositions>>,
+    /// About the bytes of a record of the file, those at no position among them; 0 where it is not known.
+    pub record_bytes: u64,
     /// Records are found by this map of the whole file, and fields as far as it knows them. `hashes`, if there, are of the
     /// content that it is a map of: a source that finds other content fails.
     pub map: Option<Arc<PositionalMap>>,

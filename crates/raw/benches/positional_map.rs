@@ -71,7 +71,7 @@ fn report(file: &Arc<PinnedFile>, format: &Format, name: &str, plan: &ScanPlan) 
         let positions: Arc<_> = Arc::new(map.records().iter().step_by(step).collect());
         best(file, &format!("{name}: scan by positions of every {step}. record"), || {
             let (positions, format, plan) = (Arc::clone(&positions), format.clone(), plan.clone());
-            let scan = FileScan::at_positions(source(), positions, size_bytes, format, Compression::None, plan);
+            let scan = FileScan::at_positions(source(), positions, 0, size_bytes, format, Compression::None, plan);
             drain(&scan.unwrap(), |_, _| ())
         });
     }

@@ -60,7 +60,8 @@ pub enum RawError {
     /// A well-formed value of another type than the column's. With an inferred schema that is a value that
     /// contradicts the sampled rows.
     #[error(
-        "{0}; the sampled rows said otherwise: raise `sample_rows`, declare the column's type, or set on_error = 'skip'"
+        "{0}; the sampled rows said otherwise: raise `sample_rows` (-1 for all), declare the column's type, or set \
+         on_error = 'skip'"
     )]
     Mismatch(Box<Fault>),
     /// Bytes that are not what the format prescribes.
@@ -84,6 +85,17 @@ pub enum RawError {
         file: Arc<str>,
         /// What was there instead of records.
         reason: String,
+    },
+    /// No memory for the beginning of a file.
+    #[error(
+        "{file}: no memory for the records that columns are inferred from: {source}; lower `sample_rows`, or declare the \
+         columns"
+    )]
+    SampleMemory {
+        /// The file's path or URL.
+        file: Arc<str>,
+        /// Why there is none.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A plan that cannot be carried out, for instance a type that raw files cannot hold.
     #[error("column {column}: {reason}")]

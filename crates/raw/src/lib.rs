@@ -24,7 +24,7 @@ mod record_positions;
 pub use csv::{BigIntegers, Sample};
 pub use decoder::{Decoder, Rows};
 pub use error::{Fault, MAX_DEPTH, MAX_RECORD_BYTES, RawError, SEEN_CHARACTERS, quote_seen};
-pub use file_scan::{FileScan, Format, Head, Morsel, Source, read_head};
+pub use file_scan::{FileScan, Format, Head, HeadSize, HoldBytes, Morsel, Source, read_head};
 pub use leaf::{LeafBuilder, Mismatch};
 pub use plan::{Column, OnError, ScanPlan, Unnest};
 pub use positional_map::{MapPiece, MappedRecords, PositionalMap, PositionalMapBuilder};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::CreateExternalTable;
@@ -67,7 +67,7 @@ impl TableProviderFactory for TableFactory {
 /// The table that `CREATE EXTERNAL TABLE` describes, with its schema as of now.
 ///
 /// # Errors
-/// What listing and inference report; options that no such table has.
+/// What listing and inference report; options that no such table has; constraints.
 pub(crate) async fn external_table(
     database: &Arc<Database>,
     config: &ThermoclineConfig,
@@ -85,6 +85,11 @@ pub(crate) async fn external_table(
     if !command.order_exprs.is_empty() {
         return plan_err!("WITH ORDER on an external table cannot be verified and is refused");
     }
+    if let Some(name) = never_null(command.schema.as_arrow().fields()) {
+        return plan_err!(
+            "column {name}: NOT NULL on an external table cannot be enforced and is refused; declare the column without it"
+        );
+    }
     let declared = readable(command.schema.as_arrow());
     let mut options = TableOptions::parse(&command.options)?;
     if command.file_type.eq_ignore_ascii_case("tsv") && options.delimiter.is_none() {
@@ -99,6 +104,22 @@ pub(crate) async fn external_table(
     RawTable::open(Arc::clone(database), Arc::new(definition), config).await
 }
 
+/// The first column, or field within one, that is declared never to be NULL: the optimizer would believe it of files that
+/// nobody checked.
+fn never_null(fields: &Fields) -> Option<String> {
+    fields.iter().find_map(|field| {
+        let within = match field.data_type() {
+            _ if !field.is_nullable() => return Some(field.name().clone()),
+            DataType::Struct(fields) => never_null(fields),
+            DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
+                never_null(&Fields::from(vec![Arc::clone(element)]))
+            }
+            _ => None,
+        };
+        within.map(|name| format!("{}.{name}", field.name()))
+    })
+}
+
 /// The declared columns with every text type as the one that raw files are read as.
 fn readable(declared: &Schema) -> Schema {
     let field = |field: &Arc<Field>| match field.data_type() {
@@ -110,7 +131,9 @@ fn readable(declared: &Schema) -> Schema {
 
 #[cfg(test)]
 mod tests {
-    use super::looks_like_path;
+    use datafusion::arrow::datatypes::{DataType, Field, Fields};
+
+    use super::{looks_like_path, never_null};
 
     #[test]
     fn only_names_that_cannot_be_tables_are_taken_for_paths() {
@@ -120,5 +143,18 @@ mod tests {
         for table in ["orders", "Orders", "orders_2024", "v1.2"] {
             assert!(!looks_like_path(table), "{table}");
         }
+    }
+
+    #[test]
+    fn what_is_declared_never_to_be_null_is_found_within_columns_too() {
+        let number = |name: &str, nullable| Field::new(name, DataType::Int64, nullable);
+        let fields = |fields: Vec<Field>| Fields::from(fields);
+        let of = |field: Field| never_null(&fields(vec![number("a", true), field]));
+        assert_eq!(of(number("b", true)), None);
+        assert_eq!(of(number("b", false)).as_deref(), Some("b"));
+        let pair = DataType::Struct(fields(vec![number("x", true), number("y", false)]));
+        assert_eq!(of(Field::new("b", pair.clone(), true)).as_deref(), Some("b.y"));
+        assert_eq!(of(Field::new_list("b", Field::new("item", pair, true), true)).as_deref(), Some("b.item.y"));
+        assert_eq!(of(Field::new_list("b", number("item", true), true)), None);
     }
 }

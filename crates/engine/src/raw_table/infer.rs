@@ -1,15 +1,19 @@
 //! The schema of a table over files: declared, remembered, or inferred from a sample.
 //!
 //! The sample is the first `sample_rows` records, drawn from up to [`SAMPLED_FILES`] files spread over the listing, so
-//! that a column only later files have is not missed. What was inferred is remembered under the versions of those
+//! that a column only later files have is not missed; fewer where they are so long that [`SAMPLE_MOST_BYTES`] do not hold
+//! them. Its bytes are reserved as they are read, and held until the schema is there. What was inferred is remembered under the versions of those
 //! files; a young version is not remembered.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{Result, plan_err};
+use thermocline_budget::{Account, Purpose, Reservation};
+use thermocline_medium::Compression;
 use thermocline_raw::csv::{self, CsvFormat, CsvOptions};
-use thermocline_raw::{BigIntegers, Head, Sample, ndjson, read_head};
+use thermocline_raw::{BigIntegers, Head, HeadSize, Sample, ndjson, read_head};
 
 use super::listing::{QueryFile, external};
 use super::options::{FileFormat, TableOptions};
@@ -22,7 +26,8 @@ use crate::settings::ThermoclineConfig;
 /// Files that a sample is drawn from at most: enough to see columns that come and go, few enough to open.
 const SAMPLED_FILES: usize = 32;
 
-/// Bytes of one file's sample at most, unless all rows are asked for.
+/// Bytes of a sample at most, unless all rows are asked for or two records take more. Each file gives an equal share of
+/// them: at least 2 MiB, by [`SAMPLED_FILES`].
 const SAMPLE_MOST_BYTES: usize = 64 << 20;
 
 /// Records looked at when only the average size of a record is wanted.
@@ -62,9 +67,10 @@ pub(super) async fn schema_of(
     // Asked before reading: what was young when it was read may have been changed unseen.
     let now_ns = database.clock().wall_ns();
     let is_settled = !sampled.iter().any(|file| file.version.is_young(now_ns));
+    let account = database.budget().account("samples of raw files", Purpose::Query);
     let inferred = match &definition.declared_schema {
-        Some(declared) => declared_schema(declared, definition, format, &sampled).await?,
-        None => inferred_schema(database.threads(), &definition.options, config, format, &sampled).await?,
+        Some(declared) => declared_schema(&account, declared, definition, format, &sampled).await?,
+        None => inferred_schema((&account, database.threads()), &definition.options, config, format, &sampled).await?,
     };
     if is_settled {
         database.schemas().put(&first.version, &key, inferred.clone());
@@ -86,24 +92,44 @@ fn key(
     format: FileFormat,
     sampled: &[Arc<QueryFile>],
 ) -> String {
-    let mut key = definition.options.fingerprint(format, config);
+    let compression = sampled.first().map_or(Compression::None, |file| file.compression(&definition.options));
+    let mut key = definition.options.fingerprint(format, config, compression);
     if let Some(declared) = &definition.declared_schema {
         key.push_str(&format!(" declared {declared:?}"));
     }
-    for file in &sampled[1.min(sampled.len())..] {
-        key.push_str(&format!("\n{}", file.version));
+    // A file's name may say what its version does not.
+    for (at, file) in sampled.iter().enumerate() {
+        let version = if at == 0 { String::new() } else { file.version.to_string() };
+        key.push_str(&format!("\n{version} {:?}", file.suffixes));
     }
     key
 }
 
-async fn head(file: &QueryFile, options: &TableOptions, row_count: usize) -> Result<Head> {
-    let most_bytes = if row_count == usize::MAX { usize::MAX } else { SAMPLE_MOST_BYTES };
-    let compression = file.compression(options);
-    read_head(&file.source, file.version.size_bytes, compression, row_count, most_bytes).await.map_err(external)
+/// A head, and the memory that it takes.
+struct HeldHead {
+    head: Head,
+    _reservation: Reservation,
+}
+
+async fn head(
+    account: &Account,
+    file: &QueryFile,
+    options: &TableOptions,
+    row_count: usize,
+    file_count: usize,
+) -> Result<HeldHead> {
+    let most_bytes = if row_count == usize::MAX { usize::MAX } else { SAMPLE_MOST_BYTES / file_count.max(1) };
+    let reservation = account.try_reserve(0).map_err(external)?;
+    let hold = |bytes: u64| -> Result<(), Box<dyn Error + Send + Sync>> { Ok(reservation.resize(bytes)?) };
+    let (size_bytes, compression) = (file.version.size_bytes, file.compression(options));
+    let wanted = HeadSize { row_count, most_bytes };
+    let head = read_head(&file.source, size_bytes, compression, wanted, &hold).await.map_err(external)?;
+    reservation.resize(head.bytes.capacity() as u64).map_err(external)?;
+    Ok(HeldHead { head, _reservation: reservation })
 }
 
 async fn inferred_schema(
-    threads: usize,
+    (account, threads): (&Account, usize),
     options: &TableOptions,
     config: &ThermoclineConfig,
     format: FileFormat,
@@ -113,10 +139,10 @@ async fn inferred_schema(
     let rows_per_file = if sample_rows == usize::MAX { usize::MAX } else { sample_rows.div_ceil(files.len()).max(100) };
     let mut heads = Vec::with_capacity(files.len());
     for file in files {
-        heads.push(head(file, options, rows_per_file).await?);
+        heads.push(head(account, file, options, rows_per_file, files.len()).await?);
     }
     let record_bytes = record_bytes(&heads);
-    let samples = files.iter().zip(&heads).map(|(file, head)| Sample {
+    let samples = files.iter().zip(&heads).map(|(file, HeldHead { head, .. })| Sample {
         file: Arc::clone(file.path()),
         bytes: &head.bytes,
         is_whole: head.is_whole,
@@ -125,7 +151,8 @@ async fn inferred_schema(
     let big_integers = if options.big_integers_as_text { BigIntegers::Utf8 } else { BigIntegers::Float64 };
     Ok(match format {
         FileFormat::Csv => {
-            let options = csv::InferOptions { csv: csv_options(options), sample_rows, big_integers, on_error };
+            let csv = csv_options(options, files);
+            let options = csv::InferOptions { csv, sample_rows, big_integers, on_error };
             let (schema, csv) = csv::infer(samples, &options).map_err(external)?;
             Inferred { schema, csv: Some(Arc::new(csv)), record_bytes, facts: None }
         }
@@ -143,6 +170,7 @@ async fn inferred_schema(
 
 /// A declared schema needs no sample but for the dialect and the header of CSV, of the first file that has a record.
 async fn declared_schema(
+    account: &Account,
     declared: &SchemaRef,
     definition: &TableDefinition,
     format: FileFormat,
@@ -152,17 +180,17 @@ async fn declared_schema(
     let mut record_bytes = 1;
     let mut csv = None;
     for file in files {
-        let head = head(file, &definition.options, SIZE_SAMPLE_ROWS).await?;
-        if !head.bytes.iter().all(|byte| BLANK.contains(byte)) {
-            record_bytes = self::record_bytes(std::slice::from_ref(&head));
+        let held = head(account, file, &definition.options, SIZE_SAMPLE_ROWS, 1).await?;
+        if !held.head.bytes.iter().all(|byte| BLANK.contains(byte)) {
+            record_bytes = self::record_bytes(std::slice::from_ref(&held));
             if format == FileFormat::Csv {
-                csv = Some(declared_format(declared, &definition.options, file, &head)?);
+                csv = Some(declared_format(declared, &definition.options, file, &held.head)?);
             }
             break;
         }
     }
     if format == FileFormat::Csv && csv.is_none() {
-        csv = Some(format_without_sample(declared, &definition.options)?);
+        csv = Some(format_without_sample(declared, &definition.options, files)?);
     }
     Ok(Inferred { schema: Arc::clone(declared), csv: csv.map(Arc::new), record_bytes, facts: None })
 }
@@ -171,9 +199,9 @@ async fn declared_schema(
 const BLANK: &[u8] = b"\r\n\xef\xbb\xbf";
 
 /// What options leave open is as it mostly is.
-fn format_without_sample(declared: &Schema, options: &TableOptions) -> Result<CsvFormat> {
+fn format_without_sample(declared: &Schema, options: &TableOptions, files: &[Arc<QueryFile>]) -> Result<CsvFormat> {
     let names = declared.fields().iter().map(|field| Arc::<str>::from(field.name().as_str()));
-    let csv = csv_options(options);
+    let csv = csv_options(options, files);
     let most = CsvFormat::with_columns(names);
     let format = CsvFormat {
         delimiter: csv.delimiter.unwrap_or(most.delimiter),
@@ -188,11 +216,11 @@ fn format_without_sample(declared: &Schema, options: &TableOptions) -> Result<Cs
 }
 
 /// With a header the columns are found by name, without one by position.
-fn declared_format(declared: &Schema, options: &TableOptions, file: &QueryFile, head: &Head) -> Result<CsvFormat> {
+fn declared_format(declared: &Schema, options: &TableOptions, file: &Arc<QueryFile>, head: &Head) -> Result<CsvFormat> {
     let names = || declared.fields().iter().map(|field| Arc::from(field.name().as_str()));
     let sample = Sample { file: Arc::clone(file.path()), bytes: &head.bytes, is_whole: head.is_whole };
     let infer = csv::InferOptions {
-        csv: csv_options(options),
+        csv: csv_options(options, std::slice::from_ref(file)),
         sample_rows: SIZE_SAMPLE_ROWS,
         on_error: thermocline_raw::OnError::Skip,
         ..csv::InferOptions::default()
@@ -224,10 +252,12 @@ fn declared_format(declared: &Schema, options: &TableOptions, file: &QueryFile, 
     Ok(format)
 }
 
-fn csv_options(options: &TableOptions) -> CsvOptions {
+/// What is said about CSV by options, and by the names of the files.
+fn csv_options(options: &TableOptions, files: &[Arc<QueryFile>]) -> CsvOptions {
     let default = CsvOptions::default();
+    let has_tabs = !files.is_empty() && files.iter().all(|file| file.suffixes.has_tabs);
     CsvOptions {
-        delimiter: options.delimiter,
+        delimiter: options.delimiter.or(has_tabs.then_some(b'\t')),
         quote: options.quote.or(default.quote),
         escape: options.escape,
         has_header: options.has_header,
@@ -236,8 +266,9 @@ fn csv_options(options: &TableOptions) -> CsvOptions {
 }
 
 /// About the bytes of one record.
-fn record_bytes(heads: &[Head]) -> u64 {
-    let bytes: usize = heads.iter().map(|head| head.bytes.len()).sum();
-    let lines: usize = heads.iter().map(|head| head.bytes.iter().filter(|byte| **byte == b'\n').count()).sum();
+fn record_bytes(heads: &[HeldHead]) -> u64 {
+    let contents = || heads.iter().map(|held| held.head.bytes.as_slice());
+    let bytes: usize = contents().map(<[u8]>::len).sum();
+    let lines: usize = contents().map(|content| content.iter().filter(|byte| **byte == b'\n').count()).sum();
     (bytes / lines.max(1)).max(1) as u64
 }

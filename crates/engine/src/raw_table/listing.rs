@@ -14,9 +14,35 @@ use thermocline_medium::{
 use thermocline_operator_cache::PinnedSource;
 use thermocline_raw::Source;
 
-use super::options::{FileFormat, TableOptions};
+use super::options::{self, FileFormat, TableOptions};
 use crate::database::Database;
 use crate::query::QueryContext;
+
+/// What the suffixes of a file's name say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Suffixes {
+    /// The format, if they tell.
+    pub(crate) format: Option<FileFormat>,
+    pub(crate) compression: Compression,
+    /// Whether fields are divided by tabs.
+    pub(crate) has_tabs: bool,
+}
+
+impl Suffixes {
+    /// Of the name by which a file was found; what that leaves open by the path of the file that it is a link to.
+    pub(crate) fn of(listed: &str, canonical: &str) -> Self {
+        let named = [listed, canonical].into_iter().find_map(|path| Some((path, FileFormat::from_path(path)?)));
+        let compression = match Compression::from_path(listed) {
+            Compression::None => Compression::from_path(canonical),
+            compression => compression,
+        };
+        Self {
+            format: named.map(|(_, format)| format),
+            compression,
+            has_tabs: named.is_some_and(|(path, _)| options::has_tabs(path)),
+        }
+    }
+}
 
 /// A file as one query sees it.
 #[derive(Debug)]
@@ -25,6 +51,8 @@ pub(crate) struct QueryFile {
     pub(crate) source: Source,
     /// Its version when the query opened it.
     pub(crate) version: FileVersion,
+    /// What it is by its name.
+    pub(crate) suffixes: Suffixes,
     /// What the operator cache knows of this version; filled by the first scan of the query.
     pub(crate) pinned: OnceLock<Arc<PinnedSource>>,
 }
@@ -32,12 +60,19 @@ pub(crate) struct QueryFile {
 impl QueryFile {
     fn local(file: PinnedFile) -> Self {
         let version = file.version().clone();
-        Self { source: Source::Local(Arc::new(file)), version, pinned: OnceLock::new() }
+        let suffixes = Suffixes::of(&version.path, &version.path);
+        Self { source: Source::Local(Arc::new(file)), version, suffixes, pinned: OnceLock::new() }
     }
 
     fn remote(file: RemoteFile) -> Self {
         let version = file.version().clone();
-        Self { source: Source::Remote(Arc::new(file)), version, pinned: OnceLock::new() }
+        let suffixes = Suffixes::of(&version.path, &version.path);
+        Self { source: Source::Remote(Arc::new(file)), version, suffixes, pinned: OnceLock::new() }
+    }
+
+    /// The same file by another name.
+    fn with_suffixes(&self, suffixes: Suffixes) -> Self {
+        Self { source: self.source.clone(), version: self.version.clone(), suffixes, pinned: OnceLock::new() }
     }
 
     /// Canonical path or URL.
@@ -47,7 +82,7 @@ impl QueryFile {
 
     /// How its bytes are compressed, by option or suffix.
     pub(crate) fn compression(&self, options: &TableOptions) -> Compression {
-        options.compression.unwrap_or_else(|| Compression::from_path(self.path().as_ref()))
+        options.compression.unwrap_or(self.suffixes.compression)
     }
 }
 
@@ -100,7 +135,7 @@ pub(crate) async fn open_files(
             .listing(&key, || async { open_location(location, format, access, database, context).await })
             .await?;
         if format.is_none() {
-            format = found.iter().find_map(|file| FileFormat::from_path(file.path()));
+            format = found.iter().find_map(|file| file.suffixes.format);
         }
         files.extend(found.iter().cloned());
     }
@@ -134,13 +169,20 @@ async fn open_location(
             let listed = list_local(&parsed, suffixes, access).map_err(external)?;
             listed
                 .iter()
-                .map(|file| {
-                    context.file(&file.version.path, || {
-                        let pinned = PinnedFile::open(Path::new(file.path.as_ref())).map_err(external)?;
+                .map(|listed| {
+                    let file = context.file(&listed.version.path, || {
+                        let pinned = PinnedFile::open(Path::new(listed.path.as_ref())).map_err(external)?;
                         // A link switched since the listing gains nothing: the opened file itself is judged.
                         access.check(Path::new(pinned.path().as_ref())).map_err(external)?;
                         Ok(Arc::new(QueryFile::local(pinned)))
-                    })
+                    })?;
+                    let suffixes = Suffixes::of(&listed.path, file.path());
+                    if suffixes == file.suffixes {
+                        return Ok(file);
+                    }
+                    // One version of it, whatever it is called.
+                    let named = format!("{} as {suffixes:?}", file.path());
+                    context.file(&Arc::from(named), || Ok(Arc::new(file.with_suffixes(suffixes))))
                 })
                 .collect::<Result<Vec<_>>>()
                 .map(Into::into)
@@ -177,5 +219,26 @@ async fn open_location(
 }
 
 fn first_format(files: &[ListedFile]) -> Option<FileFormat> {
-    files.iter().find_map(|file| FileFormat::from_path(&file.path))
+    files.iter().find_map(|file| Suffixes::of(&file.path, &file.version.path).format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_link_is_called_says_more_than_what_it_leads_to() {
+        let of = |listed, canonical| {
+            let Suffixes { format, compression, has_tabs } = Suffixes::of(listed, canonical);
+            (format, compression, has_tabs)
+        };
+        let (ndjson, csv) = (Some(FileFormat::Ndjson), Some(FileFormat::Csv));
+        assert_eq!(of("/d/events.ndjson", "/blobs/3fa9"), (ndjson, Compression::None, false));
+        assert_eq!(of("/d/a.csv.gz", "/blobs/77"), (csv, Compression::Gzip, false));
+        assert_eq!(of("/d/a.tsv.zst", "/blobs/77.csv"), (csv, Compression::Zstd, true));
+        assert_eq!(of("/d/latest", "/d/2024.tsv.gz"), (csv, Compression::Gzip, true));
+        assert_eq!(of("/d/a.csv", "/d/a.csv.gz"), (csv, Compression::Gzip, false));
+        assert_eq!(of("/d/a.csv", "/d/a.tsv"), (csv, Compression::None, false));
+        assert_eq!(of("/d/latest", "/blobs/77"), (None, Compression::None, false));
+    }
 }

@@ -31,6 +31,7 @@ use datafusion::common::{DataFusionError, Result, internal_datafusion_err, inter
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use thermocline_predicate::FieldPath;
+use thermocline_raw::LeafBuilder;
 
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
@@ -324,7 +325,11 @@ fn changed_schema(definition: &TableDefinition, planned: &Schema, found: &Schema
 pub(crate) fn check_declared(schema: &Schema) -> Result<()> {
     for field in schema.fields() {
         if !is_readable(field.data_type()) {
-            return plan_err!("column {}: raw files cannot be read as {}", field.name(), field.data_type());
+            return plan_err!(
+                "column {}: raw files cannot be read as {} (timestamps: without a time zone, or in UTC)",
+                field.name(),
+                field.data_type()
+            );
         }
     }
     Ok(())
@@ -332,23 +337,30 @@ pub(crate) fn check_declared(schema: &Schema) -> Result<()> {
 
 fn is_readable(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Boolean
-        | DataType::Int8
-        | DataType::Int16
-        | DataType::Int32
-        | DataType::Int64
-        | DataType::UInt8
-        | DataType::UInt16
-        | DataType::UInt32
-        | DataType::UInt64
-        | DataType::Float32
-        | DataType::Float64
-        | DataType::Utf8
-        | DataType::Date32
-        | DataType::Timestamp(_, _)
-        | DataType::Decimal128(_, _) => true,
+        // What inference gives to a field that has no value.
+        DataType::Null => false,
         DataType::List(element) => is_readable(element.data_type()),
         DataType::Struct(fields) => fields.iter().all(|field| is_readable(field.data_type())),
-        _ => false,
+        // As scans will find.
+        leaf => LeafBuilder::new(leaf).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::TimeUnit;
+
+    use super::*;
+
+    #[test]
+    fn timestamps_of_zones_that_are_not_read_are_refused() {
+        let of = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
+        let within = |data_type| DataType::List(Arc::new(Field::new("item", data_type, true)));
+        for data_type in [of(None), of(Some("UTC")), within(of(Some("UTC"))), DataType::Utf8, DataType::Int8] {
+            assert!(is_readable(&data_type), "{data_type}");
+        }
+        for data_type in [of(Some("Europe/Berlin")), within(of(Some("+02:00"))), DataType::Null, DataType::Binary] {
+            assert!(!is_readable(&data_type), "{data_type}");
+        }
     }
 }

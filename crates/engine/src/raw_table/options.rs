@@ -24,12 +24,8 @@ pub(crate) enum FileFormat {
 impl FileFormat {
     /// The format that a path's suffix stands for, looking through `.gz` and `.zst`.
     pub(crate) fn from_path(path: &str) -> Option<Self> {
-        let lower = path.to_ascii_lowercase();
-        let (stem, compressed) = match Compression::from_path(&lower) {
-            Compression::None => (lower.as_str(), false),
-            _ => (lower.rsplit_once('.').map_or(lower.as_str(), |(stem, _)| stem), true),
-        };
-        match stem.rsplit_once('.')?.1 {
+        let (suffix, compressed) = suffix(path)?;
+        match suffix.as_str() {
             "ndjson" | "jsonl" | "json" => Some(Self::Ndjson),
             "csv" | "tsv" => Some(Self::Csv),
             "parquet" if !compressed => Some(Self::Parquet),
@@ -63,6 +59,21 @@ impl FileFormat {
             Self::Ndjson | Self::Parquet => SourceKind::Json,
         }
     }
+}
+
+/// The suffix of a path in lower case, the one before that where it is one of compression; and whether it was.
+fn suffix(path: &str) -> Option<(String, bool)> {
+    let lower = path.to_ascii_lowercase();
+    let (stem, compressed) = match Compression::from_path(&lower) {
+        Compression::None => (lower.as_str(), false),
+        _ => (lower.rsplit_once('.').map_or(lower.as_str(), |(stem, _)| stem), true),
+    };
+    Some((stem.rsplit_once('.')?.1.to_owned(), compressed))
+}
+
+/// Whether a path's suffix says that tabs divide its fields.
+pub(crate) fn has_tabs(path: &str) -> bool {
+    suffix(path).is_some_and(|(suffix, _)| suffix == "tsv")
 }
 
 /// Options of a table over raw files. `None` means: as the session says, or as inference finds.
@@ -154,8 +165,14 @@ impl TableOptions {
         self.sample_rows.unwrap_or(config.sample_rows)
     }
 
-    /// Everything that changes what a record parses to, as a key: two scans whose keys differ never share cached data.
-    pub(crate) fn fingerprint(&self, format: FileFormat, config: &ThermoclineConfig) -> String {
+    /// Everything that changes what a record of a file that is compressed so parses to, as a key: two scans whose keys
+    /// differ never share cached data.
+    pub(crate) fn fingerprint(
+        &self,
+        format: FileFormat,
+        config: &ThermoclineConfig,
+        compression: Compression,
+    ) -> String {
         let mut key = String::new();
         let _ = write!(
             key,
@@ -169,7 +186,7 @@ impl TableOptions {
             self.escape,
             self.has_header,
             self.null_text,
-            self.compression,
+            compression,
             self.sample_rows(config),
         );
         key
@@ -196,6 +213,11 @@ mod tests {
         assert_eq!(FileFormat::from_path("x.parquet"), Some(FileFormat::Parquet));
         assert_eq!(FileFormat::from_path("x.parquet.gz"), None);
         assert_eq!(FileFormat::from_path("orders"), None);
+        for (path, expected) in
+            [("a.tsv", true), ("A.TSV.gz", true), ("tsv", false), ("a.csv", false), ("a.tsv/b", false)]
+        {
+            assert_eq!(has_tabs(path), expected, "{path}");
+        }
     }
 
     #[test]

@@ -117,9 +117,10 @@ impl Scan {
         outputs: &[(FieldPath, DataType)],
         pinned: Option<&PinnedSource>,
     ) -> (SelectRequest, WholeColumns) {
+        let compression = file.compression(&self.options);
         let mut options = format!(
             "{} {}",
-            self.options.fingerprint(self.format, &self.config),
+            self.options.fingerprint(self.format, &self.config, compression),
             schema_fingerprint(&self.table_schema)
         );
         if let Some(csv) = &self.csv {
@@ -171,7 +172,7 @@ impl Scan {
             WholeColumns::AtOnce => Arc::default(),
             _ => Arc::clone(&self.predicate),
         };
-        let can_seek = file.compression(&self.options) == Compression::None;
+        let can_seek = compression == Compression::None;
         let request = SelectRequest {
             source,
             columns,

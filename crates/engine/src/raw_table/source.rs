@@ -97,6 +97,7 @@ impl RawSource {
             (None, Some(positions)) => FileScan::at_positions(
                 file.source.clone(),
                 Arc::clone(positions),
+                spec.record_bytes,
                 spec.end_bytes,
                 format,
                 compression,
@@ -116,8 +117,10 @@ impl RawSource {
                 threads,
             )?,
         };
-        // Whose stamp could hide a later write is known by its content alone.
-        let must_compare = by_kept && file.version.is_young(scan.database.clock().wall_ns());
+        // Whose stamp could hide a later write, now or when what is kept was found to be of this version, is known by its
+        // content alone.
+        let was_young = file.pinned.get().is_some_and(|pinned| pinned.is_young());
+        let must_compare = by_kept && (was_young || file.version.is_young(scan.database.clock().wall_ns()));
         let progress = Arc::clone(scan.context.progress());
         progress.add_total(file_scan.total_bytes());
         let is_element = scan.unnest.as_ref().map(|list| element_columns(&spec.columns, list));

@@ -208,6 +208,106 @@ async fn what_was_declared_of_csv_holds_where_the_first_file_has_no_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn not_null_of_files_that_nobody_checks_is_refused() {
+    let folder = Folder::new();
+    let session = session();
+    let csv = folder.file("x.csv", "a,b\n1,10\n,20\n3,30\n");
+    let ndjson = folder.file("x.ndjson", "{\"a\":1,\"b\":10}\n{\"b\":20}\n{\"a\":3,\"b\":30}\n");
+    let parquet = folder.path().join("x.parquet");
+    rows(&session, &format!("COPY (SELECT * FROM '{}') TO '{}'", csv.display(), parquet.display())).await;
+    for (format, path) in [("CSV", &csv), ("NDJSON", &ndjson), ("PARQUET", &parquet)] {
+        let create = |columns: &str| {
+            format!("CREATE EXTERNAL TABLE t_{format} ({columns}) STORED AS {format} LOCATION '{}'", path.display())
+        };
+        let message = harness::error(&session, &create("a BIGINT NOT NULL, b BIGINT")).await;
+        assert!(message.contains("column a: NOT NULL on an external table cannot be enforced"), "{message}");
+        rows(&session, &create("a BIGINT, b BIGINT")).await;
+        let asked = format!("SELECT count(*), sum(b) FROM t_{format} WHERE a IS NOT NULL");
+        assert_eq!(rows(&session, &asked).await, ["2|40"], "{format}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timestamps_of_other_zones_than_utc_are_refused_when_a_table_is_made() {
+    let folder = Folder::new();
+    let path = folder.file("t.ndjson", "{\"at\":1000,\"userId\":7}\n");
+    let session = session();
+    let create =
+        |columns: &str| format!("CREATE EXTERNAL TABLE t ({columns}) STORED AS NDJSON LOCATION '{}'", path.display());
+    rows(&session, "SET datafusion.execution.time_zone = 'Europe/Berlin'").await;
+    let message = harness::error(&session, &create("at TIMESTAMP WITH TIME ZONE")).await;
+    assert!(message.contains("column at: raw files cannot be read as") && message.contains("in UTC"), "{message}");
+    rows(&session, &create("at TIMESTAMP(3), \"userId\" BIGINT, userid BIGINT")).await;
+    let asked = "SELECT CAST(at AS VARCHAR), \"userId\", userid FROM t";
+    assert_eq!(rows(&session, asked).await, ["1970-01-01T00:00:01|7|NULL"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_is_read_as_its_name_says() {
+    let folder = Folder::new();
+    let session = session();
+    let blob = |name: &str, content: &[u8]| folder.settled_file(name, content);
+    let link = |blob: &std::path::Path, name: &str| {
+        let link = folder.path().join(name);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(blob, &link).unwrap();
+        link.display().to_string()
+    };
+    let events = link(&blob("3fa9", b"{\"a\":1}\n{\"a\":2}\n"), "events.ndjson");
+    assert_eq!(rows(&session, &format!("SELECT sum(a) FROM '{events}'")).await, ["3"]);
+    // `a,b`, `1,2` and `3,4`.
+    let gzip = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x4b\xd4\x49\xe2\x32\xd4\
+                 \x31\xe2\x32\xd6\x31\xe1\x02\x00\xe5\xe9\xd6\xce\x0c\x00\x00\x00";
+    let zipped = blob("77", gzip);
+    link(&zipped, "dir/a.csv.gz");
+    let in_folder = format!("SELECT sum(a), sum(b) FROM '{}/'", folder.path().join("dir").display());
+    for _ in 0..3 {
+        assert_eq!(rows(&session, &in_folder).await, ["4|6"]);
+    }
+    // One file by two names, in one query and in two: it is read as each of them says.
+    let text = blob("8", b"a;b,c\n1;2,3\n");
+    let (commas, tabs) = (link(&text, "t.csv"), link(&text, "t.tsv"));
+    let counted = |path: &str| format!("SELECT count(*) FROM '{path}'");
+    for path in [&commas, &tabs, &commas] {
+        assert_eq!(rows(&session, &counted(path)).await, ["1"]);
+    }
+    let both = format!("SELECT c.*, t.* FROM '{commas}' AS c CROSS JOIN '{tabs}' AS t");
+    assert_eq!(rows(&session, &both).await, ["1;2|3|1;2,3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_of_a_tsv_file_are_divided_by_tabs_unless_told_otherwise() {
+    let folder = Folder::new();
+    let session = session();
+    let path = folder.file("t.tsv", "a,b\tc\n1,5\t2\n3,5\t4\n").display().to_string();
+    assert_eq!(rows(&session, &format!("SELECT sum(c) FROM '{path}'")).await, ["6"]);
+    let create = |name: &str, columns: &str, options: &str| {
+        format!("CREATE EXTERNAL TABLE {name} {columns} STORED AS CSV LOCATION '{path}' {options}")
+    };
+    rows(&session, &create("declared", "(\"a,b\" TEXT, c BIGINT)", "")).await;
+    assert_eq!(rows(&session, "SELECT max(\"a,b\"), sum(c) FROM declared").await, ["3,5|6"]);
+    rows(&session, &create("told", "", "OPTIONS ('delimiter' ',')")).await;
+    assert_eq!(rows(&session, "SELECT sum(a) FROM told").await, ["4"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sample_that_finds_no_memory_is_an_error_that_names_the_setting() {
+    let folder = Folder::new();
+    let path = folder.settled_file("t.ndjson", harness::numbered_ndjson(FIRST, 100_000));
+    let session = harness::database(4 * harness::MIB).session();
+    let sql = format!("SELECT count(*) FROM '{}'", path.display());
+    rows(&session, "SET thermocline.sample_rows = -1").await;
+    let failed = harness::try_rows(&session, &sql).await.unwrap_err();
+    assert_eq!(failed.kind(), thermocline_engine::ErrorKind::Resources, "{failed}");
+    assert!(failed.to_string().contains("`sample_rows`"), "{failed}");
+    rows(&session, "SET thermocline.sample_rows = 1000").await;
+    assert_eq!(integer(&session, &sql).await, 100_000);
+    let accounts = session.database().budget().accounts();
+    let samples = accounts.iter().filter(|account| account.name == "samples of raw files");
+    assert!(samples.map(|account| account.reserved_bytes).all(|bytes| bytes == 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn long_lists_take_time_by_their_length() {
     let folder = Folder::new();
     let path = folder.settled_file("t.csv", numbered_csv(FIRST, 100));

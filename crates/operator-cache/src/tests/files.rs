@@ -602,6 +602,75 @@ fn a_query_that_pinned_the_file_before_it_grew_sees_the_old_end() {
 }
 
 #[test]
+fn a_query_that_opened_an_older_file_and_asks_later_leaves_what_is_kept_of_the_newer_one() {
+    let pin = |session: &Session, file: &Arc<PinnedFile>| {
+        session.cache.pin(OpenedFile::Local(file), AppendPolicy::Verify).unwrap()
+    };
+    let replace = |session: &Session| {
+        let other = session.folder.path().join("other");
+        write_to(&other, 100..700);
+        std::fs::rename(&other, session.path()).unwrap();
+    };
+    let grow = |session: &Session| session.append([1, 2, 3]);
+    for (change, grows_on) in [(&replace as &dyn Fn(&Session), false), (&grow, false), (&grow, true)] {
+        let session = Session::new();
+        session.write(0..5000);
+        let old_file = Arc::new(PinnedFile::open(&session.path()).unwrap());
+        change(&session);
+        assert_eq!(session.ask(), Some(0));
+        let newer = session.open().1.generation();
+        if grows_on {
+            session.append([4]);
+        }
+        let old = pin(&session, &old_file);
+        assert_ne!(old.generation(), newer);
+        let Start::Scan(participant) = session.begin(&old_file, &old, &between(0, 999)) else {
+            panic!("an item of another generation answers");
+        };
+        drop(participant);
+        assert_eq!(session.cache.items().len(), 1);
+        assert_eq!(session.invalidations(), 0);
+        assert_eq!(session.open().1.generation(), newer);
+        assert_eq!(session.ask(), grows_on.then_some(8 * 5003));
+    }
+}
+
+#[test]
+fn what_came_with_its_folder_is_no_older_for_its_times() {
+    let session = Session::new();
+    session.write(0..5000);
+    let earlier = session.folder.path().join("earlier");
+    std::fs::create_dir(&earlier).unwrap();
+    let (path, data) = (session.path(), session.folder.path().join("data"));
+    std::fs::create_dir(&data).unwrap();
+    std::fs::rename(&path, earlier.join("records")).unwrap();
+    let file = data.join("records");
+    write_to(&file, 100..700);
+    let generation = || {
+        let file = PinnedFile::open(&file).unwrap();
+        let pinned = session.cache.pin(OpenedFile::Local(&file), AppendPolicy::Verify).unwrap();
+        (pinned.generation(), pinned.is_current())
+    };
+    let first = generation();
+    std::fs::rename(&data, session.folder.path().join("later")).unwrap();
+    std::fs::rename(&earlier, &data).unwrap();
+    let second = generation();
+    assert_ne!(first.0, second.0);
+    assert!(second.1, "what is read of it is kept");
+}
+
+#[test]
+fn what_was_young_when_it_was_pinned_is_so_however_long_its_query_takes() {
+    let session = Session::new();
+    session.clock.set_wall_ns(SystemClock::new().wall_ns());
+    session.write(0..5000);
+    let (file, pinned) = session.open();
+    session.clock.set_wall_ns(SystemClock::new().wall_ns() + HOUR_NS);
+    assert!(pinned.is_young() && !file.version().is_young(session.clock.wall_ns()));
+    assert!(!session.open().1.is_young());
+}
+
+#[test]
 fn objects_go_by_their_version_alone() {
     let session = Session::new();
     let generation =

@@ -56,9 +56,15 @@ impl Ndjson {
                 let scan = FileScan::with_map(source, Arc::clone(map), format, plan, recorder.clone())?;
                 scan.without_first(spec.head.map_or(0, |head| head.record_count))
             }
-            (None, Some(positions)) => {
-                FileScan::at_positions(source, Arc::clone(positions), end_bytes, format, plain, plan)?
-            }
+            (None, Some(positions)) => FileScan::at_positions(
+                source,
+                Arc::clone(positions),
+                spec.record_bytes,
+                end_bytes,
+                format,
+                plain,
+                plan,
+            )?,
             (None, None) if spec.head.is_some() => {
                 let head_bytes = spec.head.map_or(0, |head| head.end_bytes);
                 FileScan::behind(source, head_bytes, end_bytes, format, plan, None, 2)?

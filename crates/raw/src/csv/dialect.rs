@@ -7,9 +7,9 @@
 //! 256 KiB the same number of fields, more than one; among several the one that gives the most fields, then the first
 //! in that order. If none does (a ragged sample), the one whose most frequent field count covers most records; if no
 //! candidate occurs at all, the comma. The **header** is the first record if one of its fields could not be a value of
-//! its column, judged by the records after it: text over a column of numbers, dates or booleans. When every column is
-//! text, it is a header if its fields are distinct, not empty, and text themselves. A lone first record is a header if
-//! all its fields are text. The quote is `"` unless told. Blank lines are not records, in a file of one column neither:
+//! its column, judged by the records after it: text over a column of numbers, dates or booleans. When no column is any of
+//! these, it is a header if its fields are text themselves, or empty over columns without a value, and no field that it
+//! has twice is a value of its column too. A lone first record is a header if all its fields are text. The quote is `"` unless told. Blank lines are not records, in a file of one column neither:
 //! write `""`.
 //!
 //! Concurrency: plain values.
@@ -160,16 +160,31 @@ fn field_counts(sample: &[u8], marks: Marks, is_whole: bool) -> Vec<usize> {
 }
 
 /// Guesses whether a first record with fields of these `kinds` names the columns; `rest` is the widened kind of each
-/// column over the records after it, `None` when there are none.
-pub(crate) fn sniff_header(texts: &[OwnedText], kinds: &[ValueKind], rest: Option<&[ValueKind]>) -> bool {
-    let all_text = kinds.iter().all(|kind| *kind == ValueKind::Text);
-    let Some(rest) = rest else { return all_text };
+/// column over the records after it, `None` when there are none. `is_repeated_below` tells whether one of its
+/// [`repeated`] fields is a value of its column.
+pub(crate) fn sniff_header(kinds: &[ValueKind], rest: Option<&[ValueKind]>, is_repeated_below: bool) -> bool {
+    let Some(rest) = rest else { return kinds.iter().all(|kind| *kind == ValueKind::Text) };
     let is_typed = |kind: &ValueKind| !matches!(kind, ValueKind::Null | ValueKind::Text);
     if rest.iter().any(is_typed) {
         return kinds.iter().zip(rest).any(|(first, rest)| is_typed(rest) && *first == ValueKind::Text);
     }
-    let distinct: HashSet<_> = texts.iter().map(|field| &field.text).collect();
-    all_text && distinct.len() == texts.len()
+    let is_name = |(first, rest): (&ValueKind, &ValueKind)| match first {
+        ValueKind::Text => true,
+        // What a delimiter at the end of each line makes.
+        ValueKind::Null => *rest == ValueKind::Null,
+        _ => false,
+    };
+    kinds.contains(&ValueKind::Text) && kinds.iter().zip(rest).all(is_name) && !is_repeated_below
+}
+
+/// The positions of fields that are not empty and occur twice or more in a record.
+pub(crate) fn repeated(texts: &[OwnedText]) -> Vec<usize> {
+    let mut counts: HashMap<&[u8], usize> = HashMap::with_capacity(texts.len());
+    for field in texts {
+        *counts.entry(&field.text).or_default() += 1;
+    }
+    let is_repeated = |field: &OwnedText| !field.text.is_empty() && counts[field.text.as_slice()] > 1;
+    (0..texts.len()).filter(|&position| is_repeated(&texts[position])).collect()
 }
 
 /// The column names a record gives as a header. An empty name becomes `column_N`, N counting from 1; a second `a`

@@ -141,8 +141,8 @@ impl Place<'_> {
         RawError::Malformed(self.fault(offset_bytes, None, seen, fields(expected)))
     }
 
-    /// Checks that no CR stands within what may be a header, outside quotes: all lines of a file whose lines end with CR
-    /// alone are one record.
+    /// Checks that no CR stands within what may be a header, or all that a file has, outside quotes: all lines of a file
+    /// whose lines end with CR alone are one record.
     ///
     /// # Errors
     /// Where the first one stands.
@@ -155,7 +155,7 @@ impl Place<'_> {
             let Some(at) = memchr::memchr(b'\r', raw) else { continue };
             let offset_bytes = self.field_offset_bytes(position) + at as u64;
             let seen = format!("CR without LF in {}", quote_seen(raw));
-            let expected = "LF or CRLF at the end of the line (a CR within a name stands between quotes)".to_owned();
+            let expected = "LF or CRLF at the end of the line (a CR within a field stands between quotes)".to_owned();
             return Err(RawError::Malformed(self.fault(offset_bytes, None, seen, expected)));
         }
         Ok(())

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use super::dialect::{CsvFormat, CsvOptions, header_names, numbered_name, sniff_delimiter, sniff_header};
+use super::dialect::{CsvFormat, CsvOptions, header_names, numbered_name, repeated, sniff_delimiter, sniff_header};
 use super::fault::{OwnedText, Place, Problem, line_at, record_texts};
 use super::field::{FieldText, read_field};
 use super::index::{RecordFields, RecordIndex};
@@ -281,10 +281,13 @@ fn read_sample(
                 widen_record(kinds, (window, fields), &format, options.big_integers, scratch);
             };
             let nothing = || vec![ValueKind::Null; fields.ends.len()];
-            if head.is_some() {
+            if let Some(head) = &mut head {
+                head.compare((window, fields), marks, &mut scratch);
                 widen(rest.get_or_insert_with(nothing), &mut scratch);
             } else {
-                if may_have_header {
+                // All of a file without LF is one record.
+                let is_all_there_is = is_all && record + 1 == index.record_count() && !window.ends_with(b"\n");
+                if may_have_header || is_all_there_is {
                     place.check_line_end(marks)?;
                 }
                 let names = match may_have_header {
@@ -298,13 +301,14 @@ fn read_sample(
                     if names != columns.format.column_names {
                         return Err(place.other_header(&names, &columns.format.column_names));
                     }
-                    head = Some(Head { texts: Vec::new(), kinds: Vec::new(), names: Ok(names) });
+                    head = Some(Head::of_names(names));
                     continue;
                 }
                 let mut kinds = nothing();
                 widen(&mut kinds, &mut scratch);
                 let texts = record_texts(window, fields, marks).map_err(malformed)?;
-                head = Some(Head { texts, kinds, names });
+                let repeated = if options.csv.has_header.is_none() { repeated(&texts) } else { Vec::new() };
+                head = Some(Head { texts, kinds, names, repeated, is_repeated_below: false });
             }
             *rows_left -= 1;
             if *rows_left == 0 {
@@ -316,7 +320,7 @@ fn read_sample(
     let Some(head) = head else { return Ok(()) };
     if columns.is_none() {
         if options.csv.has_header.is_none() {
-            format.has_header = sniff_header(&head.texts, &head.kinds, rest.as_deref());
+            format.has_header = sniff_header(&head.kinds, rest.as_deref(), head.is_repeated_below);
         }
         format.column_names = if format.has_header {
             head.names?
@@ -342,4 +346,27 @@ struct Head {
     kinds: Vec<ValueKind>,
     /// The names it would give as a header, where it may be one.
     names: Result<Vec<Arc<str>>, RawError>,
+    /// The positions of names that it would give twice.
+    repeated: Vec<usize>,
+    /// Whether one of these is a value of its column.
+    is_repeated_below: bool,
+}
+
+impl Head {
+    /// What is known to be a header.
+    fn of_names(names: Vec<Arc<str>>) -> Self {
+        Self { texts: Vec::new(), kinds: Vec::new(), names: Ok(names), repeated: Vec::new(), is_repeated_below: false }
+    }
+
+    /// Looks for the repeated names in a record below.
+    fn compare(&mut self, (window, fields): (&[u8], RecordFields<'_>), marks: Marks, scratch: &mut Vec<u8>) {
+        if self.is_repeated_below {
+            return;
+        }
+        self.is_repeated_below =
+            self.repeated.iter().any(|&position| match read_field(fields.field(window, position), marks, scratch) {
+                FieldText::Bare(text) | FieldText::Quoted(text) => text == self.texts[position].text,
+                FieldText::TrailingText | FieldText::Unclosed => false,
+            });
+    }
 }

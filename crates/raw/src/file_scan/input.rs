@@ -192,15 +192,19 @@ impl Read for FileReader {
     }
 }
 
-/// The first `most` decompressed bytes of `bytes`, which may be cut off anywhere.
+/// Bytes decompressed at once where a head is.
+const DECOMPRESS_STEP_BYTES: usize = 1 << 20;
+
+/// The first `most` decompressed bytes of `bytes`, which may be cut off anywhere. Asks `hold` for what they take in all.
 ///
 /// # Errors
-/// Damaged data before that; a cut-off end is none.
+/// Damaged data before that (a cut-off end is none); `hold`'s.
 pub(super) fn decompress_head(
     bytes: &[u8],
     compression: Compression,
     most: usize,
     file: &Arc<str>,
+    hold: &dyn Fn(usize) -> Result<(), RawError>,
 ) -> Result<Vec<u8>, RawError> {
     let failed = |format: &'static str, source: io::Error| RawError::Decompress {
         file: Arc::clone(file),
@@ -208,17 +212,31 @@ pub(super) fn decompress_head(
         format,
         source,
     };
-    let (reader, format): (Box<dyn Read + '_>, _) = match compression {
-        Compression::None => return Ok(bytes[..bytes.len().min(most)].to_vec()),
+    let (mut reader, format): (Box<dyn Read + '_>, _) = match compression {
+        Compression::None => {
+            let head = &bytes[..bytes.len().min(most)];
+            hold(head.len())?;
+            return Ok(head.to_vec());
+        }
         Compression::Gzip => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
         Compression::Zstd => {
             (Box::new(zstd::stream::read::Decoder::new(bytes).map_err(|error| failed("zstd", error))?), "zstd")
         }
     };
     let mut head = Vec::new();
-    match reader.take(most as u64).read_to_end(&mut head) {
-        Ok(_) => Ok(head),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(head),
-        Err(error) => Err(failed(format, error)),
+    while head.len() < most {
+        let step = (most - head.len()).min(DECOMPRESS_STEP_BYTES);
+        if head.capacity() < head.len() + step {
+            // As vectors grow.
+            hold((head.len() + step).max(2 * head.capacity()))?;
+            head.reserve(step);
+        }
+        match reader.by_ref().take(step as u64).read_to_end(&mut head) {
+            Ok(read) if read < step => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(failed(format, error)),
+        }
     }
+    Ok(head)
 }

@@ -52,7 +52,7 @@ use ranges::RangeReader;
 use remote_stream::{Claim, RemoteStream};
 use window::Window;
 
-pub use head::{Head, read_head};
+pub use head::{Head, HeadSize, HoldBytes, read_head};
 
 /// Where a file's bytes come from.
 #[derive(Debug, Clone)]

@@ -6,7 +6,8 @@
 //! **Does not own**: which positions (an earlier scan noted them), whether the file is still the one they belong to.
 //!
 //! **Invariants**
-//! - Morsels depend on the positions, the file's end and the kind of source alone, not on threads.
+//! - Morsels depend on the positions, the file's end, the mean length of its records and the kind of source alone, not on
+//!   threads. What is read for one is bounded, however long the records at its positions turn out to be.
 //! - A record reaches from its position to its line's end, and so at most to the next position: positions of another
 //!   file are noticed where that does not hold, or else by the decoder, but not always.
 //!
@@ -39,17 +40,23 @@ pub(super) struct PositionGrain {
     pub(super) read_bytes: u64,
     /// Least and most of a morsel.
     pub(super) morsel_bytes: (u64, u64),
+    /// From a morsel's first position to where the next one begins at most, unless that is one record.
+    pub(super) span_bytes: u64,
+    /// About the bytes of a record of the file; 0 where it is not known.
+    pub(super) record_bytes: u64,
 }
 
 impl PositionGrain {
     /// From the page cache a read takes 0.32 µs for 128 bytes and 0.50 µs for four KiB (measured): reading up to that
     /// much for nothing is cheaper than a second read. From a disk, what shares a page with a record or is next to it
     /// comes with it anyway. Reads stay in the second-level cache until they are decoded.
-    const LOCAL: Self = Self {
+    pub(super) const LOCAL: Self = Self {
         gap_bytes: 4 << 10,
         first_reach_bytes: 4 << 10,
         read_bytes: 256 << 10,
         morsel_bytes: (BLOCK_BYTES as u64, super::MORSEL_MAX_BYTES),
+        span_bytes: SPAN_BYTES,
+        record_bytes: 0,
     };
 
     /// Every record is wanted: what lies between two belongs to the first.
@@ -61,8 +68,20 @@ impl PositionGrain {
         first_reach_bytes: 64 << 10,
         read_bytes: super::MORSEL_MAX_BYTES,
         morsel_bytes: (BLOCK_BYTES as u64, super::MORSEL_MAX_BYTES),
+        span_bytes: SPAN_BYTES,
+        record_bytes: 0,
     };
+
+    /// What a position weighs at most: what is read for a record of the mean length, or for nothing behind a short one.
+    fn weight_bytes(&self) -> u64 {
+        self.gap_bytes.max(self.record_bytes)
+    }
 }
+
+/// Records that are much longer than most of their file may all be next to each other, and each be as long as the step to
+/// the next: of them a morsel takes so much. So few more morsels come of it where positions are rare (sixteen for a GiB
+/// of the file) that none of their queries notices.
+const SPAN_BYTES: u64 = 64 << 20;
 
 /// Morsels a scan should have when its size allows.
 const MORSEL_COUNT: u64 = 64;
@@ -108,21 +127,24 @@ pub(super) struct Fetched {
 impl FileScan {
     /// A scan of the records at `positions` only, which lie below `end_bytes`, in a file that is not compressed. Each
     /// position is that of a record's first byte, as [`Rows::positions`](crate::Rows::positions) tells it. The plan
-    /// holds as in any scan: records that do not pass give no rows.
+    /// holds as in any scan: records that do not pass give no rows. `record_bytes` is about the length of the file's
+    /// records, those at no position among them, or 0 where nobody knows it: morsels are cut by it, so that the same one
+    /// makes the same morsels.
     ///
     /// # Errors
     /// A plan the format cannot carry out, a compressed file, a position beyond `end_bytes`.
     pub fn at_positions(
         source: Source,
         positions: Arc<RecordPositions>,
+        record_bytes: u64,
         end_bytes: u64,
         format: Format,
         compression: Compression,
         plan: ScanPlan,
     ) -> Result<Self, RawError> {
         let grain = match source {
-            Source::Local(_) => PositionGrain::LOCAL,
-            Source::Remote(_) => PositionGrain::REMOTE,
+            Source::Local(_) => PositionGrain { record_bytes, ..PositionGrain::LOCAL },
+            Source::Remote(_) => PositionGrain { record_bytes, ..PositionGrain::REMOTE },
         };
         Self::at_positions_with(source, positions, end_bytes, format, compression, plan, grain)
     }
@@ -160,28 +182,50 @@ impl FileScan {
 }
 
 /// Numbers of the positions between which morsels lie, from zero to all. Weighs each block of positions by what reading
-/// it takes, and divides those that are too heavy.
+/// it takes, and divides those that are too heavy, or too long to tell.
 fn borders(positions: &RecordPositions, end_bytes: u64, grain: PositionGrain) -> Vec<usize> {
+    let start_of = |block| if block < positions.block_count() { positions.block_start(block) } else { end_bytes };
+    let most = grain.weight_bytes();
     let weight = |block: usize| {
-        let end = if block + 1 < positions.block_count() { positions.block_start(block + 1) } else { end_bytes };
-        end.saturating_sub(positions.block_start(block)).min(BLOCK_COUNT as u64 * grain.gap_bytes)
+        let span = start_of(block + 1).saturating_sub(start_of(block));
+        span.min((BLOCK_COUNT as u64).saturating_mul(most))
     };
     let total: u64 = (0..positions.block_count()).map(weight).sum();
-    let (least, most) = grain.morsel_bytes;
-    let wanted = (total / MORSEL_COUNT).clamp(least, most);
+    let (least_bytes, most_bytes) = grain.morsel_bytes;
+    let wanted = (total / MORSEL_COUNT).clamp(least_bytes, most_bytes);
     let mut borders = vec![0];
     let mut gathered = 0;
+    // Where the morsel begins that blocks are gathered for.
+    let mut morsel_start = 0;
     for block in 0..positions.block_count() {
-        let start = block * BLOCK_COUNT;
-        let end = (start + BLOCK_COUNT).min(positions.len());
+        let (block_start, block_end) = (start_of(block), start_of(block + 1));
         let weight = weight(block);
-        let parts = (weight.div_ceil(wanted) as usize).min(end - start);
-        if (gathered > 0 && gathered + weight > wanted) || parts > 1 {
-            borders.push(start);
-            gathered = 0;
+        let fits =
+            |gathered, from: u64| gathered + weight <= wanted && block_end.saturating_sub(from) <= grain.span_bytes;
+        if gathered > 0 && fits(gathered, morsel_start) {
+            gathered += weight.max(1);
+            continue;
         }
-        borders.extend((1..parts).map(|part| start + (end - start) * part / parts));
-        gathered = if parts > 1 { wanted } else { gathered + weight.max(1) };
+        borders.push(block * BLOCK_COUNT);
+        morsel_start = block_start;
+        if fits(0, block_start) {
+            gathered = weight.max(1);
+            continue;
+        }
+        let offsets: Vec<u64> = positions.block(block).collect();
+        let mut weighed = 0;
+        for (at, &offset) in offsets.iter().enumerate() {
+            let next = offsets.get(at + 1).copied().unwrap_or(block_end);
+            let weight = next.saturating_sub(offset).min(most);
+            let is_too_much = weighed + weight > wanted || next.saturating_sub(morsel_start) > grain.span_bytes;
+            if weighed > 0 && is_too_much {
+                borders.push(block * BLOCK_COUNT + at);
+                (morsel_start, weighed) = (offset, 0);
+            }
+            weighed += weight.max(1);
+        }
+        // The next block begins another morsel.
+        gathered = 0;
     }
     borders.push(positions.len());
     borders.dedup();

@@ -479,6 +479,62 @@ fn empty_files_have_no_morsels_or_no_rows() {
     }
 }
 
+fn head_of(
+    source: &Source,
+    size_bytes: u64,
+    compression: Compression,
+    row_count: usize,
+    most_bytes: usize,
+) -> Result<Head, RawError> {
+    block_on(read_head(source, size_bytes, compression, HeadSize { row_count, most_bytes }, &|_| Ok(())))
+}
+
+#[test]
+fn a_first_record_beyond_the_wanted_bytes_is_read_to_its_end() {
+    let long = "x".repeat(5 << 20);
+    let text = format!("{{\"a\":\"{long}\"}}\n{{\"a\":\"{long}\"}}\n") + &"{\"a\":\"y\"}\n".repeat(3_000_000);
+    let mut random = Random::new(3);
+    for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
+        let bytes = compressed(&mut random, text.as_bytes(), compression);
+        let file = file_of(&bytes);
+        for source in [Source::Local(Arc::clone(&file.pinned)), Source::Remote(remote_of(&bytes))] {
+            let head = head_of(&source, bytes.len() as u64, compression, 1000, 1 << 20).unwrap();
+            assert!(!head.is_whole && text.as_bytes().starts_with(&head.bytes), "{compression:?} {source:?}");
+            assert!(memchr::memchr_iter(b'\n', &head.bytes).count() >= 2, "{compression:?} {source:?}");
+        }
+    }
+}
+
+#[test]
+fn a_head_takes_no_more_memory_than_it_asked_for() {
+    let text = "{\"a\":1}\n".repeat(1_000_000);
+    let mut random = Random::new(3);
+    for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
+        let bytes = compressed(&mut random, text.as_bytes(), compression);
+        let file = file_of(&bytes);
+        for source in [Source::Local(Arc::clone(&file.pinned)), Source::Remote(remote_of(&bytes))] {
+            let wanted = HeadSize { row_count: usize::MAX, most_bytes: usize::MAX };
+            let size_bytes = bytes.len() as u64;
+            let held = AtomicU64::new(0);
+            let hold_any = |bytes: u64| {
+                held.fetch_max(bytes, Ordering::Relaxed);
+                Ok(())
+            };
+            let head = block_on(read_head(&source, size_bytes, compression, wanted, &hold_any)).unwrap();
+            let held_bytes = held.load(Ordering::Relaxed);
+            assert!(held_bytes >= head.bytes.capacity() as u64, "{compression:?} {source:?}: {held_bytes}");
+            let hold_few = |bytes: u64| match bytes {
+                ..=2_000_000 => Ok(()),
+                _ => Err("none is left".into()),
+            };
+            let error = block_on(read_head(&source, size_bytes, compression, wanted, &hold_few)).unwrap_err();
+            let message = error.to_string();
+            assert!(matches!(error, RawError::SampleMemory { .. }), "{message}");
+            assert!(message.contains("none is left") && message.contains("`sample_rows`"), "{message}");
+        }
+    }
+}
+
 #[test]
 fn heads_hold_the_wanted_records_of_every_source() {
     let text: String = (0..300_000).map(|at| format!("{{\"a\":{at}}}\n")).collect();
@@ -488,12 +544,12 @@ fn heads_hold_the_wanted_records_of_every_source() {
         let file = file_of(&bytes);
         for source in [Source::Local(Arc::clone(&file.pinned)), Source::Remote(remote_of(&bytes))] {
             let size = bytes.len() as u64;
-            let head = block_on(read_head(&source, size, compression, 100, usize::MAX)).unwrap();
+            let head = head_of(&source, size, compression, 100, usize::MAX).unwrap();
             assert!(text.as_bytes().starts_with(&head.bytes) && head.bytes.len() > 1000, "{compression:?}");
             assert_eq!(head.is_whole, head.bytes.len() == text.len(), "{compression:?} {source:?}");
-            let head = block_on(read_head(&source, size, compression, usize::MAX, usize::MAX)).unwrap();
+            let head = head_of(&source, size, compression, usize::MAX, usize::MAX).unwrap();
             assert!(head.is_whole && head.bytes == text.as_bytes(), "{compression:?} {source:?}");
-            let some = block_on(read_head(&source, size, compression, usize::MAX, 1 << 20)).unwrap();
+            let some = head_of(&source, size, compression, usize::MAX, 1 << 20).unwrap();
             assert!(!some.is_whole && some.bytes.len() >= 1 << 20);
             let sample = Sample { file: Arc::clone(source.path()), bytes: &some.bytes, is_whole: some.is_whole };
             assert!(csv::infer([sample], &csv::InferOptions::default()).is_ok());

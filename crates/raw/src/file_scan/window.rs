@@ -35,6 +35,13 @@ impl Window {
         &mut self.bytes[self.end..wanted]
     }
 
+    /// Bytes held on the heap once there is room for `count` more bytes behind the content.
+    pub(super) fn grown_bytes(&self, count: usize) -> usize {
+        let wanted = self.end - self.start + count;
+        // As vectors grow.
+        if wanted <= self.bytes.capacity() { self.bytes.capacity() } else { wanted.max(2 * self.bytes.capacity()) }
+    }
+
     /// Takes memory for `count` bytes of content in all, so that gathering them moves nothing.
     pub(super) fn reserve(&mut self, count: usize) {
         self.bytes.reserve_exact(count.saturating_sub(self.bytes.len()));

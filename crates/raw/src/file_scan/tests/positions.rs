@@ -13,6 +13,8 @@ fn tiny_positions(random: &mut Random) -> PositionGrain {
         first_reach_bytes: 1 + random.below(100) as u64,
         read_bytes: 1 + random.below(300) as u64,
         morsel_bytes: (least, least + random.below(200) as u64),
+        span_bytes: 1 + random.below(2000) as u64,
+        record_bytes: random.below(80) as u64,
     }
 }
 
@@ -174,7 +176,7 @@ fn many_records_of_every_length_are_found_again() {
             let wanted: Vec<usize> = (0..starts.len()).filter(|_| random.one_in(share)).collect();
             let positions = Arc::new(wanted.iter().map(|&at| starts[at] as u64).collect());
             let (size, format) = (text.len() as u64, Format::Ndjson);
-            let scan = FileScan::at_positions(source.clone(), positions, size, format, Compression::None, ints());
+            let scan = FileScan::at_positions(source.clone(), positions, 0, size, format, Compression::None, ints());
             let scan = scan.unwrap();
             let expected: Vec<Vec<Cell>> = wanted.iter().map(|&at| vec![Cell::Int(at as i128)]).collect();
             assert!(drain(&scan).unwrap().rows == expected, "one in {share} of {source:?}");
@@ -184,7 +186,7 @@ fn many_records_of_every_length_are_found_again() {
 
 fn at(source: Source, positions: &[u64], end_bytes: u64, format: Format) -> Result<FileScan, RawError> {
     let positions = Arc::new(positions.iter().copied().collect());
-    FileScan::at_positions(source, positions, end_bytes, format, Compression::None, ints())
+    FileScan::at_positions(source, positions, 0, end_bytes, format, Compression::None, ints())
 }
 
 #[test]
@@ -210,7 +212,7 @@ fn positions_that_cannot_be_are_errors() {
         let headed = Format::Csv(Arc::new(CsvFormat::with_columns(["a"])));
         let error = at(source.clone(), &[0], 16, headed).unwrap_err();
         assert!(matches!(error, RawError::Position { offset_bytes: 0, .. }), "{error}");
-        let zstd = FileScan::at_positions(source, Arc::default(), 16, Format::Ndjson, Compression::Zstd, ints());
+        let zstd = FileScan::at_positions(source, Arc::default(), 0, 16, Format::Ndjson, Compression::Zstd, ints());
         assert!(matches!(zstd, Err(RawError::Option { name: "compression", .. })));
     }
 }
@@ -241,7 +243,7 @@ fn a_bad_record_is_named_by_its_byte_and_line_or_left_out() {
     assert_eq!((fault.offset_bytes, fault.line), (10, Some(6)), "{error}");
     let positions = Arc::new([2, 8, 10, 12].into_iter().collect());
     let skipping = ScanPlan { on_error: OnError::Skip, ..ints() };
-    let scan = FileScan::at_positions(source, positions, 14, headed, Compression::None, skipping).unwrap();
+    let scan = FileScan::at_positions(source, positions, 0, 14, headed, Compression::None, skipping).unwrap();
     let outcome = drain(&scan).unwrap();
     assert_eq!((outcome.rows.len(), outcome.skipped), (3, 1));
 }
@@ -252,8 +254,14 @@ fn cut_of(positions: &[u64], end_bytes: u64, grain: PositionGrain) -> PositionCu
 
 #[test]
 fn one_long_record_does_not_make_the_reads_behind_it_long_or_single() {
-    let grain =
-        PositionGrain { gap_bytes: 100, first_reach_bytes: 100, read_bytes: 10_000, morsel_bytes: (1 << 20, 1 << 20) };
+    let grain = PositionGrain {
+        gap_bytes: 100,
+        first_reach_bytes: 100,
+        read_bytes: 10_000,
+        morsel_bytes: (1 << 20, 1 << 20),
+        span_bytes: 1 << 20,
+        record_bytes: 0,
+    };
     let offsets: Vec<u64> = (0..1000).map(|at| at * 40).collect();
     let cut = cut_of(&offsets, 40_000, grain);
     // Adjacent records end where the next begins, however long one of them may be.
@@ -268,6 +276,39 @@ fn one_long_record_does_not_make_the_reads_behind_it_long_or_single() {
     assert_eq!(reach, grain.first_reach_bytes);
     let sparse: Vec<u64> = (0..100).map(|at| at * 400).collect();
     assert_eq!(cut_of(&sparse, 40_000, grain).next_read(&sparse, reach), (100, 1));
+}
+
+/// Of each morsel the bytes from its first position to the next morsel's, and its records.
+fn spans(cut: &PositionCut) -> Vec<(u64, usize)> {
+    let of = |index| Some((cut.range_of(index)?, cut.numbers_of(index).len()));
+    (0..).map_while(of).map(|(range, count)| (range.end - range.start, count)).collect()
+}
+
+#[test]
+fn what_a_morsel_reads_is_bounded_however_long_its_records_are() {
+    const MIB: u64 = 1 << 20;
+    let local = |record_bytes| PositionGrain { record_bytes, ..PositionGrain::LOCAL };
+    // By the mean length of the file's records a morsel takes as much as in any scan.
+    for length in [100_000, MIB, 9 * MIB] {
+        let offsets: Vec<u64> = (0..250).map(|at| at * length).collect();
+        let spans = spans(&cut_of(&offsets, 250 * length, local(length)));
+        assert_eq!(spans.iter().map(|span| span.1).sum::<usize>(), 250);
+        assert!(spans.iter().all(|span| span.0 <= (8 * MIB).max(length)), "{length}: {spans:?}");
+    }
+    // Short records that are followed by long ones, which the mean does not tell of.
+    let mut offsets: Vec<u64> = (0..100_000).map(|at| at * 100).collect();
+    offsets.extend((1..=250).map(|at| 100_000 * 100 + at * 9 * MIB));
+    let end = offsets.last().unwrap() + 9 * MIB;
+    let spans_of = |record_bytes| spans(&cut_of(&offsets, end, local(record_bytes)));
+    for record_bytes in [0, 100] {
+        let spans = spans_of(record_bytes);
+        assert_eq!(spans.iter().map(|span| span.1).sum::<usize>(), offsets.len());
+        assert!(spans.iter().all(|span| span.0 <= 64 * MIB), "{spans:?}");
+    }
+    // Short records far from each other: many to a morsel, as long as it does not span too much.
+    let sparse: Vec<u64> = (0..10_000).map(|at| at * 100_000).collect();
+    let spans = spans(&cut_of(&sparse, 10_000 * 100_000, local(100)));
+    assert!(spans.len() < 100, "{}", spans.len());
 }
 
 #[test]
