@@ -10,7 +10,9 @@
 //! Where that cannot be, a scan below the aggregate or join learns why, which `EXPLAIN` shows. Of an aggregate that is
 //! left to operators the joins below may still be fused.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::iter;
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
@@ -38,8 +40,49 @@ pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
     rules.push(Arc::new(FusePipelines));
 }
 
-/// The name that a fused part has in plans.
-const TABLE_NAME: &str = "pipeline";
+/// The names of the fused parts of a statement's plan, none of which two parts have that differ: to DataFusion scans of one
+/// name and the same columns are the same, whatever they are of, and so are subqueries that have them.
+#[derive(Debug, Default)]
+struct Names {
+    /// What each part stands for.
+    known: RefCell<Vec<(LogicalPlan, TableReference)>>,
+}
+
+impl Names {
+    /// Those that a plan has from a pass before.
+    fn of(plan: &LogicalPlan) -> Result<Self> {
+        let names = Self::default();
+        names.add(plan)?;
+        Ok(names)
+    }
+
+    fn add(&self, plan: &LogicalPlan) -> Result<()> {
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(part) = source_as_provider(&scan.source)?.downcast_ref::<FusedTable>()
+            {
+                self.known.borrow_mut().push((part.replaced().clone(), scan.table_name.clone()));
+                part.subqueries().iter().try_for_each(|subquery| self.add(subquery))?;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(())
+    }
+
+    /// The name of the part that stands for a plan.
+    fn name(&self, replaced: &LogicalPlan) -> TableReference {
+        let mut known = self.known.borrow_mut();
+        if let Some((_, name)) = known.iter().find(|(other, _)| other == replaced) {
+            return name.clone();
+        }
+        let is_free = |name: &TableReference| known.iter().all(|(_, other)| other != name);
+        let numbered = (2..).map(|number| TableReference::bare(format!("pipeline_{number}")));
+        let mut names = iter::once(TableReference::bare("pipeline")).chain(numbered);
+        let name = names.find(is_free).expect("there are more numbers than parts of a plan");
+        known.push((replaced.clone(), name.clone()));
+        name
+    }
+}
 
 #[derive(Debug)]
 struct FusePipelines;
@@ -59,9 +102,16 @@ impl OptimizerRule for FusePipelines {
         let is_on = options.extensions.get::<ThermoclineConfig>().is_some_and(|config| config.fused_pipelines);
         // What PREPARE has optimized is no query yet: its types are those that were written, its tables may change.
         let is_query = config.query_execution_start_time().is_some();
-        if is_on && is_query { fused(plan, &options, Joins::Tried) } else { Ok(Transformed::no(plan)) }
+        if !is_on || !is_query {
+            return Ok(Transformed::no(plan));
+        }
+        let names = Names::of(&plan)?;
+        fused(plan, (&options, &names), Joins::Tried)
     }
 }
+
+/// What a statement's rewriting goes by.
+type Context<'c> = (&'c Arc<ConfigOptions>, &'c Names);
 
 /// Whether joins are tried by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +123,10 @@ enum Joins {
 }
 
 /// The plan with its uppermost aggregates and joins that can be fused in pipelines.
-fn fused(plan: LogicalPlan, options: &Arc<ConfigOptions>, joins: Joins) -> Result<Transformed<LogicalPlan>> {
+fn fused(plan: LogicalPlan, context: Context<'_>, joins: Joins) -> Result<Transformed<LogicalPlan>> {
     let tried = match &plan {
-        LogicalPlan::Aggregate(aggregate) => Some(fused_aggregate(aggregate, options)?),
-        _ if joins == Joins::Tried && is_joined(&plan) => Some(fused_join(&plan, options)?),
+        LogicalPlan::Aggregate(aggregate) => Some(fused_aggregate(aggregate, context)?),
+        _ if joins == Joins::Tried && is_joined(&plan) => Some(fused_join(&plan, context)?),
         _ => None,
     };
     let (plan, is_new, refused) = match tried {
@@ -98,7 +148,7 @@ fn fused(plan: LogicalPlan, options: &Arc<ConfigOptions>, joins: Joins) -> Resul
     let mut has_other_inputs = false;
     let rewritten = plan.map_children(|child| {
         let before = Arc::clone(child.schema());
-        let rewritten = fused(child, options, below)?;
+        let rewritten = fused(child, context, below)?;
         has_other_inputs |= rewritten.data.schema().as_ref() != before.as_ref();
         Ok(rewritten)
     })?;
@@ -107,7 +157,7 @@ fn fused(plan: LogicalPlan, options: &Arc<ConfigOptions>, joins: Joins) -> Resul
         // What aggregates below say of their columns would be known on, and make other joins of these in the next pass.
         plan = plan.recompute_schema()?;
     }
-    let rewritten = plan.map_subqueries(|subquery| fused(subquery, options, Joins::Tried))?;
+    let rewritten = plan.map_subqueries(|subquery| fused(subquery, context, Joins::Tried))?;
     Ok(Transformed::new_transformed(rewritten.data, is_new || rewritten.transformed))
 }
 
@@ -118,16 +168,16 @@ enum Tried {
     Refused(Option<Refusal>),
 }
 
-fn fused_aggregate(aggregate: &Aggregate, options: &Arc<ConfigOptions>) -> Result<Tried> {
+fn fused_aggregate(aggregate: &Aggregate, (options, names): Context<'_>) -> Result<Tried> {
     if !reads_what_pipelines_do(&aggregate.input)? {
         return Ok(Tried::Refused(None));
     }
     let planning = Planning::new(options);
     let fused = match star::plan(aggregate, &planning, None) {
-        Ok(fused) => with_subqueries(fused, &planning)?,
+        Ok(fused) => with_subqueries(fused, &planning, names)?,
         Err(refusal) => return Ok(Tried::Refused(Some(refusal))),
     };
-    Ok(fused_scan(fused, LogicalPlan::Aggregate(aggregate.clone()))?.map_or(Tried::Refused(None), Tried::Fused))
+    Ok(fused_scan(fused, LogicalPlan::Aggregate(aggregate.clone()), names)?.map_or(Tried::Refused(None), Tried::Fused))
 }
 
 /// Whether a plan is a join, or one whose rows are filtered or whose columns are chosen.
@@ -142,7 +192,7 @@ fn is_joined(plan: &LogicalPlan) -> bool {
 }
 
 /// A join's rows; of a projection the columns that it takes, from which it is computed by operators.
-fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried> {
+fn fused_join(plan: &LogicalPlan, (options, names): Context<'_>) -> Result<Tried> {
     if !reads_what_pipelines_do(plan)? {
         return Ok(Tried::Refused(None));
     }
@@ -157,7 +207,7 @@ fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried>
     };
     let planning = Planning::new(options);
     let fused = match joined_rows::plan(joined, &wanted, &planning) {
-        Ok(fused) => with_subqueries(fused, &planning)?,
+        Ok(fused) => with_subqueries(fused, &planning, names)?,
         Err(refusal) => return Ok(Tried::Refused(matches!(plan, LogicalPlan::Join(_)).then_some(refusal))),
     };
     let replaced = match plan {
@@ -168,7 +218,7 @@ fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried>
         }
         _ => joined.clone(),
     };
-    let Some(scan) = fused_scan(fused, replaced)? else { return Ok(Tried::Refused(None)) };
+    let Some(scan) = fused_scan(fused, replaced, names)? else { return Ok(Tried::Refused(None)) };
     let LogicalPlan::Projection(projection) = plan else { return Ok(Tried::Fused(scan)) };
     let above = Projection::try_new(projection.expr.clone(), Arc::new(scan))?;
     let is_same = is_same_schema(&above.schema, &projection.schema);
@@ -176,20 +226,20 @@ fn fused_join(plan: &LogicalPlan, options: &Arc<ConfigOptions>) -> Result<Tried>
 }
 
 /// With the subqueries that its pipelines have parameters for, parts of which may be fused too.
-fn with_subqueries(plan: FusedPlan, planning: &Planning) -> Result<FusedPlan> {
+fn with_subqueries(plan: FusedPlan, planning: &Planning, names: &Names) -> Result<FusedPlan> {
     let subqueries = planning.subqueries().into_iter().map(|subquery| {
-        let subquery = fused(Arc::unwrap_or_clone(subquery), &planning.options, Joins::Tried)?;
+        let subquery = fused(Arc::unwrap_or_clone(subquery), (&planning.options, names), Joins::Tried)?;
         Ok(Arc::new(subquery.data))
     });
     Ok(FusedPlan { subqueries: subqueries.collect::<Result<_>>()?, ..plan })
 }
 
 /// The scan of a fused part, under the names that the columns of what it stands for have; none if it cannot be planned.
-fn fused_scan(fused: FusedPlan, replaced: LogicalPlan) -> Result<Option<LogicalPlan>> {
+fn fused_scan(fused: FusedPlan, replaced: LogicalPlan, names: &Names) -> Result<Option<LogicalPlan>> {
     let asked = Arc::clone(replaced.schema());
     let schema = unique_names(&asked);
+    let table_name = names.name(&replaced);
     let provider = Arc::new(FusedTable::new(fused, replaced, Arc::clone(&schema)));
-    let table_name = TableReference::bare(TABLE_NAME);
     // Operators need no names of ours.
     let built = TableScanBuilder::new(table_name.clone(), provider_as_source(provider)).build();
     let Ok(scan) = built else { return Ok(None) };

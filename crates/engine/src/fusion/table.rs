@@ -40,6 +40,11 @@ impl FusedTable {
         &self.replaced
     }
 
+    /// The subqueries that its pipelines have parameters for.
+    pub(super) fn subqueries(&self) -> &[Arc<LogicalPlan>] {
+        &self.plan.subqueries
+    }
+
     /// The plan without pipelines.
     async fn by_operators(
         &self,

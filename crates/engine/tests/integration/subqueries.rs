@@ -158,3 +158,38 @@ async fn subqueries_may_be_asked_among_what_is_selected() {
     let nested = "SELECT sum(i) FROM (SELECT CASE WHEN a IN (SELECT b FROM u WHERE b IN (SELECT 9)) THEN 1 ELSE 0 END AS i FROM t)";
     assert_eq!(rows(&session, nested).await, ["1"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subqueries_that_look_alike_are_told_apart_by_what_they_are_of() {
+    let folder = Folder::new();
+    let csv = folder.path().join("u.csv");
+    std::fs::write(&csv, "b,h\n9,2\n7,2\n1,4\n").unwrap();
+    let session = session().await;
+    rows(&session, &format!("CREATE EXTERNAL TABLE f STORED AS CSV LOCATION '{}'", csv.display())).await;
+    let count = |condition: &str| format!("(SELECT count(*) FROM u WHERE {condition})");
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        let [two, none, one, all] = ["b > 0", "b > 100", "b > 8", "true"].map(count);
+        let of_file = "(SELECT count(*) FROM f WHERE h = 2 AND b > 8)";
+        let of_other = "(SELECT count(*) FROM t WHERE g > 1)";
+        assert_eq!(
+            rows(&session, &format!("SELECT {two}, {none}, {one}, {two}, {all}, {of_file}, {of_other}")).await,
+            ["2|0|1|2|3|1|3"]
+        );
+        // Within conditions of an aggregate that is fused itself, below another one, and in branches that simplify.
+        assert_eq!(
+            rows(&session, &format!("SELECT sum(g), {none}, {one} FROM t WHERE g > {one} AND g < 2 + {two}")).await,
+            ["5|0|1"]
+        );
+        let branches = format!(
+            "SELECT CASE WHEN g = {one} THEN {two} WHEN g = {two} THEN {none} ELSE {all} END FROM t ORDER BY g"
+        );
+        assert_eq!(rows(&session, &branches).await, ["2", "0", "3", "3"]);
+        let joined = "SELECT x.n, y.n FROM (SELECT count(*) AS n FROM u WHERE b > 0) x, (SELECT count(*) AS n FROM u WHERE b > 8) y";
+        assert_eq!(rows(&session, joined).await, ["2|1"]);
+        let sets = "SELECT count(*) AS n FROM u WHERE b > 0 UNION SELECT count(*) AS n FROM u WHERE b > 8 ORDER BY n";
+        assert_eq!(rows(&session, sets).await, ["1", "2"]);
+        let correlated = "SELECT (SELECT max(b) FROM u WHERE u.h = t.g AND b < 9), (SELECT max(b) FROM u WHERE u.h = t.g AND b > 7) FROM t WHERE g = 2";
+        assert_eq!(rows(&session, correlated).await, ["7|9"]);
+    }
+}
