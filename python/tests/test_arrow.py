@@ -149,7 +149,6 @@ LARGE = 9_007_199_254_740_993
         "[named_struct('a', {})]",
         "MAP {{'k': {}}}",
         "arrow_cast([{}], 'LargeList(Int64)')",
-        "arrow_cast({}, 'RunEndEncoded(\"run_ends\": Int32, \"values\": Int64)')",
     ],
 )
 def test_df_refuses_integers_that_pandas_would_change_among_nulls(db, form):
