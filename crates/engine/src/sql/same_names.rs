@@ -1,11 +1,11 @@
-//! Selected expressions that DataFusion gives one name, as it does to a column and the column cast.
+//! Selected expressions that DataFusion gives one name, as it does to a column and the column cast, and to all subqueries.
 //!
 //! Of such, those behind the first get a name of their own: what was written, or with a number where that was the same.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Value, VisitMut, VisitorMut};
 
 use super::synonyms::taken;
 use super::visits::visit_mut;
@@ -24,11 +24,11 @@ impl VisitorMut for Selects {
         let mut seen: Vec<(Expr, String)> = Vec::new();
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
-            let (without_casts, written) = (without_casts(expr), expr.to_string());
-            let same = seen.iter().filter(|(other, _)| *other == without_casts);
+            let (named, written) = (named(expr), expr.to_string());
+            let same = seen.iter().filter(|(other, _)| *other == named);
             let (same_count, is_repeated) =
                 same.fold((0, false), |(count, is_repeated), (_, other)| (count + 1, is_repeated || *other == written));
-            seen.push((without_casts, written.clone()));
+            seen.push((named, written.clone()));
             if same_count > 0 {
                 let name = if is_repeated { format!("{written}_{same_count}") } else { written };
                 *item = SelectItem::ExprWithAlias { expr: taken(expr), alias: Ident::with_quote('"', name) };
@@ -38,20 +38,24 @@ impl VisitorMut for Selects {
     }
 }
 
-fn without_casts(expr: &Expr) -> Expr {
-    struct Casts;
-    impl VisitorMut for Casts {
+/// What of an expression tells its name from others.
+fn named(expr: &Expr) -> Expr {
+    struct Unnamed;
+    impl VisitorMut for Unnamed {
         type Break = ();
 
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Expr::Cast { expr: of, .. } | Expr::Nested(of) = expr {
-                *expr = taken(of);
+            match expr {
+                Expr::Cast { expr: of, .. } | Expr::Nested(of) => *expr = taken(of),
+                // All subqueries have one name.
+                Expr::Subquery(_) => *expr = Expr::value(Value::Null),
+                _ => {}
             }
             ControlFlow::Continue(())
         }
     }
     let mut expr = expr.clone();
-    let _never_breaks = VisitMut::visit(&mut expr, &mut Casts);
+    let _never_breaks = VisitMut::visit(&mut expr, &mut Unnamed);
     expr
 }
 
@@ -68,6 +72,10 @@ mod tests {
             (
                 "SELECT a, CAST(a AS INT), a::TEXT FROM t",
                 "SELECT a, CAST(a AS INT) AS \"CAST(a AS INT)\", a::TEXT AS \"a::TEXT\" FROM t",
+            ),
+            (
+                "SELECT (SELECT 1), 1 + (SELECT 2), (SELECT 3)",
+                "SELECT (SELECT 1), 1 + (SELECT 2), (SELECT 3) AS \"(SELECT 3)\"",
             ),
             ("SELECT a, a, b, a FROM t", "SELECT a, a AS \"a_1\", b, a AS \"a_2\" FROM t"),
             (
