@@ -123,6 +123,13 @@ impl Correction {
         own.or_else(of_form).unwrap_or_else(|| self.common.mean()).exp()
     }
 
+    /// Whether something of the layout, or of its form, was read by such queries.
+    pub fn knows(&self, layout: Layout, reads_elements: bool) -> bool {
+        let kind = usize::from(reads_elements);
+        let of_form = self.forms[Form::of(layout).index()][kind].known();
+        self.queries[layout.index()][kind].known().or(of_form).is_some()
+    }
+
     /// What to multiply a prediction for a conversion by.
     pub fn of_conversion(&self) -> f64 {
         self.conversions.mean.exp()

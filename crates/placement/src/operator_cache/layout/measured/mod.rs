@@ -27,6 +27,12 @@
 //! soon lost: so the difference must be clear too, [`CLEARLY`] times the root of the sum of the squares of its parts, by
 //! which a sum of such parts without a direction strays from zero.
 //!
+//! **What was never tried**: what the model says of a form of which nothing was read is off by a tenth to a quarter, either
+//! way, by the processor and the values; that of the present one is right to a per cent soon. Nobody learns better but by
+//! trying, so such a layout is given the benefit of the doubt ([`UNTRIED`]), as bandits' rules do. If it proves dearer, its
+//! readings say so from then on. On TPC-H's nested orders at random, where flat rows were foretold 15 to 27 % too dear, they
+//! were tried after 226 queries without it.
+//!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
 //!
@@ -53,7 +59,10 @@ use super::row_or_column::ColumnRead;
 use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 /// A conversion costs the queries at least this share of its time.
-pub const LEAST_COST: f64 = 0.25;
+pub const LEAST_COST: f64 = 0.15;
+
+/// What is predicted for a layout is multiplied by this where nothing of its form was read yet.
+pub const UNTRIED: f64 = 0.9;
 
 /// How many standard deviations of a sum without a direction a difference must be.
 pub const CLEARLY: f64 = 2.0;
@@ -124,7 +133,8 @@ impl MeasuredWindow {
         let is_other = |layout: &Layout| *layout != present && (has_list || *layout != Layout::Nested);
         let present_ns = self.predict_ns(costs, shape, present, observation, columns);
         for layout in Layout::ALL.into_iter().filter(is_other) {
-            let other_ns = self.predict_ns(costs, shape, layout, observation, columns);
+            let doubt = if self.correction.knows(layout, observation.reads_elements) { 1.0 } else { UNTRIED };
+            let other_ns = doubt * self.predict_ns(costs, shape, layout, observation, columns);
             self.rivals[layout.index()].add(present_ns, other_ns);
         }
         self.residency.observe(shape, columns, costs.kept_bytes);

@@ -66,7 +66,9 @@ fn the_rule_converts_when_the_regret_of_the_best_run_of_queries_exceeds_the_conv
             window.observe(&costs, &ORDERS, &observation, &[]);
             for other in Layout::ALL.into_iter().filter(|other| *other != layout) {
                 let predict_ns = |layout| window.predict_ns(&costs, &ORDERS, layout, &observation, &[]);
-                regrets[other.index()].push(predict_ns(layout) - predict_ns(other));
+                let is_known = window.correction.knows(other, observation.reads_elements);
+                let doubt = if is_known { 1.0 } else { UNTRIED };
+                regrets[other.index()].push(predict_ns(layout) - doubt * predict_ns(other));
             }
             let left_over = |other: Layout| {
                 let regrets = &regrets[other.index()];
@@ -284,4 +286,23 @@ fn rows_without_a_list_are_not_converted_to_what_they_are() {
         let switch = window.decide(&costs, &shape, FREE);
         assert!(switch.is_none_or(|switch| switch.to != Layout::Nested), "after {count} queries");
     }
+}
+
+#[test]
+fn a_form_that_was_never_read_is_given_the_benefit_of_the_doubt_until_it_is() {
+    let costs = UnitCosts::default();
+    let mut window = MeasuredWindow::default();
+    let asked = query(true, 2);
+    let rivals = |window: &MeasuredWindow| window.rivals[Layout::Flat.index()];
+    // Both are measured as they are predicted.
+    window.observe(&costs, &ORDERS, &observed(asked, Layout::Nested, 1.0), &[]);
+    let first = rivals(&window);
+    let striped = window.rivals[Layout::Striped.index()];
+    window.observe(&costs, &ORDERS, &observed(asked, Layout::Flat, 1.0), &[]);
+    window.observe(&costs, &ORDERS, &observed(asked, Layout::Nested, 1.0), &[]);
+    let known = rivals(&window);
+    let share = |rival: Rival| rival.other_ns / rival.present_ns;
+    assert!((share(first) / share(known) - UNTRIED).abs() < 1e-6, "{first:?}, {known:?}");
+    // Striped items are read as nested ones are, which is known.
+    assert_eq!(striped, Rival::default(), "no better than the present layout");
 }
