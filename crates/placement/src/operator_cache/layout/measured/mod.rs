@@ -59,10 +59,10 @@ use super::row_or_column::ColumnRead;
 use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 /// A conversion costs the queries at least this share of its time.
-pub const LEAST_COST: f64 = 0.15;
+pub const LEAST_COST: f64 = 0.25;
 
 /// What is predicted for a layout is multiplied by this where nothing of its form was read yet.
-pub const UNTRIED: f64 = 0.9;
+pub const UNTRIED: f64 = 0.8;
 
 /// How many standard deviations of a sum without a direction a difference must be.
 pub const CLEARLY: f64 = 2.0;
