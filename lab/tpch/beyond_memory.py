@@ -56,7 +56,7 @@ def duckdb_engine(data: Path, limit: str) -> Callable[[str], Any]:
     db = importlib.import_module("duckdb").connect(
         str(data / "tpch.duckdb"), read_only=True, config={"memory_limit": limit}
     )
-    return lambda sql: db.execute(sql).to_arrow_reader(65_536)
+    return lambda sql: db.sql(sql).to_arrow_reader(65_536)
 
 
 def make_duckdb(data: Path) -> None:
