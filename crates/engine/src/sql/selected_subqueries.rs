@@ -8,12 +8,13 @@
 //! Invariants: no name that the tested value has is found in the subquery. What is selected keeps the name that was
 //! written.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, UnaryOperator, VisitMut,
-    VisitorMut, visit_expressions,
+    BinaryOperator, Expr, GroupByExpr, Ident, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor,
+    UnaryOperator, Visit, VisitMut, Visitor, VisitorMut, visit_expressions,
 };
 
 use super::synonyms::{spelt_out, taken, written};
@@ -86,8 +87,9 @@ fn is_in(value: &Expr, subquery: &Query) -> Expr {
     let equal = |of_row: &Expr| spelt_out("($1) = ($2)", &[of_row, value]);
     let is_null = |of_row: &Expr| spelt_out("($1) IS NULL", &[of_row]);
     // Rows' values are named outside of the subquery, unless the tested value has names that are told apart anyway.
+    let is_apart = is_apart(value, subquery);
     let subquery_of = |condition: Option<&dyn Fn(&Expr) -> Expr>| match condition {
-        Some(condition) if !is_qualified(value) => among_rows(subquery, Some(condition)),
+        Some(condition) if !is_apart => among_rows(subquery, Some(condition)),
         condition => exists(subquery, condition),
     };
     let (found, any, null) = (subquery_of(Some(&equal)), subquery_of(None), subquery_of(Some(&is_null)));
@@ -97,13 +99,36 @@ fn is_in(value: &Expr, subquery: &Query) -> Expr {
     )
 }
 
-/// Whether all columns of an expression are named with their table's name.
-fn is_qualified(expr: &Expr) -> bool {
-    let found = visit_expressions(expr, |part| match part {
+/// Whether all columns of a value are named with their tables' names, none of which a subquery has.
+fn is_apart(value: &Expr, subquery: &Query) -> bool {
+    let mut tables = BTreeSet::new();
+    let names_all = visit_expressions(value, |part| match part {
         Expr::Identifier(_) => ControlFlow::Break(()),
+        Expr::CompoundIdentifier(parts) => {
+            tables.extend(parts.iter().map(|part| part.value.to_lowercase()));
+            ControlFlow::Continue(())
+        }
         _ => ControlFlow::Continue(()),
     });
-    found.is_continue()
+    let mut names = Names { tables: &tables };
+    names_all.is_continue() && Visit::visit(subquery, &mut names).is_continue()
+}
+
+/// Looks for one of some names among the tables of a query, and among what they are called there.
+struct Names<'n> {
+    tables: &'n BTreeSet<String>,
+}
+
+impl Visitor for Names<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, relation: &TableFactor) -> ControlFlow<()> {
+        let TableFactor::Table { name, alias, .. } = relation else { return ControlFlow::Break(()) };
+        let parts = name.0.iter().filter_map(ObjectNamePart::as_ident);
+        let mut all = parts.chain(alias.iter().map(|alias| &alias.name));
+        let is_taken = all.any(|name| self.tables.contains(&name.value.to_lowercase()));
+        if is_taken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// Whether a subquery has a row, of those whose value passes `condition`.
@@ -165,26 +190,27 @@ fn both(one: Option<Expr>, other: Option<Expr>) -> Option<Expr> {
     }
 }
 
-/// A name that no table has.
+/// Names that no table and no column has.
 const ROWS: &str = "rows of a subquery";
+const VALUE: &str = "value of a row of a subquery";
 
 /// As [`exists`], of whatever query.
 fn among_rows(subquery: &Query, condition: Option<&dyn Fn(&Expr) -> Expr>) -> Expr {
-    let value = Expr::CompoundIdentifier(vec![Ident::with_quote('"', ROWS), Ident::with_quote('"', "value")]);
+    let value = Expr::CompoundIdentifier(vec![Ident::with_quote('"', ROWS), Ident::with_quote('"', VALUE)]);
     let mut counted = match condition {
         Some(condition) => {
-            let spelling = format!("(SELECT count(*) > 0 FROM (SELECT 1) AS \"{ROWS}\" (\"value\") WHERE $1)");
+            let spelling = format!("(SELECT count(*) > 0 FROM (SELECT 1) AS \"{ROWS}\" (\"{VALUE}\") WHERE $1)");
             spelt_out(&spelling, &[&condition(&value)])
         }
         None => spelt_out(&format!("(SELECT count(*) > 0 FROM (SELECT 1) AS \"{ROWS}\")"), &[]),
     };
-    let _never_breaks = VisitMut::visit(&mut counted, &mut Within { subquery });
+    let _never_breaks = VisitMut::visit(&mut counted, &mut Within { subquery: Some(subquery) });
     counted
 }
 
-/// Puts a subquery where its rows are named.
+/// Puts a subquery where its rows are named first: the tested value behind it may have others.
 struct Within<'q> {
-    subquery: &'q Query,
+    subquery: Option<&'q Query>,
 }
 
 impl VisitorMut for Within<'_> {
@@ -193,8 +219,9 @@ impl VisitorMut for Within<'_> {
     fn post_visit_table_factor(&mut self, relation: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Derived { subquery, alias: Some(alias), .. } = relation
             && alias.name.value == ROWS
+            && let Some(of_rows) = self.subquery.take()
         {
-            **subquery = self.subquery.clone();
+            **subquery = of_rows.clone();
         }
         ControlFlow::Continue(())
     }
@@ -238,11 +265,21 @@ mod tests {
         ] {
             assert_eq!(counted(written), meant);
         }
+        let condition = |value: &str| {
+            format!(
+                "AS \"rows of a subquery\" (\"value of a row of a subquery\") WHERE \
+                 (\"rows of a subquery\".\"value of a row of a subquery\") = ({value})"
+            )
+        };
         let named = counted("SELECT a IN (SELECT a FROM s) FROM t");
-        assert!(
-            named.contains("AS \"rows of a subquery\" (\"value\") WHERE (\"rows of a subquery\".\"value\") = (a)"),
-            "{named}"
-        );
+        assert!(named.contains(&condition("a")), "{named}");
         assert!(named.contains("AS \"a IN (SELECT a FROM s)\" FROM t"), "{named}");
+        // The subquery would take these names for its own.
+        for from in ["t", "s AS T", "s, main.t", "(SELECT 1) AS t"] {
+            let named = counted(&format!("SELECT t.a IN (SELECT b FROM {from}) FROM t"));
+            assert!(named.contains(&condition("t.a")), "{named}");
+        }
+        let nested = counted("SELECT (a IN (SELECT b FROM s)) IN (SELECT c FROM u) AS i FROM t");
+        assert!(nested.contains("FROM (SELECT b FROM s)") && nested.contains("FROM (SELECT c FROM u)"), "{nested}");
     }
 }

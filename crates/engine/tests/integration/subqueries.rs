@@ -154,6 +154,17 @@ async fn subqueries_may_be_asked_among_what_is_selected() {
     let named =
         session.sql("SELECT a IN (SELECT b FROM u), EXISTS (SELECT 1 FROM u) AS e FROM t").await.unwrap().schema();
     assert_eq!(named.field(0).name(), "a IN (SELECT b FROM u)");
+    // Names that a subquery would take for its own.
+    for (asked, expected) in [
+        ("t.a IN (SELECT b FROM u AS t WHERE b > 0)", ["false", "true", "false", "-"]),
+        ("t.a IN (SELECT t.g FROM t WHERE t.g > 1)", ["false", "false", "false", "-"]),
+        ("a IN (SELECT a FROM t WHERE a > 5)", ["false", "true", "false", "-"]),
+    ] {
+        let sql = format!("SELECT coalesce(CAST(({asked}) AS VARCHAR), '-') FROM t ORDER BY g");
+        assert_eq!(rows(&session, &sql).await, expected, "{asked}");
+    }
+    let of_value = "SELECT value IN (SELECT 1) FROM range(0, 3) ORDER BY value";
+    assert_eq!(rows(&session, of_value).await, ["false", "true", "false"]);
     // As conditions have them.
     let nested = "SELECT sum(i) FROM (SELECT CASE WHEN a IN (SELECT b FROM u WHERE b IN (SELECT 9)) THEN 1 ELSE 0 END AS i FROM t)";
     assert_eq!(rows(&session, nested).await, ["1"]);
