@@ -308,3 +308,47 @@ pub(crate) fn star_query(random: &mut Random) -> String {
     }
     sql
 }
+
+/// A query for one number of a star's rows.
+fn number_query(random: &mut Random) -> String {
+    let Star { rows, .. } = star(random);
+    let call = match random.below(4) {
+        0 => "count",
+        1 => "min",
+        2 => "max",
+        _ => "sum",
+    };
+    let value = random.pick(&["f.v", "f.tiny", "f.id", "f.price", "f.v - f.tiny", "f.m"]);
+    format!("SELECT {call}({value}) AS n {rows}")
+}
+
+/// A statement of several queries of a star's rows, which give columns of the same names.
+pub(crate) fn statement_of_several(random: &mut Random) -> String {
+    let numbers: Vec<String> = (0..2 + random.below(3)).map(|_| number_query(random)).collect();
+    let [first, second] = [&numbers[0], &numbers[1]];
+    let group = *random.pick(&["f.tiny", "f.kind", "f.town", "f.flag"]);
+    let mut groups = || {
+        let Star { rows, .. } = star(random);
+        format!("SELECT {group} AS g, count(*) AS n, sum(f.v) AS s {rows} GROUP BY {group}")
+    };
+    let [left, right] = [groups(), groups()];
+    let listed = |before: &str, after: &str, between: &str| -> String {
+        let all = numbers.iter().enumerate();
+        all.map(|(at, number)| format!("{before}({number}){after}").replace('#', &at.to_string()))
+            .collect::<Vec<_>>()
+            .join(between)
+    };
+    match random.below(7) {
+        0 => format!("SELECT {}", listed("", " AS n#", ", ")),
+        1 => format!("SELECT * FROM {}", listed("", " AS x#", ", ")),
+        2 => listed("", "", " UNION ALL "),
+        3 => format!(
+            "SELECT f.tiny, count(*), sum(f.v), ({second}) AS n FROM f WHERE f.v > ({first}) OR f.id < ({second}) GROUP BY f.tiny"
+        ),
+        4 => format!("SELECT x.g, x.n, x.s, y.n, y.s FROM ({left}) x LEFT JOIN ({right}) y ON x.g = y.g"),
+        5 => format!(
+            "WITH w AS ({left}) SELECT x.g, x.n, y.s, ({first}) AS m FROM w x JOIN w y ON x.g = y.g WHERE y.n > ({second}) OR x.n > 3"
+        ),
+        _ => format!("SELECT f.id, CASE WHEN f.v > ({first}) THEN ({second}) ELSE ({first}) END AS n FROM f WHERE f.tiny < 2"),
+    }
+}

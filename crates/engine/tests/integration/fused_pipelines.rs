@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::column_stars::{Comparison, database, make_star, star_query};
+use crate::column_stars::{Comparison, database, make_star, star_query, statement_of_several};
 use crate::harness::{Folder, MIB, error, integer, rows, sorted_rows, try_rows};
 use crate::pipelines_and_operators::{analyzed, both, is_fused, physical_plan};
 
@@ -11,6 +11,14 @@ async fn random_star_queries_answer_the_same_with_and_without_pipelines() {
     let comparison =
         Comparison { queries: 500, queries_per_star: 50, fact_rows: [1, 900, 5000, 40_000], counted: "PipelineExec" };
     let compared = comparison.run(async |_, _| {}, star_query).await;
+    compared.tally.assert_fused(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_statements_of_several_queries_answer_the_same_with_and_without_pipelines() {
+    let comparison =
+        Comparison { queries: 120, queries_per_star: 40, fact_rows: [1, 900, 5000, 20_000], counted: "pipeline_2" };
+    let compared = comparison.run(async |_, _| {}, statement_of_several).await;
     compared.tally.assert_fused(2);
 }
 
