@@ -18,6 +18,7 @@ pub use thermocline_medium::StoreOptions;
 use thermocline_medium::{Medium, OpenStores};
 use thermocline_operator_cache::{CacheOptions, MapStore, OperatorCache, Recorder};
 pub use thermocline_placement::operator_cache::PolicyName as Eviction;
+use thermocline_placement::spilling;
 
 use crate::catalog::SharedTables;
 use crate::column_table::ColumnTables;
@@ -165,7 +166,9 @@ impl Database {
             .with_file_statistics_cache_limit(0)
             .with_metadata_cache_limit(0);
         let spill_files = SpillFiles::new(options.temp_directory.unwrap_or_else(std::env::temp_dir));
-        let disk = DiskManagerBuilder::default().with_temp_file_factory(Arc::new(spill_files));
+        let disk = DiskManagerBuilder::default()
+            .with_temp_file_factory(Arc::new(spill_files))
+            .with_max_spill_merge_fan_in(spilling::MOST_MERGED_RUNS);
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(BudgetPool::new(&budget)))
             .with_cache_manager(caches)

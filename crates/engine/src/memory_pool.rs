@@ -38,6 +38,7 @@ impl BudgetPool {
             others_bytes: self.budget.unreclaimable_bytes().saturating_sub(held_bytes),
             spillable_bytes: held_bytes.saturating_add(bytes),
             own_bytes: (reservation.size() as u64).saturating_add(bytes),
+            is_first: reservation.size() == 0,
         })
     }
 

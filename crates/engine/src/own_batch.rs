@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, StructArray, UInt64Array,
+    Array, ArrayData, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, StructArray,
+    UInt64Array, make_array,
 };
-use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
+use datafusion::arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
@@ -72,8 +73,22 @@ fn copied(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
             let columns = array.as_struct().columns().iter().map(copied).collect::<Result<_, _>>()?;
             Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls(), array.len())?)
         }
-        _ => taken()?,
+        _ => match array.data_type().primitive_width() {
+            Some(width) => copied_numbers(array, width, nulls())?,
+            None => taken()?,
+        },
     })
+}
+
+/// An array of values that take so many bytes each.
+fn copied_numbers(array: &ArrayRef, width: usize, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
+    let data = array.to_data();
+    let values = &data.buffers()[0][data.offset() * width..][..data.len() * width];
+    let copied = ArrayData::builder(array.data_type().clone())
+        .len(data.len())
+        .nulls(nulls)
+        .add_buffer(Buffer::from_slice_ref(values));
+    Ok(make_array(copied.build()?))
 }
 
 fn copied_list<O: OffsetSizeTrait>(

@@ -32,9 +32,16 @@ const PARTS_A_THREAD: usize = 4;
 /// Mini-blocks of a part at least: some tens of microseconds, which a thread takes to start.
 const LEAST_MINI_BLOCKS: usize = 32;
 /// Rows of a join that are held back at first: as long as nobody has seen one, operators can take over.
-pub const MOST_HELD_BYTES: u64 = 16 << 20;
+const MOST_HELD_BYTES: u64 = 16 << 20;
+/// The part of all memory that they take at most: whoever is given them needs some, and the pipeline for its other rows.
+const HELD_PART: u64 = 4;
 /// Rows that a thread gives out at a time, as it keeps them: some tens of thousands of few columns.
-const GIVEN_BYTES: usize = 1 << 20;
+const GIVEN_BYTES: u64 = 1 << 20;
+/// The part of a thread's share of all memory that they take at most. They may be there three times: as they are kept,
+/// as they are given out, and for whoever takes them.
+const GIVEN_PART: u64 = 32;
+/// And at least, so that threads do not wait for each other all the time.
+const LEAST_GIVEN_BYTES: u64 = 64 << 10;
 /// As few rows as these need not be collected.
 const FEW_ROWS: usize = 1 << 13;
 /// How far a join may multiply rows, for certain and on average.
@@ -146,10 +153,19 @@ pub fn most_sieve_keys(reason: SieveReason, row_count: u64) -> u64 {
     }
 }
 
-/// How many bytes of rows a thread gives out at a time, where `enough` rows will do: few are not to be looked for among
-/// millions once there are enough of them.
-pub fn given_bytes(enough: Option<usize>) -> usize {
-    if enough.is_some_and(|enough| enough <= FEW_ROWS) { 1 } else { GIVEN_BYTES }
+/// How many bytes of a pipeline's rows are held back at most, in so much memory.
+pub fn most_held_bytes(limit_bytes: u64) -> u64 {
+    MOST_HELD_BYTES.min(limit_bytes / HELD_PART)
+}
+
+/// How many bytes of rows each of so many threads gives out at a time, in so much memory, where `enough` rows will do:
+/// few are not to be looked for among millions once there are enough of them.
+pub fn given_bytes(enough: Option<usize>, limit_bytes: u64, thread_count: usize) -> usize {
+    if enough.is_some_and(|enough| enough <= FEW_ROWS) {
+        return 1;
+    }
+    let share_bytes = limit_bytes / thread_count.max(1) as u64;
+    GIVEN_BYTES.min(share_bytes / GIVEN_PART).max(LEAST_GIVEN_BYTES) as usize
 }
 
 /// In how many parts threads share a row group of so many mini-blocks, one of `row_group_count`.
@@ -161,6 +177,14 @@ pub fn part_count(mini_block_count: usize, row_group_count: usize, thread_count:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_rows_are_given_out_at_a_time_if_they_will_do_or_there_is_little_memory() {
+        assert_eq!([most_held_bytes(1 << 30), most_held_bytes(24 << 20)], [16 << 20, 6 << 20]);
+        let given = |limit_bytes, thread_count| given_bytes(None, limit_bytes, thread_count);
+        assert_eq!([given(1 << 30, 2), given(24 << 20, 2), given(0, 0)], [1 << 20, 384 << 10, 64 << 10]);
+        assert_eq!([given_bytes(Some(8192), 1 << 30, 2), given_bytes(Some(8193), 1 << 30, 2)], [1, 1 << 20]);
+    }
 
     #[test]
     fn row_groups_are_cut_where_threads_need_more_to_share() {
@@ -196,11 +220,6 @@ mod tests {
         assert_eq!(group_way(GroupFacts { most_known_groups: 6_000_000, ..partly }), None);
         // Joins drop rows.
         assert_eq!(group_way(GroupFacts { table_count: 3, ..known }), Some(GroupWay::Together));
-    }
-
-    #[test]
-    fn few_rows_that_will_do_are_given_out_as_they_are_found() {
-        assert_eq!([given_bytes(Some(10)), given_bytes(Some(1 << 20)), given_bytes(None)], [1, 1 << 20, 1 << 20]);
     }
 
     #[test]

@@ -14,18 +14,21 @@ pub struct Growth {
     pub spillable_bytes: u64,
     /// What this one of them would hold.
     pub own_bytes: u64,
+    /// Whether it holds nothing yet.
+    pub is_first: bool,
 }
 
 /// How many bytes are to be free after a growth; it is refused otherwise, and the operator spills.
 pub fn left_bytes(growth: Growth) -> u64 {
-    let Growth { limit_bytes, others_bytes, spillable_bytes, own_bytes } = growth;
+    let Growth { limit_bytes, others_bytes, spillable_bytes, own_bytes, is_first } = growth;
     // A sort that writes what it holds takes up to half as much beside it, for the keys of its rows; and caches do not give
     // up the pages that are being read.
     let left_bytes = limit_bytes / 5 * 2;
     // Caches are not asked for room that is far from being needed.
     let is_far = spillable_bytes <= limit_bytes.saturating_sub(others_bytes) / 2;
-    // Who has hardly anything has nothing to spill: it would fail.
-    let is_small = own_bytes <= left_bytes / 3;
+    // Who has hardly anything has next to nothing to spill: it would fail, or write very short runs. Some of them together,
+    // the sorts and exchanges of a query, leave enough to whoever has as much as it may.
+    let is_small = own_bytes <= limit_bytes / 16 || is_first;
     if is_far || is_small { 0 } else { left_bytes }
 }
 
@@ -47,6 +50,10 @@ pub fn most_batch_rows(limit_bytes: u64, partition_count: u64) -> u64 {
     (limit_bytes / partition_count.max(1) / SHARE_BYTES_PER_BATCH_ROW).max(LEAST_BATCH_ROWS)
 }
 
+/// How many sorted runs are merged at once at most. Each takes memory that cannot be written out, and a merge that took
+/// all there is would leave none for the sort beside it.
+pub const MOST_MERGED_RUNS: usize = 32;
+
 /// Bytes that a hash join's table has for a row beside the row.
 const TABLE_ROW_BYTES: u64 = 24;
 
@@ -66,12 +73,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_fifths_are_left_once_half_is_taken_but_for_who_has_little() {
+    fn two_fifths_are_left_once_half_is_taken_but_for_who_has_little_or_nothing() {
         let left = |others_bytes, spillable_bytes, own_bytes| {
-            left_bytes(Growth { limit_bytes: 1200, others_bytes, spillable_bytes, own_bytes })
+            left_bytes(Growth { limit_bytes: 1200, others_bytes, spillable_bytes, own_bytes, is_first: false })
         };
-        assert_eq!([left(0, 600, 600), left(0, 601, 601), left(0, 601, 160), left(0, 601, 161)], [0, 480, 0, 480]);
-        assert_eq!([left(400, 400, 400), left(400, 401, 400), left(2000, 161, 161)], [0, 480, 480]);
+        assert_eq!([left(0, 600, 600), left(0, 601, 601), left(0, 601, 75), left(0, 601, 76)], [0, 480, 0, 480]);
+        assert_eq!([left(400, 400, 400), left(400, 401, 400), left(2000, 76, 76)], [0, 480, 480]);
+        let first =
+            Growth { limit_bytes: 1200, others_bytes: 0, spillable_bytes: 1000, own_bytes: 400, is_first: true };
+        assert_eq!(left_bytes(first), 0);
     }
 
     #[test]

@@ -39,7 +39,8 @@ const READ_AHEAD_BYTES: u64 = 8 << 20;
 /// some columns stay in a core's second cache until they are used.
 const DECODED_MINI_BLOCKS: usize = 16;
 
-/// Bytes decoded at once, about; one mini-block is decoded however long its texts are. Nobody reserves them.
+/// Bytes decoded at once, about; one mini-block is decoded however long its texts are, and however few rows a batch is to
+/// have: whoever holds a slice of more holds, and counts, all of it. Nobody reserves them.
 const DECODED_BYTES: usize = 4 << 20;
 
 /// What a query reads of a column table.
@@ -298,7 +299,7 @@ impl ColumnScanRun {
             run: self,
             group: None,
             left_rows: limit,
-            batch_rows: batch_rows.max(1),
+            batch_rows,
             decoded_mini_blocks: 1,
             handed_out_ns: None,
             work: Work::default(),
@@ -357,8 +358,6 @@ struct ClaimedGroup {
     row_count: usize,
     /// The first row that was not decoded.
     next_row: usize,
-    /// Decoded rows that were not handed out.
-    decoded: Option<RecordBatch>,
 }
 
 impl PartitionState {
@@ -425,14 +424,7 @@ impl PartitionState {
         self.work.bytes = asked.size_bytes;
         self.work.waited_ns = waited_ns;
         run.counters.waited.add_duration(std::time::Duration::from_nanos(waited_ns));
-        Ok(ClaimedGroup {
-            place,
-            pages,
-            _reservation: reservation,
-            row_count: row_group.row_count(),
-            next_row: 0,
-            decoded: None,
-        })
+        Ok(ClaimedGroup { place, pages, _reservation: reservation, row_count: row_group.row_count(), next_row: 0 })
     }
 
     fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
@@ -450,29 +442,22 @@ impl PartitionState {
 }
 
 impl ClaimedGroup {
-    /// The next rows, at most so many; `None` when there are no more. Sets how many mini-blocks to decode next time.
+    /// The next rows; `None` when there are no more. Sets how many mini-blocks to decode next time, so that a batch has
+    /// `batch_rows` at most.
     fn next(
         &mut self,
         run: &ColumnScanRun,
         batch_rows: usize,
         mini_block_count: &mut usize,
     ) -> Result<Option<RecordBatch>> {
-        let decoded = match self.decoded.take() {
-            Some(decoded) => decoded,
-            None if self.next_row == self.row_count => return Ok(None),
-            None => {
-                let decoded = self.decode(run, *mini_block_count)?;
-                let each_bytes =
-                    decoded.get_array_memory_size() / decoded.num_rows().div_ceil(MINI_BLOCK_VALUES).max(1);
-                *mini_block_count = (DECODED_BYTES / each_bytes.max(1)).clamp(1, DECODED_MINI_BLOCKS);
-                decoded
-            }
-        };
-        if decoded.num_rows() <= batch_rows {
-            return Ok(Some(decoded));
+        if self.next_row == self.row_count {
+            return Ok(None);
         }
-        self.decoded = Some(decoded.slice(batch_rows, decoded.num_rows() - batch_rows));
-        Ok(Some(decoded.slice(0, batch_rows)))
+        let decoded = self.decode(run, *mini_block_count)?;
+        let each_bytes = decoded.get_array_memory_size() / decoded.num_rows().div_ceil(MINI_BLOCK_VALUES).max(1);
+        let most = (batch_rows / MINI_BLOCK_VALUES).clamp(1, DECODED_MINI_BLOCKS);
+        *mini_block_count = (DECODED_BYTES / each_bytes.max(1)).clamp(1, most);
+        Ok(Some(decoded))
     }
 
     fn decode(&mut self, run: &ColumnScanRun, mini_block_count: usize) -> Result<RecordBatch> {

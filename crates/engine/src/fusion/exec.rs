@@ -35,6 +35,7 @@ use super::run::{Counters, Run};
 use super::star::FusedPlan;
 use super::subqueries;
 use crate::column_table::{ColumnScan, OpenTable};
+use crate::own_batch::own;
 use crate::parquet_table::{ParquetScan, RowGroups};
 use crate::raw_table::listing::external;
 use crate::raw_table::scan_exec::RawScanExec;
@@ -374,8 +375,10 @@ async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>
     let cancelled = CancelOnDrop::default();
     let cancellation = Arc::clone(&cancelled.0);
     let computes = plan.stages.last().is_some_and(|last| last.pipeline.computes());
-    let (giving, mut given) = Giving::new(plan.outputs.clone(), made, computes, enough);
-    let batch_bytes = fusion::given_bytes(enough);
+    let limit_bytes = run.limit_bytes();
+    let most_held_bytes = fusion::most_held_bytes(limit_bytes);
+    let (giving, mut given) = Giving::new(plan.outputs.clone(), made, computes, enough, most_held_bytes);
+    let batch_bytes = fusion::given_bytes(enough, limit_bytes, run.thread_count());
     let running = on_own_thread(move |runtime| {
         let consumer = |rowset, reservation| giving.take(rowset, reservation);
         let ended = run.rows(runtime, &cancellation, (batch_bytes, &consumer));
@@ -399,7 +402,8 @@ async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>
     Ok(Begun::Going(stream::iter(first.map(Ok)).chain(rest).boxed()))
 }
 
-/// A batch piece by piece. Its memory is counted until the last of it was given out.
+/// A batch piece by piece, each with memory of its own: whoever counts what a piece points to would count all of the
+/// batch for each. Its memory is counted until the last of it was given out.
 fn slices(
     (batch, reservation): Given,
     batch_rows: usize,
@@ -413,7 +417,7 @@ fn slices(
     };
     stream::iter(slices).map(move |slice| {
         let _ = &reservation;
-        slice
+        Ok(own(slice?)?)
     })
 }
 

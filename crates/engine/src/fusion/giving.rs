@@ -19,7 +19,6 @@ use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use thermocline_budget::Reservation;
 use thermocline_pipeline::{PipelineError, Rowset};
-use thermocline_placement::fusion;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::output;
@@ -39,6 +38,8 @@ pub(super) struct Giving {
     may_open: bool,
     /// With how many nobody asks for more.
     enough: Option<usize>,
+    /// How much of them is held back.
+    most_held_bytes: u64,
     /// The first rows; `None` once they were given out.
     held: Mutex<Option<Held>>,
     sender: Sender<Result<Given, PipelineError>>,
@@ -53,17 +54,18 @@ struct Held {
 }
 
 impl Giving {
-    /// Of rows of which `outputs` are made, and where they come out. With `computes` they leave when all are there, or
-    /// `enough`.
+    /// Of rows of which `outputs` are made, and where they come out: when there are so many, all, or `enough`. With
+    /// `computes` so many are too many.
     pub(super) fn new(
         outputs: Vec<Output>,
         schema: SchemaRef,
         computes: bool,
         enough: Option<usize>,
+        most_held_bytes: u64,
     ) -> (Self, Receiver<Result<Given, PipelineError>>) {
         let (sender, receiver) = channel(WAITING_BATCHES);
         let held = Mutex::new(Some(Held::default()));
-        (Self { outputs, schema, may_open: !computes, enough, held, sender }, receiver)
+        (Self { outputs, schema, may_open: !computes, enough, most_held_bytes, held, sender }, receiver)
     }
 
     /// Takes some rows of a thread, and waits until there is room for them.
@@ -80,7 +82,7 @@ impl Giving {
                     first.size_bytes += size_bytes;
                     first.batches.push((batch, reservation));
                     let are_enough = self.enough.is_some_and(|enough| first.row_count >= enough);
-                    if first.size_bytes < fusion::MOST_HELD_BYTES && !are_enough {
+                    if first.size_bytes < self.most_held_bytes && !are_enough {
                         return Ok(());
                     }
                     if !self.may_open && !are_enough {
@@ -100,7 +102,11 @@ impl Giving {
         // Who does not ask any more needs no rest.
         let _ = match ended {
             Ok(()) => held.unwrap_or_default().batches.into_iter().try_for_each(|given| self.send(Ok(given))),
-            Err(error) => self.send(Err(error)),
+            Err(error) => {
+                // Who takes over needs the memory.
+                drop(held);
+                self.send(Err(error))
+            }
         };
     }
 
@@ -121,13 +127,16 @@ mod tests {
 
     use super::*;
 
+    /// As many as would be held back with much memory.
+    const MOST_HELD_BYTES: u64 = 16 << 20;
+
     fn account() -> Account {
         Budget::new(1 << 30, None).account("test", Purpose::Query)
     }
 
     fn giving(computes: bool, enough: Option<usize>) -> (Giving, Receiver<Result<Given, PipelineError>>) {
         let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]));
-        Giving::new(vec![Output::Column(0)], schema, computes, enough)
+        Giving::new(vec![Output::Column(0)], schema, computes, enough, MOST_HELD_BYTES)
     }
 
     fn take(giving: &Giving, account: &Account, row_count: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -167,7 +176,7 @@ mod tests {
 
     #[test]
     fn many_rows_leave_before_the_end_unless_something_is_computed() {
-        let (account, many) = (account(), fusion::MOST_HELD_BYTES as usize / 8);
+        let (account, many) = (account(), MOST_HELD_BYTES as usize / 8);
         let (first, mut given) = giving(false, None);
         take(&first, &account, many).unwrap();
         assert_eq!(given.try_recv().unwrap().unwrap().0.num_rows(), many);

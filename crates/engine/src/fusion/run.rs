@@ -79,6 +79,16 @@ impl Run {
         Self { plan, inputs, thread_count, counters, context }
     }
 
+    pub(super) fn thread_count(&self) -> usize {
+        self.thread_count
+    }
+
+    /// The memory of the database whose rows the last pipeline gives.
+    pub(super) fn limit_bytes(&self) -> u64 {
+        let last = self.plan.stages.last();
+        last.map_or(u64::MAX, |last| last.relation.database().budget().limit_bytes())
+    }
+
     /// The groups that the last pipeline ends in, and their memory.
     ///
     /// # Errors

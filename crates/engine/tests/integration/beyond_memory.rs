@@ -51,6 +51,25 @@ async fn what_is_larger_than_memory_is_answered_from_the_disk() {
     }
 }
 
+/// Were what a sort holds counted by the batches that its rows were once part of, it would write a file for a few of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sort_counts_the_rows_that_it_holds() {
+    let folder = Folder::new();
+    let session = session(&folder).await;
+    rows(&session, "SET thermocline.memory = '24MiB'").await;
+    for sql in [
+        "SELECT id, v, price FROM f ORDER BY price, id",
+        "SELECT f.id, f.v, d.weight FROM f JOIN d ON f.k = d.k ORDER BY f.price, f.id",
+    ] {
+        let analyzed = rows(&session, &format!("EXPLAIN ANALYZE {sql}")).await.concat();
+        let counts = analyzed.split("spill_count=").skip(1);
+        let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().map(str::parse::<u64>);
+        let runs: u64 = counts.filter_map(number).map(Result::unwrap).sum();
+        // Twelve million bytes, which take as many again for their keys.
+        assert!((2..=12).contains(&runs), "{sql}: {runs}\n{analyzed}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_spill_is_planned_where_there_is_memory_for_it() {
     let folder = Folder::new();
