@@ -2,7 +2,7 @@
 
 use thermocline_engine::Session;
 
-use crate::harness::{self, Folder, integer, rows};
+use crate::harness::{self, Folder, error, integer, rows};
 
 /// `t` of `a` and `g`, and `u` of `b` and `h`: of `g` 1 and 3 there is nothing in `u`.
 async fn session() -> Session {
@@ -168,6 +168,77 @@ async fn subqueries_may_be_asked_among_what_is_selected() {
     // As conditions have them.
     let nested = "SELECT sum(i) FROM (SELECT CASE WHEN a IN (SELECT b FROM u WHERE b IN (SELECT 9)) THEN 1 ELSE 0 END AS i FROM t)";
     assert_eq!(rows(&session, nested).await, ["1"]);
+}
+
+/// Of the first day there are events at two times, of the second one, of the third none.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregate_is_grouped_by_what_is_compared() {
+    let session = harness::session();
+    for sql in [
+        "CREATE TABLE days AS SELECT DATE '2024-01-01' + CAST(value AS INT) AS day, value AS n FROM range(0, 3)",
+        "CREATE TABLE ev AS SELECT CAST(t AS TIMESTAMP) AS time, k, code FROM (VALUES \
+         ('2024-01-01 01:00:00', 1, '1'), ('2024-01-01 02:00:00', 1, '01'), ('2024-01-01 02:00:00', 2, 'x'), \
+         ('2024-01-02 05:00:00', 2, '2')) v(t, k, code)",
+    ] {
+        rows(&session, sql).await;
+    }
+    let of_day = "FROM ev e WHERE CAST(e.time AS DATE) = d.day";
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for (selected, expected) in [
+            (format!("EXISTS (SELECT 1 {of_day})"), ["true", "true", "false"]),
+            (format!("EXISTS (SELECT 1 {of_day} AND e.k = d.n + 1)"), ["true", "true", "false"]),
+            ("d.day IN (SELECT CAST(e.time AS DATE) FROM ev e)".to_owned(), ["true", "true", "false"]),
+            ("d.day NOT IN (SELECT CAST(e.time AS DATE) FROM ev e WHERE k = 1)".to_owned(), ["false", "true", "true"]),
+            (format!("(SELECT count(*) {of_day})"), ["3", "1", "0"]),
+            (format!("(SELECT count(*) + 1 {of_day} AND k = 1)"), ["3", "1", "1"]),
+            (format!("coalesce((SELECT max(k) {of_day} HAVING count(*) > 1), 0)"), ["2", "0", "0"]),
+            (
+                "(SELECT count(*) FROM ev e WHERE d.day = TRY_CAST(e.time AS DATE) AND k = 2)".to_owned(),
+                ["1", "1", "0"],
+            ),
+            (
+                "(SELECT count(*) FROM (SELECT k FROM ev WHERE date_trunc('day', time) = d.day))".to_owned(),
+                ["3", "1", "0"],
+            ),
+            (
+                "(SELECT count(*) FROM ev e JOIN ev f ON e.k = f.k WHERE CAST(f.time AS DATE) = d.day)".to_owned(),
+                ["6", "2", "0"],
+            ),
+            // Types are made alike by a cast. What other conditions leave out is not cast.
+            (
+                "(SELECT count(*) FROM ev e WHERE CAST(e.code AS INT) = d.n AND e.code <> 'x')".to_owned(),
+                ["0", "2", "1"],
+            ),
+            ("(SELECT count(*) FROM ev e WHERE CAST(e.k AS SMALLINT) = d.n)".to_owned(), ["0", "2", "2"]),
+            (
+                "(SELECT count(*) FROM ev e WHERE e.time = CAST(d.day AS TIMESTAMP) + INTERVAL '2 hours')".to_owned(),
+                ["2", "0", "0"],
+            ),
+        ] {
+            let sql = format!("SELECT {selected} FROM days d ORDER BY d.day");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+        for (condition, expected) in [
+            (format!("(SELECT count(*) {of_day}) > 1"), vec!["0"]),
+            (format!("EXISTS (SELECT k {of_day} GROUP BY k HAVING count(*) > 1)"), vec!["0"]),
+            (format!("2 NOT IN (SELECT count(*) {of_day} GROUP BY k)"), vec!["1", "2"]),
+            (format!("n IN (SELECT count(*) - 2 {of_day})"), vec![]),
+            (format!("n + 3 IN (SELECT count(*) {of_day})"), vec!["0"]),
+        ] {
+            let sql = format!("SELECT n FROM days d WHERE {condition} ORDER BY n");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+        for (lateral, expected) in
+            [("count(*)", vec!["0|3", "1|1", "2|0"]), ("DISTINCT e.k", vec!["0|1", "0|2", "1|2"])]
+        {
+            let sql =
+                format!("SELECT d.n, l.x FROM days d, LATERAL (SELECT {lateral} AS x {of_day}) AS l ORDER BY 1, 2");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+    }
+    let several = error(&session, &format!("SELECT (SELECT max(k) {of_day} GROUP BY e.time) FROM days d")).await;
+    assert!(several.contains("cannot contain non-correlated columns"), "{several}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
