@@ -52,12 +52,12 @@ impl SqlStatement {
 }
 
 /// Rewrites what DataFusion does not plan to what it does: functions as they are called in other engines, but for names
-/// that `is_known` knows, subqueries that are selected, and what is selected twice.
+/// that `is_known` knows, and what is selected twice. Subqueries that are selected get names.
 pub(crate) fn as_planned(statement: &mut SqlStatement, is_known: &dyn Fn(&str) -> bool) {
     let (StatementKind::ExplainCache(statement) | StatementKind::Plan(statement)) = &mut statement.kind;
     same_names::tell_apart(statement);
     synonyms::translate(statement, is_known);
-    selected_subqueries::count(statement);
+    selected_subqueries::name(statement);
 }
 
 fn only_asks(statement: &Statement) -> bool {
