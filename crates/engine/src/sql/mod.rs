@@ -7,6 +7,7 @@
 
 mod depth;
 mod distinct_from;
+mod from_first;
 mod refused;
 mod same_names;
 mod selected_subqueries;
@@ -137,7 +138,10 @@ pub(crate) fn as_meant(mut statement: Statement) -> Result<Statement> {
     let checked = distinct_from::put_right(&mut statement)
         .and_then(|()| depth::check(&statement))
         .and_then(|()| refused::check(&statement))
-        .and_then(|()| using::put_right(&mut statement));
+        .and_then(|()| {
+            from_first::put_right(&mut statement);
+            using::put_right(&mut statement)
+        });
     match checked {
         Ok(()) => Ok(statement),
         Err(error) => {
