@@ -54,11 +54,20 @@ impl SqlStatement {
 
 /// Rewrites what DataFusion does not plan to what it does: functions as they are called in other engines, but for names
 /// that `is_known` knows, and what is selected twice. Subqueries that are selected get names.
-pub(crate) fn as_planned(statement: &mut SqlStatement, is_known: &dyn Fn(&str) -> bool) {
+///
+/// # Errors
+/// When it would become far longer than it is, or calls a function that `is_scalar` knows as no such function is called.
+pub(crate) fn as_planned(
+    statement: &mut SqlStatement,
+    is_known: &dyn Fn(&str) -> bool,
+    is_scalar: &dyn Fn(&str) -> bool,
+) -> Result<()> {
     let (StatementKind::ExplainCache(statement) | StatementKind::Plan(statement)) = &mut statement.kind;
     same_names::tell_apart(statement);
-    synonyms::translate(statement, is_known);
+    synonyms::translate(statement, is_known)?;
+    refused::check_calls(statement, is_scalar)?;
     selected_subqueries::name(statement);
+    Ok(())
 }
 
 fn only_asks(statement: &Statement) -> bool {
