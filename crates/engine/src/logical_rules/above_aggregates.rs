@@ -8,6 +8,9 @@
 //! - one that is not the same each time: of `SELECT * FROM (SELECT count(*) OVER () …) WHERE random() < 0.5` the count was
 //!   one of the sample.
 //!
+//! Nor does it put one on outer columns below a projection, which may be there to make a column of what is compared
+//! ([`correlated_keys`](super::correlated_keys)), while the subquery is not joined yet.
+//!
 //! [`KeepAboveAggregates`] stands around it. It sees all filters that lie on each other at once, since the stock rule makes
 //! one of them and goes on by itself.
 
@@ -57,6 +60,7 @@ impl OptimizerRule for KeepAboveAggregates {
             LogicalPlan::Aggregate(_) => |part| part.column_refs().is_empty() || part.is_volatile(),
             // Each element of a list draws its own, not each list.
             LogicalPlan::Window(_) | LogicalPlan::Unnest(_) => Expr::is_volatile,
+            LogicalPlan::Projection(_) => Expr::contains_outer,
             _ => return self.inner.rewrite(plan, config),
         };
         let parts = predicates.iter().rev().flat_map(|predicate| split_conjunction(predicate)).cloned();

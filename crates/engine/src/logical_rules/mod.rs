@@ -4,11 +4,13 @@
 //!   decimals decimals ([`mixed_numbers`]).
 //! - Behind that, `IN` with a subquery is said by `EXISTS` where joins would not know that it is NULL, and what is asked of
 //!   an aggregate's one row is asked of its value ([`subquery_nulls`]).
+//! - Last, what correlated subqueries compare is made what their aggregates are grouped by ([`correlated_keys`]).
 //!
 //! Around the stock rules that optimize,
 //!
 //! - tests of one column are not merged where that changes answers ([`simplification`]);
-//! - conditions without columns, or by chance, stay above aggregates and windows ([`above_aggregates`]).
+//! - conditions without columns, or by chance, stay above aggregates and windows, and those on outer columns above the
+//!   projections that have their keys ([`above_aggregates`]).
 //!
 //! What the optimizer leaves of this kind is done to the plan behind it ([`stand_ins`](crate::stand_ins)), or to the
 //! physical plan ([`physical_rules`](crate::physical_rules)).
@@ -16,6 +18,7 @@
 //! Stateless, shared freely.
 
 mod above_aggregates;
+mod correlated_keys;
 mod mixed_numbers;
 mod simplification;
 mod subquery_nulls;
@@ -32,6 +35,7 @@ pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Syn
     let coercion = TypeCoercion::new();
     let place = rules.iter().position(|rule| rule.name() == coercion.name()).map_or(rules.len(), |place| place + 1);
     rules.insert(place, Arc::new(subquery_nulls::SpellOutMembership));
+    rules.insert(place + 1, Arc::new(correlated_keys::GroupByKeys));
     mixed_numbers::install(rules);
 }
 

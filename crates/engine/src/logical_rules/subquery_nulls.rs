@@ -15,24 +15,27 @@
 //!
 //! What cannot be NULL is left out, and so are values that cannot be at all. Types have been made alike by then: of a
 //! UNION's columns nobody knows them before. Of correlated subqueries of one row, where `EXISTS` is wrong too, it asks the
-//! value ([`single_rows`]).
+//! value ([`single_rows`]). What is selected it counts ([`selected`]).
 //!
-//! Deviations: conditions of filters alone; subqueries elsewhere, as in a SELECT list, DataFusion does not run.
+//! Deviations: subqueries in conditions of joins and in `ORDER BY` are left as they are.
 
+mod selected;
 mod single_rows;
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::InSubquery;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue, plan_err};
+use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, exists, lit, not,
-    not_exists, when,
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, exists,
+    lit, not, not_exists, when,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::plan_expressions::any_expression;
 
 /// See the module. Stateless, shared freely.
 #[derive(Debug)]
@@ -44,9 +47,20 @@ impl AnalyzerRule for SpellOutMembership {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Filter(filter) if asks_subquery(&filter.predicate)? => filtered(filter),
-            other => Ok(Transformed::no(other)),
+        let mut has_counts = false;
+        plan.transform_up_with_subqueries(|node| {
+            let node = match node {
+                LogicalPlan::Filter(filter) if asks_subquery(&filter.predicate)? => filtered(filter)?,
+                LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)
+                    if any_expression(&node, asks_subquery)? =>
+                {
+                    has_counts = true;
+                    Transformed::yes(selected::as_counts(node)?)
+                }
+                other => Transformed::no(other),
+            };
+            // What the nodes above know of NULLs they know from this one.
+            if has_counts { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
         })
         .data()
     }
@@ -103,24 +117,33 @@ fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 fn value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let spelled_out = expr.transform_up(|nested| match nested {
         Expr::InSubquery(asked) => {
-            let Asked { has_equal, has_null, has_row, is_null } = Asked::of(&asked, schema)?;
-            if has_null.is_none() && is_null.is_none() {
+            let asks = Asked::of(&asked, schema)?;
+            if asks.has_null.is_none() && asks.is_null.is_none() {
                 return Ok(Transformed::yes(joinable(asked)?));
             }
-            let unknown = || lit(ScalarValue::Boolean(None));
-            let mut is_one_of = when(exists(has_equal), lit(true));
-            if let Some(has_null) = has_null {
-                is_one_of = is_one_of.when(exists(has_null), unknown());
-            }
-            if let Some(is_null) = is_null {
-                is_one_of = is_one_of.when(is_null.and(exists(has_row)), unknown());
-            }
-            let is_one_of = is_one_of.otherwise(lit(false))?;
+            let is_one_of = is_one_of(asks, |rows| Ok(exists(rows)))?;
             Ok(Transformed::yes(if asked.negated { not(is_one_of) } else { is_one_of }))
         }
         other => Ok(Transformed::no(other)),
     });
     spelled_out.data()
+}
+
+/// What is as `IN`, NULL included, where `has_row` tells whether there is a row.
+fn is_one_of(asked: Asked, has_row: impl Fn(Arc<LogicalPlan>) -> Result<Expr>) -> Result<Expr> {
+    let found = has_row(asked.has_equal)?;
+    if asked.has_null.is_none() && asked.is_null.is_none() {
+        return Ok(found);
+    }
+    let unknown = || lit(ScalarValue::Boolean(None));
+    let mut is_one_of = when(found, lit(true));
+    if let Some(has_null) = asked.has_null {
+        is_one_of = is_one_of.when(has_row(has_null)?, unknown());
+    }
+    if let Some(is_null) = asked.is_null {
+        is_one_of = is_one_of.when(is_null.and(has_row(asked.has_row)?), unknown());
+    }
+    is_one_of.otherwise(lit(false))
 }
 
 /// The same. Within another condition it becomes a join of its column and of those that make it up, and fails where one of
@@ -157,6 +180,7 @@ struct Asked {
 
 impl Asked {
     fn of(asked: &InSubquery, schema: &DFSchema) -> Result<Self> {
+        check_size(asked)?;
         let InSubquery { expr, subquery: Subquery { subquery, .. }, .. } = asked;
         let rows = members(subquery)?;
         let member = Expr::Column(Column::new_unqualified(MEMBER));
@@ -173,11 +197,44 @@ impl Asked {
     }
 }
 
+/// Operators of what is asked three times at most. Within each other, `IN`s would be asked nine times, and so on.
+const MOST_OPERATORS: usize = 10_000;
+
+/// Refuses what would become far more operators than anyone wrote.
+fn check_size(asked: &InSubquery) -> Result<()> {
+    let mut operator_count = 0;
+    let mut count = |plan: &LogicalPlan| {
+        plan.apply_with_subqueries(|_| {
+            operator_count += 1;
+            Ok(if operator_count > MOST_OPERATORS { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    };
+    count(&asked.subquery.subquery)?;
+    asked.expr.apply(|nested| match nested {
+        Expr::ScalarSubquery(Subquery { subquery, .. })
+        | Expr::Exists(Exists { subquery: Subquery { subquery, .. }, .. }) => count(subquery),
+        _ => Ok(TreeNodeRecursion::Continue),
+    })?;
+    if operator_count > MOST_OPERATORS {
+        return plan_err!(
+            "IN (SELECT …) within each other, or of a large query, would ask for more than {MOST_OPERATORS} operators: put \
+             what is asked for into tables first"
+        );
+    }
+    Ok(())
+}
+
 /// What the values of a subquery are called.
 const MEMBER: &str = "__member";
 
-/// The subquery's values under a name that nothing outside has: what is pulled out of it goes by its columns' names.
+/// The subquery's values under a name that nothing outside has, nor the subquery: what is pulled out of it goes by its
+/// columns' names.
 fn members(subquery: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    if let LogicalPlan::Projection(Projection { expr, input, .. }) = subquery.as_ref()
+        && let [value] = expr.as_slice()
+    {
+        return LogicalPlanBuilder::from(Arc::clone(input)).project([value.clone().unalias().alias(MEMBER)])?.build();
+    }
     let column = Expr::Column(Column::from(subquery.schema().qualified_field(0)));
     LogicalPlanBuilder::from(Arc::clone(subquery)).project([column.alias(MEMBER)])?.build()
 }

@@ -105,12 +105,15 @@ impl Session {
         };
         let mut statements = sql::parse(text, dialect.as_ref(), recursion_limit)?;
         let state = state.read();
+        let is_scalar = |name: &str| state.scalar_functions().contains_key(name);
         let is_known = |name: &str| {
-            state.scalar_functions().contains_key(name)
+            is_scalar(name)
                 || state.aggregate_functions().contains_key(name)
                 || state.window_functions().contains_key(name)
         };
-        statements.iter_mut().for_each(|statement| sql::as_planned(statement, &is_known));
+        for statement in &mut statements {
+            sql::as_planned(statement, &is_known, &is_scalar)?;
+        }
         Ok(statements)
     }
 

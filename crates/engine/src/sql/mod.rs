@@ -7,6 +7,7 @@
 
 mod depth;
 mod distinct_from;
+mod from_first;
 mod refused;
 mod same_names;
 mod selected_subqueries;
@@ -52,12 +53,21 @@ impl SqlStatement {
 }
 
 /// Rewrites what DataFusion does not plan to what it does: functions as they are called in other engines, but for names
-/// that `is_known` knows, subqueries that are selected, and what is selected twice.
-pub(crate) fn as_planned(statement: &mut SqlStatement, is_known: &dyn Fn(&str) -> bool) {
+/// that `is_known` knows, and what is selected twice. Subqueries that are selected get names.
+///
+/// # Errors
+/// When it would become far longer than it is, or calls a function that `is_scalar` knows as no such function is called.
+pub(crate) fn as_planned(
+    statement: &mut SqlStatement,
+    is_known: &dyn Fn(&str) -> bool,
+    is_scalar: &dyn Fn(&str) -> bool,
+) -> Result<()> {
     let (StatementKind::ExplainCache(statement) | StatementKind::Plan(statement)) = &mut statement.kind;
     same_names::tell_apart(statement);
-    synonyms::translate(statement, is_known);
-    selected_subqueries::count(statement);
+    synonyms::translate(statement, is_known)?;
+    refused::check_calls(statement, is_scalar)?;
+    selected_subqueries::name(statement);
+    Ok(())
 }
 
 fn only_asks(statement: &Statement) -> bool {
@@ -137,7 +147,10 @@ pub(crate) fn as_meant(mut statement: Statement) -> Result<Statement> {
     let checked = distinct_from::put_right(&mut statement)
         .and_then(|()| depth::check(&statement))
         .and_then(|()| refused::check(&statement))
-        .and_then(|()| using::put_right(&mut statement));
+        .and_then(|()| {
+            from_first::put_right(&mut statement);
+            using::put_right(&mut statement)
+        });
     match checked {
         Ok(()) => Ok(statement),
         Err(error) => {

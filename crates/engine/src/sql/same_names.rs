@@ -1,27 +1,64 @@
 //! Selected expressions that DataFusion gives one name, as it does to a column and the column cast, and to all subqueries.
 //!
 //! Of such, those behind the first get a name of their own: what was written, or with a number where that was the same.
+//! Such a name is none that the statement has, where it means something else.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Value, VisitMut, Visitor, VisitorMut};
 
 use super::synonyms::taken;
-use super::visits::visit_mut;
+use super::visits::{visit, visit_mut};
 
 /// Gives names to the selected expressions of a statement that have none of their own.
 pub(super) fn tell_apart(statement: &mut Statement) {
-    let _never_breaks = visit_mut(statement, &mut Selects);
+    let mut names = Names::default();
+    let _never_breaks = visit(statement, &mut names);
+    let _never_breaks = visit_mut(statement, &mut Selects { names: names.all });
 }
 
-struct Selects;
+/// The names that expressions and what is selected have, in lower case.
+#[derive(Default)]
+struct Names {
+    all: BTreeSet<String>,
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.all.insert(alias.value.to_lowercase());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) => {
+                self.all.insert(name.value.to_lowercase());
+            }
+            Expr::CompoundIdentifier(parts) => self.all.extend(parts.iter().map(|part| part.value.to_lowercase())),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Selects {
+    names: BTreeSet<String>,
+}
 
 impl VisitorMut for Selects {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let mut seen: Vec<(Expr, String)> = Vec::new();
+        let mut given = BTreeSet::new();
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let (named, written) = (named(expr), expr.to_string());
@@ -30,11 +67,25 @@ impl VisitorMut for Selects {
                 same.fold((0, false), |(count, is_repeated), (_, other)| (count + 1, is_repeated || *other == written));
             seen.push((named, written.clone()));
             if same_count > 0 {
-                let name = if is_repeated { format!("{written}_{same_count}") } else { written };
+                let name = if is_repeated { self.free(&written, same_count, &mut given) } else { written };
                 *item = SelectItem::ExprWithAlias { expr: taken(expr), alias: Ident::with_quote('"', name) };
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl Selects {
+    /// What was written, with the next number that makes it a name of its own.
+    fn free(&self, written: &str, from: usize, given: &mut BTreeSet<String>) -> String {
+        let mut number = from;
+        loop {
+            let name = format!("{written}_{number}");
+            if !self.names.contains(&name.to_lowercase()) && given.insert(name.to_lowercase()) {
+                return name;
+            }
+            number += 1;
+        }
     }
 }
 
@@ -78,6 +129,12 @@ mod tests {
                 "SELECT (SELECT 1), 1 + (SELECT 2), (SELECT 3) AS \"(SELECT 3)\"",
             ),
             ("SELECT a, a, b, a FROM t", "SELECT a, a AS \"a_1\", b, a AS \"a_2\" FROM t"),
+            ("SELECT a, a FROM t ORDER BY A_1", "SELECT a, a AS \"a_2\" FROM t ORDER BY A_1"),
+            ("SELECT a, a, a, t.a_1 FROM t", "SELECT a, a AS \"a_2\", a AS \"a_3\", t.a_1 FROM t"),
+            (
+                "SELECT a, a, b AS a_1 FROM t UNION SELECT b, b, c FROM u",
+                "SELECT a, a AS \"a_2\", b AS a_1 FROM t UNION SELECT b, b AS \"b_1\", c FROM u",
+            ),
             (
                 "SELECT 1, (1), a + b, a + CAST(b AS INT)",
                 "SELECT 1, (1) AS \"(1)\", a + b, a + CAST(b AS INT) AS \"a + CAST(b AS INT)\"",

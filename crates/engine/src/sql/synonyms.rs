@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::common::{DataFusionError, Result, plan_datafusion_err};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
@@ -80,7 +81,9 @@ const SPELT_OUT: &[(&str, usize, &str)] = &[
     (
         "regexp_extract",
         3,
-        "coalesce(regexp_match($1, '(' || ($2) || ')')[($3) + 1], CASE WHEN ($1) || ($2) IS NOT NULL THEN '' END)",
+        // `regexp_match` leaves out the groups that nothing matches, so that those behind them have other numbers.
+        "CASE WHEN ($3) >= 0 AND regexp_like($1, $2) THEN regexp_replace($1, '^(?s:.*?)(' || ($2) || ')(?s:.*)$', \
+         '${' || CAST(($3) + 1 AS VARCHAR) || '}') WHEN ($1) || ($2) IS NOT NULL THEN '' END",
     ),
     ("second", 1, "date_part('second', $1)"),
     ("week", 1, "date_part('week', $1)"),
@@ -110,11 +113,14 @@ const BORDERS: &[(&str, &str)] = &[
     ),
     (
         "day",
-        "CAST((date_part('epoch', date_trunc('day', $2)) - date_part('epoch', date_trunc('day', $1))) / 86400 AS BIGINT)",
+        // Where clocks are changed, a day has an hour more or less.
+        "CAST(round((date_part('epoch', date_trunc('day', $2)) - date_part('epoch', date_trunc('day', $1))) / 86400) \
+         AS BIGINT)",
     ),
     (
         "week",
-        "CAST((date_part('epoch', date_trunc('week', $2)) - date_part('epoch', date_trunc('week', $1))) / 604800 AS BIGINT)",
+        "CAST(round((date_part('epoch', date_trunc('week', $2)) - date_part('epoch', date_trunc('week', $1))) / 604800) \
+         AS BIGINT)",
     ),
     (
         "month",
@@ -128,19 +134,33 @@ const BORDERS: &[(&str, &str)] = &[
     ("year", "CAST(date_part('year', $2) - date_part('year', $1) AS BIGINT)"),
 ];
 
+/// Parts of the arguments of one call that may be written once more. Within each other, calls would double them each time.
+const MOST_REPEATED: usize = 10_000;
+
+/// As many of all calls of a statement.
+const MOST_REPEATED_OF_ALL: usize = 100 * MOST_REPEATED;
+
 /// Translates the calls of a statement whose names `is_known` does not know.
-pub(super) fn translate(statement: &mut Statement, is_known: &dyn Fn(&str) -> bool) {
-    let _never_breaks = visit_mut(statement, &mut Translator { is_known });
+///
+/// # Errors
+/// When it would become far longer.
+pub(super) fn translate(statement: &mut Statement, is_known: &dyn Fn(&str) -> bool) -> Result<()> {
+    match visit_mut(statement, &mut Translator { is_known, repeated: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
 }
 
 struct Translator<'k> {
     is_known: &'k dyn Fn(&str) -> bool,
+    /// Parts of arguments that have been written once more.
+    repeated: usize,
 }
 
 impl VisitorMut for Translator<'_> {
-    type Break = ();
+    type Break = DataFusionError;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         let SetExpr::Select(select) = query.body.as_ref() else { return ControlFlow::Continue(()) };
         let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else {
             return ControlFlow::Continue(());
@@ -155,7 +175,7 @@ impl VisitorMut for Translator<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) = item
                 && self.changes(expr)
@@ -167,14 +187,27 @@ impl VisitorMut for Translator<'_> {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Function(call) = expr
-            && let Some(meant) = self.meant(call)
-        {
-            *expr = meant;
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
+        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+        let Some(Meant { expr: meant, repeated }) = self.meant(call) else { return ControlFlow::Continue(()) };
+        self.repeated += repeated;
+        if repeated > MOST_REPEATED || self.repeated > MOST_REPEATED_OF_ALL {
+            return ControlFlow::Break(plan_datafusion_err!(
+                "{} takes what would be written more than once, and is too long for that: select it in a subquery, and \
+                 name it",
+                call.name
+            ));
         }
+        *expr = meant;
         ControlFlow::Continue(())
     }
+}
+
+/// What stands for a call.
+struct Meant {
+    expr: Expr,
+    /// Parts of its arguments that are there once more.
+    repeated: usize,
 }
 
 impl Translator<'_> {
@@ -188,7 +221,7 @@ impl Translator<'_> {
     }
 
     /// What a call means, if it is to be translated.
-    fn meant(&self, call: &Function) -> Option<Expr> {
+    fn meant(&self, call: &Function) -> Option<Meant> {
         let [ObjectNamePart::Identifier(Ident { value, quote_style: None, .. })] = call.name.0.as_slice() else {
             return None;
         };
@@ -197,7 +230,7 @@ impl Translator<'_> {
             return None;
         }
         if let Some((_, stock)) = RENAMED.iter().find(|(other, _)| *other == name) {
-            return Some(renamed(call, stock));
+            return Some(Meant { expr: renamed(call, stock), repeated: 0 });
         }
         let FunctionArguments::List(list) = &call.args else { return None };
         let is_plain = list.duplicate_treatment.is_none() && list.clauses.is_empty();
@@ -217,6 +250,8 @@ impl Translator<'_> {
             }
         };
         let mut meant = spelt_out(spelling, arguments);
+        let more = |place: usize| spelling.matches(&format!("${place}")).count().saturating_sub(1);
+        let repeated: usize = (1..).zip(arguments).map(|(place, argument)| more(place) * part_count(argument)).sum();
         match &mut meant {
             Expr::Function(inner) => {
                 inner.over.clone_from(&call.over);
@@ -226,8 +261,17 @@ impl Translator<'_> {
             _ if call.over.is_some() || call.filter.is_some() => return None,
             _ => {}
         }
-        Some(meant)
+        Some(Meant { expr: meant, repeated })
     }
+}
+
+fn part_count(expr: &Expr) -> usize {
+    let mut count = 0;
+    let _never_breaks = visit_expressions(expr, |_| {
+        count += 1;
+        ControlFlow::<()>::Continue(())
+    });
+    count
 }
 
 /// What was written as a column's name.
@@ -303,7 +347,7 @@ mod tests {
     fn translated(sql: &str, known: &[&str]) -> String {
         let [statement] = parse(sql, &GenericDialect, 50).unwrap().try_into().unwrap();
         let StatementKind::Plan(mut statement) = statement.kind else { panic!("{sql}") };
-        translate(&mut statement, &|name| known.contains(&name));
+        translate(&mut statement, &|name| known.contains(&name)).unwrap();
         statement.to_string()
     }
 
@@ -344,6 +388,21 @@ mod tests {
     }
 
     #[test]
+    fn calls_within_each_other_grow_to_a_bound() {
+        for (call, rest) in [("regexp_extract(", ", 'x', 1)"), ("date_diff('month', ", ", d)"), ("arg_max(b, ", ")")] {
+            for (depth, is_taken) in [(3, true), (35, false)] {
+                let sql = format!("SELECT {}a{} FROM t", call.repeat(depth), rest.repeat(depth));
+                let [statement] = parse(&sql, &GenericDialect, 50).unwrap().try_into().unwrap();
+                let StatementKind::Plan(mut statement) = statement.kind else { panic!("{sql}") };
+                assert_eq!(translate(&mut statement, &|_| false).is_ok(), is_taken, "{sql}");
+            }
+        }
+        // Wide, not deep.
+        let wide = format!("SELECT {} FROM t", vec!["date_diff('month', a, b)"; 10_000].join(", "));
+        assert!(translated(&wide, &[]).len() > wide.len());
+    }
+
+    #[test]
     fn every_spelling_is_an_expression_that_is_read_again_as_it_is_printed() {
         let spellings =
             SPELT_OUT.iter().map(|(.., spelling)| spelling).chain(BORDERS.iter().map(|(_, spelling)| spelling));
@@ -352,7 +411,7 @@ mod tests {
             let (a, b, c) = (column("a"), column("b"), column("c"));
             let meant = spelt_out(spelling, &[&a, &b, &c]);
             let printed = meant.to_string();
-            assert!(!printed.contains('$'), "{printed}");
+            assert!(!["$1", "$2", "$3"].iter().any(|place| printed.contains(place)), "{printed}");
             assert_eq!(spelt_out(&printed, &[]), meant);
         }
     }

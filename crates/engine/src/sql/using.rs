@@ -259,8 +259,13 @@ fn is_named(item: &SelectItem, column: &Ident) -> bool {
     }
 }
 
+/// Whether both name one column: what is not quoted is in lower case.
 fn is_same(one: &Ident, other: &Ident) -> bool {
-    one.value.eq_ignore_ascii_case(&other.value)
+    let normal = |name: &Ident| match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    };
+    normal(one) == normal(other)
 }
 
 #[cfg(test)]
@@ -286,6 +291,8 @@ mod tests {
             // What a subquery and a lambda mean by it is not known.
             ("FROM a JOIN b USING (k) WHERE k IN (SELECT k FROM c)", "a.k IN (SELECT k FROM c)"),
             ("FROM a JOIN b USING (k) WHERE f(l, k -> k > 1)", "f(l, k -> k > 1)"),
+            ("FROM a JOIN b USING (k) WHERE \"k\" > 1 AND \"K\" > 1", "a.\"k\" > 1 AND \"K\" > 1"),
+            ("FROM a JOIN b USING (\"K\") WHERE k > 1", "k > 1"),
             // One of several, or none.
             ("FROM a JOIN b USING (k) JOIN c ON true WHERE k > 1", "k > 1"),
             ("FROM a JOIN b USING (k), c WHERE k > 1", "k > 1"),

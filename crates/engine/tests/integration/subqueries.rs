@@ -2,7 +2,7 @@
 
 use thermocline_engine::Session;
 
-use crate::harness::{self, Folder, integer, rows};
+use crate::harness::{self, Folder, error, integer, rows};
 
 /// `t` of `a` and `g`, and `u` of `b` and `h`: of `g` 1 and 3 there is nothing in `u`.
 async fn session() -> Session {
@@ -147,6 +147,20 @@ async fn subqueries_may_be_asked_among_what_is_selected() {
         ("NOT EXISTS (SELECT * FROM u WHERE h = g)", ["true", "false", "true", "false"]),
         ("EXISTS (SELECT max(b) FROM u WHERE b > 100)", ["true"; 4]),
         ("EXISTS (SELECT b FROM u WHERE b > 100 LIMIT 1) OR a IN (VALUES (9), (0))", ["false", "true", "true", "-"]),
+        ("EXISTS (SELECT b FROM u |> LIMIT 0)", ["false"; 4]),
+        ("EXISTS (SELECT b AS h FROM u WHERE u.h = t.g LIMIT 1)", ["false", "true", "false", "true"]),
+        ("EXISTS (SELECT max(b) FROM u WHERE u.h = t.g)", ["true"; 4]),
+        ("a IN (SELECT max(b) FROM u WHERE u.h = t.g)", ["-", "true", "-", "-"]),
+        ("a IN (SELECT count(*) FROM u WHERE u.h = t.g)", ["false", "false", "true", "-"]),
+        ("a IN (SELECT b AS h FROM u WHERE u.h = t.g)", ["false", "true", "false", "-"]),
+        ("a IN (SELECT max(b) FROM u GROUP BY h)", ["-", "true", "-", "-"]),
+        ("a IN (SELECT b FROM u ORDER BY b LIMIT 1)", ["false", "false", "false", "-"]),
+        ("5 NOT IN (SELECT b FROM u WHERE b > 0)", ["true"; 4]),
+        ("(SELECT max(a) FROM t) IN (SELECT b FROM u)", ["true"; 4]),
+        (
+            "a IN (SELECT a FROM t WHERE a IN (SELECT b FROM u) OR EXISTS (SELECT 1 FROM u WHERE b = g))",
+            ["false", "true", "false", "-"],
+        ),
     ] {
         let sql = format!("SELECT coalesce(CAST(({asked}) AS VARCHAR), '-') FROM t ORDER BY g");
         assert_eq!(rows(&session, &sql).await, expected, "{asked}");
@@ -163,11 +177,133 @@ async fn subqueries_may_be_asked_among_what_is_selected() {
         let sql = format!("SELECT coalesce(CAST(({asked}) AS VARCHAR), '-') FROM t ORDER BY g");
         assert_eq!(rows(&session, &sql).await, expected, "{asked}");
     }
+    // Of what is known of many rows, and behind what other queries ask.
+    for (sql, expected) in [
+        ("SELECT max(a) IN (SELECT b FROM u), min(a) IN (SELECT b FROM u WHERE b > 0) FROM t", vec!["true|false"]),
+        (
+            "SELECT g > 2, count(*), (g > 2) IN (SELECT b > 8 FROM u WHERE b > 8) FROM t GROUP BY g > 2 ORDER BY 1",
+            vec!["false|2|false", "true|2|true"],
+        ),
+        ("SELECT count(CASE WHEN EXISTS (SELECT 1 FROM u) THEN 1 END) FROM t", vec!["4"]),
+        (
+            "SELECT rank() OVER (ORDER BY a) IN (SELECT 2) FROM t WHERE a IS NOT NULL ORDER BY a",
+            vec!["false", "true", "false"],
+        ),
+        ("SELECT count(*) FROM (SELECT i FROM (SELECT 5 IN (SELECT b FROM u) AS i)) WHERE i IS NULL", vec!["1"]),
+    ] {
+        assert_eq!(rows(&session, sql).await, expected, "{sql}");
+    }
     let of_value = "SELECT value IN (SELECT 1) FROM range(0, 3) ORDER BY value";
     assert_eq!(rows(&session, of_value).await, ["false", "true", "false"]);
     // As conditions have them.
     let nested = "SELECT sum(i) FROM (SELECT CASE WHEN a IN (SELECT b FROM u WHERE b IN (SELECT 9)) THEN 1 ELSE 0 END AS i FROM t)";
     assert_eq!(rows(&session, nested).await, ["1"]);
+}
+
+/// Of the first day there are events at two times, of the second one, of the third none.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregate_is_grouped_by_what_is_compared() {
+    let session = harness::session();
+    for sql in [
+        "CREATE TABLE days AS SELECT DATE '2024-01-01' + CAST(value AS INT) AS day, value AS n FROM range(0, 3)",
+        "CREATE TABLE ev AS SELECT CAST(t AS TIMESTAMP) AS time, k, code FROM (VALUES \
+         ('2024-01-01 01:00:00', 1, '1'), ('2024-01-01 02:00:00', 1, '01'), ('2024-01-01 02:00:00', 2, 'x'), \
+         ('2024-01-02 05:00:00', 2, '2')) v(t, k, code)",
+    ] {
+        rows(&session, sql).await;
+    }
+    let of_day = "FROM ev e WHERE CAST(e.time AS DATE) = d.day";
+    for fused in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+        for (selected, expected) in [
+            (format!("EXISTS (SELECT 1 {of_day})"), ["true", "true", "false"]),
+            (format!("EXISTS (SELECT 1 {of_day} AND e.k = d.n + 1)"), ["true", "true", "false"]),
+            ("d.day IN (SELECT CAST(e.time AS DATE) FROM ev e)".to_owned(), ["true", "true", "false"]),
+            ("d.day NOT IN (SELECT CAST(e.time AS DATE) FROM ev e WHERE k = 1)".to_owned(), ["false", "true", "true"]),
+            (format!("(SELECT count(*) {of_day})"), ["3", "1", "0"]),
+            (format!("(SELECT count(*) + 1 {of_day} AND k = 1)"), ["3", "1", "1"]),
+            (format!("coalesce((SELECT max(k) {of_day} HAVING count(*) > 1), 0)"), ["2", "0", "0"]),
+            (
+                "(SELECT count(*) FROM ev e WHERE d.day = TRY_CAST(e.time AS DATE) AND k = 2)".to_owned(),
+                ["1", "1", "0"],
+            ),
+            (
+                "(SELECT count(*) FROM (SELECT k FROM ev WHERE date_trunc('day', time) = d.day))".to_owned(),
+                ["3", "1", "0"],
+            ),
+            (
+                "(SELECT count(*) FROM ev e JOIN ev f ON e.k = f.k WHERE CAST(f.time AS DATE) = d.day)".to_owned(),
+                ["6", "2", "0"],
+            ),
+            // Types are made alike by a cast. What other conditions leave out is not cast.
+            (
+                "(SELECT count(*) FROM ev e WHERE CAST(e.code AS INT) = d.n AND e.code <> 'x')".to_owned(),
+                ["0", "2", "1"],
+            ),
+            ("(SELECT count(*) FROM ev e WHERE CAST(e.k AS SMALLINT) = d.n)".to_owned(), ["0", "2", "2"]),
+            (
+                "(SELECT count(*) FROM ev e WHERE e.time = CAST(d.day AS TIMESTAMP) + INTERVAL '2 hours')".to_owned(),
+                ["2", "0", "0"],
+            ),
+        ] {
+            let sql = format!("SELECT {selected} FROM days d ORDER BY d.day");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+        for (condition, expected) in [
+            (format!("(SELECT count(*) {of_day}) > 1"), vec!["0"]),
+            (format!("EXISTS (SELECT k {of_day} GROUP BY k HAVING count(*) > 1)"), vec!["0"]),
+            (format!("2 NOT IN (SELECT count(*) {of_day} GROUP BY k)"), vec!["1", "2"]),
+            (format!("n IN (SELECT count(*) - 2 {of_day})"), vec![]),
+            (format!("n + 3 IN (SELECT count(*) {of_day})"), vec!["0"]),
+        ] {
+            let sql = format!("SELECT n FROM days d WHERE {condition} ORDER BY n");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+        for (lateral, expected) in
+            [("count(*)", vec!["0|3", "1|1", "2|0"]), ("DISTINCT e.k", vec!["0|1", "0|2", "1|2"])]
+        {
+            let sql =
+                format!("SELECT d.n, l.x FROM days d, LATERAL (SELECT {lateral} AS x {of_day}) AS l ORDER BY 1, 2");
+            assert_eq!(rows(&session, &sql).await, expected, "{fused}: {sql}");
+        }
+    }
+    let several = error(&session, &format!("SELECT (SELECT max(k) {of_day} GROUP BY e.time) FROM days d")).await;
+    assert!(several.contains("cannot contain non-correlated columns"), "{several}");
+}
+
+/// A struct's field is named like a column of a table, and a subquery may have a struct of the table's name.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_value_of_a_selected_in_is_none_of_the_subquerys() {
+    let folder = Folder::new();
+    let today = folder.file("today.ndjson", "{\"customer\":{\"city\":\"A\"}}\n");
+    let old = folder.file("old.ndjson", "{\"customer\":{\"city\":\"B\"},\"t\":{\"a\":\"B\"}}\n");
+    let session = harness::session();
+    rows(&session, "CREATE TABLE t AS SELECT 'A' AS a").await;
+    let (today, old) = (today.display(), old.display());
+    for sql in [
+        format!("SELECT customer.city IN (SELECT o.customer.city FROM '{old}' o) FROM '{today}'"),
+        format!("SELECT n.customer.city IN (SELECT customer.city FROM '{old}') FROM '{today}' n"),
+        format!("SELECT t.a IN (SELECT o.customer.city FROM '{old}' o) FROM t"),
+        format!("SELECT a IN (SELECT o.t.a FROM '{old}' o) FROM t"),
+    ] {
+        assert_eq!(rows(&session, &sql).await, ["false"], "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subqueries_within_each_other_grow_to_a_bound() {
+    let session = session().await;
+    let nest = format!("SELECT {}a > 1{} FROM t", "(a > 1) IN (SELECT ".repeat(10), " FROM t)".repeat(10));
+    let conditions =
+        format!("SELECT a FROM t {}{}", "WHERE g = 1 OR a NOT IN (SELECT a FROM t ".repeat(10), ")".repeat(10));
+    for sql in [nest, conditions] {
+        let refused = error(&session, &sql).await;
+        assert!(refused.contains("10000 operators"), "{refused}");
+    }
+    for value in ["true", "EXISTS (SELECT 1)", "(SELECT max(b) > 1 FROM u WHERE h = g)"] {
+        let refused = error(&session, &format!("SELECT {value}{} FROM t", " IN (SELECT true)".repeat(35))).await;
+        assert!(refused.contains("name the value first"), "{value}: {refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,12 +27,28 @@ async fn functions_are_known_by_other_engines_names() {
         ("date_diff('month', DATE '2020-01-31', DATE '2020-02-01')", "1"),
         ("datediff('day', DATE '2020-03-01', DATE '2020-02-28')", "-2"),
         ("date_diff('week', DATE '2020-01-05', DATE '2020-01-06')", "1"),
+        (
+            "date_diff('day', arrow_cast('2024-03-31T00:00:00', 'Timestamp(Second, Some(\"Europe/Berlin\"))'), \
+          arrow_cast('2024-04-01T00:00:00', 'Timestamp(Second, Some(\"Europe/Berlin\"))'))",
+            "1",
+        ),
+        (
+            "date_diff('week', arrow_cast('2024-03-25T00:00:00', 'Timestamp(Second, Some(\"Europe/Berlin\"))'), \
+          arrow_cast('2024-04-01T00:00:00', 'Timestamp(Second, Some(\"Europe/Berlin\"))'))",
+            "1",
+        ),
         ("date_diff('hour', TIMESTAMP '1969-12-31 23:59:59', TIMESTAMP '1970-01-01 00:00:00')", "1"),
         ("date_diff('quarter', DATE '2019-12-31', DATE '2021-01-01')", "5"),
         ("date_diff('year', DATE '2019-12-31', DATE '2020-01-01')", "1"),
         ("regexp_extract('a12b', '[0-9]+')", "12"),
         ("regexp_extract('a12b', '([a-z])([0-9]+)', 2)", "12"),
         ("regexp_extract('ab', '[0-9]+') = ''", "true"),
+        ("regexp_extract('7', '([a-z])?([0-9])', 1) = ''", "true"),
+        ("regexp_extract('7', '([a-z])?([0-9])', 2)", "7"),
+        ("regexp_extract('x 7 a8', 'a([0-9])|(7)', 2)", "7"),
+        ("regexp_extract('a12b', '[0-9]+', 0)", "12"),
+        ("regexp_extract('a12b', '[0-9]+', 1) = '' AND regexp_extract('a12b', '[0-9]+', -1) = ''", "true"),
+        ("regexp_extract('a12b', NULL, 1) IS NULL", "true"),
         ("regexp_extract(CAST(NULL AS VARCHAR), 'a') IS NULL", "true"),
         ("regexp_matches('abc', 'b.')", "true"),
         ("prefix('abc', 'ab') AND suffix('abc', 'bc')", "true"),
@@ -99,5 +115,7 @@ async fn what_is_selected_twice_has_two_names() {
     let schema = session.sql(sql).await.unwrap().schema();
     let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names, ["a", "a_1", "CAST(a AS DOUBLE)", "Int64(1)", "1_1"]);
+    let sorted = "SELECT a, a FROM (VALUES (1, 9), (2, 8)) AS t(a, a_1) ORDER BY a_1";
+    assert_eq!(rows(&session, sorted).await, ["2|2", "1|1"]);
     assert_eq!(rows(&session, sql).await, ["2|2|2.0|1|1"]);
 }
