@@ -347,9 +347,11 @@ impl OperatorCache {
             None => scan.spec.columns.iter().map(|_| false).collect(),
         };
         let (shape, widths_bytes) = shape_of(&harvest.chunks, &is_element, base.map(AsRef::as_ref));
-        let mut chunks = base.map(|base| base.chunks.clone()).unwrap_or_default();
-        chunks.extend(harvest.chunks);
         let began_ns = self.clock().monotonic_ns();
+        let mut chunks = match base {
+            Some(base) => scan.behind_base(&base.chunks, &harvest.chunks),
+            None => harvest.chunks,
+        };
         // What a file grew by gets the layout that its item has come to.
         let initial = base.map_or_else(|| self.layout_rule().initial(has_list), |base| base.layout);
         // Where there is no room for that, rows stay as the scan delivered them.

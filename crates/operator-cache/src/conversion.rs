@@ -4,9 +4,9 @@
 //! item takes the place of the old one at once; whoever reads that one goes on to.
 //! **Does not own**: the rules, what a layout is (`layout`).
 //!
-//! **Memory**: both forms are there while the item is converted, chunk by chunk, each reserved from free room alone:
-//! where there is none the item stays as it is. **Concurrency**: one conversion an item; it runs on whichever thread it
-//! is given.
+//! **Memory**: both forms are there while the item is converted, chunk by chunk, each reserved from free room alone
+//! before it is made: where there is none the item stays as it is. **Concurrency**: one conversion an item; it runs on
+//! whichever thread it is given.
 //!
 //! **Paper**: ReCache (PVLDB 2017) §4.2. Deviation: there the query after which the layout is switched waits for it.
 
@@ -144,9 +144,13 @@ impl OperatorCache {
             };
             for first in (0..entry_count).step_by(step.max(1)) {
                 let rows = content.to_rows(first, step.max(1).min(entry_count - first), &**self.clock())?;
-                let content = Content::of(&Arc::new(rows.into_owned()), layout)?;
-                let size_bytes = content.size_bytes();
-                let Some(reservation) = self.reserve_if_free(size_bytes) else { return Ok(None) };
+                let rows = Arc::new(rows.into_owned());
+                let foretold_bytes = Content::foretold_bytes(&rows, layout);
+                let Some(reservation) = self.reserve_if_free(foretold_bytes) else { return Ok(None) };
+                let content = Content::of(&rows, layout)?;
+                if reservation.resize(content.size_bytes()).is_err() {
+                    return Ok(None);
+                }
                 converted.push(Arc::new(Chunk::new(content, reservation)));
             }
         }

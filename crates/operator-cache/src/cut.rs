@@ -49,6 +49,8 @@ pub enum View {
 pub struct Cut {
     view: View,
     columns: Arc<[ColumnSpec]>,
+    /// The list whose elements are none of the columns of the view: what lies at its path is the list, in its struct.
+    unseen: Option<FieldPath>,
     /// What must be checked of records; of rows where nothing is unnested.
     of_records: Conjunction,
     /// What must be checked of elements.
@@ -91,25 +93,23 @@ impl Cut {
         residual: &Conjunction,
         outputs: &[FieldPath],
     ) -> Option<Self> {
+        // Of records a list is a value as any other, if they have the struct that it lies in.
+        let (list, unseen) = if view == View::Records { (None, list.cloned()) } else { (list, None) };
         let is_of_element = |path: &FieldPath| list.is_some_and(|list| path.starts_with(list));
         let (mut of_records, mut of_elements) = (Conjunction::all(), Conjunction::all());
         for (path, domain) in residual.fields() {
             let part = if is_of_element(path) { &mut of_elements } else { &mut of_records };
             *part = std::mem::take(part).and(path.clone(), domain.clone());
         }
-        let is_mixed = outputs.iter().any(is_of_element) || !of_elements.is_all();
-        if view == View::Records && is_mixed {
-            return None;
-        }
+        let mut cut = Self::of_columns(columns, unseen, view, of_records, of_elements, outputs)?;
         let mut read: Vec<ColumnSpec> = Vec::new();
         for path in outputs.iter().chain(residual.fields().map(|(path, _)| path)) {
             if !read.iter().any(|column| &column.path == path) {
-                let data_type = ColumnRoute::find(columns, path)?.data_type(columns)?.clone();
-                read.push(ColumnSpec { path: path.clone(), data_type });
+                let route = cut.route(path)?;
+                read.push(ColumnSpec { path: path.clone(), data_type: route.data_type(columns)?.clone() });
+                cut.read.push(route);
             }
         }
-        let mut cut = Self::of_columns(columns, view, of_records, of_elements, outputs)?;
-        cut.read = read.iter().map(|column| ColumnRoute::find(columns, &column.path)).collect::<Option<_>>()?;
         for ColumnSpec { path, data_type } in &read {
             let (of_records, of_elements) = &mut cut.column_counts;
             let count = if is_of_element(path) { of_elements } else { of_records };
@@ -121,7 +121,7 @@ impl Cut {
             count.untested += u32::from(residual.domain(path).is_none());
         }
         let (of_records, of_elements) = (cut.of_records.clone(), cut.of_elements.clone());
-        cut.of_read = Self::of_columns(&read.into(), view, of_records, of_elements, outputs).map(Box::new);
+        cut.of_read = Self::of_columns(&read.into(), None, view, of_records, of_elements, outputs).map(Box::new);
         Some(cut)
     }
 
@@ -143,16 +143,19 @@ impl Cut {
 
     fn of_columns(
         columns: &Arc<[ColumnSpec]>,
+        unseen: Option<FieldPath>,
         view: View,
         of_records: Conjunction,
         of_elements: Conjunction,
         outputs: &[FieldPath],
     ) -> Option<Self> {
-        let outputs = outputs.iter().map(|path| ColumnRoute::find(columns, path)).collect::<Option<_>>()?;
+        let find = |path| ColumnRoute::find_outside(columns, unseen.as_ref(), path);
+        let outputs = outputs.iter().map(find).collect::<Option<_>>()?;
         let columns = Arc::clone(columns);
         Some(Self {
             view,
             columns,
+            unseen,
             of_records,
             of_elements,
             outputs,
@@ -162,6 +165,11 @@ impl Cut {
             may_mark: false,
             may_be_narrow: false,
         })
+    }
+
+    /// The way to a column among those of the view.
+    fn route(&self, path: &FieldPath) -> Option<ColumnRoute> {
+        ColumnRoute::find_outside(&self.columns, self.unseen.as_ref(), path)
     }
 
     /// What a row is.
@@ -178,7 +186,7 @@ impl Cut {
     pub(crate) fn columns_read(&self, widths_bytes: &[u32], list: Option<&FieldPath>) -> Vec<ColumnRead> {
         let is_tested = |index: usize| {
             let mut tested = self.of_records.fields().chain(self.of_elements.fields());
-            tested.any(|(path, _)| ColumnRoute::find(&self.columns, path).is_some_and(|route| route.column() == index))
+            tested.any(|(path, _)| self.route(path).is_some_and(|route| route.column() == index))
         };
         let is_read = |index: usize| self.read.iter().any(|route| route.column() == index);
         let columns = widths_bytes.iter().zip(self.columns.iter()).enumerate();
@@ -229,7 +237,7 @@ impl Cut {
     fn cut_flat(&self, rows: &dyn FlatColumns, counts: &mut ReadCounts) -> Result<CutRows, ArrowError> {
         let row_count = rows.row_count();
         let column = |path: &FieldPath| {
-            let route = ColumnRoute::find(&self.columns, path)?;
+            let route = self.route(path)?;
             route.follow(&rows.column(route.column()).ok()?)
         };
         let (of_records, tested_count) = evaluate(&self.of_records, row_count, &column)?;
@@ -283,7 +291,7 @@ impl Cut {
 
     /// Cuts rows that hold each record once.
     fn cut_rows(&self, rows: &Rows, counts: &mut ReadCounts) -> Result<CutPieces, ArrowError> {
-        let column = |path: &FieldPath| ColumnRoute::find(&self.columns, path)?.extract(rows);
+        let column = |path: &FieldPath| self.route(path)?.extract(rows);
         let entry_count = rows.entry_count();
         let (of_records, tested_count) = evaluate(&self.of_records, entry_count, &column)?;
         counts.columns_tested += tested_count;

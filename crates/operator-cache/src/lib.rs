@@ -62,6 +62,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod top_up;
+mod value_bytes;
 
 pub use begin::{MatchKind, Start};
 pub use cache::{CacheOptions, OperatorCache};

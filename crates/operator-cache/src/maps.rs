@@ -12,8 +12,8 @@
 //!
 //! **Invariants**
 //! - A map serves queries of its generation and end alone. The scan's content is compared with what the map was made of
-//!   as where records are read by position: by hashes of an earlier scan, or, where there are none, by metadata old
-//!   enough to be trusted; then the scan records hashes.
+//!   as where records are read by position: by hashes of an earlier scan of as much, or, where the query knows none, by
+//!   metadata old enough to be trusted; then the scan records hashes.
 //! - Morsels of a scan by a map are not those of other scans. What it keeps is aligned by the positions of its records,
 //!   never by morsels; so is what it is laid beside.
 //! - Only the pieces of all morsels of one scan make a map, and only one that ended well.
@@ -127,7 +127,8 @@ impl OperatorCache {
         {
             spec.map = Some(map);
             start.mapped = Some(item);
-            start.compares_content = true;
+            // Of a file that grew the query may know the hashes of the old part alone.
+            start.compares_content = pinned.can_compare_content();
         }
         if let Some(item) = &start.mapped {
             item.record_use(self.tick(), 0, self.policy().baseline_on_use(&catalog.policy_state));

@@ -306,6 +306,13 @@ impl ColumnRoute {
         Self::all(columns, path).max_by_key(|(depth, _)| *depth).map(|(_, route)| route)
     }
 
+    /// Like [`ColumnRoute::find`], but through no column of the elements of `list`.
+    pub(crate) fn find_outside(columns: &[ColumnSpec], list: Option<&FieldPath>, path: &FieldPath) -> Option<Self> {
+        let is_outside = |route: &Self| list.is_none_or(|list| !columns[route.column].path.starts_with(list));
+        let routes = Self::all(columns, path).filter(|(_, route)| is_outside(route));
+        routes.max_by_key(|(depth, _)| *depth).map(|(_, route)| route)
+    }
+
     /// Like [`ColumnRoute::find`], and of the wanted type.
     pub fn find_typed(columns: &[ColumnSpec], wanted: &ColumnSpec) -> Option<Self> {
         Self::all(columns, &wanted.path)

@@ -68,8 +68,8 @@ pub struct ScanSpec {
     pub positions: Option<Arc<RecordPositions>>,
     /// About the bytes of a record of the file, those at no position among them; 0 where it is not known.
     pub record_bytes: u64,
-    /// Records are found by this map of the whole file, and fields as far as it knows them. `hashes`, if there, are of the
-    /// content that it is a map of: a source that finds other content fails.
+    /// Records are found by this map of the whole file, and fields as far as it knows them. `hashes`, if they reach up to
+    /// `end_bytes`, are of the content that it is a map of: a source that finds other content fails.
     pub map: Option<Arc<PositionalMap>>,
     /// Whether each morsel's rows come with what it adds to a map of the file ([`Rows::map_piece`]). The whole file is
     /// read then.

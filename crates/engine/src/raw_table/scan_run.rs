@@ -259,7 +259,8 @@ enum Started {
 const WAITS: usize = 16;
 
 struct ItemRun {
-    item: Arc<Item>,
+    /// Until its last piece was read: then it may be evicted, though the query goes on with other files.
+    item: Mutex<Option<Arc<Item>>>,
     pieces: Vec<Piece>,
     next: AtomicUsize,
     /// Pieces not yet read; who finishes the last one reports the times.
@@ -402,6 +403,7 @@ impl ScanRun {
             item: 0,
             rows: None,
             pieces: None,
+            held: None,
             left_rows: limit,
             baseline,
             _busy: busy,
@@ -425,6 +427,8 @@ struct PartitionState {
     rows: Option<RowStream>,
     /// What was read last, as far as it was not yet given.
     pieces: Option<CutPieces>,
+    /// The item that they share arrays with.
+    held: Option<Arc<Item>>,
     left_rows: Option<usize>,
     baseline: BaselineMetrics,
     /// Until the partition's last row was taken, idle work gives way to it.
@@ -489,6 +493,8 @@ impl PartitionState {
                 },
                 None => None,
             };
+            let (kept, held) = kept.unzip();
+            self.held = held;
             self.pieces = match (kept, &file.scan) {
                 (None, Some((participant, cut))) => {
                     let rows = self.rows.get_or_insert_with(|| participant.stream());
@@ -524,6 +530,7 @@ impl PartitionState {
             Some(rows) => batch(rows?, &self.run.schema, self.run.as_kept).map(Some),
             None => {
                 self.pieces = None;
+                self.held = None;
                 Ok(None)
             }
         }
@@ -550,30 +557,32 @@ impl ItemRun {
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(pieces.len()),
             reading: Mutex::default(),
+            item: Mutex::new(Some(item).filter(|_| !pieces.is_empty())),
             pieces,
-            item,
         }
     }
 
-    /// The next piece, filtered; `None` when all were taken.
-    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<CutPieces>> {
+    /// The next piece, filtered, and the item that it is of; `None` when all were taken.
+    fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<(CutPieces, Arc<Item>)>> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = self.pieces.get(index) else { return Ok(None) };
         let _timer = baseline.elapsed_compute().timer();
+        let Some(item) = self.item.lock().clone() else { return internal_err!("an item went before it was read") };
         let mut reading = Reading::default();
-        let cut = self.item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
+        let cut = item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
         self.reading.lock().add(&reading);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.finish(run);
+            *self.item.lock() = None;
+            self.finish(&item, run);
         }
-        Ok(Some(cut))
+        Ok(Some((cut, item)))
     }
 
     /// Tells the cache how reading went, and has the item converted if another layout serves its queries better.
-    fn finish(&self, run: &ScanRun) {
+    fn finish(&self, item: &Arc<Item>, run: &ScanRun) {
         let cache = run.scan.database.cache();
         let reading = *self.reading.lock();
-        if let Some(conversion) = cache.finish_reading(&self.item, &self.cut, &reading) {
+        if let Some(conversion) = cache.finish_reading(item, &self.cut, &reading) {
             let cache = Arc::clone(cache);
             // Nobody waits for it; queries read the item as it is until it is there.
             drop(tokio::task::spawn_blocking(move || cache.convert(conversion)));

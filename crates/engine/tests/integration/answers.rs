@@ -136,6 +136,15 @@ async fn a_list_in_a_struct_is_unnested_beside_its_siblings() {
         let sql =
             format!("SELECT x + 1, d FROM (SELECT s['x'] AS x, unnest(s['deep']) AS d FROM '{name}') WHERE d > 1");
         assert_eq!(rows(&session, &sql).await, ["2|2"]);
+        assert_eq!(
+            rows(&session, &format!("SELECT s, unnest(s['deep']) FROM '{name}'")).await,
+            ["{x: 1, deep: [1, 2]}|1", "{x: 1, deep: [1, 2]}|2"]
+        );
+        // Of records, which are kept with their elements, the list is a field of its struct.
+        assert_eq!(
+            rows(&session, &format!("SELECT s, s['deep'] FROM '{name}'")).await,
+            ["{x: 1, deep: [1, 2]}|[1, 2]", "{x: 5, deep: []}|[]"]
+        );
     }
 }
 

@@ -411,6 +411,48 @@ async fn a_query_that_needs_memory_shrinks_the_caches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_query_has_read_may_be_evicted_while_it_reads_other_files() {
+    let folder = Folder::new();
+    let later = FIRST + 100_000;
+    for (name, first, count) in [("1.csv", FIRST, 20_000), ("2.csv", later, 50_000)] {
+        folder.file(name, numbered_csv(first, count));
+    }
+    harness::settle();
+    // Little enough to be read by one partition, a file after the other.
+    let session = harness::eager_session().await;
+    let sql = format!("SELECT id, value FROM '{}/' WHERE value >= 100", folder.path().display());
+    assert_eq!(rows(&session, &sql).await.len(), 70_000);
+    rest(&session);
+    let (cache, budget) = (session.database().cache(), session.database().budget());
+    let held_bytes = |name: &str| -> u64 {
+        let items = cache.items().into_iter().filter(|item| item.source.path.ends_with(name) && !item.is_map);
+        items.map(|item| item.size_bytes).sum()
+    };
+    let (read_bytes, left_bytes) = (held_bytes("1.csv"), held_bytes("2.csv"));
+    assert!(read_bytes > 0 && left_bytes > 0);
+    let mut result = session.sql(&sql).await.unwrap();
+    let mut row_count = 0;
+    loop {
+        let batch = result.next().await.unwrap().unwrap();
+        row_count += batch.num_rows();
+        let last: u64 = harness::rendered(&[batch]).last().unwrap().split('|').next().unwrap().parse().unwrap();
+        if last >= later {
+            break;
+        }
+    }
+    let account = budget.account("test query", thermocline_budget::Purpose::Query);
+    let free_bytes = budget.limit_bytes() - budget.reserved_bytes();
+    let reservation = account.try_reserve(free_bytes + read_bytes / 2).unwrap();
+    assert!(held_bytes("1.csv") < read_bytes);
+    assert_eq!(held_bytes("2.csv"), left_bytes, "it is being read");
+    drop(reservation);
+    while let Some(batch) = result.next().await {
+        row_count += batch.unwrap().num_rows();
+    }
+    assert_eq!(row_count, 70_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_budget_below_what_a_query_needs_is_an_error_that_names_the_setting() {
     let folder = Folder::new();
     let path = folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 200_000));

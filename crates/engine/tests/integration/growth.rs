@@ -62,6 +62,29 @@ async fn appending_again_and_again_keeps_answers_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn elements_of_a_file_that_grows_by_a_record_at_a_time_lie_in_few_chunks() {
+    for layout in ["nested", "flat", "striped", "row"] {
+        let folder = Folder::new();
+        let path = folder.file("log.ndjson", numbered_ndjson(FIRST, 100));
+        let session = harness::eager_session().await;
+        rows(&session, &format!("SET thermocline.layout = '{layout}'")).await;
+        let sql = format!(
+            "SELECT count(*), sum(id), sum(i['n']) FROM (SELECT id, unnest(items) AS i FROM '{}') WHERE id > 0",
+            path.display()
+        );
+        for count in 100..160 {
+            let ids = FIRST..FIRST + count;
+            let (sum, n): (u64, u64) = (ids.clone().sum(), ids.map(|id| id % 5 + id % 3).sum());
+            assert_eq!(rows(&session, &sql).await, [format!("{}|{}|{n}", 2 * count, 2 * sum)], "{layout}");
+            append(&path, &numbered_ndjson(FIRST + count, 1));
+        }
+        let items = session.database().cache().items();
+        let chunk_counts: Vec<u64> = items.iter().filter(|item| !item.is_map).map(|item| item.chunk_count).collect();
+        assert!(!chunk_counts.is_empty() && chunk_counts.iter().all(|count| *count < 15), "{layout}: {chunk_counts:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unterminated_last_line_may_become_longer() {
     let folder = Folder::new();
     let path = folder.settled_file("log.csv", "id,value\n1,10\n2,2");

@@ -6,16 +6,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use arrow::array::UInt32Array;
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::take;
-use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
 use super::{CutRows, delivered, extract, filter_by, filtered};
 use crate::layout::PIECE_ROWS;
 use crate::request::ColumnSpec;
 use crate::rows::{ColumnRoute, Elements, Rows};
+use crate::value_bytes::add_value_bytes;
 
 /// What the values of records may take in a piece, unless it is one row: a thousandth of a large budget, and far from
 /// the 2 GiB at which a column of texts ends.
@@ -181,33 +181,6 @@ impl ElementPieces {
         let Some(mask) = &self.mask else { return rows.start + passing };
         let within = mask.slice(rows.start, rows.len());
         rows.start + within.set_indices().nth(passing).unwrap_or(rows.len())
-    }
-}
-
-/// Adds what the column's values take, one by one.
-fn add_value_bytes(column: &ArrayRef, bytes: &mut [u64]) {
-    match column.data_type() {
-        DataType::Utf8 => {
-            let offsets = column.as_string::<i32>().offsets().lengths();
-            bytes.iter_mut().zip(offsets).for_each(|(bytes, length)| *bytes += (length + size_of::<i32>()) as u64);
-        }
-        DataType::Struct(_) => column.as_struct().columns().iter().for_each(|child| add_value_bytes(child, bytes)),
-        DataType::List(_) => {
-            let offsets = column.as_list::<i32>().offsets();
-            let (first, end) = (offsets[0] as usize, offsets[offsets.len() - 1] as usize);
-            let values = column.as_list::<i32>().values().slice(first, end - first);
-            let mut of_values = vec![0; values.len()];
-            add_value_bytes(&values, &mut of_values);
-            let mut of_values = of_values.into_iter();
-            for (bytes, length) in bytes.iter_mut().zip(offsets.lengths()) {
-                *bytes += of_values.by_ref().take(length).sum::<u64>() + size_of::<i32>() as u64;
-            }
-        }
-        // What has no width of its own is a bit.
-        other => {
-            let width = other.primitive_width().unwrap_or(1) as u64;
-            bytes.iter_mut().for_each(|bytes| *bytes += width);
-        }
     }
 }
 

@@ -61,6 +61,17 @@ pub(crate) struct RowWiseRows {
 }
 
 impl Content {
+    /// About what it takes to have rows in a layout, found before anything is made.
+    pub(crate) fn foretold_bytes(rows: &Rows, layout: Layout) -> u64 {
+        match layout {
+            Layout::Nested | Layout::Striped => rows.size_bytes(),
+            Layout::Flat => FlatRows::foretold_bytes(rows),
+            // Made of flat rows, which are there meanwhile; without a list those are the rows themselves.
+            Layout::RowWise if rows.elements.is_some() => FlatRows::foretold_bytes(rows).saturating_mul(2),
+            Layout::RowWise => rows.size_bytes(),
+        }
+    }
+
     /// Rows in a layout.
     ///
     /// # Errors

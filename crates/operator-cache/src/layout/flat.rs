@@ -16,6 +16,7 @@ use arrow::compute::{filter, take};
 use arrow::error::ArrowError;
 
 use crate::rows::{Elements, Rows};
+use crate::value_bytes::add_value_bytes;
 
 /// Which flat rows stand for what.
 #[derive(Debug, Clone)]
@@ -60,6 +61,26 @@ pub(crate) struct FlatRows {
 }
 
 impl FlatRows {
+    /// What rows take while they are flattened, before anything of that is made: a long text may be repeated for
+    /// thousands of elements.
+    pub(crate) fn foretold_bytes(rows: &Rows) -> u64 {
+        let Some(elements) = &rows.elements else { return rows.size_bytes() };
+        let mut record_bytes = vec![0; elements.record_count()];
+        let mut total_bytes = 0;
+        for (column, is_element) in rows.columns.iter().zip(elements.is_element.iter()) {
+            match is_element {
+                true => total_bytes += column.get_array_memory_size() as u64,
+                false => add_value_bytes(column, &mut record_bytes),
+            }
+        }
+        for (value_bytes, count) in record_bytes.into_iter().zip(elements.offsets.lengths()) {
+            // With the number of its record.
+            let row_bytes = value_bytes + size_of::<u32>() as u64;
+            total_bytes = row_bytes.saturating_mul(count.max(1) as u64).saturating_add(total_bytes);
+        }
+        total_bytes
+    }
+
     /// Flattens.
     ///
     /// # Errors

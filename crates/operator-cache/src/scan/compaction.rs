@@ -3,7 +3,8 @@
 //! A later scan of the item pays per chunk (a batch, a residual filter, a few allocations: some 20 µs), so chunks
 //! should have thousands of rows, however few of them a morsel gave. More would not help: readers take 16,384 rows at
 //! once. Merging happens while the scan runs, by the stream that completes a run, once every participant has seen the
-//! run; what is left is merged when the item is made.
+//! run; what is left is merged when the item is made. Where that grows with its file, its small chunks at the end are
+//! merged with what is new, whatever their layout.
 //!
 //! Rows that lie beside those of a chunk of another item are merged within that chunk alone, so that what it lent stays
 //! lent.
@@ -15,6 +16,7 @@ use std::sync::{Arc, Weak};
 use super::SharedScan;
 use super::state::{Phase, Sharing, Slot, State};
 use crate::item::{Chunk, Lent};
+use crate::layout::Content;
 use crate::rows::Rows;
 
 /// Chunks below this are merged with their neighbours.
@@ -82,6 +84,47 @@ impl SharedScan {
         merged
     }
 
+    /// The chunks of the item that this scan extends, and those of the scan behind them, the first of which takes in the
+    /// small ones before it. Those of more than twice its rows stay, so that of a file that grows by a record at a time
+    /// a row is copied some 20 times at most, and a dozen small chunks are left.
+    pub(crate) fn behind_base(&self, base: &[Arc<Chunk>], chunks: &[Arc<Chunk>]) -> Vec<Arc<Chunk>> {
+        let row_count_of = |chunk: &Chunk| chunk.content().row_count().max(chunk.content().entry_count());
+        let (mut kept, mut behind) = (base, chunks);
+        let mut merged = None;
+        if let Some((first, rest)) = chunks.split_first().filter(|(first, _)| is_small(first)) {
+            let (mut row_count, mut size_bytes) = (row_count_of(first), first.size_bytes());
+            while let Some((last, before)) = kept.split_last().filter(|(last, _)| is_small(last)) {
+                if row_count_of(last) > 2 * row_count || size_bytes + last.size_bytes() > LARGE_SIZE_BYTES {
+                    break;
+                }
+                (row_count, size_bytes) = (row_count + row_count_of(last), size_bytes + last.size_bytes());
+                kept = before;
+            }
+            let small: Vec<Arc<Chunk>> = base[kept.len()..].iter().chain([first]).cloned().collect();
+            merged = if small.len() > 1 { self.merge_layouts(&small) } else { None };
+            match merged {
+                Some(_) => behind = rest,
+                None => kept = base,
+            }
+        }
+        kept.iter().cloned().chain(merged).chain(behind.iter().cloned()).collect()
+    }
+
+    /// Chunks of whichever layouts as one of arrays, which shares nothing with others. None when there is no room for
+    /// that, the parts as arrays beside it, or Arrow refuses.
+    fn merge_layouts(&self, chunks: &[Arc<Chunk>]) -> Option<Arc<Chunk>> {
+        let parts_bytes: u64 = chunks.iter().map(|chunk| chunk.size_bytes()).sum();
+        let reservation = self.cache.reserve_if_free(2 * parts_bytes)?;
+        let parts = chunks.iter().map(|chunk| match chunk.content() {
+            Content::Arrays(rows) => Ok(Arc::clone(rows)),
+            content => content.to_rows(0, content.entry_count(), &**self.cache.clock()).map(Arc::new),
+        });
+        let parts: Vec<Arc<Rows>> = parts.collect::<Result<_, _>>().ok()?;
+        let rows = Rows::concat(&parts).ok()?;
+        reservation.resize(rows.size_bytes()).ok()?;
+        Some(Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), reservation)))
+    }
+
     fn flush(&self, run: &mut Vec<Arc<Chunk>>, merged: &mut Vec<Arc<Chunk>>) {
         match if run.len() > 1 { self.merge(run) } else { None } {
             Some(chunk) => {
@@ -125,7 +168,7 @@ fn is_alike(before: Option<&Lent>, chunk: &Chunk) -> bool {
 }
 
 fn is_small(chunk: &Chunk) -> bool {
-    chunk.scanned().row_count < SMALL_ROW_COUNT && chunk.size_bytes() < LARGE_SIZE_BYTES
+    chunk.content().row_count() < SMALL_ROW_COUNT && chunk.size_bytes() < LARGE_SIZE_BYTES
 }
 
 /// A run of small chunks around `index` that is worth merging and that every participant has seen.
@@ -211,7 +254,6 @@ mod tests {
     use thermocline_budget::{Budget, Purpose};
 
     use super::*;
-    use crate::layout::Content;
     use crate::scan::morsel_set::MorselSet;
     use crate::scan::state::Seat;
 

@@ -3,7 +3,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Fields};
 use thermocline_budget::Budget;
 use thermocline_hardware::{Clock, ManualClock};
 use thermocline_placement::operator_cache::layout::Layout;
@@ -12,6 +14,7 @@ use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
 use thermocline_seeded::Random;
 
 use super::fake::*;
+use crate::layout::Content;
 use crate::*;
 
 const RECORDS: u64 = 1000;
@@ -238,6 +241,49 @@ fn elements_chosen_by_themselves_or_read_past_bad_records_answer_no_questions_ab
     cache.clear();
     answer(&cache, &lists, &elements(&names, &between(0, 600)), &names);
     assert!(!answer(&cache, &plain, &request(&["a", "s.z", "b"], &between(100, 500)), &["b"]).1, "no such column");
+}
+
+#[test]
+fn records_give_a_list_out_of_its_struct_beside_which_it_is_unnested() {
+    let lists = [vec![1, 2], vec![], vec![3]];
+    let offsets = OffsetBuffer::from_lengths(lists.iter().map(Vec::len));
+    let elements: ArrayRef = Arc::new(Int64Array::from(lists.concat()));
+    let field = Arc::new(Field::new_list_field(DataType::Int64, true));
+    let list: ArrayRef = Arc::new(ListArray::new(Arc::clone(&field), offsets.clone(), Arc::clone(&elements), None));
+    let fields = Fields::from(vec![Field::new("deep", DataType::List(field), true)]);
+    let parent: ArrayRef = Arc::new(StructArray::new(fields.clone(), vec![Arc::clone(&list)], None));
+    let columns: Arc<[ColumnSpec]> = [("s", DataType::Struct(fields)), ("s.deep", DataType::Int64)]
+        .map(|(name, data_type)| ColumnSpec { path: path(name), data_type })
+        .into();
+    let deep = path("s.deep");
+    let rows = Arc::new(Rows {
+        columns: vec![Arc::clone(&parent), Arc::clone(&elements)],
+        elements: Some(Elements { offsets, is_element: element_columns(&columns, &deep) }),
+        row_count: 3,
+        record_count: 3,
+        skipped_count: 0,
+        positions: None,
+        map_piece: None,
+    });
+    let cut = |view, names: &[&str]| {
+        let outputs: Vec<FieldPath> = names.iter().map(|name| path(name)).collect();
+        Cut::new(&columns, Some(&deep), view, &Conjunction::all(), &outputs).unwrap()
+    };
+    for layout in Layout::ALL {
+        let content = Content::of(&rows, layout).unwrap();
+        let read = |cut: &Cut| {
+            let pieces = content.pieces().into_iter();
+            let rows = pieces
+                .flat_map(|piece| cut.read(&content, piece, &ManualClock::new(0), &mut Reading::default()).unwrap());
+            rows.map(|rows| rows.unwrap().columns).collect::<Vec<_>>()
+        };
+        let of_records = read(&cut(View::Records, &["s", "s.deep"]));
+        assert_eq!(of_records, [[Arc::clone(&parent), Arc::clone(&list)]], "{layout}");
+        let of_elements = read(&cut(View::Elements, &["s.deep"]));
+        assert_eq!(of_elements, [[Arc::clone(&elements)]], "{layout}");
+    }
+    let of_elements_alone: Arc<[ColumnSpec]> = columns[1..].into();
+    assert!(Cut::new(&of_elements_alone, Some(&deep), View::Records, &Conjunction::all(), &[deep.clone()]).is_none());
 }
 
 #[test]

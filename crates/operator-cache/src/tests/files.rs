@@ -256,7 +256,9 @@ fn values(start: Start) -> Vec<i64> {
         longs(&a).values().to_vec()
     };
     let of_item = |item: &Item, residual: &Conjunction| -> Vec<i64> {
-        item.chunks.iter().flat_map(|chunk| of(chunk.scanned(), item.columns(), residual)).collect()
+        let contents = item.chunks.iter().map(|chunk| chunk.content());
+        let rows = contents.map(|content| content.to_rows(0, content.entry_count(), &ManualClock::new(0)).unwrap());
+        rows.flat_map(|rows| of(&rows, item.columns(), residual)).collect()
     };
     let of_scan = |participant: &Arc<Participant>| -> Vec<i64> {
         futures::executor::block_on_stream(participant.stream())
@@ -377,6 +379,27 @@ fn what_a_file_grew_by_gets_the_layout_that_its_item_has() {
     assert_eq!(session.ask(), Some(8 * 5000));
     let items = session.cache.items();
     assert_eq!((items.len(), items[0].layout, items[0].row_count), (1, Layout::RowWise, 1003));
+}
+
+#[test]
+fn an_item_whose_file_grows_by_a_record_at_a_time_has_few_chunks() {
+    for layout in Layout::ALL {
+        let session = Session::new();
+        session.cache.set_layout_rule(LayoutRule::Fixed(layout));
+        session.write(0..100);
+        session.ask();
+        for value in 0..200 {
+            session.append([value]);
+            assert_eq!(session.ask(), Some((100 + value as u64) * 8), "{layout}");
+        }
+        let items = session.cache.items();
+        assert_eq!((items.len(), items[0].row_count), (1, 300));
+        assert!(items[0].chunk_count < 10, "{layout}: {} chunks", items[0].chunk_count);
+        session.append(0..5000);
+        session.append(0..1000);
+        assert_eq!(session.ask(), Some(2400), "{layout}");
+        assert_eq!(session.ask(), None);
+    }
 }
 
 #[test]

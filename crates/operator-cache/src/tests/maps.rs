@@ -109,17 +109,26 @@ impl Session {
     }
 
     /// Asks, checks the answer in every column, and tells what was scanned for it.
-    fn ask_for(&self, mut request: SelectRequest) -> Option<ScanSpec> {
-        let (file, pinned) = self.open();
+    fn ask_for(&self, request: SelectRequest) -> Option<ScanSpec> {
+        self.ask_opened(&self.open(), request)
+    }
+
+    /// The same of a file that was opened for several requests of one query.
+    fn ask_opened(
+        &self,
+        (file, pinned): &(Arc<PinnedFile>, PinnedSource),
+        mut request: SelectRequest,
+    ) -> Option<ScanSpec> {
+        let file = Arc::clone(file);
         request.source.path = Arc::clone(file.path());
-        self.cache.load_map(&request, &pinned);
+        self.cache.load_map(&request, pinned);
         self.scans.lock().clear();
         let scans = Arc::clone(&self.scans);
         let factory: SourceFactory = Arc::new(move |spec| {
             scans.lock().push(spec.clone());
             Ok(Arc::new(Ndjson::open(&file, spec)?))
         });
-        let start = self.cache.begin(&request, &pinned, true, factory);
+        let start = self.cache.begin(&request, pinned, true, factory);
         let mut found = rows(start, request.columns.iter().any(|column| column.path == path("w")));
         found.sort_unstable();
         assert!(found == expected(self.record_count, &request.predicate), "{} rows", found.len());
@@ -239,6 +248,22 @@ fn a_file_that_grew_or_changed_is_not_read_by_its_old_map() {
     let changed = scan(&session);
     assert!(changed.map.is_none() && changed.makes_map);
     assert!(scan(&session).map.is_some());
+}
+
+#[test]
+fn a_query_that_reads_a_grown_file_twice_goes_by_the_map_of_its_first_scan() {
+    let mut session = Session::new(64 << 20, None);
+    for low in [0, 100] {
+        session.ask(&["a", "b"], &between(low, low + 50));
+    }
+    session.append(10);
+    // Pinned once, when the hashes of the old part alone were known.
+    let opened = session.open();
+    assert!(opened.1.hashes().is_some_and(|hashes| hashes.size_bytes() < opened.1.end_bytes()));
+    let scan = |low| session.ask_opened(&opened, request(&["a", "b"], &between(low, low + 50))).unwrap();
+    assert!(scan(200).makes_map);
+    assert!(scan(300).map.is_some());
+    assert_eq!((session.maps().len(), session.kinds(DecisionKind::Invalidate)), (1, 0));
 }
 
 #[test]

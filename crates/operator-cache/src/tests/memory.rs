@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
+use arrow::array::StringArray;
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::DataType;
 use thermocline_budget::{Budget, Purpose};
 use thermocline_hardware::ManualClock;
 use thermocline_placement::operator_cache::PolicyName;
+use thermocline_placement::operator_cache::layout::Layout;
 use thermocline_seeded::Random;
 
 use super::fake::*;
+use crate::cache::RECORD_COUNT;
+use crate::item::Chunk;
+use crate::layout::Content;
 use crate::*;
 
 const RECORDS: u64 = 20_000;
@@ -58,6 +65,43 @@ fn reservations_cover_the_buffers_that_are_kept() {
     assert!(item.size_bytes() >= buffer_bytes);
     assert!(item.size_bytes() < buffer_bytes + buffer_bytes / 10 + 4096, "{} for {buffer_bytes}", item.size_bytes());
     assert!(cache.reserved_bytes() >= item.size_bytes());
+}
+
+#[test]
+fn what_is_repeated_for_each_element_is_reserved_before_it_is_made() {
+    let (cache, budget) = cache(64 << 20);
+    let columns = [path("t"), path("l.e")].map(|path| ColumnSpec { path, data_type: DataType::Utf8 });
+    // Where there is no room for a thousand of the text, there are no offsets for them either: to make them fails.
+    for (text_bytes, has_room) in [(4 << 20, false), (1 << 10, true)] {
+        let rows = Rows {
+            columns: vec![
+                Arc::new(StringArray::from_iter_values(["x".repeat(text_bytes)])),
+                Arc::new(StringArray::from_iter_values((0..1000).map(|element| element.to_string()))),
+            ],
+            elements: Some(Elements {
+                offsets: OffsetBuffer::from_lengths([1000]),
+                is_element: element_columns(&columns, &path("l")),
+            }),
+            row_count: 1000,
+            record_count: 1,
+            skipped_count: 0,
+            positions: None,
+            map_piece: None,
+        };
+        let reservation = cache.reserve_if_free(rows.size_bytes()).unwrap();
+        let chunk = Arc::new(Chunk::new(Content::Arrays(Arc::new(rows)), reservation));
+        let before_bytes = budget.reserved_bytes();
+        for layout in Layout::ALL {
+            let converted = cache.converted(&[Arc::clone(&chunk)], layout).unwrap();
+            let is_repeated = matches!(layout, Layout::Flat | Layout::RowWise);
+            assert_eq!(converted.is_some(), has_room || !is_repeated, "{layout}, {text_bytes}");
+            for chunk in converted.into_iter().flatten() {
+                assert_eq!(chunk.content().layout(), layout);
+                assert!(layout == Layout::Nested || chunk.size_bytes() == chunk.content().size_bytes());
+            }
+            assert_eq!(budget.reserved_bytes(), before_bytes);
+        }
+    }
 }
 
 #[test]
@@ -291,4 +335,20 @@ fn more_than_is_asked_for_is_kept_in_the_place_of_what_is_worth_less_and_not_beg
         let read = fake.specs.lock().last().map(|spec| Arc::clone(&spec.predicate));
         assert_eq!(read, Some(if is_kept { Arc::default() } else { between(700, 720) }), "no more than is of use");
     }
+}
+
+#[test]
+fn files_that_queries_hold_are_not_gone_through_for_each_new_one() {
+    let (cache, _budget) = cache(1 << 40);
+    let pin_of = |file: usize| pin(&cache, &object(&format!("f{file}"), "1", 1));
+    let held: Vec<PinnedSource> = (0..RECORD_COUNT + 1000).map(pin_of).collect();
+    assert_eq!(cache.file_counts(), (RECORD_COUNT + 1000, 1));
+    drop(held);
+    let next = RECORD_COUNT + RECORD_COUNT / 4;
+    for file in RECORD_COUNT + 1000..next {
+        pin_of(file);
+    }
+    assert_eq!(cache.file_counts(), (next, 1));
+    pin_of(next);
+    assert_eq!(cache.file_counts(), (1, 2));
 }
