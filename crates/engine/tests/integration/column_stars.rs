@@ -349,6 +349,8 @@ pub(crate) fn statement_of_several(random: &mut Random) -> String {
         5 => format!(
             "WITH w AS ({left}) SELECT x.g, x.n, y.s, ({first}) AS m FROM w x JOIN w y ON x.g = y.g WHERE y.n > ({second}) OR x.n > 3"
         ),
-        _ => format!("SELECT f.id, CASE WHEN f.v > ({first}) THEN ({second}) ELSE ({first}) END AS n FROM f WHERE f.tiny < 2"),
+        _ => format!(
+            "SELECT f.id, CASE WHEN f.v > ({first}) THEN ({second}) ELSE ({first}) END AS n FROM f WHERE f.tiny < 2"
+        ),
     }
 }
