@@ -7,7 +7,8 @@
 //!
 //! Around the stock rules that optimize,
 //!
-//! - tests of one column are not merged where that changes answers ([`simplification`]);
+//! - tests of one column are not merged where that changes answers, nor casts taken out of comparisons
+//!   ([`simplification`]);
 //! - conditions without columns, or by chance, stay above aggregates and windows ([`above_aggregates`]).
 //!
 //! What the optimizer leaves of this kind is done to the plan behind it ([`stand_ins`](crate::stand_ins)), or to the
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 
-pub(crate) use simplification::apart;
+pub(crate) use simplification::{apart, casts};
 
 /// Puts the rules before and behind the one that makes types alike.
 pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {

@@ -18,6 +18,7 @@
 //! Paper: HPCache (DaMoN 2022), whose pages are of column tables; here a column chunk's bytes are, as they are stored.
 
 mod chunk_grid;
+mod exact_casts;
 mod facts;
 mod file;
 mod file_pages;
@@ -52,6 +53,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 use thermocline_budget::BudgetError;
 
+use exact_casts::ExactCastAdapters;
 pub(crate) use facts::ParquetFacts;
 pub(crate) use file::ParquetFile;
 pub(crate) use file_pages::{FilePages, PageColumn, PageCounts, Served};
@@ -225,6 +227,7 @@ impl TableProvider for ParquetTable {
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
             .with_file_groups(FileGroup::new(files).split_files(session.config().target_partitions()))
             .with_statistics(of_table)
+            .with_expr_adapter(Some(Arc::new(ExactCastAdapters)))
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
             .build();
