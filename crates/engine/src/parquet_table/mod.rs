@@ -25,6 +25,7 @@ mod file_pages;
 mod footer;
 mod footer_cache;
 mod footers_in_use;
+mod leaves;
 mod open_files;
 mod page_store;
 mod reader;
