@@ -33,11 +33,26 @@ pub(super) fn trusted(footer: ParquetMetaData, size_bytes: u64) -> Result<Parque
     if !footer.row_groups().iter().any(misleads) {
         return Ok(footer);
     }
+    with_chunks(footer, |chunk| believed(chunk, counts_zero))
+}
+
+/// The footer of a file whose page index is not read.
+pub(super) fn without_page_index(footer: ParquetMetaData) -> Result<ParquetMetaData> {
+    with_chunks(footer, |chunk| {
+        let chunk = chunk.into_builder().set_column_index_offset(None).set_column_index_length(None);
+        chunk.set_offset_index_offset(None).set_offset_index_length(None).build()
+    })
+}
+
+/// The footer with each chunk changed.
+fn with_chunks(
+    footer: ParquetMetaData,
+    changed: impl Fn(ColumnChunkMetaData) -> Result<ColumnChunkMetaData>,
+) -> Result<ParquetMetaData> {
     let mut footer = footer.into_builder();
     let row_groups = footer.take_row_groups().into_iter().map(|row_group| {
         let mut row_group = row_group.into_builder();
-        let chunks = row_group.take_columns().into_iter().map(|chunk| believed(chunk, counts_zero));
-        let chunks = chunks.collect::<Result<Vec<_>>>()?;
+        let chunks = row_group.take_columns().into_iter().map(&changed).collect::<Result<Vec<_>>>()?;
         row_group.set_column_metadata(chunks).build()
     });
     let row_groups = row_groups.collect::<Result<Vec<_>>>()?;
