@@ -52,7 +52,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
-use thermocline_budget::BudgetError;
+use thermocline_budget::{Account, BudgetError};
 
 use exact_casts::ExactCastAdapters;
 pub(crate) use facts::ParquetFacts;
@@ -78,6 +78,8 @@ const CONCURRENT_FOOTERS: usize = 16;
 pub(crate) struct ParquetTable {
     files: Vec<(ParquetFile, Arc<HeldFooter>)>,
     schema: SchemaRef,
+    /// What scans reserve from.
+    account: Account,
     /// Where what is read is kept; nowhere when absent.
     store: Option<Arc<ParquetPages>>,
 }
@@ -97,6 +99,7 @@ impl ParquetTable {
         if files.is_empty() {
             return plan_err!("a Parquet table needs at least one file");
         }
+        let account = footers.scans().clone();
         let files = with_footers(files, footers).await?;
         let schema = match declared_schema {
             Some(declared) => {
@@ -105,7 +108,7 @@ impl ParquetTable {
             }
             None => schema::merged(&files)?,
         };
-        Ok(Self { files, schema, store: None })
+        Ok(Self { files, schema, account, store: None })
     }
 
     /// The same table, read through `store` by sessions that use caches.
@@ -221,7 +224,7 @@ impl TableProvider for ParquetTable {
         (options.global.coerce_int96, options.global.coerce_int96_tz) = (Some(schema::INT96_UNIT.to_owned()), None);
         let source = ParquetSource::new(TableSchema::from(Arc::clone(&self.schema)))
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(OpenFileReaders))
+            .with_parquet_file_reader_factory(Arc::new(OpenFileReaders(self.account.clone())))
             .with_pushdown_filters(true);
         // Bytes come from the open files; the store is only what DataFusion wants to have looked up.
         let source = Arc::new(ScanSource::new(Arc::new(source), scan.map(Arc::new)));
