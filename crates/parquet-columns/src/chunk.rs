@@ -42,6 +42,11 @@ impl ColumnChunk {
         Cursor::new(Arc::clone(self))
     }
 
+    /// Memory that its dictionary takes; 0 until a cursor has read one.
+    pub fn dictionary_bytes(&self) -> u64 {
+        self.dictionary().map_or(0, |dictionary| dictionary.heap_bytes() as u64)
+    }
+
     pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.get()
     }

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, StringArray};
 use arrow::compute::take;
-use arrow::datatypes::{ArrowDictionaryKeyType, DataType};
+use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, DataType, UInt16Type, UInt32Type};
 use bytes::Bytes;
 
 use crate::ChunkError;
@@ -44,6 +44,11 @@ impl Dictionary {
         self.values.len()
     }
 
+    /// Memory that it takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.values.get_array_memory_size()
+    }
+
     /// The values of these codes: with the dictionary if they are texts, or if that is short and its values are cheap to
     /// look up; otherwise as they are.
     pub(crate) fn array_of<K: ArrowDictionaryKeyType<Native: Code>>(
@@ -79,6 +84,21 @@ impl Dictionary {
 pub(crate) fn spelt_out(array: ArrayRef) -> Result<ArrayRef, ChunkError> {
     let Some(coded) = array.as_any_dictionary_opt() else { return Ok(array) };
     Ok(take(coded.values(), coded.keys(), None)?)
+}
+
+/// Bytes of the texts that [`spelt_out`] makes of codes; 0 of what has none.
+pub(crate) fn spelt_text_bytes(array: &ArrayRef) -> usize {
+    let Some(coded) = array.as_any_dictionary_opt() else { return 0 };
+    let Some(texts) = coded.values().as_string_opt::<i32>() else { return 0 };
+    match coded.keys().data_type() {
+        DataType::UInt16 => text_bytes(texts, coded.keys().as_primitive::<UInt16Type>()),
+        _ => text_bytes(texts, coded.keys().as_primitive::<UInt32Type>()),
+    }
+}
+
+fn text_bytes<K: ArrowDictionaryKeyType>(texts: &StringArray, codes: &PrimitiveArray<K>) -> usize {
+    let length = |code: K::Native| texts.value_length(code.as_usize()) as usize;
+    codes.iter().flatten().map(length).sum()
 }
 
 #[cfg(test)]

@@ -41,8 +41,9 @@ pub enum ChunkError {
     /// Bytes that mean nothing.
     #[error("{0}")]
     Damaged(String),
-    /// Texts that one array cannot hold, though a reader of fewer rows at once may.
-    #[error("texts of more than 2 GiB in a few rows")]
+    /// Texts that one array cannot hold, or that take much more memory than the file has of them, though a reader of
+    /// fewer rows at once may.
+    #[error("texts of too many bytes in a few rows")]
     TooLong,
     /// A value that its column's type does not have.
     #[error(transparent)]

@@ -9,7 +9,7 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::concat;
 
 use crate::ChunkError;
-use crate::dictionary::{Dictionary, spelt_out};
+use crate::dictionary::{Dictionary, spelt_out, spelt_text_bytes};
 use crate::kind::{Kind, Stored};
 use crate::page::PageValues;
 use crate::plain::{Values, spread};
@@ -36,6 +36,10 @@ enum Body {
     LongCodes(Vec<u32>),
     Values(Values),
 }
+
+/// Bytes that the codes of one slice are spelt out to at most. Texts are long where it is more: few of them fit into a
+/// dictionary of the size that writers make (1 MiB), and what they are repeated for takes no memory of the file's size.
+const MOST_SPELT_BYTES: usize = 64 << 20;
 
 /// Values of a dictionary that has codes of sixteen bits.
 const SHORT_CODES: usize = 1 << 16;
@@ -114,6 +118,9 @@ impl<'k> Slice<'k> {
         }
         if self.done.is_empty() {
             return Values::new(self.kind, 0).into_array(self.kind, None);
+        }
+        if self.done.iter().map(spelt_text_bytes).sum::<usize>() > MOST_SPELT_BYTES {
+            return Err(ChunkError::TooLong);
         }
         let spelt = self.done.into_iter().map(spelt_out).collect::<Result<Vec<_>, _>>()?;
         if self.kind.stored == Stored::Texts {

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
-    Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
+    Int8Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt8Array, UInt16Array,
+    UInt32Array, UInt64Array,
 };
 use arrow::compute::concat_batches;
 use arrow::datatypes::DataType;
@@ -187,6 +187,43 @@ fn two_cursors_of_a_chunk_share_its_dictionary() {
     second.skip(25_000).expect("rows to skip");
     assert_eq!(&second.take(25_000).expect("rows"), &first.take(25_000).expect("rows"));
     assert!(matches!(first.take(1), Err(ChunkError::Damaged(_))));
+}
+
+#[test]
+fn repeated_long_texts_are_not_spelt_out_beyond_a_bound() {
+    let long = |number: usize| format!("{number:05}").repeat(6_000);
+    let rows = |numbers: &[usize], repeated: usize| -> ArrayRef {
+        let texts: StringArray = numbers.iter().map(|number| Some(long(*number))).collect();
+        let codes: Int32Array = (0..numbers.len() * repeated).map(|row| Some((row % numbers.len()) as i32)).collect();
+        Arc::new(DictionaryArray::new(codes, Arc::new(texts)))
+    };
+    let first: Vec<usize> = (0..30).collect();
+    // More texts than the dictionary has room for, after which they are plain.
+    let (filling, plain): (Vec<usize>, Vec<usize>) = ((100..200).collect(), (200..300).collect());
+    let parts = [rows(&first, 100), rows(&filling, 1), rows(&plain, 1)];
+    let batch = |part: &ArrayRef| RecordBatch::try_from_iter([("text", Arc::clone(part))]).expect("a column");
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch(&parts[0]).schema(), None).expect("a writer");
+    parts.iter().for_each(|part| writer.write(&batch(part)).expect("a batch"));
+    writer.close().expect("a footer");
+    let file = Bytes::from(bytes);
+    let reader = SerializedFileReader::new(file.clone()).expect("a Parquet file");
+    let metadata = reader.metadata().row_group(0).column(0);
+    let kind = Kind::of(metadata.column_descr(), metadata, &DataType::Utf8).expect("a kind");
+    let (start, length) = metadata.byte_range();
+    let bytes = vec![file.slice(start as usize..(start + length) as usize)];
+    let chunk = ColumnChunk::new(kind, metadata.clone(), bytes, 3_200);
+    assert_eq!(chunk.dictionary_bytes(), 0);
+    let mut cursor = chunk.cursor().expect("a cursor");
+    // Codes alone take no more than they do in the file.
+    assert_eq!(cursor.take(3_000).expect("rows").len(), 3_000);
+    assert!(chunk.dictionary_bytes() >= 130 * 30_000);
+    let mixed = cursor.take(200).expect("rows");
+    let expected: StringArray = filling.iter().chain(&plain).map(|number| Some(long(*number))).collect();
+    assert_eq!(widened(&mixed, &DataType::Utf8).as_string::<i32>(), &expected);
+    // Ninety million bytes of thirty texts.
+    let error = chunk.cursor().and_then(|mut cursor| cursor.take(3_200)).unwrap_err();
+    assert!(error.is_too_long(), "{error}");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! **Owns**: when a chunk is read and for how long its bytes are held; which cursor reads a slice; telling the tuner
 //! what each slice took. **Does not own**: decoding (`parquet-columns`), which pages stay in memory (`buffer-pool`).
 //!
-//! What a slice's texts take is reserved until the slice is done with. Where they are long, slices have fewer rows.
+//! What a slice's texts take is reserved until the slice is done with, what a chunk's dictionary takes until the chunk
+//! is. Where texts are long, slices have fewer rows.
 //!
 //! A chunk is read as a whole when the first of its row group's slices begins that may need it, and held until the last
 //! one is done with. Threads go through neighbouring slices, so that a cursor that one slice leaves is mostly where the
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use datafusion::arrow::array::AsArray;
 use datafusion::common::DataFusionError;
 use parking_lot::Mutex;
-use thermocline_budget::{Account, Reservation};
+use thermocline_budget::{Account, BudgetError, Reservation};
 use thermocline_buffer_pool::{RunningPipeline, Work};
 use thermocline_column_store::{MINI_BLOCK_VALUES, ZoneMap};
 use thermocline_hardware::Clock;
@@ -59,7 +60,7 @@ fn slice_rows(row_count: usize, text_bytes: u64) -> usize {
     (rows / MINI_BLOCK_VALUES * MINI_BLOCK_VALUES).clamp(MINI_BLOCK_VALUES, SLICE_ROWS)
 }
 
-/// Texts of a slice that one array cannot hold. Nothing is wrong with the file.
+/// Texts of a slice that one array cannot hold, or memory. Nothing is wrong with the file.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct TooLong(DataFusionError);
@@ -105,9 +106,22 @@ type Read = Result<(Arc<ColumnChunk>, Served, Reservation), Box<dyn Error + Send
 struct Chunk {
     coming: Option<JoinHandle<Read>>,
     there: Option<(Arc<ColumnChunk>, Reservation)>,
+    /// Of its dictionary, as far as they are reserved.
+    dictionary_bytes: u64,
     cursors: Vec<Cursor>,
     /// Bytes that count as read ahead.
     ahead_bytes: u64,
+}
+
+impl Chunk {
+    /// Reserves what the dictionary takes once it is there, for as long as the chunk is held.
+    fn count_dictionary(&mut self) -> Result<(), BudgetError> {
+        let Some((read, reservation)) = &self.there else { return Ok(()) };
+        let found_bytes = read.dictionary_bytes();
+        reservation.try_grow(found_bytes.saturating_sub(self.dictionary_bytes))?;
+        self.dictionary_bytes = self.dictionary_bytes.max(found_bytes);
+        Ok(())
+    }
 }
 
 impl<'r> ScanChunks<'r> {
@@ -294,7 +308,11 @@ impl PageSource for ScanChunks<'_> {
                 (false, error) => error.into(),
             }
         })?;
-        chunk.lock().cursors.push(cursor);
+        {
+            let mut locked = chunk.lock();
+            locked.cursors.push(cursor);
+            locked.count_dictionary()?;
+        }
         if text_bytes > 0 {
             // A dictionary is that of all slices.
             let own = array.as_any_dictionary_opt().map_or(&*array, |coded| coded.keys());

@@ -8,7 +8,8 @@
 //!
 //! Around the stock rules that optimize,
 //!
-//! - tests of one column are not merged where that changes answers ([`simplification`]);
+//! - tests of one column are not merged where that changes answers, nor casts taken out of comparisons
+//!   ([`simplification`]);
 //! - conditions without columns, or by chance, stay above aggregates and windows, and those on outer columns above the
 //!   projections that have their keys ([`above_aggregates`]).
 //!
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 
-pub(crate) use simplification::apart;
+pub(crate) use simplification::{apart, casts};
 
 /// Puts the rules before and behind the one that makes types alike.
 pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {

@@ -65,30 +65,29 @@ impl ParquetFacts {
     /// Why pipelines do not read a column, if they do not.
     pub(crate) fn refusal(&self, column: usize) -> Option<String> {
         let field = self.schema.field(column);
-        self.footers.iter().find_map(|footer| chunk_kinds(footer, field).err())
+        self.footers.iter().find_map(|footer| chunk_kinds(footer, footer.leaf(field.name()), field).err())
     }
 
     /// The chunks of a column in all row groups; `None` of a file that lacks it.
     fn chunks<'a>(&'a self, field: &'a Field) -> impl Iterator<Item = Option<&'a ColumnChunkMetaData>> {
         self.footers.iter().flat_map(move |footer| {
-            let leaf = leaf(footer, field.name());
+            let leaf = footer.leaf(field.name());
             footer.row_groups().iter().map(move |row_group| leaf.map(|leaf| row_group.column(leaf)))
         })
     }
 }
 
-/// The number of a column that is not nested, among a file's leaves.
-fn leaf(footer: &ParquetMetaData, name: &str) -> Option<usize> {
-    let columns = footer.file_metadata().schema_descr().columns();
-    columns.iter().position(|column| matches!(column.path().parts(), [only] if only == name))
-}
-
-/// The number of a column in a file, and the kind of its chunk in each row group.
+/// The number of a column among a file's leaves, which is `leaf` if it has one, and the kind of its chunk in each row
+/// group.
 ///
 /// # Errors
 /// Why pipelines do not read it.
-pub(super) fn chunk_kinds(footer: &ParquetMetaData, field: &Field) -> Result<(usize, Vec<Kind>), String> {
-    let Some(leaf) = leaf(footer, field.name()) else {
+pub(super) fn chunk_kinds(
+    footer: &ParquetMetaData,
+    leaf: Option<usize>,
+    field: &Field,
+) -> Result<(usize, Vec<Kind>), String> {
+    let Some(leaf) = leaf else {
         return Err("it is nested, or not in all files".to_owned());
     };
     let column = footer.file_metadata().schema_descr().column(leaf);
@@ -158,7 +157,7 @@ mod tests {
             let group = RowGroupMetaData::builder(Arc::clone(&columns)).set_num_rows(1);
             let group = group.add_column_metadata(chunk.build().unwrap()).build().unwrap();
             let file = FileMetaData::new(1, 1, None, None, Arc::clone(&columns), None);
-            chunk_kinds(&ParquetMetaData::new(file, vec![group]), &Field::new("s", DataType::Utf8, true))
+            chunk_kinds(&ParquetMetaData::new(file, vec![group]), Some(0), &Field::new("s", DataType::Utf8, true))
         };
         assert!(kinds(i64::from(i32::MAX)).is_ok_and(|(_, kinds)| kinds[0].is_text()));
         assert!(kinds(i64::from(i32::MAX) + 1).is_err_and(|reason| reason.contains("more than 2 GiB")));

@@ -11,7 +11,7 @@ use datafusion::parquet::file::metadata::{
 use datafusion::parquet::{DecodeResult, errors::ParquetError};
 
 use super::file::ParquetFile;
-use super::trust::trusted;
+use super::trust::{trusted, without_page_index};
 
 /// Read from the end at first: as much as fits most footers together with their page index, in one request to a store.
 const TAIL_BYTES: u64 = 256 << 10;
@@ -26,7 +26,8 @@ const MAGIC_BYTES: u64 = 4;
 /// larger one is left to the scan, which reads it if it is of use: it would push many footers out of the cache.
 const PAGE_INDEX_MOST_BYTES: u64 = 1 << 20;
 
-/// The footer of `file`, as far as it is to be believed, with its page index if that is small.
+/// The footer of `file`, as far as it is to be believed, with its page index if that is small. One that cannot be decoded
+/// is left out.
 ///
 /// # Errors
 /// A file that is not Parquet, damaged or cut off, an encrypted one, failures of reading.
@@ -60,14 +61,18 @@ pub(super) async fn read(file: &ParquetFile) -> Result<ParquetMetaData> {
     let metadata = from_tail_or_file(file, &tail, tail_start, metadata_start, metadata_end).await?;
     let damaged =
         |error: ParquetError| file.error(format_args!("damaged Parquet footer at byte {metadata_start}: {error}"));
-    let metadata = ParquetMetaDataReader::decode_metadata(&metadata).map_err(damaged)?;
-    let metadata = trusted(metadata, size_bytes).map_err(damaged)?;
+    let encoded = metadata;
+    let decoded = || trusted(ParquetMetaDataReader::decode_metadata(&encoded)?, size_bytes);
+    let metadata = decoded().map_err(damaged)?;
     check_arrow_schema(&metadata).map_err(damaged)?;
     match page_index_range(&metadata) {
         Some((start, end)) if end <= metadata_start && end - start <= PAGE_INDEX_MOST_BYTES => {
             let index = from_tail_or_file(file, &tail, tail_start, start, end).await?;
-            with_page_index(metadata, size_bytes, &index, start)
-                .map_err(|error| file.error(format_args!("damaged Parquet page index at byte {start}: {error}")))
+            match with_page_index(metadata, size_bytes, &index, start) {
+                Ok(metadata) => Ok(metadata),
+                // Rows are read without it as well.
+                Err(_) => decoded().and_then(without_page_index).map_err(damaged),
+            }
         }
         _ => Ok(metadata),
     }

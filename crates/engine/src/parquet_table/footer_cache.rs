@@ -34,6 +34,8 @@ const NAME: &str = "parquet_footers";
 pub(crate) struct FooterCache {
     account: Account,
     in_use: FootersInUse,
+    /// For what scans of the files read.
+    scans: Account,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     /// What is being read, for as long as somebody waits for it. Locked before `state`.
@@ -73,6 +75,7 @@ impl FooterCache {
         let cache = Arc::new(Self {
             account: budget.account(NAME, Purpose::Cache),
             in_use: FootersInUse::new(budget),
+            scans: budget.account("Parquet scans", Purpose::Query),
             clock,
             state: Mutex::default(),
             loads: Mutex::default(),
@@ -80,6 +83,11 @@ impl FooterCache {
         let weak: Weak<Self> = Arc::downgrade(&cache);
         budget.register_cache(weak);
         cache
+    }
+
+    /// What scans of the files reserve from.
+    pub(super) fn scans(&self) -> &Account {
+        &self.scans
     }
 
     /// The footer of `file`: the one kept for its version, or else read from it.

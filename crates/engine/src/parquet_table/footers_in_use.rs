@@ -19,6 +19,8 @@ use parking_lot::Mutex;
 use thermocline_budget::{Account, Budget, BudgetError, Purpose, Reservation, format_bytes};
 use thermocline_medium::FileVersion;
 
+use super::leaves::Leaves;
+
 type ByVersion = HashMap<FileVersion, Weak<HeldFooter>>;
 
 /// The footers that somebody holds.
@@ -30,6 +32,7 @@ pub(super) struct FootersInUse {
 /// A footer and the memory that is reserved for it.
 pub(super) struct HeldFooter {
     metadata: Arc<ParquetMetaData>,
+    leaves: Leaves,
     reservation: Reservation,
     version: FileVersion,
     /// Where others find it.
@@ -58,9 +61,11 @@ impl FootersInUse {
         shared: bool,
     ) -> Result<Arc<HeldFooter>, BudgetError> {
         let bytes = known_bytes.unwrap_or_else(|| (metadata.memory_size() + version.heap_bytes()) as u64);
-        let reservation = self.account.try_reserve(bytes + size_of::<HeldFooter>() as u64)?;
+        let leaves = Leaves::of(&metadata);
+        let own_bytes = size_of::<HeldFooter>() + leaves.heap_bytes();
+        let reservation = self.account.try_reserve(bytes + own_bytes as u64)?;
         let by_version = if shared { Arc::downgrade(&self.by_version) } else { Weak::new() };
-        let held = Arc::new(HeldFooter { metadata, reservation, version: version.clone(), by_version });
+        let held = Arc::new(HeldFooter { metadata, leaves, reservation, version: version.clone(), by_version });
         if shared {
             let mut by_version = self.by_version.lock();
             if let Some(other) = by_version.get(version).and_then(Weak::upgrade) {
@@ -78,6 +83,11 @@ impl HeldFooter {
     /// The footer for DataFusion, which lives no longer than the plan that holds this.
     pub(super) fn metadata(&self) -> &Arc<ParquetMetaData> {
         &self.metadata
+    }
+
+    /// The number of a column that is not nested, among the file's leaves.
+    pub(super) fn leaf(&self, name: &str) -> Option<usize> {
+        self.leaves.find(&self.metadata, name)
     }
 
     /// What is reserved for it.

@@ -18,12 +18,14 @@
 //! Paper: HPCache (DaMoN 2022), whose pages are of column tables; here a column chunk's bytes are, as they are stored.
 
 mod chunk_grid;
+mod exact_casts;
 mod facts;
 mod file;
 mod file_pages;
 mod footer;
 mod footer_cache;
 mod footers_in_use;
+mod leaves;
 mod open_files;
 mod page_store;
 mod reader;
@@ -50,8 +52,9 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
-use thermocline_budget::BudgetError;
+use thermocline_budget::{Account, BudgetError};
 
+use exact_casts::ExactCastAdapters;
 pub(crate) use facts::ParquetFacts;
 pub(crate) use file::ParquetFile;
 pub(crate) use file_pages::{FilePages, PageColumn, PageCounts, Served};
@@ -75,6 +78,8 @@ const CONCURRENT_FOOTERS: usize = 16;
 pub(crate) struct ParquetTable {
     files: Vec<(ParquetFile, Arc<HeldFooter>)>,
     schema: SchemaRef,
+    /// What scans reserve from.
+    account: Account,
     /// Where what is read is kept; nowhere when absent.
     store: Option<Arc<ParquetPages>>,
 }
@@ -94,6 +99,7 @@ impl ParquetTable {
         if files.is_empty() {
             return plan_err!("a Parquet table needs at least one file");
         }
+        let account = footers.scans().clone();
         let files = with_footers(files, footers).await?;
         let schema = match declared_schema {
             Some(declared) => {
@@ -102,7 +108,7 @@ impl ParquetTable {
             }
             None => schema::merged(&files)?,
         };
-        Ok(Self { files, schema, store: None })
+        Ok(Self { files, schema, account, store: None })
     }
 
     /// The same table, read through `store` by sessions that use caches.
@@ -218,13 +224,14 @@ impl TableProvider for ParquetTable {
         (options.global.coerce_int96, options.global.coerce_int96_tz) = (Some(schema::INT96_UNIT.to_owned()), None);
         let source = ParquetSource::new(TableSchema::from(Arc::clone(&self.schema)))
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(OpenFileReaders))
+            .with_parquet_file_reader_factory(Arc::new(OpenFileReaders(self.account.clone())))
             .with_pushdown_filters(true);
         // Bytes come from the open files; the store is only what DataFusion wants to have looked up.
         let source = Arc::new(ScanSource::new(Arc::new(source), scan.map(Arc::new)));
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
             .with_file_groups(FileGroup::new(files).split_files(session.config().target_partitions()))
             .with_statistics(of_table)
+            .with_expr_adapter(Some(Arc::new(ExactCastAdapters)))
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
             .build();

@@ -94,6 +94,7 @@ impl ParquetPages {
         }
         let grid = ChunkGrid::new(footer, file.size_bytes())?;
         let fields = schema::of_file(file, footer).ok()?;
+        let stored = schema::by_name(&fields);
         let roots = footer.file_metadata().schema_descr().root_schema().get_fields();
         let bytes = grid.column_bytes(roots.len());
         let directory = self.account.reserve_infallible(
@@ -109,7 +110,7 @@ impl ParquetPages {
         let mut lists = Lists::of(state.files.remove(path), pool, &mut state.spare_lists);
         let columns = roots.iter().zip(bytes).map(|(root, size_bytes)| PageColumn {
             name: root.name().into(),
-            data_type: fields.find(root.name()).map_or(DataType::Null, |(_, field)| field.data_type().clone()),
+            data_type: stored.get(root.name()).map_or(DataType::Null, |field| field.data_type().clone()),
             size_bytes,
             list: lists.take(Some(root.name())),
         });

@@ -1,4 +1,8 @@
 //! Gives DataFusion's Parquet scan the bytes of open files.
+//!
+//! What is read is reserved before it is read, and until the last is gone who holds it: the decoder, or rows whose texts
+//! refer to it. The decoder cannot take less, so that it gets what it asks for also where there is no room; caches, and
+//! operators that can spill, then make it.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -15,6 +19,7 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use thermocline_budget::{Account, Reservation};
 
 use super::file::ParquetFile;
 use super::file_pages::{FilePages, PageCounts, Served};
@@ -83,9 +88,21 @@ impl OpenFile {
     }
 }
 
-/// Makes readers of [`OpenFile`]s.
+/// Makes readers of [`OpenFile`]s, which reserve what they read from an account.
 #[derive(Debug)]
-pub(super) struct OpenFileReaders;
+pub(super) struct OpenFileReaders(pub(super) Account);
+
+/// What was read, and the memory for it.
+struct Reserved {
+    bytes: Bytes,
+    _reservation: Reservation,
+}
+
+impl AsRef<[u8]> for Reserved {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 impl ParquetFileReaderFactory for OpenFileReaders {
     fn create_reader(
@@ -102,12 +119,13 @@ impl ParquetFileReaderFactory for OpenFileReaders {
         let counts = PageCounts::new(metrics, partition_index);
         let meter = partitioned_file.extension::<Arc<FileMeter>>().cloned();
         let metrics = ParquetFileMetrics::new(partition_index, file.path(), metrics);
-        Ok(Box::new(OpenFileReader { file, metrics, counts, meter }))
+        Ok(Box::new(OpenFileReader { file, account: self.0.clone(), metrics, counts, meter }))
     }
 }
 
 struct OpenFileReader {
     file: OpenFile,
+    account: Account,
     metrics: ParquetFileMetrics,
     counts: PageCounts,
     meter: Option<Arc<FileMeter>>,
@@ -124,7 +142,15 @@ impl AsyncFileReader for OpenFileReader {
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
         async move {
+            // Nothing is reserved for what a damaged file claims to have.
+            self.file.file.check_ranges(&ranges).map_err(parquet_error)?;
+            let reservation = self.account.reserve_infallible(ranges.iter().map(|range| range.end - range.start).sum());
             let (bytes, served) = self.file.read(ranges, &self.counts).await.map_err(parquet_error)?;
+            let reserved = |bytes: Bytes| {
+                let reservation = reservation.split(bytes.len() as u64);
+                Bytes::from_owner(Reserved { bytes, _reservation: reservation })
+            };
+            let bytes: Vec<Bytes> = bytes.into_iter().map(reserved).collect();
             let asked_bytes = bytes.iter().map(Bytes::len).sum();
             self.metrics.bytes_scanned.add(asked_bytes);
             if let Some(meter) = self.meter.as_ref().filter(|_| self.file.pages.is_some()) {

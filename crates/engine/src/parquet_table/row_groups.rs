@@ -59,7 +59,8 @@ impl ParquetTable {
         for ((file, footer), pages) in self.files.iter().zip(&pages) {
             let kinds = columns.iter().map(|&column| {
                 let field = self.schema.field(column);
-                chunk_kinds(footer, field).map_err(|reason| format!("{}: {reason}", field.name()))
+                let leaf = footer.leaf(field.name());
+                chunk_kinds(footer, leaf, field).map_err(|reason| format!("{}: {reason}", field.name()))
             });
             let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
             for (number, row_group) in footer.row_groups().iter().enumerate() {

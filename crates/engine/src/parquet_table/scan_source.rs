@@ -29,6 +29,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 
+use super::exact_casts;
 use super::reader::OpenFile;
 use super::scan::ParquetScan;
 use super::scan_meter::{FileMeter, ScanRun};
@@ -136,6 +137,9 @@ impl FileSource for ScanSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        // The files' statistics are asked before filters are adapted to a file.
+        let schema = self.table_schema().table_schema();
+        let filters = filters.into_iter().map(|filter| exact_casts::kept(filter, schema)).collect::<Result<_>>()?;
         let mut pushed = self.inner.try_pushdown_filters(filters, config)?;
         pushed.updated_node = pushed.updated_node.map(|inner| self.around(inner));
         Ok(pushed)

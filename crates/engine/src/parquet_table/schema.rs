@@ -6,6 +6,7 @@
 //! field by field. Metadata of fields is dropped: it differs between writers and means nothing to a query. INT96 is
 //! read as microseconds, as others read it too: nanoseconds would turn years before 1677 and after 2262 into others.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::can_cast_types;
@@ -28,6 +29,12 @@ pub(super) fn of_file(file: &ParquetFile, footer: &ParquetMetaData) -> Result<Fi
     Ok(coerced.unwrap_or(schema).fields().iter().map(|field| as_read(field)).collect())
 }
 
+/// The first field of each name.
+pub(super) fn by_name(fields: &Fields) -> HashMap<&str, &FieldRef> {
+    // The last that is put in stays.
+    fields.iter().rev().map(|field| (field.name().as_str(), field)).collect()
+}
+
 /// As [`of_file`] has it, to the reader.
 pub(super) const INT96_UNIT: &str = "us";
 
@@ -38,14 +45,15 @@ pub(super) const INT96_UNIT: &str = "us";
 pub(super) fn merged(files: &[(ParquetFile, Arc<HeldFooter>)]) -> Result<SchemaRef> {
     // Each column with the first file that has it, and the number of files that do.
     let mut columns: Vec<(FieldRef, &ParquetFile, usize)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for (file, footer) in files {
         for field in &of_file(file, footer)? {
-            let Some((known, first_file, file_count)) =
-                columns.iter_mut().find(|(known, ..)| known.name() == field.name())
-            else {
+            let Some(place) = places.get(field.name()).copied() else {
+                places.insert(field.name().clone(), columns.len());
                 columns.push((Arc::clone(field), file, 1));
                 continue;
             };
+            let (known, first_file, file_count) = &mut columns[place];
             let Some(both) = agreed(known, field) else {
                 return Err(Error::input(format!(
                     "column '{}' is {} in {} but {} in {}: read the files as separate tables, or declare a type that both \
@@ -74,9 +82,10 @@ pub(super) fn merged(files: &[(ParquetFile, Arc<HeldFooter>)]) -> Result<SchemaR
 /// # Errors
 /// The message names the file, the column and both types.
 pub(super) fn check_declared(files: &[(ParquetFile, Arc<HeldFooter>)], declared: &Schema) -> Result<()> {
+    let declared = by_name(declared.fields());
     for (file, footer) in files {
         for field in &of_file(file, footer)? {
-            let Ok(wanted) = declared.field_with_name(field.name()) else { continue };
+            let Some(wanted) = declared.get(field.name().as_str()) else { continue };
             let (found, wanted) = (field.data_type(), wanted.data_type());
             // Nested types are cast field by field, by DataFusion.
             if found != wanted && !(found.is_nested() && wanted.is_nested()) && !can_cast_types(found, wanted) {

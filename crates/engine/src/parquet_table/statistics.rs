@@ -32,12 +32,7 @@ pub(super) fn merged(of_files: &[Statistics], table_schema: &SchemaRef) -> Resul
     Statistics::try_merge_iter(of_files, table_schema)
 }
 
-fn of_file(
-    file: &ParquetFile,
-    footer: &ParquetMetaData,
-    table_schema: &SchemaRef,
-    with_bounds: bool,
-) -> Result<Statistics> {
+fn of_file(file: &ParquetFile, footer: &HeldFooter, table_schema: &SchemaRef, with_bounds: bool) -> Result<Statistics> {
     if !with_bounds {
         let row_count: i64 = footer.row_groups().iter().map(|row_group| row_group.num_rows()).sum();
         let row_count = usize::try_from(row_count).map_or(Precision::Absent, Precision::Exact);
@@ -45,11 +40,12 @@ fn of_file(
     }
     let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(footer, table_schema)?;
     let fields = schema::of_file(file, footer)?;
+    let stored = schema::by_name(&fields);
     for (column, field) in statistics.column_statistics.iter_mut().zip(table_schema.fields()) {
-        match fields.find(field.name()) {
-            Some((_, stored)) if stored.data_type() != field.data_type() => *column = ColumnStatistics::new_unknown(),
+        match stored.get(field.name().as_str()) {
+            Some(stored) if stored.data_type() != field.data_type() => *column = ColumnStatistics::new_unknown(),
             Some(_) => {
-                let known = Known::of(footer, field.name());
+                let known = Known::of(footer, footer.leaf(field.name()));
                 if !known.bounds {
                     (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
                 }
@@ -71,13 +67,12 @@ struct Known {
 }
 
 impl Known {
-    fn of(footer: &ParquetMetaData, name: &str) -> Self {
-        let columns = footer.file_metadata().schema_descr().columns();
+    fn of(footer: &ParquetMetaData, leaf: Option<usize>) -> Self {
         // Of what is nested DataFusion takes no statistics.
-        let Some(leaf) = columns.iter().position(|column| column.path().parts() == [name]) else {
+        let Some(leaf) = leaf else {
             return Self { bounds: true, null_counts: true };
         };
-        let is_required = columns[leaf].max_def_level() == 0;
+        let is_required = footer.file_metadata().schema_descr().column(leaf).max_def_level() == 0;
         let mut known = Self { bounds: true, null_counts: true };
         for row_group in footer.row_groups() {
             let statistics = row_group.column(leaf).statistics();

@@ -414,6 +414,28 @@ async fn a_damaged_page_is_an_error_that_names_the_file() {
 }
 
 #[tokio::test]
+async fn a_file_is_read_without_its_page_index_if_that_is_damaged() {
+    let folder = Folder::new();
+    let path = folder.write("a.parquet", &batch(vec![("id", int64(0..5000)), ("n", int64(5000..10_000))]));
+    let footer = footer::read(&open(&path)).await.unwrap();
+    assert!(footer.column_index().is_some() && footer.offset_index().is_some());
+    let chunk = footer.row_group(3).column(1);
+    let whole = fs::read(&path).unwrap();
+    for offset in [chunk.column_index_offset(), chunk.offset_index_offset()] {
+        let mut bytes = whole.clone();
+        let start = usize::try_from(offset.unwrap()).unwrap();
+        bytes[start..start + 8].fill(0xFF);
+        let damaged = folder.path("damaged.parquet");
+        fs::write(&damaged, &bytes).unwrap();
+        let footer = footer::read(&open(&damaged)).await.unwrap();
+        assert!(footer.column_index().is_none() && footer.offset_index().is_none());
+        let context = context(try_table(std::slice::from_ref(&damaged)).await.unwrap());
+        assert_eq!(rows(&context, "SELECT sum(n) FROM p WHERE id < 100").await, ["504950"]);
+        assert_eq!(rows(&context, "SELECT n FROM p WHERE id = 1702").await, ["6702"]);
+    }
+}
+
+#[tokio::test]
 async fn a_filter_that_fails_does_not_blame_the_file() {
     let folder = Folder::new();
     let path = folder.write("a.parquet", &batch(vec![("id", int64(0..10))]));

@@ -5,8 +5,9 @@
 //! take them to say are taken out, since DataFusion prunes row groups and pages by whatever it finds: bounds of floats
 //! leave NaN out, which SQL has above all numbers (or below, by its sign); old writers ordered texts and unsigned
 //! numbers by signed bytes; INT96 has no order; and a count of NULLs that is missing is taken for none, which only some
-//! writers mean by it. So is the place of a dictionary at the file's first byte, which chunks do not have that old
-//! writers say it of.
+//! writers mean by it. So are Bloom filters of floats, which know values by their bits: SQL holds both zeros to be equal,
+//! and all NaNs; and the place of a dictionary at the file's first byte, which chunks do not have that old writers say
+//! it of.
 
 use datafusion::parquet::basic::{LogicalType, SortOrder, Type};
 use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
@@ -25,16 +26,33 @@ pub(super) fn trusted(footer: ParquetMetaData, size_bytes: u64) -> Result<Parque
     }
     let counts_zero = !leaves_zero_out(footer.file_metadata().created_by().unwrap_or_default());
     let misleads = |row_group: &RowGroupMetaData| {
-        row_group.columns().iter().any(|chunk| belief(chunk, counts_zero) != Belief::All || has_no_dictionary(chunk))
+        row_group.columns().iter().any(|chunk| {
+            belief(chunk, counts_zero) != Belief::All || has_no_dictionary(chunk) || has_misleading_filter(chunk)
+        })
     };
     if !footer.row_groups().iter().any(misleads) {
         return Ok(footer);
     }
+    with_chunks(footer, |chunk| believed(chunk, counts_zero))
+}
+
+/// The footer of a file whose page index is not read.
+pub(super) fn without_page_index(footer: ParquetMetaData) -> Result<ParquetMetaData> {
+    with_chunks(footer, |chunk| {
+        let chunk = chunk.into_builder().set_column_index_offset(None).set_column_index_length(None);
+        chunk.set_offset_index_offset(None).set_offset_index_length(None).build()
+    })
+}
+
+/// The footer with each chunk changed.
+fn with_chunks(
+    footer: ParquetMetaData,
+    changed: impl Fn(ColumnChunkMetaData) -> Result<ColumnChunkMetaData>,
+) -> Result<ParquetMetaData> {
     let mut footer = footer.into_builder();
     let row_groups = footer.take_row_groups().into_iter().map(|row_group| {
         let mut row_group = row_group.into_builder();
-        let chunks = row_group.take_columns().into_iter().map(|chunk| believed(chunk, counts_zero));
-        let chunks = chunks.collect::<Result<Vec<_>>>()?;
+        let chunks = row_group.take_columns().into_iter().map(&changed).collect::<Result<Vec<_>>>()?;
         row_group.set_column_metadata(chunks).build()
     });
     let row_groups = row_groups.collect::<Result<Vec<_>>>()?;
@@ -71,6 +89,17 @@ fn has_no_dictionary(chunk: &ColumnChunkMetaData) -> bool {
     chunk.dictionary_page_offset() == Some(0)
 }
 
+/// Whether it has a Bloom filter by the bits of floats.
+fn has_misleading_filter(chunk: &ColumnChunkMetaData) -> bool {
+    is_float(chunk) && (chunk.bloom_filter_offset().is_some() || chunk.bloom_filter_length().is_some())
+}
+
+fn is_float(chunk: &ColumnChunkMetaData) -> bool {
+    let column = chunk.column_descr();
+    matches!(column.physical_type(), Type::FLOAT | Type::DOUBLE)
+        || column.logical_type_ref() == Some(&LogicalType::Float16)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Belief {
     All,
@@ -86,10 +115,7 @@ fn leaves_zero_out(created_by: &str) -> bool {
 
 fn belief(chunk: &ColumnChunkMetaData, counts_zero: bool) -> Belief {
     let column = chunk.column_descr();
-    let has_order = match column.physical_type() {
-        Type::FLOAT | Type::DOUBLE | Type::INT96 => false,
-        _ => column.logical_type_ref() != Some(&LogicalType::Float16),
-    };
+    let has_order = column.physical_type() != Type::INT96 && !is_float(chunk);
     let may_have_null = column.max_def_level() > 0;
     // Signed numbers have always been ordered as they are.
     let is_number = matches!(column.physical_type(), Type::BOOLEAN | Type::INT32 | Type::INT64)
@@ -106,6 +132,10 @@ fn belief(chunk: &ColumnChunkMetaData, counts_zero: bool) -> Belief {
 fn believed(chunk: ColumnChunkMetaData, counts_zero: bool) -> Result<ColumnChunkMetaData> {
     let chunk = match has_no_dictionary(&chunk) {
         true => chunk.into_builder().set_dictionary_page_offset(None).build()?,
+        false => chunk,
+    };
+    let chunk = match has_misleading_filter(&chunk) {
+        true => chunk.into_builder().set_bloom_filter_offset(None).set_bloom_filter_length(None).build()?,
         false => chunk,
     };
     let belief = belief(&chunk, counts_zero);

@@ -8,6 +8,7 @@
 mod build;
 mod column_names;
 mod create_table;
+mod fixed;
 mod memory_table;
 mod ndjson_output;
 mod prepared;
@@ -316,6 +317,7 @@ impl Session {
             LogicalPlan::Statement(PlanStatement::SetVariable(ref set)) => {
                 self.check_setting(&set.variable)?;
                 check_threads(&set.variable, &set.value)?;
+                fixed::check(&set.variable, &set.value)?;
                 self.context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done())
             }

@@ -26,6 +26,22 @@ async fn lists_of_any_length_hold_both_zeros_to_be_equal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bloom_filters_of_a_parquet_file_hide_no_zero() {
+    let folder = Folder::new();
+    let session = harness::session();
+    rows(&session, "SET datafusion.execution.parquet.bloom_filter_on_write = true").await;
+    for written in ["0.0", "-0.0"] {
+        let path = folder.path().join(format!("zero{written}.parquet"));
+        let path = path.display();
+        rows(&session, &format!("COPY (SELECT CAST('{written}' AS DOUBLE) AS x) TO '{path}'")).await;
+        for condition in ["x = 0.0", "x = -0.0", "x IN (0.0, 7)", "x IN (-0.0, 7, 8, 9, 10)"] {
+            let sql = format!("SELECT x + 1 FROM '{path}' WHERE {condition}");
+            assert_eq!(rows(&session, &sql).await, ["1.0"], "{sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn extremes_of_groups_with_nan_and_infinities_are_those_of_their_values() {
     let folder = Folder::new();
     let path = folder.file("n.csv", "x,k\nNaN,1\n1.5,1\n1.5,2\nNaN,2\n-inf,3\ninf,4\n,5\n-inf,5\n2.5,5\n");

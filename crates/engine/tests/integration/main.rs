@@ -39,6 +39,7 @@ mod stars;
 mod statements;
 mod subqueries;
 mod synonyms;
+mod timestamps;
 mod tpch;
 mod tracing;
 mod verify;

@@ -135,3 +135,27 @@ async fn an_external_table_reserves_nothing_for_footers_between_queries() {
     assert_eq!(integer(&session, "SELECT sum(i) FROM p").await, 500_500);
     assert!(is_given_back(&session, FOOTERS).await, "the query has ended");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_scan_reads_of_a_parquet_file_is_reserved_while_it_is_held() {
+    const SCANS: &str = "Parquet scans";
+    let folder = Folder::new();
+    let session = harness::session();
+    let path = folder.path().join("t.parquet");
+    let path = path.display();
+    rows(&session, "SET datafusion.execution.parquet.compression = 'uncompressed'").await;
+    rows(&session, "SET datafusion.execution.parquet.dictionary_enabled = false").await;
+    let select = "SELECT value AS k, repeat(CAST(value AS VARCHAR), 20) AS text FROM generate_series(1, 100000)";
+    rows(&session, &format!("COPY ({select}) TO '{path}'")).await;
+    rows(&session, "SET thermocline.fused_pipelines = 'off'").await;
+    for cache in ["on", "off"] {
+        rows(&session, &format!("SET thermocline.cache = '{cache}'")).await;
+        let plan = planned(&session, &format!("SELECT text FROM '{path}' WHERE k % 2 = 0")).await;
+        let found = collect(Arc::clone(&plan), session.context().task_ctx()).await.unwrap();
+        // More than ten million bytes of text in all.
+        let (_, most) = reserved_bytes(&session, SCANS);
+        assert!(most > MIB, "cache {cache}: {most}");
+        drop((plan, found));
+        assert!(is_given_back(&session, SCANS).await, "cache {cache}");
+    }
+}

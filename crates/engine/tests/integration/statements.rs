@@ -419,7 +419,7 @@ async fn a_setting_that_is_reset_has_the_value_of_a_new_session() {
         ("datafusion.execution.target_partitions", "3"),
         ("datafusion.execution.max_spill_file_size_bytes", "1000"),
         ("datafusion.execution.skip_physical_aggregate_schema_check", "false"),
-        ("datafusion.execution.parquet.pushdown_filters", "false"),
+        ("datafusion.execution.parquet.bloom_filter_on_read", "false"),
         ("datafusion.execution.batch_size", "100"),
     ] {
         let before = rows(&session, &format!("SHOW {name}")).await;
@@ -436,6 +436,27 @@ async fn a_setting_that_is_reset_has_the_value_of_a_new_session() {
     rows(&session, "SET threads = 2; RESET threads").await;
     assert_eq!(rows(&session, "SHOW threads").await, ["datafusion.execution.target_partitions|4"]);
     assert!(try_rows(&session, "RESET datafusion.execution.nothing").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_would_not_be_looked_at_are_refused() {
+    let session = harness::session();
+    for (name, refused, reason, accepted) in [
+        ("pushdown_filters", "false", "by their scan", Some("true")),
+        ("coerce_int96", "ns", "as microseconds", Some("us")),
+        ("coerce_int96_tz", "UTC", "without a time zone", None),
+        ("binary_as_string", "true", "CAST(column AS VARCHAR)", Some("false")),
+        ("schema_force_view_types", "FALSE", "as views", Some("TRUE")),
+    ] {
+        let name = format!("datafusion.execution.parquet.{name}");
+        let before = rows(&session, &format!("SHOW {name}")).await;
+        let refusal = error(&session, &format!("SET {name} = '{refused}'")).await;
+        assert!(refusal.contains(&name) && refusal.contains(reason), "{refusal}");
+        assert_eq!(rows(&session, &format!("SHOW {name}")).await, before);
+        if let Some(accepted) = accepted {
+            rows(&session, &format!("SET {name} = '{accepted}'")).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! `apart(test)`: a boolean's own value, in a form that hides how it is computed from the expressions around it.
+//! `apart(value)`: that value, in a form that hides how it is computed from the expressions around it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,7 +21,7 @@ struct Apart {
 
 impl Default for Apart {
     fn default() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Boolean], Volatility::Immutable) }
+        Self { signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
@@ -34,29 +34,37 @@ impl ScalarUDFImpl for Apart {
         &self.signature
     }
 
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        match arg_types {
+            [value] => Ok(value.clone()),
+            types => plan_err!("apart takes one argument, not {}", types.len()),
+        }
     }
 
-    /// The test's own, nullability included.
+    /// The value's own, nullability included.
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
-            [test] => Ok(Arc::clone(test)),
+            [value] => Ok(Arc::clone(value)),
             fields => plan_err!("apart takes one argument, not {}", fields.len()),
         }
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (args.args.pop(), args.args.len()) {
-            (Some(test), 0) => Ok(test),
+            (Some(value), 0) => Ok(value),
             (_, others) => plan_err!("apart takes one argument, not {}", others + 1),
         }
     }
 }
 
-/// `apart(test)`.
-pub(crate) fn call(test: Expr) -> Expr {
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&APART), vec![test]))
+/// `apart(value)`.
+pub(crate) fn call(value: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&APART), vec![value]))
+}
+
+/// The function itself, for physical plans.
+pub(crate) fn function() -> Arc<ScalarUDF> {
+    Arc::clone(&APART)
 }
 
 /// Whether `expr` is `apart(..)`.
@@ -64,11 +72,11 @@ pub(super) fn is_call(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &APART))
 }
 
-/// `expr` with the tests in the places of their calls.
+/// `expr` with the values in the places of their calls.
 pub(super) fn rejoin(expr: Expr) -> Result<Transformed<Expr>> {
     expr.transform_up(|nested| match nested {
         Expr::ScalarFunction(mut call) if Arc::ptr_eq(&call.func, &APART) => match call.args.pop() {
-            Some(test) => Ok(Transformed::yes(test)),
+            Some(value) => Ok(Transformed::yes(value)),
             None => plan_err!("apart takes one argument, not 0"),
         },
         other => Ok(Transformed::no(other)),

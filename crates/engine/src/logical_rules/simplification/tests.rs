@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::common::Column;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::{col, lit, not};
@@ -136,7 +136,9 @@ async fn a_plan_without_tests_to_keep_apart_is_the_stock_one() {
 
 #[tokio::test]
 async fn every_kind_of_node_keeps_its_columns_and_loses_the_calls() {
-    for (column, test) in [("k", "(k NOT IN (1, 2) OR k NOT IN (3, 4))"), ("x", "(x IN (0, 1, 2, 3))")] {
+    for (column, test) in
+        [("k", "(k NOT IN (1, 2) OR k NOT IN (3, 4))"), ("x", "(x IN (0, 1, 2, 3))"), ("k", "(TRY_CAST(k AS INT) = 1)")]
+    {
         keeps_its_columns(column, test).await;
     }
 }
@@ -283,5 +285,25 @@ async fn only_zeros_leave_a_list() {
     for (condition, expected) in cases {
         let text = optimized(&ours(), &format!("SELECT k FROM t WHERE {condition}")).await.display_indent().to_string();
         assert!(text.contains(&format!("Filter: {expected}\n")), "{condition}\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn times_are_unwrapped_with_what_is_left_of_a_constant() {
+    let context = ours();
+    let of = |unit| Field::new("ts", DataType::Timestamp(unit, None), true);
+    let batch = RecordBatch::new_empty(Arc::new(Schema::new(vec![of(TimeUnit::Millisecond)])));
+    context.register_batch("m", batch).unwrap();
+    for (condition, expected) in [
+        ("ts >= TIMESTAMP '1970-01-01 00:00:00.0015'", "m.ts > TimestampMillisecond(1, None)"),
+        ("ts > TIMESTAMP '1970-01-01 00:00:00.0015'", "m.ts > TimestampMillisecond(1, None)"),
+        ("ts <= TIMESTAMP '1969-12-31 23:59:59.9985'", "m.ts <= TimestampMillisecond(-2, None)"),
+        ("TIMESTAMP '1970-01-01 00:00:00.001' > ts", "m.ts < TimestampMillisecond(1, None)"),
+        ("ts = TIMESTAMP '1970-01-01' + INTERVAL '1 millisecond'", "m.ts = TimestampMillisecond(1, None)"),
+    ] {
+        let text =
+            optimized(&context, &format!("SELECT ts FROM m WHERE {condition}")).await.display_indent().to_string();
+        assert!(text.contains(expected), "{condition}\n{text}");
+        assert!(!text.contains("apart"), "{text}");
     }
 }

@@ -4,6 +4,7 @@ use datafusion::parquet::data_type::ByteArray;
 use datafusion::parquet::file::metadata::{
     ColumnChunkMetaDataBuilder, FileMetaData, ParquetMetaData, RowGroupMetaDataBuilder,
 };
+use datafusion::parquet::file::properties::EnabledStatistics;
 use datafusion::parquet::file::statistics::Statistics as ChunkStatistics;
 
 use super::*;
@@ -99,4 +100,40 @@ async fn statistics_that_mislead_are_taken_out() {
     // Some write no zero.
     let (uncounted, has_index) = judged("parquet-rs version 52.0.0", texts(None, false)).await;
     assert!(has_index && has_bounds(&uncounted));
+}
+
+#[tokio::test]
+async fn bloom_filters_of_floats_are_taken_out() {
+    use datafusion::arrow::array::Float32Array;
+
+    let folder = Folder::new();
+    let path = folder.path("b.parquet");
+    for with_statistics in [EnabledStatistics::None, EnabledStatistics::Page] {
+        let zeros = Float64Array::from(vec![-0.0, 0.0, f64::NAN, -f64::NAN]);
+        let small = Float32Array::from(vec![-0.0, 0.0, f32::NAN, -f32::NAN]);
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("x", Arc::new(zeros)), ("y", Arc::new(small)), ("id", int64([1, 2, 3, 4]))];
+        let written = batch(columns);
+        let properties = WriterProperties::builder()
+            .set_bloom_filter_enabled(true)
+            .set_statistics_enabled(with_statistics)
+            .set_max_row_group_row_count(Some(1));
+        let file = File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, written.schema(), Some(properties.build())).unwrap();
+        writer.write(&written).unwrap();
+        writer.close().unwrap();
+        let footer = footer::read(&open(&path)).await.unwrap();
+        for row_group in footer.row_groups() {
+            let has_filter = |column: usize| {
+                let chunk = row_group.column(column);
+                (chunk.bloom_filter_offset().is_some(), chunk.bloom_filter_length().is_some())
+            };
+            assert_eq!([has_filter(0), has_filter(1)], [(false, false); 2]);
+            assert!(has_filter(2).0);
+        }
+        let context = context(try_table(std::slice::from_ref(&path)).await.unwrap());
+        for (condition, expected) in [("x = 0.0", vec!["1", "2"]), ("y = 0.0", vec!["1", "2"]), ("id = 3", vec!["3"])] {
+            assert_eq!(rows(&context, &format!("SELECT id FROM p WHERE {condition}")).await, expected);
+        }
+    }
 }
