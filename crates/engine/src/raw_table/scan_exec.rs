@@ -4,21 +4,21 @@
 //! of one scan draw from one queue of work ([`ScanRun`]), so that a slow partition never holds back the others.
 //!
 //! A projection of columns and `get_field` chains is absorbed, so that of a nested column only the asked-for fields are
-//! parsed and cached.
+//! parsed and cached. Of one that computes from such fields the fields are.
 
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{ColumnStatistics, Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::expressions::{Column, Literal};
+use datafusion::physical_plan::expressions::{Column, LambdaExpr, Literal};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -116,6 +116,48 @@ impl RawScanExec {
         self.paths.iter().cloned().zip(schema.fields().iter().map(|field| field.data_type().clone())).collect()
     }
 
+    /// The same of other columns.
+    fn with_columns(&self, paths: Vec<FieldPath>, schema: SchemaRef) -> Self {
+        let partition_count = self.properties.output_partitioning().partition_count();
+        Self::with_schema(Arc::clone(&self.scan), paths, schema, self.limit, partition_count)
+    }
+
+    /// The projection above a scan of the fields alone that its expressions read, where that spares a struct of which
+    /// they read no more. Of what this gives no struct is left to spare.
+    fn try_narrowing(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let schema = self.schema();
+        let (mut paths, mut fields) = (Vec::<FieldPath>::new(), Vec::<FieldRef>::new());
+        let mut has_lambda = false;
+        let mut exprs = Vec::with_capacity(projection.expr().len());
+        for ProjectionExpr { expr, alias } in projection.expr() {
+            let expr = Arc::clone(expr).transform_down(|expr| {
+                has_lambda |= expr.is::<LambdaExpr>();
+                let Some((path, _)) = self.path_of(&expr) else { return Ok(Transformed::no(expr)) };
+                let known = paths.iter().position(|other| *other == path);
+                let index = known.unwrap_or(paths.len());
+                if known.is_none() {
+                    let field = expr.return_field(&schema)?;
+                    fields.push(match expr.is::<Column>() {
+                        true => field,
+                        false => Arc::new(field.as_ref().clone().with_name(path.to_string())),
+                    });
+                    paths.push(path);
+                }
+                let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(fields[index].name(), index));
+                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+            });
+            exprs.push(ProjectionExpr { expr: expr.data()?, alias: alias.clone() });
+        }
+        let is_in_part = |path: &FieldPath| paths.iter().any(|read| read.starts_with(path)) && !paths.contains(path);
+        // The variables of a lambda are numbered behind the columns.
+        if has_lambda || !self.paths.iter().any(is_in_part) {
+            return Ok(None);
+        }
+        let scan = self.with_columns(paths, Arc::new(Schema::new(fields)));
+        let above: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(exprs, Arc::new(scan))?);
+        Ok(Some(above).filter(|above| above.schema() == projection.schema()))
+    }
+
     /// The path that a physical expression over this node's output names, with its type.
     fn path_of(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<(FieldPath, DataType)> {
         if let Some(column) = expr.downcast_ref::<Column>() {
@@ -198,13 +240,7 @@ impl ExecutionPlan for RawScanExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::with_schema(
-            Arc::clone(&self.scan),
-            self.paths.clone(),
-            self.schema(),
-            self.limit,
-            self.properties.output_partitioning().partition_count(),
-        )))
+        Ok(Arc::new(self.with_columns(self.paths.clone(), self.schema())))
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -249,19 +285,12 @@ impl ExecutionPlan for RawScanExec {
     fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let mut paths = Vec::with_capacity(projection.expr().len());
         for expr in projection.expr() {
-            let Some((path, _)) = self.path_of(&expr.expr) else { return Ok(None) };
-            if paths.contains(&path) {
+            match self.path_of(&expr.expr) {
                 // Rules know that a projection's two columns of one input are equal, of a scan's they do not.
-                return Ok(None);
+                Some((path, _)) if !paths.contains(&path) => paths.push(path),
+                _ => return self.try_narrowing(projection),
             }
-            paths.push(path);
         }
-        Ok(Some(Arc::new(Self::with_schema(
-            Arc::clone(&self.scan),
-            paths,
-            projection.schema(),
-            self.limit,
-            self.properties.output_partitioning().partition_count(),
-        ))))
+        Ok(Some(Arc::new(self.with_columns(paths, projection.schema()))))
     }
 }

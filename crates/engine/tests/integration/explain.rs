@@ -50,3 +50,33 @@ async fn a_scan_that_unnests_is_guessed_to_give_more_rows_than_records() {
     }
     assert!(guesses[1] >= 2 * guesses[0], "{guesses:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_computed_of_a_field_reads_that_field_alone_of_its_struct() {
+    let folder = Folder::new();
+    let records = (0..100).map(|id| match id % 10 {
+        9 => format!("{{\"id\":{id}}}\n"),
+        size => format!("{{\"id\":{id},\"s\":{{\"size\":{size},\"deep\":{{\"x\":{id}}},\"text\":\"t{id}\"}}}}\n"),
+    });
+    let path = folder.settled_file("t.ndjson", records.collect::<String>());
+    let session = harness::session();
+    for (select, columns, first, last) in [
+        ("s['size'] + 1", "s.size", "1", "NULL"),
+        ("id, s['size'] + id, s['size'] * 2", "id, s.size", "0|0|0", "99|NULL|NULL"),
+        ("s['deep']['x'] + 1, upper(s['text'])", "s.deep.x, s.text", "1|T0", "NULL|NULL"),
+        ("CASE WHEN s['size'] > 3 THEN s['deep']['x'] ELSE -1 END", "s.deep.x, s.size", "-1", "-1"),
+        ("s['size'] AS a, s['size'] AS b", "s.size", "0|0", "NULL|NULL"),
+        ("s['size'] + 1, s IS NULL", "s", "1|false", "NULL|true"),
+    ] {
+        let sql = format!("SELECT {select} FROM '{}'", path.display());
+        let plan = rows(&session, &format!("EXPLAIN {sql}")).await.join("\n");
+        let (_, scanned) = plan.split_once("columns=[").unwrap_or_else(|| panic!("{plan}"));
+        let mut scanned: Vec<&str> = scanned.split(']').next().unwrap().split(", ").collect();
+        scanned.sort_unstable();
+        assert_eq!(scanned.join(", "), columns, "{plan}");
+        for _ in 0..2 {
+            let found = rows(&session, &sql).await;
+            assert_eq!((found.len(), found[0].as_str(), found[99].as_str()), (100, first, last), "{sql}");
+        }
+    }
+}
