@@ -25,7 +25,61 @@ use crate::recording::Recorder;
 use crate::scan::SharedScan;
 
 /// File records beyond which those without items are dropped.
-const RECORD_COUNT: usize = 65_536;
+pub(crate) const RECORD_COUNT: usize = 65_536;
+
+/// The records of files, by path.
+#[derive(Debug)]
+struct FileRecords {
+    by_path: HashMap<Arc<str>, Arc<FileRecord>>,
+    /// How many there are when those that nobody needs are looked for again: a walk over all, which may find none while
+    /// queries hold them.
+    swept_at: usize,
+    #[cfg(test)]
+    sweep_count: usize,
+}
+
+impl FileRecords {
+    fn new() -> Self {
+        Self {
+            by_path: HashMap::new(),
+            swept_at: RECORD_COUNT,
+            #[cfg(test)]
+            sweep_count: 0,
+        }
+    }
+
+    /// Those that no query holds, if it is time to look for them.
+    fn unused(&mut self) -> Option<Vec<Arc<str>>> {
+        if self.by_path.len() < self.swept_at {
+            return None;
+        }
+        #[cfg(test)]
+        {
+            self.sweep_count += 1;
+        }
+        let is_unused = |record: &Arc<FileRecord>| Arc::strong_count(record) == 1;
+        let unused = self.by_path.iter().filter(|(_, record)| is_unused(record)).map(|(path, _)| Arc::clone(path));
+        let unused = unused.collect();
+        // Nor do others look meanwhile.
+        self.wait_for_more();
+        Some(unused)
+    }
+
+    /// Drops those that still nobody holds.
+    fn drop_unused(&mut self, unused: impl Iterator<Item = Arc<str>>) {
+        for path in unused {
+            if self.by_path.get(&path).is_some_and(|record| Arc::strong_count(record) == 1) {
+                self.by_path.remove(&path);
+            }
+        }
+        self.wait_for_more();
+    }
+
+    /// Until a quarter more have come, so that each costs a few steps of a walk however many are held.
+    fn wait_for_more(&mut self) {
+        self.swept_at = (self.by_path.len() + self.by_path.len() / 4).max(RECORD_COUNT);
+    }
+}
 
 /// How a cache is made.
 #[derive(Debug)]
@@ -74,7 +128,7 @@ pub struct OperatorCache {
     pub(crate) idle_processors: IdleProcessors,
     pub(crate) layout_rule: Mutex<LayoutRule>,
     pub(crate) admission_rule: Mutex<AdmissionRule>,
-    files: Mutex<HashMap<Arc<str>, Arc<FileRecord>>>,
+    files: Mutex<FileRecords>,
     catalog: Mutex<Catalog>,
     decisions: DecisionRing,
     moments: Moments,
@@ -97,7 +151,7 @@ impl OperatorCache {
             idle_processors: IdleProcessors::new(options.processor_count),
             layout_rule: Mutex::default(),
             admission_rule: Mutex::default(),
-            files: Mutex::new(HashMap::new()),
+            files: Mutex::new(FileRecords::new()),
             catalog: Mutex::new(Catalog::default()),
             decisions: DecisionRing::new(options.decision_count),
             moments: Moments::default(),
@@ -178,31 +232,30 @@ impl OperatorCache {
     /// The record of a file, made if there is room for it.
     fn record_for(&self, version: &FileVersion) -> Option<Arc<FileRecord>> {
         let mut files = self.files.lock();
-        if let Some(record) = files.get(&version.path) {
+        if let Some(record) = files.by_path.get(&version.path) {
             return Some(Arc::clone(record));
         }
-        if files.len() >= RECORD_COUNT {
-            let unused: Vec<Arc<str>> = files
-                .iter()
-                .filter(|(_, record)| Arc::strong_count(record) == 1)
-                .map(|(path, _)| Arc::clone(path))
-                .collect();
+        if let Some(mut unused) = files.unused() {
             // The catalog's lock comes before this one.
             drop(files);
-            let unused: Vec<Arc<str>> = {
+            {
                 let catalog = self.catalog.lock();
-                unused.into_iter().filter(|path| !catalog.has_path(path)).collect()
-            };
-            files = self.files.lock();
-            for path in unused {
-                if files.get(&path).is_some_and(|record| Arc::strong_count(record) == 1) {
-                    files.remove(&path);
-                }
+                unused.retain(|path| !catalog.has_path(path));
             }
+            files = self.files.lock();
+            files.drop_unused(unused.into_iter());
         }
         let reservation = self.account.try_reserve(FileRecord::size_bytes(version)).ok()?;
-        let record = files.entry(Arc::clone(&version.path)).or_insert_with(|| Arc::new(FileRecord::new(reservation)));
+        let new = || Arc::new(FileRecord::new(reservation));
+        let record = files.by_path.entry(Arc::clone(&version.path)).or_insert_with(new);
         Some(Arc::clone(record))
+    }
+
+    /// Files that are remembered, and how often those that are not needed were looked for.
+    #[cfg(test)]
+    pub(crate) fn file_counts(&self) -> (usize, usize) {
+        let files = self.files.lock();
+        (files.by_path.len(), files.sweep_count)
     }
 
     /// Drops the items and scans of a path that are stale by generation and end.

@@ -12,6 +12,7 @@ use thermocline_placement::operator_cache::layout::Layout;
 use thermocline_seeded::Random;
 
 use super::fake::*;
+use crate::cache::RECORD_COUNT;
 use crate::item::Chunk;
 use crate::layout::Content;
 use crate::*;
@@ -334,4 +335,20 @@ fn more_than_is_asked_for_is_kept_in_the_place_of_what_is_worth_less_and_not_beg
         let read = fake.specs.lock().last().map(|spec| Arc::clone(&spec.predicate));
         assert_eq!(read, Some(if is_kept { Arc::default() } else { between(700, 720) }), "no more than is of use");
     }
+}
+
+#[test]
+fn files_that_queries_hold_are_not_gone_through_for_each_new_one() {
+    let (cache, _budget) = cache(1 << 40);
+    let pin_of = |file: usize| pin(&cache, &object(&format!("f{file}"), "1", 1));
+    let held: Vec<PinnedSource> = (0..RECORD_COUNT + 1000).map(pin_of).collect();
+    assert_eq!(cache.file_counts(), (RECORD_COUNT + 1000, 1));
+    drop(held);
+    let next = RECORD_COUNT + RECORD_COUNT / 4;
+    for file in RECORD_COUNT + 1000..next {
+        pin_of(file);
+    }
+    assert_eq!(cache.file_counts(), (next, 1));
+    pin_of(next);
+    assert_eq!(cache.file_counts(), (1, 2));
 }
