@@ -154,8 +154,8 @@ impl RawScanExec {
             return Ok(None);
         }
         let scan = self.with_columns(paths, Arc::new(Schema::new(fields)));
-        let above = ProjectionExec::try_new(exprs, Arc::new(scan))?;
-        Ok((above.schema() == projection.schema()).then(|| Arc::new(above) as _))
+        let above: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(exprs, Arc::new(scan))?);
+        Ok(Some(above).filter(|above| above.schema() == projection.schema()))
     }
 
     /// The path that a physical expression over this node's output names, with its type.
