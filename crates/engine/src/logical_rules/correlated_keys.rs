@@ -85,7 +85,7 @@ fn with_keys(filter: Filter, key_count: &mut usize) -> Result<Transformed<Logica
 }
 
 /// What a condition compares of the subquery, and with what of the outer query.
-pub(super) fn compared_with_outer(condition: &Expr) -> Option<(&Expr, &Expr)> {
+fn compared_with_outer(condition: &Expr) -> Option<(&Expr, &Expr)> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
     let is_inner = |side: &Expr| side.any_column_refs() && !side.contains_outer() && !has_subquery(side);
     let is_outer = |side: &Expr| side.contains_outer() && !side.any_column_refs() && !has_subquery(side);
