@@ -27,7 +27,7 @@ use super::Session;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::own_batch::own;
-use crate::query::Progress;
+use crate::query::{Progress, QueryContext};
 
 /// Batches and the bytes reserved for them.
 #[derive(Debug)]
@@ -75,10 +75,18 @@ impl MemoryTable {
         self.held.lock().version
     }
 
-    /// Its rows as of now.
-    pub(crate) fn batches(&self) -> Vec<RecordBatch> {
-        self.held.lock().batches.clone()
+    /// Its rows as of now, and which ones these are.
+    pub(crate) fn batches(&self) -> (Vec<RecordBatch>, Version) {
+        let held = self.held.lock();
+        (held.batches.clone(), Version { table: Arc::downgrade(&self.held), number: held.version })
     }
+}
+
+/// Which rows of which table in memory were read. Holds none of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Version {
+    table: Weak<Mutex<Held>>,
+    number: u64,
 }
 
 #[async_trait]
@@ -93,33 +101,43 @@ impl TableProvider for MemoryTable {
 
     async fn scan(
         &self,
-        _session: &dyn DataFusionSession,
+        session: &dyn DataFusionSession,
         projection: Option<&Vec<usize>>,
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let threads = self.database().map_or(1, |database| database.threads().max(1));
         let mut partitions = vec![Vec::new(); threads];
-        for (index, batch) in self.held.lock().batches.iter().enumerate() {
-            partitions[index % threads].push(batch.clone());
+        let (batches, version) = self.batches();
+        if let Some(context) = session.config().get_extension::<QueryContext>() {
+            context.read().note_version(version);
+        }
+        for (index, batch) in batches.into_iter().enumerate() {
+            partitions[index % threads].push(batch);
         }
         Ok(MemorySourceConfig::try_new_exec(&partitions, Arc::clone(&self.schema), projection.cloned())?)
     }
 
     async fn insert_into(
         &self,
-        _session: &dyn DataFusionSession,
+        session: &dyn DataFusionSession,
         input: Arc<dyn ExecutionPlan>,
         op: InsertOp,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         if op == InsertOp::Replace {
             return not_impl_err!("REPLACE INTO needs a primary key, which tables in memory do not have");
         }
+        let oldest_read = || {
+            let context = session.config().get_extension::<QueryContext>();
+            let read = context.map_or_else(Vec::new, |context| context.read().versions());
+            let of_this = read.iter().filter(|version| version.table.ptr_eq(&Arc::downgrade(&self.held)));
+            of_this.map(|version| version.number).chain([self.version()]).min()
+        };
         let sink = MemorySink {
             schema: Arc::clone(&self.schema),
             account: self.account.clone(),
             held: Arc::clone(&self.held),
-            replaced: (op == InsertOp::Overwrite).then(|| self.version()),
+            replaced: if op == InsertOp::Overwrite { oldest_read() } else { None },
         };
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
     }
@@ -131,7 +149,8 @@ struct MemorySink {
     schema: SchemaRef,
     account: Account,
     held: Arc<Mutex<Held>>,
-    /// The version whose rows are not wanted any more; None if those that there are stay.
+    /// The version whose rows are not wanted any more, the oldest that the statement reads; None if those that there are
+    /// stay.
     replaced: Option<u64>,
 }
 

@@ -16,7 +16,7 @@ mod result;
 mod stored;
 mod unstored;
 
-pub(crate) use memory_table::MemoryTable;
+pub(crate) use memory_table::{MemoryTable, Version};
 
 use std::sync::Arc;
 

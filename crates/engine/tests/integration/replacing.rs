@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::stream;
 use thermocline_engine::Session;
 use thermocline_engine::datafusion::arrow::array::{Int64Array, RecordBatch};
 use thermocline_engine::datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use thermocline_engine::datafusion::catalog::streaming::StreamingTable;
+use thermocline_engine::datafusion::catalog::{Session as DataFusionSession, TableProvider};
+use thermocline_engine::datafusion::common::Result as DataFusionResult;
 use thermocline_engine::datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use thermocline_engine::datafusion::logical_expr::{Expr, TableType};
+use thermocline_engine::datafusion::physical_plan::ExecutionPlan;
 use thermocline_engine::datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use thermocline_engine::datafusion::physical_plan::streaming::PartitionStream;
 
@@ -88,6 +93,78 @@ async fn rows_are_added_to_a_table_whose_rows_change_meanwhile() {
         rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
         beside(&session, "INSERT INTO t SELECT i FROM meanwhile", others).await.unwrap();
         assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, expected, "{others}");
+    }
+}
+
+/// One row, in a table whose scan is planned once another session has run some statements.
+#[derive(Debug)]
+struct MeanwhilePlanned {
+    rows: Arc<dyn TableProvider>,
+    other: Session,
+    statements: &'static str,
+}
+
+#[async_trait]
+impl TableProvider for MeanwhilePlanned {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn DataFusionSession,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        rows(&self.other, self.statements).await;
+        self.rows.scan(session, projection, filters, limit).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_overwritten_by_rows_of_its_own_loses_none_that_come_meanwhile() {
+    let folder = Folder::new();
+    let others = "INSERT INTO t VALUES (2)";
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
+        for fused in ["on", "off"] {
+            rows(&session, &format!("SET thermocline.fused_pipelines = '{fused}'")).await;
+            rows(&session, "CREATE OR REPLACE TABLE planned AS SELECT 1 AS i").await;
+            let table = session.context().table_provider("planned").await.unwrap();
+            let other = session.database().session();
+            let table = MeanwhilePlanned { rows: table, other, statements: others };
+            session.context().register_table("meanwhile_planned", Arc::new(table)).unwrap();
+            for statement in [
+                "INSERT OVERWRITE t SELECT i FROM t UNION ALL SELECT i FROM FROM_TABLE",
+                // What a subquery reads is not below what writes.
+                "INSERT OVERWRITE t SELECT i + (SELECT max(i) FROM t) AS i FROM FROM_TABLE",
+                "INSERT OVERWRITE t SELECT i FROM FROM_TABLE WHERE i >= (SELECT count(*) FROM t a JOIN t b ON a.i = b.i)",
+            ] {
+                rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
+                let message =
+                    beside(&session, &statement.replace("FROM_TABLE", "meanwhile"), others).await.unwrap_err();
+                let message = message.to_string();
+                assert!(message.contains("was changed while it was being overwritten"), "{statement}: {message}");
+                assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, ["0", "2"], "{statement}");
+                if statement.contains("UNION") {
+                    // Which of its inputs is planned first is not known.
+                    continue;
+                }
+                rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
+                let message = error(&session, &statement.replace("FROM_TABLE", "meanwhile_planned")).await;
+                assert!(message.contains("was changed while it was being overwritten"), "{statement}: {message}");
+                assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, ["0", "2"], "{statement}");
+            }
+            // By its own rows, and nobody comes between.
+            rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 5 AS i").await;
+            rows(&session, "INSERT OVERWRITE t SELECT i + (SELECT max(i) FROM t) AS i FROM t").await;
+            assert_eq!(rows(&session, "SELECT i FROM t").await, ["10"]);
+            session.context().deregister_table("meanwhile_planned").unwrap();
+        }
     }
 }
 
