@@ -4,6 +4,9 @@
 //! is kept, so that a table that does not fit fails with a clear error instead of pushing the process over its budget;
 //! a failed statement leaves the table as it was. DataFusion's own `MemTable` is not counted, and its `DELETE` and
 //! `UPDATE` are unsafe.
+//!
+//! **Concurrency**: a change is made under the lock of the rows. A statement whose table was dropped or replaced before its
+//! rows are there fails, and so does one that would overwrite others than it has read.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -20,7 +23,7 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::StreamExt;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Purpose, Reservation};
 
 use super::Session;
@@ -36,11 +39,13 @@ struct Held {
     reservations: Vec<Reservation>,
     /// How often they have changed.
     version: u64,
+    /// Under how many names catalogs have the table: rows that are added to one without any would be lost.
+    name_count: usize,
 }
 
 impl Held {
     fn empty() -> Self {
-        Self { batches: Vec::new(), reservations: Vec::new(), version: 0 }
+        Self { batches: Vec::new(), reservations: Vec::new(), version: 0, name_count: 0 }
     }
 
     /// Reserves, then keeps.
@@ -70,6 +75,11 @@ impl MemoryTable {
         self.database.upgrade()
     }
 
+    /// The table as it is, which waits for nobody but whoever changes rows at that moment; `None` for other tables.
+    pub(crate) fn unchanging(table: &dyn TableProvider) -> Option<Unchanging<'_>> {
+        table.downcast_ref::<Self>().map(|table| Unchanging(table.held.lock()))
+    }
+
     /// Another number after each change of its rows.
     pub(crate) fn version(&self) -> u64 {
         self.held.lock().version
@@ -79,6 +89,26 @@ impl MemoryTable {
     pub(crate) fn batches(&self) -> (Vec<RecordBatch>, Version) {
         let held = self.held.lock();
         (held.batches.clone(), Version { table: Arc::downgrade(&self.held), number: held.version })
+    }
+}
+
+/// A table in memory whose rows stay as they are while this is held.
+pub(crate) struct Unchanging<'t>(MutexGuard<'t, Held>);
+
+impl Unchanging<'_> {
+    /// As [`MemoryTable::version`].
+    pub(crate) fn version(&self) -> u64 {
+        self.0.version
+    }
+
+    /// A catalog has the table under one more name.
+    pub(crate) fn note_named(&mut self) {
+        self.0.name_count += 1;
+    }
+
+    /// A catalog has the table under one name less.
+    pub(crate) fn note_unnamed(&mut self) {
+        self.0.name_count = self.0.name_count.saturating_sub(1);
     }
 }
 
@@ -179,6 +209,10 @@ impl DataSink for MemorySink {
             added.push(&self.account, batch)?;
         }
         let mut held = self.held.lock();
+        if held.name_count == 0 {
+            let gone = Error::input("the table was dropped or replaced while rows were inserted");
+            return Err(gone.into_datafusion());
+        }
         // The new rows may be made of the table's: those that another statement has added since would be lost.
         if self.replaced.is_some_and(|replaced| replaced != held.version) {
             let changed = Error::input("the table was changed while it was being overwritten: try again");

@@ -16,7 +16,7 @@ mod result;
 mod stored;
 mod unstored;
 
-pub(crate) use memory_table::{MemoryTable, Version};
+pub(crate) use memory_table::{MemoryTable, Unchanging, Version};
 
 use std::sync::Arc;
 

@@ -57,42 +57,84 @@ async fn beside(session: &Session, statement: &str, others: &'static str) -> the
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_for_a_table_do_not_come_into_one_that_took_its_place() {
     let folder = Folder::new();
-    let session = database(folder.path(), 128 * MIB).session();
-    for made in ["CREATE TABLE t (i BIGINT)", "CREATE TABLE t AS SELECT value AS i FROM generate_series(10, 12)"] {
-        for others in [
-            "DROP TABLE t; CREATE TABLE t (i BIGINT)",
-            "DROP TABLE t; CREATE TABLE t AS SELECT 7 AS i",
-            "CREATE OR REPLACE TABLE t AS SELECT 7 AS i",
-            "DROP TABLE t",
-        ] {
-            for statement in ["INSERT INTO t SELECT i FROM meanwhile", "INSERT OVERWRITE t SELECT i FROM meanwhile"] {
-                rows(&session, "DROP TABLE IF EXISTS t").await;
-                rows(&session, made).await;
-                let message = beside(&session, statement, others).await.unwrap_err().to_string();
-                assert!(message.contains("was dropped or replaced while rows were inserted"), "{others}: {message}");
-                rows(&session, "CREATE TABLE IF NOT EXISTS t (i BIGINT)").await;
-                let before = integer(&session, "SELECT count(*) FROM t").await;
-                assert!(before < 2, "{others}: {before} rows");
-                // Who comes later finds the new one.
-                rows(&session, "INSERT INTO t VALUES (8)").await;
-                assert_eq!(integer(&session, "SELECT count(*) FROM t WHERE i = 8").await, 1, "{others}");
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
+        for made in ["CREATE TABLE t (i BIGINT)", "CREATE TABLE t AS SELECT value AS i FROM generate_series(10, 12)"] {
+            for others in [
+                "DROP TABLE t; CREATE TABLE t (i BIGINT)",
+                "DROP TABLE t; CREATE TABLE t AS SELECT 7 AS i",
+                "CREATE OR REPLACE TABLE t AS SELECT 7 AS i",
+                "DROP TABLE t",
+            ] {
+                for statement in ["INSERT INTO t SELECT i FROM meanwhile", "INSERT OVERWRITE t SELECT i FROM meanwhile"]
+                {
+                    rows(&session, "DROP TABLE IF EXISTS t").await;
+                    rows(&session, made).await;
+                    let message = beside(&session, statement, others).await.unwrap_err().to_string();
+                    assert!(
+                        message.contains("was dropped or replaced while rows were inserted"),
+                        "{others}: {message}"
+                    );
+                    rows(&session, "CREATE TABLE IF NOT EXISTS t (i BIGINT)").await;
+                    let before = integer(&session, "SELECT count(*) FROM t").await;
+                    assert!(before < 2, "{others}: {before} rows");
+                    // Who comes later finds the new one.
+                    rows(&session, "INSERT INTO t VALUES (8)").await;
+                    assert_eq!(integer(&session, "SELECT count(*) FROM t WHERE i = 8").await, 1, "{others}");
+                }
             }
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rows_for_a_table_whose_schema_is_dropped_fail() {
+    let folder = Folder::new();
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
+        rows(&session, "CREATE SCHEMA s; CREATE TABLE s.t (i BIGINT)").await;
+        let others = "DROP SCHEMA s CASCADE";
+        let message = beside(&session, "INSERT INTO s.t SELECT i FROM meanwhile", others).await.unwrap_err();
+        assert!(message.to_string().contains("was dropped or replaced while rows were inserted"), "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_the_hosts_takes_rows_as_long_as_it_has_a_name() {
+    let session = harness::session();
+    rows(&session, "CREATE TABLE t AS SELECT 0 AS i").await;
+    let table = session.context().table_provider("t").await.unwrap();
+    session.context().register_table("u", table).unwrap();
+    // Under one of its names it is still there.
+    beside(&session, "INSERT INTO t SELECT i FROM meanwhile", "DROP TABLE t").await.unwrap();
+    assert_eq!(sorted_rows(&session, "SELECT i FROM u").await, ["0", "1"]);
+    let table = session.context().deregister_table("u").unwrap().unwrap();
+    session.context().register_table("t", table).unwrap();
+    rows(&session, "INSERT INTO t VALUES (2)").await;
+    let others = "CREATE OR REPLACE TABLE t AS SELECT 7 AS i";
+    let message = beside(&session, "INSERT INTO t SELECT i FROM meanwhile", others).await.unwrap_err();
+    assert!(message.to_string().contains("was dropped or replaced while rows were inserted"), "{message}");
+    assert_eq!(rows(&session, "SELECT i FROM t").await, ["7"]);
+    let batch = RecordBatch::try_from_iter([("i", Arc::new(Int64Array::from(vec![6])) as _)]).unwrap();
+    session.register_batches("frame", batch.schema(), vec![batch.clone()]).unwrap();
+    rows(&session, "INSERT INTO frame VALUES (7)").await;
+    assert_eq!(sorted_rows(&session, "SELECT i FROM frame").await, ["6", "7"]);
+    session.register_batches("frame", batch.schema(), vec![batch]).unwrap();
+    rows(&session, "INSERT INTO frame VALUES (8)").await;
+    assert_eq!(sorted_rows(&session, "SELECT i FROM frame").await, ["6", "8"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_are_added_to_a_table_whose_rows_change_meanwhile() {
     let folder = Folder::new();
-    let session = database(folder.path(), 128 * MIB).session();
-    for (others, expected) in [
-        ("INSERT INTO t VALUES (2)", vec!["0", "1", "2"]),
-        ("INSERT OVERWRITE t VALUES (3)", vec!["1", "3"]),
-        ("CREATE TABLE other AS SELECT 1 AS i; DROP TABLE other", vec!["0", "1"]),
-    ] {
-        rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
-        beside(&session, "INSERT INTO t SELECT i FROM meanwhile", others).await.unwrap();
-        assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, expected, "{others}");
+    for session in [harness::session(), database(folder.path(), 128 * MIB).session()] {
+        for (others, expected) in [
+            ("INSERT INTO t VALUES (2)", vec!["0", "1", "2"]),
+            ("INSERT OVERWRITE t VALUES (3)", vec!["1", "3"]),
+            ("CREATE TABLE other AS SELECT 1 AS i; DROP TABLE other", vec!["0", "1"]),
+        ] {
+            rows(&session, "CREATE OR REPLACE TABLE t AS SELECT 0 AS i").await;
+            beside(&session, "INSERT INTO t SELECT i FROM meanwhile", others).await.unwrap();
+            assert_eq!(sorted_rows(&session, "SELECT i FROM t").await, expected, "{others}");
+        }
     }
 }
 
