@@ -149,8 +149,10 @@ async fn a_cancelled_copy_has_left_nothing_behind_when_it_is_dropped() {
     folder.file("kept.csv", "what was there");
     let session = harness::session();
     write_in_pieces(&session, true).await;
-    let endless = "SELECT a.value + b.value AS i FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
-    for target in ["kept.csv", "new/deep.ndjson"] {
+    let targets = ["kept.csv", "new/deep.ndjson"];
+    let joins = ["CROSS JOIN generate_series(1, 1000000) b", "JOIN generate_series(1, 1000000) b ON a.value < b.value"];
+    for (target, join) in targets.into_iter().flat_map(|target| joins.map(|join| (target, join))) {
+        let endless = format!("SELECT a.value + b.value AS i FROM generate_series(1, 1000000) a {join}");
         let sql = format!("COPY ({endless}) TO '{}/{target}'", folder.path().display());
         let running = tokio::spawn({
             let session = session.clone();
@@ -164,7 +166,7 @@ async fn a_cancelled_copy_has_left_nothing_behind_when_it_is_dropped() {
         tokio::time::timeout(Duration::from_secs(60), begun).await.expect("nothing was written");
         running.abort();
         assert!(running.await.is_err_and(|error| error.is_cancelled()));
-        assert_eq!(names(folder.path()), ["kept.csv"], "{target}");
+        assert_eq!(names(folder.path()), ["kept.csv"], "{target}, {join}");
     }
     assert_eq!(fs::read_to_string(folder.path().join("kept.csv")).unwrap(), "what was there");
 }
