@@ -39,6 +39,7 @@ mod plan_expressions;
 mod planner;
 mod query;
 mod raw_table;
+mod read_tables;
 mod runs;
 mod session;
 mod settings;

@@ -19,7 +19,7 @@ use thermocline_hardware::Clock;
 use crate::interruption::interruptible;
 use crate::query::QueryContext;
 use crate::settings::SharedSettings;
-use crate::staged_copy::staged;
+use crate::staged_copy::{check_options, staged};
 use crate::stand_ins::with_stand_ins;
 
 /// Wraps another planner; plans with a fresh [`QueryContext`] unless the session already has one.
@@ -42,6 +42,7 @@ impl CachingQueryPlanner {
 
     /// The physical plan of `statement` with what is ours about it.
     async fn planned(&self, statement: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        check_options(statement, session)?;
         let replaced = with_stand_ins(statement)?;
         let plan = self.inner.create_physical_plan(replaced.as_ref().unwrap_or(statement), session).await?;
         interruptible(staged(statement, plan, &self.settings)?, &self.clock)

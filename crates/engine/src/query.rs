@@ -1,4 +1,5 @@
-//! What belongs to one query: the versions of the files it sees, its progress, and whether it may use the caches.
+//! What belongs to one query: the versions of the files and tables it sees, its progress, and whether it may use the
+//! caches.
 //!
 //! A [`QueryContext`] travels in the session configuration of the query (as an extension), because that is what every
 //! scan of the query can reach, at planning (`TableProvider::scan`) as well as at execution. It is made by
@@ -16,6 +17,7 @@ use thermocline_buffer_pool::Watcher;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::raw_table::listing::QueryFile;
+use crate::read_tables::ReadTables;
 
 /// How far a statement has come, for progress bars. Bytes are those of raw files that have to be parsed, and of the
 /// pages of column tables and Parquet files, wherever they are.
@@ -55,11 +57,12 @@ impl Watcher for Progress {
     }
 }
 
-/// The files one query has opened, by canonical path or URL, and the listings it has made.
+/// The files one query has opened, by canonical path or URL, the listings it has made, and what it reads of tables.
 #[derive(Debug, Default)]
 pub struct QueryContext {
     files: Mutex<HashMap<Arc<str>, Arc<QueryFile>>>,
     listings: tokio::sync::Mutex<HashMap<String, Arc<[Arc<QueryFile>]>>>,
+    read: ReadTables,
     progress: Arc<Progress>,
     plan_signature: OnceLock<u64>,
 }
@@ -73,6 +76,11 @@ impl QueryContext {
     /// How far the query has come.
     pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
+    }
+
+    /// What it reads of the database's own tables.
+    pub(crate) fn read(&self) -> &ReadTables {
+        &self.read
     }
 
     /// Notes which plan the query has.

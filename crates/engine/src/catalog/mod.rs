@@ -23,7 +23,8 @@ use datafusion::logical_expr::TableType;
 use parking_lot::RwLock;
 
 pub(crate) use files::{TableFactory, external_table};
-pub(crate) use shared_tables::{SharedTables, put_table};
+pub(crate) use shared_tables::{Found, SharedTables, put_table, take_table};
+use shared_tables::{note_named, note_unnamed};
 pub(crate) use system::SYSTEM_SCHEMA;
 
 use thermocline_column_store::{Entry, EntryName, Manifest};
@@ -147,10 +148,24 @@ impl CatalogProvider for FileCatalog {
     fn register_schema(&self, name: &str, schema: Arc<dyn SchemaProvider>) -> Result<Option<Arc<dyn SchemaProvider>>> {
         // What `CREATE SCHEMA` makes.
         let is_plain = (schema.as_ref() as &dyn Any).is::<MemorySchemaProvider>() && schema.table_names().is_empty();
-        self.inner.register_schema(name, if is_plain { Arc::new(SharedTables::default()) } else { schema })
+        let schema: Arc<dyn SchemaProvider> = if is_plain { Arc::new(SharedTables::default()) } else { schema };
+        if let Some(tables) = (schema.as_ref() as &dyn Any).downcast_ref::<SharedTables>() {
+            tables.note_all(note_named);
+        }
+        self.inner.register_schema(name, schema)
     }
 
     fn deregister_schema(&self, name: &str, cascade: bool) -> Result<Option<Arc<dyn SchemaProvider>>> {
+        let gone = self.without_schema(name, cascade)?;
+        if let Some(tables) = gone.as_deref().and_then(|schema| (schema as &dyn Any).downcast_ref::<SharedTables>()) {
+            tables.note_all(note_unnamed);
+        }
+        Ok(gone)
+    }
+}
+
+impl FileCatalog {
+    fn without_schema(&self, name: &str, cascade: bool) -> Result<Option<Arc<dyn SchemaProvider>>> {
         if name == SYSTEM_SCHEMA || self.is_stored && name == DEFAULT_SCHEMA {
             return plan_err!("schema '{name}' cannot be dropped: it is there as long as the database is");
         }
@@ -300,13 +315,22 @@ impl SchemaProvider for FileSchema {
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
         self.check_unstored(&name)?;
-        self.inner.register_table(name, table)
+        if (self.inner.as_ref() as &dyn Any).is::<SharedTables>() {
+            return self.inner.register_table(name, table);
+        }
+        // Schemas of the host's keep no count.
+        note_named(table.as_ref());
+        let registered = self.inner.register_table(name, Arc::clone(&table));
+        if registered.is_err() {
+            note_unnamed(table.as_ref());
+        }
+        registered
     }
 
     /// Takes away what was registered. What the folder keeps is dropped by statements alone.
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if self.inner.table_exist(name) {
-            return self.inner.deregister_table(name);
+            return take_table(self.inner.as_ref(), name);
         }
         match self.stored(name) {
             Some(_) => plan_err!("'{name}' is kept in the database's folder: DROP it by a statement of a session"),

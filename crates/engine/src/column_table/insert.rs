@@ -35,7 +35,7 @@ pub(super) struct ColumnSink {
     account: Account,
     threads: usize,
     overwrite: bool,
-    /// The table's segments as the new rows are made of them, by each scan of the table itself.
+    /// The table's segments as the statement reads them, by each of its scans of the table itself.
     read: Vec<Vec<SegmentInfo>>,
 }
 
@@ -44,7 +44,7 @@ impl ColumnSink {
         database: &Arc<Database>,
         table: &OpenTable,
         overwrite: bool,
-        own: &[Arc<OpenTable>],
+        read: Vec<Vec<SegmentInfo>>,
     ) -> Result<Self> {
         let Some(tables) = database.column_tables() else {
             return internal_err!("a column table of a database without a folder");
@@ -58,7 +58,7 @@ impl ColumnSink {
             account: database.budget().account(format!("insert into {}", table.name), Purpose::Query),
             threads: database.threads(),
             overwrite,
-            read: own.iter().map(|table| table.segment_infos().cloned().collect()).collect(),
+            read,
         })
     }
 }

@@ -125,7 +125,7 @@ impl OpenTable {
     }
 
     /// What the catalog says of the segments.
-    pub(super) fn segment_infos(&self) -> impl Iterator<Item = &SegmentInfo> {
+    pub(crate) fn segment_infos(&self) -> impl Iterator<Item = &SegmentInfo> {
         self.segments.iter().map(|open| open.segment.info())
     }
 

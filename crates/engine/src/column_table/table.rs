@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err, not_impl_err};
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::logical_expr::dml::InsertOp;
@@ -19,7 +18,6 @@ use super::store::OpenTable;
 use crate::database::Database;
 use crate::error::Error;
 use crate::filters::{self, Fields};
-use crate::fusion::PipelineExec;
 use crate::query::QueryContext;
 use crate::settings::ThermoclineConfig;
 
@@ -96,6 +94,7 @@ impl TableProvider for ColumnTable {
             None => (0..self.open.schema.fields().len()).collect(),
         };
         let context = session.config().get_extension::<QueryContext>().unwrap_or_default();
+        context.read().note_segments(&self.open);
         let uses_pool = config.is_none_or(|config| config.cache);
         let (database, table) = (Arc::clone(&self.database), Arc::clone(&self.open));
         let mut scan =
@@ -107,7 +106,7 @@ impl TableProvider for ColumnTable {
 
     async fn insert_into(
         &self,
-        _session: &dyn Session,
+        session: &dyn Session,
         input: Arc<dyn ExecutionPlan>,
         op: InsertOp,
     ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -115,15 +114,11 @@ impl TableProvider for ColumnTable {
             return not_impl_err!("REPLACE INTO needs a primary key, which column tables do not have");
         }
         self.database.check_changeable(&self.open.name).map_err(Error::into_datafusion)?;
-        // A view may have opened the table at another time than the statement itself.
-        let mut own: Vec<Arc<OpenTable>> = Vec::new();
-        input.apply(|node| {
-            let read = node.downcast_ref::<ColumnScanExec>().map(|exec| &exec.scan().table);
-            let fused = node.downcast_ref::<PipelineExec>().into_iter().flat_map(PipelineExec::column_tables);
-            own.extend(read.into_iter().chain(fused).filter(|table| table.name == self.open.name).cloned());
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite, &own)?;
+        // Whoever has planned without a context may have read the table, as it is here.
+        let as_opened = || vec![self.open.segment_infos().cloned().collect()];
+        let context = session.config().get_extension::<QueryContext>();
+        let read = context.map_or_else(as_opened, |context| context.read().segments(&self.open.name));
+        let sink = ColumnSink::new(&self.database, &self.open, op == InsertOp::Overwrite, read)?;
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
     }
 }

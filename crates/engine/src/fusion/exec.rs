@@ -34,7 +34,7 @@ use super::output;
 use super::run::{Counters, Run};
 use super::star::FusedPlan;
 use super::subqueries;
-use crate::column_table::{ColumnScan, OpenTable};
+use crate::column_table::ColumnScan;
 use crate::own_batch::own;
 use crate::parquet_table::{ParquetScan, RowGroups};
 use crate::raw_table::listing::external;
@@ -313,16 +313,6 @@ impl ExecutionPlan for PipelineExec {
             false => Precision::Inexact(row_count as usize),
         };
         Ok(Arc::new(statistics))
-    }
-}
-
-impl PipelineExec {
-    /// The column tables among what it reads.
-    pub(crate) fn column_tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
-        self.inputs.iter().filter_map(|input| match input {
-            StageInput::Pages(scan) => Some(&scan.table),
-            _ => None,
-        })
     }
 }
 

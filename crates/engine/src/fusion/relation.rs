@@ -17,7 +17,7 @@ use crate::column_table::{ColumnTable, OpenTable};
 use crate::database::Database;
 use crate::parquet_table::ParquetFacts;
 use crate::raw_table::RawTable;
-use crate::session::MemoryTable;
+use crate::session::{MemoryTable, Version};
 
 /// A mention of a table in a plan.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub(super) enum Rows {
     /// Column chunks of Parquet files.
     Chunks { database: Arc<Database>, table: Arc<RawTable>, facts: Arc<ParquetFacts> },
     /// Arrays in memory, as they were when the query was planned.
-    Arrays { database: Arc<Database>, batches: Arc<[RecordBatch]> },
+    Arrays { database: Arc<Database>, batches: Arc<[RecordBatch]>, version: Version },
     /// Groups of an aggregate, which pipelines before make.
     Groups { database: Arc<Database>, plan: Arc<FusedPlan>, aggregate: Arc<Aggregate> },
 }
@@ -67,7 +67,8 @@ impl Relation {
     pub(super) fn of_memory_table(scan: &TableScan, table: &MemoryTable) -> Result<Self, Refusal> {
         let name = scan.table_name.table().to_owned();
         let database = table.database().ok_or_else(|| closed(&name))?;
-        let rows = Rows::Arrays { database, batches: table.batches().into() };
+        let (batches, version) = table.batches();
+        let rows = Rows::Arrays { database, batches: batches.into(), version };
         Ok(Self { name, schema: scan.source.schema(), rows })
     }
 

@@ -87,6 +87,7 @@ impl TableProvider for FusedTable {
         for stage in &self.plan.stages {
             inputs.push(match &stage.relation.rows {
                 Rows::Pages { database, table } => {
+                    context.read().note_segments(table);
                     let (database, table) = (Arc::clone(database), Arc::clone(table));
                     let scan = ColumnScan::new(database, table, stage.predicate.clone(), query, uses_pool);
                     StageInput::Pages(Arc::new(scan))
@@ -99,7 +100,10 @@ impl TableProvider for FusedTable {
                     // The files are others than those that were planned with.
                     Err(_) => return self.by_operators(session, projection).await,
                 },
-                Rows::Arrays { batches, .. } => StageInput::Arrays(Arc::clone(batches)),
+                Rows::Arrays { batches, version, .. } => {
+                    context.read().note_version(version.clone());
+                    StageInput::Arrays(Arc::clone(batches))
+                }
                 Rows::Groups { .. } => StageInput::Groups,
             });
         }

@@ -8,8 +8,8 @@
 //! - what a join puts out counts against the budget, and between batches that a join probes with the task returns to
 //!   the runtime ([`returning`]);
 //! - a condition that is asked about pairs of rows first asks whether anybody still wants the answer ([`stop_check`]),
-//!   which the root of the plan knows ([`run`]). If the pairs take it long, it also frees the runtime's worker: whoever
-//!   drops the stream may need one ([`hand_over`]).
+//!   which the root of the plan knows, or what a sink takes its rows from ([`run`]). If the pairs take it long, it also
+//!   frees the runtime's worker: whoever drops the stream may need one ([`hand_over`]).
 //!
 //! Beside that, nested loop joins are made able to execute their left side again ([`repeatable`]).
 //!
@@ -30,11 +30,13 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::common::JoinType::{Full, Inner, Left, Right};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::sink::DataSinkExec;
 use datafusion::physical_expr::expressions::lit;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use thermocline_hardware::Clock;
 
 use self::repeatable::RepeatableExec;
@@ -72,7 +74,27 @@ pub(crate) fn interruptible(plan: Arc<dyn ExecutionPlan>, clock: &Arc<dyn Clock>
         let properties = Arc::clone(node.properties());
         Ok(Transformed::yes(Arc::new(ReturningExec::new(join, Place::Output, properties)) as _))
     })?;
-    Ok(if is_checked { Arc::new(RunExec::new(plan.data, run)) } else { plan.data })
+    if is_checked { with_readers(plan.data, &run) } else { Ok(plan.data) }
+}
+
+/// The plan, which knows of those who read it. A sink reads by itself: it has undone what it did when the plan's stream is
+/// dropped, which it could not were it at work in a task.
+fn with_readers(plan: Arc<dyn ExecutionPlan>, run: &Arc<Run>) -> Result<Arc<dyn ExecutionPlan>> {
+    if !has_sink(&plan) {
+        return Ok(Arc::new(RunExec::new(plan, Arc::clone(run))));
+    }
+    // The input of a sink; or a plan with a sink, and subqueries beside it.
+    let children = plan.children().into_iter().map(|child| with_readers(Arc::clone(child), run));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    replace_children_if_necessary(plan, children)
+}
+
+/// Whether what a plan computes goes into a sink.
+fn has_sink(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.downcast_ref::<ScalarSubqueryExec>() {
+        Some(exec) => has_sink(exec.input()),
+        None => plan.is::<DataSinkExec>(),
+    }
 }
 
 /// The condition of a join that has none.

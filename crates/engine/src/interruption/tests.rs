@@ -61,6 +61,22 @@ async fn only_conditions_on_pairs_of_rows_need_to_know_of_the_reader() {
 }
 
 #[tokio::test]
+async fn sinks_are_dropped_with_the_stream_and_not_in_a_task() {
+    let context = context().await;
+    let insert = "INSERT INTO a SELECT a.x, b.k FROM a JOIN b ON a.x < b.y";
+    for (sql, first, reader_count) in [
+        (insert.to_owned(), "DataSinkExec", 1),
+        (format!("{insert} WHERE a.x > (SELECT min(y) FROM b)"), "ScalarSubqueryExec", 2),
+    ] {
+        let changed = shown(&changed(&plan(&context, &sql).await));
+        assert!(changed.starts_with(first), "{changed}");
+        assert_eq!(changed.matches("RunExec").count(), reader_count, "{changed}");
+        let sink = changed.find("DataSinkExec").unwrap();
+        assert!(changed[sink..].contains("RunExec") && !changed[..sink].contains("RunExec"), "{changed}");
+    }
+}
+
+#[tokio::test]
 async fn answers_stay() {
     let context = context().await;
     for sql in [

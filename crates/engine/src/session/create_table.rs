@@ -17,6 +17,7 @@ use thermocline_column_store::{ColumnTable, Entry, EntryName, Manifest, Physical
 use super::replacing::{self, IfTaken, Kind};
 use super::stored::{self, Place};
 use super::{MemoryTable, Session, memory_table};
+use crate::catalog::Found;
 use crate::column_table::{LoadedRows, load};
 use crate::error::{Error, Result};
 use crate::query::Progress;
@@ -65,8 +66,8 @@ struct ReadTable {
 
 impl ReadTable {
     /// Whether `found` is that table with the rows that it had.
-    fn is_still(&self, found: &dyn TableProvider) -> bool {
-        std::ptr::addr_eq(Arc::as_ptr(&self.table), found) && version(found) == Some(self.version)
+    fn is_still(&self, found: Found<'_>) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.table), found.table) && found.version == Some(self.version)
     }
 }
 

@@ -4,6 +4,9 @@
 //! is kept, so that a table that does not fit fails with a clear error instead of pushing the process over its budget;
 //! a failed statement leaves the table as it was. DataFusion's own `MemTable` is not counted, and its `DELETE` and
 //! `UPDATE` are unsafe.
+//!
+//! **Concurrency**: a change is made under the lock of the rows. A statement whose table was dropped or replaced before its
+//! rows are there fails, and so does one that would overwrite others than it has read.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -20,14 +23,14 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::StreamExt;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use thermocline_budget::{Account, Purpose, Reservation};
 
 use super::Session;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::own_batch::own;
-use crate::query::Progress;
+use crate::query::{Progress, QueryContext};
 
 /// Batches and the bytes reserved for them.
 #[derive(Debug)]
@@ -36,11 +39,13 @@ struct Held {
     reservations: Vec<Reservation>,
     /// How often they have changed.
     version: u64,
+    /// Under how many names catalogs have the table: rows that are added to one without any would be lost.
+    name_count: usize,
 }
 
 impl Held {
     fn empty() -> Self {
-        Self { batches: Vec::new(), reservations: Vec::new(), version: 0 }
+        Self { batches: Vec::new(), reservations: Vec::new(), version: 0, name_count: 0 }
     }
 
     /// Reserves, then keeps.
@@ -70,15 +75,48 @@ impl MemoryTable {
         self.database.upgrade()
     }
 
+    /// The table as it is, which waits for nobody but whoever changes rows at that moment; `None` for other tables.
+    pub(crate) fn unchanging(table: &dyn TableProvider) -> Option<Unchanging<'_>> {
+        table.downcast_ref::<Self>().map(|table| Unchanging(table.held.lock()))
+    }
+
     /// Another number after each change of its rows.
     pub(crate) fn version(&self) -> u64 {
         self.held.lock().version
     }
 
-    /// Its rows as of now.
-    pub(crate) fn batches(&self) -> Vec<RecordBatch> {
-        self.held.lock().batches.clone()
+    /// Its rows as of now, and which ones these are.
+    pub(crate) fn batches(&self) -> (Vec<RecordBatch>, Version) {
+        let held = self.held.lock();
+        (held.batches.clone(), Version { table: Arc::downgrade(&self.held), number: held.version })
     }
+}
+
+/// A table in memory whose rows stay as they are while this is held.
+pub(crate) struct Unchanging<'t>(MutexGuard<'t, Held>);
+
+impl Unchanging<'_> {
+    /// As [`MemoryTable::version`].
+    pub(crate) fn version(&self) -> u64 {
+        self.0.version
+    }
+
+    /// A catalog has the table under one more name.
+    pub(crate) fn note_named(&mut self) {
+        self.0.name_count += 1;
+    }
+
+    /// A catalog has the table under one name less.
+    pub(crate) fn note_unnamed(&mut self) {
+        self.0.name_count = self.0.name_count.saturating_sub(1);
+    }
+}
+
+/// Which rows of which table in memory were read. Holds none of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Version {
+    table: Weak<Mutex<Held>>,
+    number: u64,
 }
 
 #[async_trait]
@@ -93,33 +131,43 @@ impl TableProvider for MemoryTable {
 
     async fn scan(
         &self,
-        _session: &dyn DataFusionSession,
+        session: &dyn DataFusionSession,
         projection: Option<&Vec<usize>>,
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let threads = self.database().map_or(1, |database| database.threads().max(1));
         let mut partitions = vec![Vec::new(); threads];
-        for (index, batch) in self.held.lock().batches.iter().enumerate() {
-            partitions[index % threads].push(batch.clone());
+        let (batches, version) = self.batches();
+        if let Some(context) = session.config().get_extension::<QueryContext>() {
+            context.read().note_version(version);
+        }
+        for (index, batch) in batches.into_iter().enumerate() {
+            partitions[index % threads].push(batch);
         }
         Ok(MemorySourceConfig::try_new_exec(&partitions, Arc::clone(&self.schema), projection.cloned())?)
     }
 
     async fn insert_into(
         &self,
-        _session: &dyn DataFusionSession,
+        session: &dyn DataFusionSession,
         input: Arc<dyn ExecutionPlan>,
         op: InsertOp,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         if op == InsertOp::Replace {
             return not_impl_err!("REPLACE INTO needs a primary key, which tables in memory do not have");
         }
+        let oldest_read = || {
+            let context = session.config().get_extension::<QueryContext>();
+            let read = context.map_or_else(Vec::new, |context| context.read().versions());
+            let of_this = read.iter().filter(|version| version.table.ptr_eq(&Arc::downgrade(&self.held)));
+            of_this.map(|version| version.number).chain([self.version()]).min()
+        };
         let sink = MemorySink {
             schema: Arc::clone(&self.schema),
             account: self.account.clone(),
             held: Arc::clone(&self.held),
-            replaced: (op == InsertOp::Overwrite).then(|| self.version()),
+            replaced: if op == InsertOp::Overwrite { oldest_read() } else { None },
         };
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), None)))
     }
@@ -131,7 +179,8 @@ struct MemorySink {
     schema: SchemaRef,
     account: Account,
     held: Arc<Mutex<Held>>,
-    /// The version whose rows are not wanted any more; None if those that there are stay.
+    /// The version whose rows are not wanted any more, the oldest that the statement reads; None if those that there are
+    /// stay.
     replaced: Option<u64>,
 }
 
@@ -160,6 +209,10 @@ impl DataSink for MemorySink {
             added.push(&self.account, batch)?;
         }
         let mut held = self.held.lock();
+        if held.name_count == 0 {
+            let gone = Error::input("the table was dropped or replaced while rows were inserted");
+            return Err(gone.into_datafusion());
+        }
         // The new rows may be made of the table's: those that another statement has added since would be lost.
         if self.replaced.is_some_and(|replaced| replaced != held.version) {
             let changed = Error::input("the table was changed while it was being overwritten: try again");

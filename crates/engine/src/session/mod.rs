@@ -17,7 +17,7 @@ mod result;
 mod stored;
 mod unstored;
 
-pub(crate) use memory_table::MemoryTable;
+pub(crate) use memory_table::{MemoryTable, Unchanging, Version};
 
 use std::sync::Arc;
 
@@ -48,6 +48,7 @@ use crate::idle_work::Presence;
 use crate::query::{Progress, QueryContext};
 use crate::settings::ThermoclineConfig;
 use crate::sql::{self, SqlStatement, StatementKind};
+use crate::staged_copy::check_settings;
 use crate::verify;
 use prepared::Prepared;
 
@@ -318,6 +319,7 @@ impl Session {
                 self.check_setting(&set.variable)?;
                 check_threads(&set.variable, &set.value)?;
                 fixed::check(&set.variable, &set.value)?;
+                self.check_value(&set.variable, &set.value)?;
                 self.context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done())
             }
@@ -441,6 +443,20 @@ impl Session {
         }
         let variable = variable.to_owned();
         Some(LogicalPlan::Statement(PlanStatement::SetVariable(SetVariable { variable, value })))
+    }
+
+    /// Refuses a value of DataFusion's settings that its writers take, and cannot write with.
+    fn check_value(&self, variable: &str, value: &str) -> Result<()> {
+        // Ours take effect when they are set, and are judged there.
+        if !variable.starts_with("datafusion.execution.") {
+            return Ok(());
+        }
+        let mut options = self.context.state_ref().read().config_options().as_ref().clone();
+        // What there is not, or cannot be read, is told where it is set.
+        if options.set(variable, value).is_ok() {
+            check_settings(&options)?;
+        }
+        Ok(())
     }
 
     fn check_setting(&self, variable: &str) -> Result<()> {

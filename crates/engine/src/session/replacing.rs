@@ -13,7 +13,7 @@ use datafusion::logical_expr::TableType;
 use thermocline_column_store::{Entry, EntryName};
 
 use super::{MemoryTable, Session, stored};
-use crate::catalog::put_table;
+use crate::catalog::{Found, put_table};
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
 
@@ -98,11 +98,11 @@ impl IfTaken {
         name: &TableReference,
         schema: &dyn SchemaProvider,
         table: Arc<dyn TableProvider>,
-        check: impl FnOnce(Option<&dyn TableProvider>) -> Result<()>,
+        check: impl FnOnce(Option<Found<'_>>) -> Result<()>,
     ) -> Result<bool> {
         let made = Kind::of_table(table.as_ref());
-        let allows = |found: Option<&dyn TableProvider>| {
-            let allowed = self.allows(name, found.map(Kind::of_table), made);
+        let allows = |found: Option<Found<'_>>| {
+            let allowed = self.allows(name, found.map(|found| Kind::of_table(found.table)), made);
             let checked = allowed.and_then(|is_put| if is_put { check(found).map(|()| true) } else { Ok(false) });
             checked.map_err(Error::into_datafusion)
         };

@@ -16,7 +16,7 @@ use thermocline_medium::Location;
 use super::Session;
 use super::replacing::{self, IfTaken, Kind};
 use crate::catalog::definitions::{self, Named};
-use crate::catalog::{SYSTEM_SCHEMA, external_table};
+use crate::catalog::{SYSTEM_SCHEMA, external_table, take_table};
 use crate::column_table::ColumnTables;
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ fn unregister(session: &Session, name: &EntryName) -> Result<Option<Arc<dyn Tabl
     let schema =
         session.database().catalogs().catalog(DEFAULT_CATALOG).and_then(|catalog| catalog.schema(&name.schema));
     Ok(match schema {
-        Some(schema) => schema.deregister_table(&name.name)?,
+        Some(schema) => take_table(schema.as_ref(), &name.name)?,
         None => None,
     })
 }

@@ -17,7 +17,7 @@ use thermocline_column_store::EntryName;
 use super::replacing::{self, IfTaken, Kind};
 use super::{Session, stored};
 use crate::catalog::definitions::{self, MemoryView, Named};
-use crate::catalog::external_table;
+use crate::catalog::{external_table, take_table};
 use crate::database::DEFAULT_CATALOG;
 use crate::error::{Error, Result};
 
@@ -102,7 +102,7 @@ pub(super) async fn drop(session: &Session, name: &TableReference, if_exists: bo
             Err(Error::input(format!("'{name}' is a {other}: use DROP {}", other.to_uppercase())))
         }
         Some(_) => {
-            schema.deregister_table(&table)?;
+            take_table(schema.as_ref(), &table)?;
             Ok(())
         }
     }

@@ -18,10 +18,13 @@
 
 mod files;
 mod objects;
+mod options;
 mod staging;
 mod store;
 
+use std::any::Any;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -29,7 +32,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry, ObjectStoreUrl};
@@ -39,8 +42,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
+pub(crate) use self::options::{check_options, check_settings};
 use self::staging::Staging;
 use self::store::StagingStore;
 use crate::settings::SharedSettings;
@@ -111,9 +115,11 @@ impl DataSink for StagedSink {
         let _open = OpenStaging(Arc::clone(&staging));
         let context = self.context(context, &staging)?;
         let rows = watched(with_folders(data, &self.folder_columns), &staging);
-        let written = match self.inner.sink().write_all(rows, &context).await {
-            Ok(row_count) => staging.place().await.map(|()| row_count),
-            Err(error) => Err(error),
+        // Parquet's writer has no error for an encoding that there is not for a column's type.
+        let written = match AssertUnwindSafe(self.inner.sink().write_all(rows, &context)).catch_unwind().await {
+            Ok(Ok(row_count)) => staging.place().await.map(|()| row_count),
+            Ok(Err(error)) => Err(error),
+            Err(panic) => internal_err!("COPY: the writer has panicked: {}", message(panic.as_ref())),
         };
         match written {
             Ok(row_count) => Ok(row_count),
@@ -146,6 +152,12 @@ impl StagedSink {
             Arc::new(runtime),
         )))
     }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let formatted = panic.downcast_ref::<String>().map(String::as_str);
+    formatted.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("nothing")
 }
 
 /// The rows, of which each has a value in all the columns that name folders.

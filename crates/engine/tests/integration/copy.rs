@@ -149,8 +149,10 @@ async fn a_cancelled_copy_has_left_nothing_behind_when_it_is_dropped() {
     folder.file("kept.csv", "what was there");
     let session = harness::session();
     write_in_pieces(&session, true).await;
-    let endless = "SELECT a.value + b.value AS i FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
-    for target in ["kept.csv", "new/deep.ndjson"] {
+    let targets = ["kept.csv", "new/deep.ndjson"];
+    let joins = ["CROSS JOIN generate_series(1, 1000000) b", "JOIN generate_series(1, 1000000) b ON a.value < b.value"];
+    for (target, join) in targets.into_iter().flat_map(|target| joins.map(|join| (target, join))) {
+        let endless = format!("SELECT a.value + b.value AS i FROM generate_series(1, 1000000) a {join}");
         let sql = format!("COPY ({endless}) TO '{}/{target}'", folder.path().display());
         let running = tokio::spawn({
             let session = session.clone();
@@ -164,7 +166,7 @@ async fn a_cancelled_copy_has_left_nothing_behind_when_it_is_dropped() {
         tokio::time::timeout(Duration::from_secs(60), begun).await.expect("nothing was written");
         running.abort();
         assert!(running.await.is_err_and(|error| error.is_cancelled()));
-        assert_eq!(names(folder.path()), ["kept.csv"], "{target}");
+        assert_eq!(names(folder.path()), ["kept.csv"], "{target}, {join}");
     }
     assert_eq!(fs::read_to_string(folder.path().join("kept.csv")).unwrap(), "what was there");
 }
@@ -198,6 +200,80 @@ async fn a_target_that_cannot_be_written_is_told_with_its_path_and_the_reason() 
     let message = harness::error(&session, "COPY (SELECT 1 AS a) TO '/dev/full' STORED AS CSV").await;
     assert!(message.starts_with("/dev/full/") && message.contains("Not a directory"), "{message}");
     assert_eq!(names(folder.path()), before);
+}
+
+/// The message of a statement that fails at once.
+async fn refusal(session: &Session, sql: &str) -> String {
+    let outcome = tokio::time::timeout(Duration::from_secs(60), try_rows(session, sql)).await;
+    match outcome.unwrap_or_else(|_| panic!("it goes on for ever: {sql}")) {
+        Ok(rows) => panic!("{sql}\nexpected an error, got {rows:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_that_no_file_can_be_written_with_are_refused_by_name() {
+    let folder = Folder::new();
+    let session = harness::session();
+    let copy = |options: &str| {
+        let path = folder.path().display();
+        format!("COPY (SELECT 1 AS a, 1.5 AS b, 'x' AS c) TO '{path}/t.parquet' OPTIONS ({options})")
+    };
+    for (option, value) in [
+        ("write_batch_size", "0"),
+        ("data_page_row_count_limit", "0"),
+        ("max_row_group_size", "0"),
+        ("max_row_group_bytes", "0"),
+        ("column_index_truncate_length", "0"),
+        ("statistics_truncate_length", "0"),
+        ("maximum_parallel_row_group_writers", "0"),
+        ("maximum_parallel_row_group_writers", "18446744073709551615"),
+        ("maximum_buffered_record_batches_per_stream", "0"),
+        ("maximum_buffered_record_batches_per_stream", "18446744073709551615"),
+        ("bloom_filter_fpp", "0"),
+        ("bloom_filter_fpp", "1"),
+        ("bloom_filter_fpp", "2"),
+        ("bloom_filter_fpp", "NaN"),
+        ("encoding", "plain_dictionary"),
+        ("encoding", "RLE_DICTIONARY"),
+    ] {
+        let message = refusal(&session, &copy(&format!("'format.{option}' '{value}'"))).await;
+        assert!(message.contains(option), "{option}: {message}");
+        let message = refusal(&session, &format!("SET datafusion.execution.parquet.{option} = '{value}'")).await;
+        assert!(message.contains(option), "{option}: {message}");
+    }
+    for (options, named) in [
+        ("'format.bloom_filter_fpp::a' '2'", "bloom_filter_fpp::a"),
+        ("'format.encoding::a' 'rle_dictionary'", "encoding::a"),
+        (
+            "'format.content_defined_chunking.enabled' 'true', 'format.content_defined_chunking.min_chunk_size' '0'",
+            "min_chunk_size",
+        ),
+        (
+            "'format.content_defined_chunking.enabled' 'true', 'format.content_defined_chunking.max_chunk_size' '9'",
+            "max_chunk_size",
+        ),
+        // There are such encodings, but not for the column's type.
+        ("'format.encoding::b' 'rle', 'format.dictionary_enabled' 'false'", "the writer has panicked"),
+        ("'format.encoding::b' 'delta_binary_packed', 'format.dictionary_enabled' 'false'", "the writer has panicked"),
+    ] {
+        let message = refusal(&session, &copy(options)).await;
+        assert!(message.contains(named), "{options}: {message}");
+    }
+    let message = refusal(&session, "SET datafusion.execution.objectstore_writer_buffer_size = 0").await;
+    assert!(message.contains("objectstore_writer_buffer_size"), "{message}");
+    assert_eq!(names(folder.path()), [""; 0]);
+    // The least that there is, and none of what was refused stays.
+    for options in [
+        "'format.write_batch_size' '1', 'format.data_page_row_count_limit' '1', 'format.max_row_group_size' '1'",
+        "'format.statistics_truncate_length' '1', 'format.column_index_truncate_length' '1'",
+        "'format.bloom_filter_on_write' 'true', 'format.bloom_filter_fpp' '0.5'",
+        "'format.data_pagesize_limit' '0', 'format.dictionary_page_size_limit' '0'",
+    ] {
+        assert_eq!(rows(&session, &copy(options)).await, ["1"], "{options}");
+        let answer = rows(&session, &format!("SELECT a, b, c FROM '{}/t.parquet'", folder.path().display())).await;
+        assert_eq!(answer, ["1|1.5|x"], "{options}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
