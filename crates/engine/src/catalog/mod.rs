@@ -152,7 +152,12 @@ impl CatalogProvider for FileCatalog {
         if let Some(tables) = (schema.as_ref() as &dyn Any).downcast_ref::<SharedTables>() {
             tables.note_all(note_named);
         }
-        self.inner.register_schema(name, schema)
+        let replaced = self.inner.register_schema(name, schema)?;
+        if let Some(tables) = replaced.as_deref().and_then(|schema| (schema as &dyn Any).downcast_ref::<SharedTables>())
+        {
+            tables.note_all(note_unnamed);
+        }
+        Ok(replaced)
     }
 
     fn deregister_schema(&self, name: &str, cascade: bool) -> Result<Option<Arc<dyn SchemaProvider>>> {
@@ -321,8 +326,10 @@ impl SchemaProvider for FileSchema {
         // Schemas of the host's keep no count.
         note_named(table.as_ref());
         let registered = self.inner.register_table(name, Arc::clone(&table));
-        if registered.is_err() {
-            note_unnamed(table.as_ref());
+        match &registered {
+            Ok(Some(replaced)) => note_unnamed(replaced.as_ref()),
+            Ok(None) => {}
+            Err(_) => note_unnamed(table.as_ref()),
         }
         registered
     }

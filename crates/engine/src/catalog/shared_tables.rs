@@ -91,28 +91,28 @@ fn decide(
     may: impl FnOnce(Option<Found<'_>>) -> Result<bool>,
     put: impl FnOnce() -> Result<()>,
 ) -> Result<bool> {
+    // Whoever finds it may add rows. Never under the other's lock, whose place it may be in elsewhere.
+    note_named(made);
     // A table that takes its own place has as many names as before.
     let is_other = found.is_none_or(|found| !std::ptr::addr_eq(found, made));
     let rows = found.filter(|_| is_other).and_then(MemoryTable::unchanging);
     let version = rows.as_ref().map(Unchanging::version);
-    if !may(found.map(|table| Found { table, version }))? {
-        return Ok(false);
-    }
-    if !is_other {
-        put()?;
-        return Ok(true);
-    }
-    // Whoever finds it may add rows.
-    note_named(made);
-    if let Err(error) = put() {
-        note_unnamed(made);
-        return Err(error);
-    }
+    let is_put = may(found.map(|table| Found { table, version })).and_then(|may| {
+        if may {
+            put()?;
+        }
+        Ok(may)
+    });
     // Under the lock that `may` has seen the rows under: none come between.
-    if let Some(mut rows) = rows {
-        rows.note_unnamed();
+    match (&is_put, rows) {
+        (Ok(true), Some(mut rows)) => rows.note_unnamed(),
+        (Ok(true), None) if is_other => {}
+        (_, rows) => {
+            drop(rows);
+            note_unnamed(made);
+        }
     }
-    Ok(true)
+    is_put
 }
 
 /// Puts a table into a schema, in the place of the one of that name if there is one, unless `may` says no to what is

@@ -60,7 +60,7 @@ impl OptimizerRule for KeepAboveAggregates {
             LogicalPlan::Aggregate(_) => |part| part.column_refs().is_empty() || part.is_volatile(),
             // Each element of a list draws its own, not each list.
             LogicalPlan::Window(_) | LogicalPlan::Unnest(_) => Expr::is_volatile,
-            LogicalPlan::Projection(_) => Expr::contains_outer,
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => Expr::contains_outer,
             _ => return self.inner.rewrite(plan, config),
         };
         let parts = predicates.iter().rev().flat_map(|predicate| split_conjunction(predicate)).cloned();

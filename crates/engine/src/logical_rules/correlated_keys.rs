@@ -7,15 +7,21 @@
 //! columns of what is compared:
 //!
 //! ```text
-//! Filter: kind = 'a' AND CAST(time AS DATE) = outer(day)   ─▶  Projection: time, kind
-//!   …                                                            Filter: __key_1 = outer(day)
+//! Alias: s                                                   Projection: s.time, s.kind
+//!   Filter: kind = 'a' AND CAST(time AS DATE) = outer(day) ─▶  Filter: s.__key_1 = outer(day)
+//!     …                                                          Alias: s
 //!                                                                  Projection: time, kind, CAST(time AS DATE) AS __key_1
 //!                                                                    Filter: kind = 'a'
 //!                                                                      …
 //! ```
 //!
+//! Comparisons go up as far as there are projections, filters and names of tables: what pulls them out of the subquery
+//! later makes no column known to the latter.
+//!
 //! Casts under which different values stay different are left: groups of the column are those of the cast. Other
 //! expressions, which DataFusion would not take, become keys too.
+//!
+//! Deviations: a scalar subquery that says itself to be grouped by such an expression is refused.
 //!
 //! Invariants: the schema of every node that was there stays. Names of keys are one analysis' own.
 
@@ -27,7 +33,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection};
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection, SubqueryAlias,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 /// See the module. Stateless, shared freely.
@@ -40,48 +48,105 @@ impl AnalyzerRule for GroupByKeys {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut key_count = 0;
-        let keyed = plan.transform_down_with_subqueries(|node| match node {
-            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => node.transform_down(|below| match below {
-                LogicalPlan::Filter(filter) => with_keys(filter, &mut key_count),
-                other => Ok(Transformed::no(other)),
-            }),
-            other => Ok(Transformed::no(other)),
+        let mut names = Names::default();
+        let keyed = plan.transform_down_with_subqueries(|node| match &node {
+            LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => {
+                names.grouped = group_expr.clone();
+                node.map_children(|child| settled(child, &mut names))
+            }
+            LogicalPlan::Distinct(_) => {
+                names.grouped.clear();
+                node.map_children(|child| settled(child, &mut names))
+            }
+            _ => Ok(Transformed::no(node)),
         });
         keyed.data()
     }
 }
 
-/// The filter, with columns for the expressions that it compares with outer ones.
-fn with_keys(filter: Filter, key_count: &mut usize) -> Result<Transformed<LogicalPlan>> {
-    let schema = Arc::clone(filter.input.schema());
-    let (correlated, own): (Vec<&Expr>, Vec<&Expr>) =
-        split_conjunction(&filter.predicate).into_iter().partition(|part| part.contains_outer());
-    let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
-    let mut keys = columns.clone();
-    let mut compared = Vec::new();
-    for part in correlated {
-        compared.push(match compared_with_outer(part) {
-            Some((key, outer)) if !is_grouped_alike(key, &schema)? => {
-                *key_count += 1;
-                let name = format!("__key_{key_count}");
-                keys.push(key.clone().alias(name.as_str()));
-                Expr::Column(Column::new_unqualified(name)).eq(outer.clone())
-            }
-            _ => part.clone(),
-        });
-    }
-    let Some(compared) = conjunction(compared).filter(|_| keys.len() > columns.len()) else {
-        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
-    };
-    // Expressions that fail of some rows are not asked of those that other conditions leave out.
-    let input = match conjunction(own.into_iter().cloned()) {
-        Some(own) => Arc::new(LogicalPlan::Filter(Filter::try_new(own, filter.input)?)),
-        None => filter.input,
-    };
-    let keyed = LogicalPlan::Projection(Projection::try_new(keys, input)?);
-    let filtered = LogicalPlan::Filter(Filter::try_new(compared, Arc::new(keyed))?);
+/// What keys are called, and what the aggregate is grouped by anyway.
+#[derive(Default)]
+struct Names {
+    key_count: usize,
+    grouped: Vec<Expr>,
+}
+
+/// A key, and what it is compared with.
+type Comparison = (Column, Expr);
+
+/// The plan with the same columns, in which keys are compared. What pulls these comparisons further up knows columns that
+/// are new of projections and filters alone.
+fn settled(plan: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let (keyed, comparisons) = lifted(plan, names)?;
+    let compared = comparisons.into_iter().map(|(key, outer)| Expr::Column(key).eq(outer));
+    let Some(compared) = conjunction(compared) else { return Ok(keyed) };
+    let filtered = LogicalPlan::Filter(Filter::try_new(compared, Arc::new(keyed.data))?);
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(filtered))?)))
+}
+
+/// The plan with keys behind its columns, and what is to be compared with them above it.
+fn lifted(plan: LogicalPlan, names: &mut Names) -> Result<(Transformed<LogicalPlan>, Vec<Comparison>)> {
+    match plan {
+        LogicalPlan::Filter(filter) => with_keys(filter, names),
+        LogicalPlan::Projection(Projection { mut expr, input, schema, .. }) => {
+            let (input, keys) = lifted(Arc::unwrap_or_clone(input), names)?;
+            let is_new = input.transformed;
+            let input = Arc::new(input.data);
+            let projection = if keys.is_empty() {
+                Projection::try_new_with_schema(expr, input, schema)?
+            } else {
+                expr.extend(keys.iter().map(|(key, _)| Expr::Column(key.clone())));
+                Projection::try_new(expr, input)?
+            };
+            Ok((Transformed::new_transformed(LogicalPlan::Projection(projection), is_new), keys))
+        }
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => {
+            let (input, keys) = lifted(Arc::unwrap_or_clone(input), names)?;
+            let named = SubqueryAlias::try_new(Arc::new(input.data), alias.clone())?;
+            let keys = keys.into_iter().map(|(key, outer)| (Column::new(Some(alias.clone()), key.name), outer));
+            let named = LogicalPlan::SubqueryAlias(named);
+            Ok((Transformed::new_transformed(named, input.transformed), keys.collect()))
+        }
+        other => Ok((other.map_children(|child| settled(child, names))?, Vec::new())),
+    }
+}
+
+/// The filter without what it compares that is no column; that is behind the columns.
+fn with_keys(filter: Filter, names: &mut Names) -> Result<(Transformed<LogicalPlan>, Vec<Comparison>)> {
+    let (input, mut comparisons) = lifted(Arc::unwrap_or_clone(filter.input), names)?;
+    let is_new = input.transformed;
+    let input = Arc::new(input.data);
+    let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let column_count = columns.len();
+    let (mut own, mut correlated) = (Vec::new(), Vec::new());
+    for part in split_conjunction(&filter.predicate) {
+        match compared_with_outer(part) {
+            Some((key, outer)) if !is_grouped_alike(key, input.schema(), &names.grouped)? => {
+                names.key_count += 1;
+                let name = format!("__key_{}", names.key_count);
+                columns.push(key.clone().alias(name.as_str()));
+                comparisons.push((Column::new_unqualified(name), outer.clone()));
+            }
+            _ if part.contains_outer() => correlated.push(part.clone()),
+            _ => own.push(part.clone()),
+        }
+    }
+    if columns.len() == column_count {
+        let filter = LogicalPlan::Filter(Filter::try_new(filter.predicate, input)?);
+        return Ok((Transformed::new_transformed(filter, is_new), comparisons));
+    }
+    // Expressions that fail of some rows are not asked of those that other conditions leave out.
+    let input = match conjunction(own) {
+        Some(own) => Arc::new(LogicalPlan::Filter(Filter::try_new(own, input)?)),
+        None => input,
+    };
+    let keyed = LogicalPlan::Projection(Projection::try_new(columns, input)?);
+    let keyed = match conjunction(correlated) {
+        Some(correlated) => LogicalPlan::Filter(Filter::try_new(correlated, Arc::new(keyed))?),
+        None => keyed,
+    };
+    Ok((Transformed::yes(keyed), comparisons))
 }
 
 /// What a condition compares of the subquery, and with what of the outer query.
@@ -106,11 +171,14 @@ fn has_subquery(expr: &Expr) -> bool {
 }
 
 /// Whether groups of the column that an expression has are the groups of its values.
-fn is_grouped_alike(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+fn is_grouped_alike(expr: &Expr, schema: &DFSchema, grouped: &[Expr]) -> Result<bool> {
     match expr {
         Expr::Column(_) => Ok(true),
         Expr::Cast(Cast { expr: inner, .. }) if matches!(inner.as_ref(), Expr::Column(_)) => {
-            Ok(keeps_apart(&inner.get_type(schema)?, &expr.get_type(schema)?))
+            let (from, to) = (inner.get_type(schema)?, expr.get_type(schema)?);
+            // Of numbers beyond 2^53 alone two are one float. A scalar subquery may be grouped by what it compares.
+            let is_counted = from.is_integer() && to.is_floating() && grouped.contains(inner);
+            Ok(is_counted || keeps_apart(&from, &to))
         }
         _ => Ok(false),
     }

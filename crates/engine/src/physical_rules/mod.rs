@@ -4,12 +4,14 @@
 //! - Filters that are pushed down find their columns by name, of two of one name, or of a semi join's two sides, perhaps the
 //!   other; and those of joins by floats tell zeros by their signs ([`careful_pushdown`]).
 //! - Of a filter's parts those that can fail see only rows that the others let through ([`guarded_filters`]).
+//! - What a query computes of a struct's fields goes into the scans of raw files ([`early_projections`]).
 //! - There may be less memory than a join or the first rows of an order take ([`beyond_memory`]).
 //!
 //! Stateless, shared freely.
 
 mod beyond_memory;
 mod careful_pushdown;
+mod early_projections;
 mod grouping_sets;
 mod guarded_filters;
 mod veil;
@@ -33,6 +35,7 @@ pub(crate) fn install(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
             *rule = Arc::new(careful_pushdown::CarefulPushdown::around(Arc::clone(rule)));
         }
     }
+    rules.insert(0, Arc::new(early_projections::EarlyProjections));
     rules.insert(0, Arc::new(grouping_sets::UnorderedGroupingSets));
     rules.push(Arc::new(guarded_filters::GuardedFilters));
     rules.push(Arc::new(SortedFirstRows(memory)));

@@ -126,6 +126,9 @@ impl RawScanExec {
     /// they read no more. Of what this gives no struct is left to spare.
     fn try_narrowing(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let schema = self.schema();
+        if !schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Struct(_))) {
+            return Ok(None);
+        }
         let (mut paths, mut fields) = (Vec::<FieldPath>::new(), Vec::<FieldRef>::new());
         let mut has_lambda = false;
         let mut exprs = Vec::with_capacity(projection.expr().len());

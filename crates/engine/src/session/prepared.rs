@@ -1,13 +1,23 @@
-//! `PREPARE`, `EXECUTE` and `DEALLOCATE`: DataFusion's, but that a statement is planned whenever it is executed.
+//! `PREPARE`, `EXECUTE` and `DEALLOCATE` of a session: a statement is planned whenever it is executed.
 //!
 //! A plan holds its tables, as they were when it was made: one that was kept from `PREPARE` on would answer from then, and
-//! keep the memory of tables that are dropped. DataFusion has one only while it makes it ready to run.
+//! keep the memory of tables that are dropped. And DataFusion optimizes what it keeps before it was analyzed (55.2): rules
+//! of the analyzer found subqueries joined already that they would have put right.
+//!
+//! What a host has prepared in its own context is DataFusion's.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use datafusion::logical_expr::{Deallocate, LogicalPlan, Statement as PlanStatement};
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::{ParamValues, exec_err, not_impl_err, plan_err};
+use datafusion::error::Result as PlanResult;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, Prepare, Statement as PlanStatement};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
 
 use super::Session;
 use crate::error::{Error, Result};
@@ -26,51 +36,34 @@ impl Prepared {
         statement: &Statement,
         plan: PlanStatement,
     ) -> Result<Option<LogicalPlan>> {
-        let anew = match &plan {
-            PlanStatement::Execute(execute) => {
-                let written = self.by_name.lock().await.get(&execute.name).cloned();
-                match written {
-                    Some(written) => Some(session.plan(&written).await?),
-                    None => None,
-                }
-            }
-            _ => None,
-        };
-        // Held while DataFusion has the plan.
-        let mut by_name = self.by_name.lock().await;
         let context = session.context();
         let run = async |plan| context.execute_logical_plan(LogicalPlan::Statement(plan)).await;
-        let forget = async |name: &str| {
-            // It is there: whoever asks holds the lock.
-            let _ = run(PlanStatement::Deallocate(Deallocate { name: name.to_owned() })).await;
-        };
         match plan {
             PlanStatement::Prepare(prepare) => {
-                let name = prepare.name.clone();
-                if by_name.contains_key(&name) {
-                    return Err(Error::input(format!("Prepared statement '{name}' already exists")));
+                check_parameters(&prepare)?;
+                let mut by_name = self.by_name.lock();
+                if by_name.contains_key(&prepare.name) {
+                    return Err(Error::input(format!("Prepared statement '{}' already exists", prepare.name)));
                 }
-                run(PlanStatement::Prepare(prepare)).await?;
-                forget(&name).await;
-                by_name.insert(name, statement.clone());
+                by_name.insert(prepare.name, statement.clone());
                 Ok(None)
             }
             PlanStatement::Execute(execute) => {
-                let name = execute.name.clone();
-                // Another session may have taken it away meanwhile.
-                let anew = anew.filter(|_| by_name.contains_key(&name));
-                let is_ours = anew.is_some();
-                if let Some(anew) = anew {
-                    context.execute_logical_plan(anew).await?;
+                let written = self.by_name.lock().get(&execute.name).cloned();
+                let Some(written) = written else {
+                    return Ok(Some(run(PlanStatement::Execute(execute)).await?.into_parts().1));
+                };
+                match session.plan(&written).await? {
+                    LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => {
+                        check_parameters(&prepare)?;
+                        Ok(Some(with_parameters(prepare, execute.parameters, context)?))
+                    }
+                    other => Err(Error::input(format!("{} was prepared", other.display()))),
                 }
-                let executed = run(PlanStatement::Execute(execute)).await;
-                if is_ours {
-                    forget(&name).await;
-                }
-                Ok(Some(executed?.into_parts().1))
             }
             PlanStatement::Deallocate(deallocate) => {
-                if by_name.remove(&deallocate.name).is_none() {
+                let is_ours = self.by_name.lock().remove(&deallocate.name).is_some();
+                if !is_ours {
                     run(PlanStatement::Deallocate(deallocate)).await?;
                 }
                 Ok(None)
@@ -78,4 +71,43 @@ impl Prepared {
             other => Err(Error::input(format!("{} is not supported", other.name()))),
         }
     }
+}
+
+/// That there is a type for each parameter, if there are any.
+fn check_parameters(prepare: &Prepare) -> PlanResult<()> {
+    let (given, used) = (prepare.fields.len(), prepare.input.get_parameter_names()?.len());
+    if given > 0 && given != used {
+        return plan_err!("Prepare specifies {given} data types but query has {used} parameters");
+    }
+    Ok(())
+}
+
+/// The statement with values for its parameters.
+fn with_parameters(prepare: Prepare, given: Vec<Expr>, context: &SessionContext) -> PlanResult<LogicalPlan> {
+    let Prepare { name, fields, input } = prepare;
+    let state = context.state();
+    let simplifier = ExprSimplifier::new(
+        SimplifyContext::builder()
+            .with_schema(Arc::clone(input.schema()))
+            .with_config_options(Arc::clone(state.config_options()))
+            .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+            .build(),
+    );
+    let values = given.into_iter().map(|expr| match simplifier.simplify(expr)? {
+        Expr::Literal(value, metadata) => Ok(ScalarAndMetadata::new(value, metadata)),
+        other => not_impl_err!("Unsupported parameter type: {other}"),
+    });
+    let mut values = values.collect::<PlanResult<Vec<_>>>()?;
+    if !fields.is_empty() {
+        if values.len() != fields.len() {
+            return exec_err!(
+                "Prepared statement '{name}' expects {} parameters, but {} provided",
+                fields.len(),
+                values.len()
+            );
+        }
+        let cast = values.into_iter().zip(&fields).map(|(value, field)| value.cast_storage_to(field.data_type()));
+        values = cast.collect::<PlanResult<_>>()?;
+    }
+    Arc::unwrap_or_clone(input).replace_params_with_values(&ParamValues::List(values))
 }

@@ -10,7 +10,6 @@ use datafusion::sql::sqlparser::ast::{
     ColumnOption, DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
     NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr,
     SetOperator, SetQuantifier, Statement as SqlAst, TableFactor, Visit, Visitor, WindowSpec, WindowType,
-    visit_expressions,
 };
 
 use super::visits::visit;
@@ -206,12 +205,37 @@ fn check_window(window: &WindowSpec) -> ControlFlow<DataFusionError> {
 
 /// Where named windows are not known, a call over one would be an aggregate.
 fn check_windows(clause: &impl Visit, name: &str) -> ControlFlow<DataFusionError> {
-    visit_expressions(clause, |expr| match expr {
-        Expr::Function(Function { over: Some(WindowType::NamedWindow(window)), .. }) => {
-            refused(format_args!("window '{window}' in {name}"), "write all of it, as in OVER (PARTITION BY …)")
+    clause.visit(&mut NamedWindows { clause: name, depth: 0 })
+}
+
+/// Looks for windows that a clause has by name, but for those of subqueries in it.
+struct NamedWindows<'c> {
+    clause: &'c str,
+    depth: usize,
+}
+
+impl Visitor for NamedWindows<'_> {
+    type Break = DataFusionError;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<DataFusionError> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<DataFusionError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<DataFusionError> {
+        match expr {
+            Expr::Function(Function { over: Some(WindowType::NamedWindow(window)), .. }) if self.depth == 0 => refused(
+                format_args!("window '{window}' in {}", self.clause),
+                "write all of it, as in OVER (PARTITION BY …)",
+            ),
+            _ => ControlFlow::Continue(()),
         }
-        _ => ControlFlow::Continue(()),
-    })
+    }
 }
 
 struct Calls<'s> {
@@ -336,6 +360,7 @@ mod tests {
             "SELECT 1 INTERSECT SELECT 1 EXCEPT DISTINCT SELECT 1 UNION ALL SELECT 2",
             "SELECT a LIKE 'b%', a ~ 'b' FROM t WHERE random() < 0.1",
             "SELECT * EXCLUDE (a), sum(b) OVER w FROM t WINDOW w AS (PARTITION BY c) ORDER BY rank() OVER (ORDER BY d)",
+            "SELECT g FROM t GROUP BY g HAVING count(*) > (SELECT max(s) FROM (SELECT sum(a) OVER w AS s FROM u WINDOW w AS (ORDER BY b)))",
             "SELECT a, count(*) FROM t GROUP BY ROLLUP (a) UNION ALL SELECT a, 1 FROM u GROUP BY GROUPING SETS ((a), ())",
             "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r LIMIT 5",
         ] {

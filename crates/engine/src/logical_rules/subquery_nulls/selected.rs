@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, plan_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
@@ -22,14 +22,59 @@ use datafusion::logical_expr::{
 };
 
 use super::single_rows::{self, keeps_one};
-use super::{Asked, asks_subquery, is_one_of};
+use super::{Asked, MOST_SELECTED, asks_subquery, is_one_of};
 use crate::plan_expressions::{input_schema, map_expressions};
 
-/// The node, with what it asks of subqueries' rows asked of their counts.
+/// The node, with what it asks of subqueries' rows asked of their counts. An aggregate or window has it from a projection
+/// below: DataFusion joins no scalar subqueries for these.
 ///
 /// # Errors
 /// When a value cannot be asked for.
 pub(super) fn as_counts(node: LogicalPlan) -> Result<LogicalPlan> {
+    match node {
+        LogicalPlan::Projection(_) => counted(node),
+        other => with_asked_below(other),
+    }
+}
+
+/// The node over a projection that asks.
+fn with_asked_below(node: LogicalPlan) -> Result<LogicalPlan> {
+    let [input] = node.inputs()[..] else { return plan_err!("a subquery is asked where it cannot be joined") };
+    let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let column_count = below.len();
+    let input = Arc::new(input.clone());
+    let mut asking = |expr: Expr| {
+        expr.transform_down(|nested| match nested {
+            asked @ (Expr::Exists(_) | Expr::InSubquery(_)) => {
+                let name = format!("__asked_{}", below.len() - column_count + 1);
+                below.push(asked.alias(name.as_str()));
+                let column = Expr::Column(Column::new_unqualified(name));
+                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    };
+    let schema = Arc::clone(node.schema());
+    let mut exprs = Vec::new();
+    for expr in node.expressions() {
+        exprs.push(asking(expr)?.data);
+    }
+    let asked = counted(LogicalPlan::Projection(Projection::try_new(below, input)?))?;
+    let node = node.with_new_exprs(exprs, vec![asked])?.recompute_schema()?;
+    let mut made = node.schema().columns();
+    if matches!(node, LogicalPlan::Window(_)) {
+        // It has its input's columns too, those that were asked for among them.
+        made.drain(column_count..made.len() - (schema.fields().len() - column_count));
+    }
+    let named = made.into_iter().zip(schema.iter()).map(|(column, (qualifier, field))| {
+        let is_same = column.name == *field.name() && column.relation.as_ref() == qualifier;
+        let column = Expr::Column(column);
+        if is_same { column } else { column.alias_qualified(qualifier.cloned(), field.name()) }
+    });
+    Ok(LogicalPlan::Projection(Projection::try_new(named.collect(), Arc::new(node))?))
+}
+
+fn counted(node: LogicalPlan) -> Result<LogicalPlan> {
     let schema = input_schema(&node)?;
     let counted = map_expressions(node, |expr| {
         if !asks_subquery(&expr)? {
@@ -42,7 +87,7 @@ pub(super) fn as_counts(node: LogicalPlan) -> Result<LogicalPlan> {
                 Ok(Transformed::yes(if negated { not(has_row) } else { has_row }))
             }
             Expr::InSubquery(asked) => {
-                let is_one_of = is_one_of(Asked::of(&asked, &schema)?, |rows| has_row(&rows))?;
+                let is_one_of = is_one_of(Asked::of(&asked, &schema, MOST_SELECTED)?, |rows| has_row(&rows))?;
                 Ok(Transformed::yes(if asked.negated { not(is_one_of) } else { is_one_of }))
             }
             other => Ok(Transformed::no(other)),
