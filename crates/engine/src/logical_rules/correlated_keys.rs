@@ -80,8 +80,16 @@ fn settled(plan: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
     let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
     let (keyed, comparisons) = lifted(plan, names)?;
     let compared = comparisons.into_iter().map(|(key, outer)| Expr::Column(key).eq(outer));
-    let Some(compared) = conjunction(compared) else { return Ok(keyed) };
-    let filtered = LogicalPlan::Filter(Filter::try_new(compared, Arc::new(keyed.data))?);
+    let Some(mut compared) = conjunction(compared) else { return Ok(keyed) };
+    let input = match keyed.data {
+        // Of two filters on each other the columns of the lower one would be looked for in vain.
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            compared = predicate.and(compared);
+            input
+        }
+        other => Arc::new(other),
+    };
+    let filtered = LogicalPlan::Filter(Filter::try_new(compared, input)?);
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(filtered))?)))
 }
 
@@ -120,9 +128,14 @@ fn with_keys(filter: Filter, names: &mut Names) -> Result<(Transformed<LogicalPl
     let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let column_count = columns.len();
     let (mut own, mut correlated) = (Vec::new(), Vec::new());
-    for part in split_conjunction(&filter.predicate) {
+    let parts = split_conjunction(&filter.predicate);
+    let mut needs_keys = false;
+    for (key, _) in parts.iter().filter_map(|part| compared_with_outer(part)) {
+        needs_keys |= !is_grouped_alike(key, input.schema(), &names.grouped)?;
+    }
+    for part in parts {
         match compared_with_outer(part) {
-            Some((key, outer)) if !is_grouped_alike(key, input.schema(), &names.grouped)? => {
+            Some((key, outer)) if needs_keys => {
                 names.key_count += 1;
                 let name = format!("__key_{}", names.key_count);
                 columns.push(key.clone().alias(name.as_str()));
