@@ -386,8 +386,6 @@ mod tests {
             let refused = checked(sql).unwrap_err().to_string();
             assert!(refused.contains(&format!("{says} is not supported")), "{sql}: {refused}");
         }
-        for sql in ["SELECT abs(a), abs(ALL a), sum(DISTINCT abs(a)) FILTER (WHERE a > 1) OVER () FROM t"] {
-            assert!(checked(sql).is_ok(), "{sql}");
-        }
+        assert!(checked("SELECT abs(a), abs(ALL a), sum(DISTINCT abs(a)) FILTER (WHERE a > 1) OVER () FROM t").is_ok());
     }
 }

@@ -283,7 +283,10 @@ fn records_give_a_list_out_of_its_struct_beside_which_it_is_unnested() {
         assert_eq!(of_elements, [[Arc::clone(&elements)]], "{layout}");
     }
     let of_elements_alone: Arc<[ColumnSpec]> = columns[1..].into();
-    assert!(Cut::new(&of_elements_alone, Some(&deep), View::Records, &Conjunction::all(), &[deep.clone()]).is_none());
+    assert!(
+        Cut::new(&of_elements_alone, Some(&deep), View::Records, &Conjunction::all(), std::slice::from_ref(&deep))
+            .is_none()
+    );
 }
 
 #[test]
