@@ -125,7 +125,8 @@ mod threads;
 mod tuples;
 
 pub use cpu::{
-    BatchConsumer, GroupWay, Outcome, RunOptions, RunReport, WORKER_STACK_BYTES, run, run_in_batches, run_over_batches,
+    BatchConsumer, BatchSize, GroupWay, Outcome, RunOptions, RunReport, WORKER_STACK_BYTES, run, run_in_batches,
+    run_over_batches,
 };
 pub use error::{PipelineError, Result};
 pub use ir::{

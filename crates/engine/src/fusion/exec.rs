@@ -21,7 +21,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use thermocline_budget::BudgetError;
 use thermocline_buffer_pool::PoolError;
-use thermocline_pipeline::{PipelineError, WORKER_STACK_BYTES};
+use thermocline_pipeline::{BatchSize, PipelineError, WORKER_STACK_BYTES};
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -275,17 +275,17 @@ impl ExecutionPlan for PipelineExec {
                 values.push(subqueries::value(subquery, &context).await?);
             }
             let bound = if values.is_empty() { Ok(plan) } else { plan.bound(&values).map(Arc::new) };
+            let batch_rows = context.session_config().batch_size().max(1);
             let run = |plan: &Arc<FusedPlan>| {
                 Run::new(Arc::clone(plan), inputs, thread_count, counters, Arc::clone(&context))
             };
             let begun = match bound {
-                Ok(plan) if plan.gives_rows() => rows(run(&plan), &plan, made, enough).await?,
+                Ok(plan) if plan.gives_rows() => rows(run(&plan), &plan, made, enough, batch_rows).await?,
                 Ok(plan) => groups(run(&plan), &plan, made).await?,
                 Err(error) => Begun::Refused(error),
             };
             match begun {
                 Begun::Going(batches) => {
-                    let batch_rows = context.session_config().batch_size().max(1);
                     let given_out = batches.map_ok(move |given| slices(given, batch_rows, &projection)).try_flatten();
                     Ok(given_out.boxed())
                 }
@@ -360,18 +360,18 @@ async fn groups(run: Run, plan: &FusedPlan, made: SchemaRef) -> Result<Begun> {
     })
 }
 
-/// The rows of a run, once the first have come.
-async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>) -> Result<Begun> {
+/// The rows of a run, so many a batch, once the first have come.
+async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>, batch_rows: usize) -> Result<Begun> {
     let cancelled = CancelOnDrop::default();
     let cancellation = Arc::clone(&cancelled.0);
     let computes = plan.stages.last().is_some_and(|last| last.pipeline.computes());
     let limit_bytes = run.limit_bytes();
     let most_held_bytes = fusion::most_held_bytes(limit_bytes);
     let (giving, mut given) = Giving::new(plan.outputs.clone(), made, computes, enough, most_held_bytes);
-    let batch_bytes = fusion::given_bytes(enough, limit_bytes, run.thread_count());
+    let size = BatchSize { bytes: fusion::given_bytes(enough, limit_bytes, run.thread_count()), rows: batch_rows };
     let running = on_own_thread(move |runtime| {
         let consumer = |rowset, reservation| giving.take(rowset, reservation);
-        let ended = run.rows(runtime, &cancellation, (batch_bytes, &consumer));
+        let ended = run.rows(runtime, &cancellation, (size, &consumer));
         // Tables and pages are free before the last rows are taken.
         drop(run);
         giving.end(ended);
@@ -392,8 +392,8 @@ async fn rows(run: Run, plan: &FusedPlan, made: SchemaRef, enough: Option<usize>
     Ok(Begun::Going(stream::iter(first.map(Ok)).chain(rest).boxed()))
 }
 
-/// A batch piece by piece, each with memory of its own: whoever counts what a piece points to would count all of the
-/// batch for each. Its memory is counted until the last of it was given out.
+/// A batch piece by piece, if it is larger than a batch should be, as groups are. Each has memory of its own: whoever counts
+/// what a piece points to would count all of the batch for each. Its memory is counted until the last of it was given out.
 fn slices(
     (batch, reservation): Given,
     batch_rows: usize,

@@ -9,8 +9,8 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use thermocline_budget::{Purpose, Reservation};
 use thermocline_pipeline::{
-    BatchConsumer, BuiltTable, GroupWay, InstructionSet, Outcome, PageSource, PipelineError, Rowset, RunOptions,
-    RunReport, run as run_pipeline, run_in_batches, run_over_batches,
+    BatchConsumer, BatchSize, BuiltTable, GroupWay, InstructionSet, Outcome, PageSource, PipelineError, Rowset,
+    RunOptions, RunReport, run as run_pipeline, run_in_batches, run_over_batches,
 };
 use thermocline_placement::fusion;
 use tokio::runtime::Handle;
@@ -102,7 +102,7 @@ impl Run {
         self.stages(runtime, cancellation, None)?.ok_or(PipelineError::Cancelled)
     }
 
-    /// Gives the rows that the last pipeline finds to a consumer, from all threads and so many bytes at a time.
+    /// Gives the rows that the last pipeline finds to a consumer, from all threads and so many at a time.
     ///
     /// # Errors
     /// What pipelines meet.
@@ -110,7 +110,7 @@ impl Run {
         &self,
         runtime: &Handle,
         cancellation: &Cancellation,
-        consumer: (usize, &BatchConsumer<'_>),
+        consumer: (BatchSize, &BatchConsumer<'_>),
     ) -> Result<(), PipelineError> {
         self.stages(runtime, cancellation, Some(consumer)).map(|_| ())
     }
@@ -120,7 +120,7 @@ impl Run {
         &self,
         runtime: &Handle,
         cancellation: &Cancellation,
-        consumer: Option<(usize, &BatchConsumer<'_>)>,
+        consumer: Option<(BatchSize, &BatchConsumer<'_>)>,
     ) -> Result<Option<(Rowset, Reservation)>, PipelineError> {
         let mut tables: HashMap<usize, Arc<BuiltTable>> = HashMap::new();
         // The groups of stages that are not the last, and their memory.
@@ -147,7 +147,7 @@ impl Run {
             let begun_ns = clock.monotonic_ns();
             let consumer = consumer.filter(|_| number + 1 == self.plan.stages.len());
             let run_over_pages = |pages: &dyn PageSource| match consumer {
-                Some((bytes, consumer)) => run_in_batches(&stage.pipeline, pages, &inputs, &options, bytes, consumer)
+                Some((size, consumer)) => run_in_batches(&stage.pipeline, pages, &inputs, &options, size, consumer)
                     .map(|report| (None, report)),
                 None => run_pipeline(&stage.pipeline, pages, &inputs, &options)
                     .map(|(outcome, report)| (Some(outcome), report)),

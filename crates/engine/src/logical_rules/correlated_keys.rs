@@ -116,6 +116,8 @@ fn lifted(plan: LogicalPlan, names: &mut Names) -> Result<(Transformed<LogicalPl
             let named = LogicalPlan::SubqueryAlias(named);
             Ok((Transformed::new_transformed(named, input.transformed), keys.collect()))
         }
+        // They have their own turn.
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => Ok((Transformed::no(plan), Vec::new())),
         other => Ok((other.map_children(|child| settled(child, names))?, Vec::new())),
     }
 }

@@ -8,7 +8,7 @@
 mod build;
 mod column_names;
 mod create_table;
-mod fixed;
+mod fixed_settings;
 mod memory_table;
 mod ndjson_output;
 mod prepared;
@@ -318,7 +318,7 @@ impl Session {
             LogicalPlan::Statement(PlanStatement::SetVariable(ref set)) => {
                 self.check_setting(&set.variable)?;
                 check_threads(&set.variable, &set.value)?;
-                fixed::check(&set.variable, &set.value)?;
+                fixed_settings::check(&set.variable, &set.value)?;
                 self.check_value(&set.variable, &set.value)?;
                 self.context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done())

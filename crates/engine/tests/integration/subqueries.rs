@@ -265,6 +265,11 @@ async fn an_aggregate_is_grouped_by_what_is_compared() {
                 ["true", "true", "false"],
             ),
             ("(SELECT sum(k) FROM ev e WHERE e.k = 1e0 * d.n GROUP BY e.k)".to_owned(), ["NULL", "2", "4"]),
+            (
+                "(SELECT max(s) FROM (SELECT sum(k) AS s FROM ev e WHERE e.k = 1e0 * d.n GROUP BY e.k))".to_owned(),
+                ["NULL", "2", "4"],
+            ),
+            (format!("(SELECT max(s) FROM (SELECT count(*) AS s {of_day} GROUP BY e.k))"), ["2", "1", "NULL"]),
             // Types are made alike by a cast. What other conditions leave out is not cast.
             (
                 "(SELECT count(*) FROM ev e WHERE CAST(e.code AS INT) = d.n AND e.code <> 'x')".to_owned(),

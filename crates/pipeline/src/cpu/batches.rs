@@ -7,6 +7,7 @@
 use std::error::Error;
 
 use thermocline_budget::Reservation;
+use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::rows::Rows;
 use super::worker::Shared;
@@ -15,17 +16,28 @@ use crate::{PipelineError, Result, Rowset};
 /// Whoever takes the rows of a run, and what holds their memory, to be kept as long as they are.
 pub type BatchConsumer<'a> = dyn Fn(Rowset, Reservation) -> Result<(), Box<dyn Error + Send + Sync>> + Sync + 'a;
 
+/// How large a batch is at most, with one mini-block's rows more: whichever bound it comes to first.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchSize {
+    /// Of its rows as they are kept, texts as often as they come.
+    pub bytes: usize,
+    /// Which no batch has more of, unless that is fewer than two mini-blocks have.
+    pub rows: usize,
+}
+
 /// How a run gives out rows.
 #[derive(Clone, Copy)]
 pub(super) struct Batches<'a> {
-    pub(super) limit_bytes: usize,
+    pub(super) size: BatchSize,
     pub(super) consumer: &'a BatchConsumer<'a>,
 }
 
 impl Batches<'_> {
     /// Whether a thread's rows are enough for a batch.
     pub(super) fn is_full(&self, rows: &Rows<'_>) -> bool {
-        rows.size_bytes() >= self.limit_bytes
+        // The next mini-block may have all its rows to add.
+        let most_rows = self.size.rows.max(2 * MINI_BLOCK_VALUES) - MINI_BLOCK_VALUES;
+        rows.size_bytes() >= self.size.bytes || rows.row_count() > most_rows
     }
 
     /// Gives out a thread's rows, if it has any.

@@ -66,8 +66,8 @@ use crate::ir::{Pipeline, Sink, Slot};
 use crate::kernels::InstructionSet;
 use crate::threads::Threads;
 use crate::{BatchSource, BuiltTable, MemoryPages, PageSource, PipelineError, Result, Rowset, TextList};
-pub use batches::BatchConsumer;
 use batches::Batches;
+pub use batches::{BatchConsumer, BatchSize};
 use groups::{Groups, added_up};
 use keyed::Interners;
 use memory::Memory;
@@ -182,8 +182,7 @@ fn outcome(
 }
 
 /// Runs a pipeline as [`run`] does and gives its rows to `consumer` batch by batch, from all threads at once and in no
-/// order: at most `batch_bytes`, texts as often as they come, and a mini-block's rows a batch and thread are in memory here. Groups are one batch,
-/// when all are done.
+/// order: a batch of `size` for each thread is in memory here. Groups are one batch, when all are done.
 ///
 /// # Errors
 /// Those of [`run`]; [`PipelineError::Consumer`] with what the consumer says, which ends the run soon;
@@ -193,13 +192,13 @@ pub fn run_in_batches(
     source: &dyn PageSource,
     tables: &[Arc<BuiltTable>],
     options: &RunOptions<'_>,
-    batch_bytes: usize,
+    size: BatchSize,
     consumer: &BatchConsumer<'_>,
 ) -> Result<RunReport> {
     if let Some(shape) = pipeline.table_shape() {
         return Err(PipelineError::TableInBatches { table: shape.name });
     }
-    let batches = Batches { limit_bytes: batch_bytes, consumer };
+    let batches = Batches { size, consumer };
     let (rowset, reservation, report) = collect(pipeline, From::Pages(source), tables, options, Some(batches))?;
     // Rows were given out by their threads.
     if rowset.row_count > 0 {

@@ -17,9 +17,13 @@ use crate::ir::{
     ValueType,
 };
 use crate::{
-    BuiltTable, FailedElsewhere, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource, Pipeline,
-    PipelineError, Rowset, RunOptions, SourceColumn, Value, run, run_in_batches,
+    BatchSize, BuiltTable, FailedElsewhere, GroupWay, InstructionSet, MemoryPages, Outcome, PageFacts, PageSource,
+    Pipeline, PipelineError, Rowset, RunOptions, SourceColumn, Value, run, run_in_batches,
 };
+
+/// Batches of some dozens of kilobytes, and of a megabyte.
+const SMALL: BatchSize = BatchSize { bytes: 30_000, rows: usize::MAX };
+const LARGE: BatchSize = BatchSize { bytes: 1_000_000, rows: usize::MAX };
 
 /// A table of these keys, each with itself as payload.
 fn table(keys: &[i64]) -> Result<Arc<BuiltTable>, PipelineError> {
@@ -387,12 +391,25 @@ fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
         }
         Ok(())
     };
-    let report = run_in_batches(&pipeline, &source, &[], &options, 30_000, &consumer).unwrap();
+    let report = run_in_batches(&pipeline, &source, &[], &options, SMALL, &consumer).unwrap();
     assert_eq!((report.rows_kept, seen.lock().unwrap().len()), (200_000, 200_000));
     assert_eq!(account.reserved_bytes(), 0);
 
+    // By their rows, and by no fewer than two mini-blocks have.
+    for (rows, most_rows) in [(4096, 4096), (100, 2048)] {
+        let row_counts = Mutex::new(Vec::new());
+        let consumer = |rowset: Rowset, _| {
+            row_counts.lock().unwrap().push(rowset.row_count);
+            Ok(())
+        };
+        let size = BatchSize { bytes: usize::MAX, rows };
+        run_in_batches(&pipeline, &source, &[], &options, size, &consumer).unwrap();
+        let row_counts = row_counts.into_inner().unwrap();
+        assert_eq!((row_counts.iter().sum::<usize>(), row_counts.iter().max()), (200_000, Some(&most_rows)));
+    }
+
     let refuses = |_, _| Err("enough".into());
-    let error = run_in_batches(&pipeline, &source, &[], &options, 30_000, &refuses).unwrap_err();
+    let error = run_in_batches(&pipeline, &source, &[], &options, SMALL, &refuses).unwrap_err();
     assert_eq!(error.to_string(), "the rows are not taken: enough");
     let mut builder = PipelineBuilder::new();
     let slot = scan_longs(&mut builder, 1)[0];
@@ -401,9 +418,9 @@ fn rows_are_given_out_in_batches_that_do_not_have_to_fit_together() {
         assert_eq!(rowset.sorted_rows(), [[Value::Integer(199_999 * 100_000)]]);
         Ok(())
     };
-    run_in_batches(&groups, &source, &[], &options, 30_000, &sum).unwrap();
+    run_in_batches(&groups, &source, &[], &options, SMALL, &sum).unwrap();
     let table = builder.build("t", slot, vec![]).unwrap();
-    let error = run_in_batches(&table, &source, &[], &options, 30_000, &refuses).unwrap_err().to_string();
+    let error = run_in_batches(&table, &source, &[], &options, SMALL, &refuses).unwrap_err().to_string();
     assert!(error.contains("table t is built as a whole"), "{error}");
 }
 
@@ -435,7 +452,7 @@ fn batches_count_texts_as_often_as_they_come_whether_a_table_carries_them_or_pag
             Ok(())
         };
         run_by(2, InstructionSet::detect(), |options| {
-            run_in_batches(&pipeline, &source, &tables, options, 1_000_000, &consumer).unwrap();
+            run_in_batches(&pipeline, &source, &tables, options, LARGE, &consumer).unwrap();
         });
         assert_eq!(row_count.load(Ordering::Relaxed), 20_000);
     }
@@ -548,7 +565,7 @@ fn a_cancelled_run_ends_among_the_rows_that_one_has_multiplied_into() {
         given.fetch_add(rowset.row_count as u64, Ordering::Relaxed);
         Ok(())
     };
-    let ended = run_in_batches(&pipeline, &source, &[many], &options, 30_000, &consumer);
+    let ended = run_in_batches(&pipeline, &source, &[many], &options, SMALL, &consumer);
     assert!(matches!(ended, Err(PipelineError::Cancelled)));
     // Of three millions.
     assert!(given.load(Ordering::Relaxed) < 10_000);
