@@ -165,7 +165,7 @@ fn with_keys(filter: Filter, names: &mut Names) -> Result<(Transformed<LogicalPl
 }
 
 /// What a condition compares of the subquery, and with what of the outer query.
-fn compared_with_outer(condition: &Expr) -> Option<(&Expr, &Expr)> {
+pub(super) fn compared_with_outer(condition: &Expr) -> Option<(&Expr, &Expr)> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
     let is_inner = |side: &Expr| side.any_column_refs() && !side.contains_outer() && !has_subquery(side);
     let is_outer = |side: &Expr| side.contains_outer() && !side.any_column_refs() && !has_subquery(side);
@@ -177,7 +177,7 @@ fn compared_with_outer(condition: &Expr) -> Option<(&Expr, &Expr)> {
     }
 }
 
-fn has_subquery(expr: &Expr) -> bool {
+pub(super) fn has_subquery(expr: &Expr) -> bool {
     let is_subquery = |nested: &Expr| {
         matches!(nested, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
     };

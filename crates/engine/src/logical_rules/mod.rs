@@ -4,14 +4,16 @@
 //!   decimals decimals ([`mixed_numbers`]).
 //! - Behind that, `IN` with a subquery is said by `EXISTS` where joins would not know that it is NULL, and what is asked of
 //!   an aggregate's one row is asked of its value ([`subquery_nulls`]).
-//! - Last, what correlated subqueries compare is made what their aggregates are grouped by ([`correlated_keys`]).
+//! - Correlated subqueries that DataFusion does not join, or not rightly, are joined ([`dependent_joins`]).
+//! - Last, what the others compare is made what their aggregates are grouped by ([`correlated_keys`]).
 //!
 //! Around the stock rules that optimize,
 //!
 //! - tests of one column are not merged where that changes answers, nor casts taken out of comparisons
 //!   ([`simplification`]);
 //! - conditions without columns, or by chance, stay above aggregates and windows, and those on outer columns above the
-//!   projections that have their keys ([`above_aggregates`]).
+//!   projections that have their keys ([`above_aggregates`]);
+//! - keys that are none are forgotten ([`wrong_keys`]; installed by [`unnest`](crate::unnest), which brings some of them).
 //!
 //! What the optimizer leaves of this kind is done to the plan behind it ([`stand_ins`](crate::stand_ins)), or to the
 //! physical plan ([`physical_rules`](crate::physical_rules)).
@@ -20,9 +22,11 @@
 
 mod above_aggregates;
 mod correlated_keys;
+mod dependent_joins;
 mod mixed_numbers;
 mod simplification;
 mod subquery_nulls;
+pub(crate) mod wrong_keys;
 
 use std::sync::Arc;
 
@@ -36,7 +40,8 @@ pub(crate) fn install_analyzer(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Syn
     let coercion = TypeCoercion::new();
     let place = rules.iter().position(|rule| rule.name() == coercion.name()).map_or(rules.len(), |place| place + 1);
     rules.insert(place, Arc::new(subquery_nulls::SpellOutMembership));
-    rules.insert(place + 1, Arc::new(correlated_keys::GroupByKeys));
+    rules.insert(place + 1, Arc::new(dependent_joins::DependentJoins));
+    rules.insert(place + 2, Arc::new(correlated_keys::GroupByKeys));
     mixed_numbers::install(rules);
 }
 

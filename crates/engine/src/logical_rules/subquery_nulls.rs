@@ -35,6 +35,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+pub(super) use self::selected::with_asked_below;
+pub(super) use self::single_rows::keeps_one;
+use super::dependent_joins::names_outer_rows;
 use crate::plan_expressions::any_expression;
 
 /// See the module. Stateless, shared freely.
@@ -89,7 +92,7 @@ fn is_known(asked: &InSubquery, schema: &DFSchema) -> Result<bool> {
         return Ok(true);
     }
     let columns = asked.expr.column_refs();
-    if columns.is_empty() || !asked.subquery.outer_ref_columns.is_empty() {
+    if columns.is_empty() || names_outer_rows(&asked.subquery.subquery)? {
         return Ok(false);
     }
     let of_nullable = columns.into_iter().any(|column| schema.nullable(column).unwrap_or(true));
@@ -196,6 +199,12 @@ impl Asked {
             is_null: expr.nullable(schema)?.then(|| expr.as_ref().clone().is_null()),
         })
     }
+}
+
+/// The rows of a subquery that equal an expression of the outer row.
+pub(super) fn has_member(subquery: &Arc<LogicalPlan>, expr: Expr, schema: &DFSchema) -> Result<LogicalPlan> {
+    let member = Expr::Column(Column::new_unqualified(MEMBER));
+    LogicalPlanBuilder::from(members(subquery)?).filter(member.eq(from_within(expr, schema)?))?.build()
 }
 
 /// Subqueries of what a condition asks three times, at most. `IN`s within each other are asked nine times, and so on: with

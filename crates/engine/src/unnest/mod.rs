@@ -2,7 +2,7 @@
 //!
 //! Owns: what `UNNEST(t.items) AS i` means when it stands in FROM ([`relation`]: names and nested fields of its
 //! argument,
-//! [`lateral`]: its rewriting into a plan that DataFusion can run, [`dependencies`]: which keys survive it), and the
+//! [`lateral`]: its rewriting into a plan that DataFusion can run), and the
 //! rule that lets a raw table produce one row per list element itself ([`push_down`]), so that filters on elements
 //! reach the scan and its cache. Does not own: the UNNEST operator (DataFusion's), nor how a scan decodes elements
 //! (`raw`).
@@ -13,7 +13,6 @@
 //! Paper: ReCache (PVLDB 2017), §4, where a cached select keeps flattened rows of nested data; that `unnest` is an
 //! operator of its own which has to be pushed there is DataFusion's shape of the same thing.
 
-pub(crate) mod dependencies;
 pub(crate) mod lateral;
 pub(crate) mod push_down;
 pub(crate) mod relation;

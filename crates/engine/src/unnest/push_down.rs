@@ -44,16 +44,16 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use thermocline_predicate::FieldPath;
 
-use super::dependencies::{ForgetUnnestDependencies, without_unnest_dependencies};
 use super::lateral;
 use crate::lineage::{is_same_schema, over_columns};
+use crate::logical_rules::wrong_keys::{ForgetWrongKeys, without_wrong_keys};
 use crate::raw_table::RawTable;
 
 /// Adds what UNNEST needs of the logical optimizer: the rule that moves it into raw tables' scans, before limits and
-/// filters are pushed down; [`ForgetUnnestDependencies`]; and first of all what makes correlated ones executable.
+/// filters are pushed down; [`ForgetWrongKeys`]; and first of all what makes correlated ones executable.
 pub(crate) fn install(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) {
     PushUnnestIntoScan::new(unnest_raw_table).install_into(rules);
-    ForgetUnnestDependencies::install_into(rules);
+    ForgetWrongKeys::install_into(rules);
     lateral::install_optimizer(rules);
 }
 
@@ -273,7 +273,7 @@ impl OptimizerRule for PushUnnestIntoScan {
             return Ok(first);
         }
         // Rules before this one may have rebuilt an UNNEST.
-        let pruned = without_unnest_dependencies(first.data.clone())?.data;
+        let pruned = without_wrong_keys(first.data.clone())?.data;
         let pruned = OptimizeProjections::new().rewrite(pruned, config)?;
         if !pruned.transformed {
             return Ok(first);

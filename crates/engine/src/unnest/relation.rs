@@ -10,8 +10,9 @@
 //! - `a.b.c` inside the argument is tried as a column first, then as fields of the longest prefix that is a column.
 //! - `LATERAL UNNEST(..)` means `UNNEST(..)`.
 //!
-//! Derived tables, views and common table expressions with an UNNEST inside are planned by DataFusion, and then lose the
-//! keys that the UNNEST has repeated ([`dependencies`](super::dependencies)), before the query around them goes by these.
+//! Derived tables, views and common table expressions are planned by DataFusion, and then lose the keys that are none, such
+//! as those that an UNNEST inside has repeated ([`wrong_keys`](crate::logical_rules::wrong_keys)), before the query around
+//! them goes by these.
 //!
 //! **Concurrency**: a statement is planned by one thread without a pause, which is what the note of a relation that is
 //! handed on relies on.
@@ -28,7 +29,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
-use super::dependencies::without_unnest_dependencies;
+use crate::logical_rules::wrong_keys::without_wrong_keys;
 
 thread_local! {
     /// The relation that is planned by all planners, this one among them, which is to leave it to those behind it.
@@ -74,7 +75,7 @@ impl RelationPlanner for UnnestRelationPlanner {
         }
         let mut plan = handed_on(relation, context)?;
         if !plan.schema().functional_dependencies().is_empty() {
-            plan = without_unnest_dependencies(plan)?.data;
+            plan = without_wrong_keys(plan)?.data;
         }
         // It has its alias already.
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))

@@ -10,6 +10,7 @@ mod column_tables;
 mod concurrency;
 mod copy;
 mod copy_to_stores;
+mod correlated;
 mod differential;
 mod explain;
 mod floats;

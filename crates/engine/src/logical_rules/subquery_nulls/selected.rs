@@ -33,25 +33,29 @@ use crate::plan_expressions::{input_schema, map_expressions};
 pub(super) fn as_counts(node: LogicalPlan) -> Result<LogicalPlan> {
     match node {
         LogicalPlan::Projection(_) => counted(node),
-        other => with_asked_below(other),
+        other => with_asked_below(other, |expr| Ok(matches!(expr, Expr::Exists(_) | Expr::InSubquery(_))), counted),
     }
 }
 
-/// The node over a projection that asks.
-fn with_asked_below(node: LogicalPlan) -> Result<LogicalPlan> {
+/// The node over a projection of those of its subqueries that `is_asked` is true of, as `answered` has it.
+pub(in super::super) fn with_asked_below(
+    node: LogicalPlan,
+    is_asked: impl Fn(&Expr) -> Result<bool>,
+    answered: impl FnOnce(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<LogicalPlan> {
     let [input] = node.inputs()[..] else { return plan_err!("a subquery is asked where it cannot be joined") };
     let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let column_count = below.len();
     let input = Arc::new(input.clone());
     let mut asking = |expr: Expr| {
-        expr.transform_down(|nested| match nested {
-            asked @ (Expr::Exists(_) | Expr::InSubquery(_)) => {
-                let name = format!("__asked_{}", below.len() - column_count + 1);
-                below.push(asked.alias(name.as_str()));
-                let column = Expr::Column(Column::new_unqualified(name));
-                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+        expr.transform_down(|nested| {
+            if !is_asked(&nested)? {
+                return Ok(Transformed::no(nested));
             }
-            other => Ok(Transformed::no(other)),
+            let name = format!("__asked_{}", below.len() - column_count + 1);
+            below.push(nested.alias(name.as_str()));
+            let column = Expr::Column(Column::new_unqualified(name));
+            Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
         })
     };
     let schema = Arc::clone(node.schema());
@@ -59,7 +63,7 @@ fn with_asked_below(node: LogicalPlan) -> Result<LogicalPlan> {
     for expr in node.expressions() {
         exprs.push(asking(expr)?.data);
     }
-    let asked = counted(LogicalPlan::Projection(Projection::try_new(below, input)?))?;
+    let asked = answered(LogicalPlan::Projection(Projection::try_new(below, input)?))?;
     let node = node.with_new_exprs(exprs, vec![asked])?.recompute_schema()?;
     let mut made = node.schema().columns();
     if matches!(node, LogicalPlan::Window(_)) {

@@ -131,7 +131,7 @@ impl SingleRow {
 }
 
 /// Whether at least one row comes through, if there is one.
-pub(super) fn keeps_one(limit: &Limit) -> Result<bool> {
+pub(in super::super) fn keeps_one(limit: &Limit) -> Result<bool> {
     let skips_none = matches!(limit.get_skip_type()?, SkipType::Literal(0));
     Ok(skips_none && matches!(limit.get_fetch_type()?, FetchType::Literal(None | Some(1..))))
 }

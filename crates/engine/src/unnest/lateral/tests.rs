@@ -15,7 +15,7 @@ use datafusion::optimizer::{Analyzer, Optimizer};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::{find_correlated_unnest, install_analyzer, install_optimizer};
-use crate::unnest::dependencies::ForgetUnnestDependencies;
+use crate::logical_rules::wrong_keys::ForgetWrongKeys;
 use crate::unnest::relation::UnnestRelationPlanner;
 
 /// One list value: NULL, or its elements.
@@ -70,7 +70,7 @@ fn context() -> SessionContext {
     let mut analyzer = Analyzer::new();
     install_analyzer(&mut analyzer.rules);
     let mut optimizer = Optimizer::new();
-    ForgetUnnestDependencies::install_into(&mut optimizer.rules);
+    ForgetWrongKeys::install_into(&mut optimizer.rules);
     install_optimizer(&mut optimizer.rules);
     let state = SessionStateBuilder::new()
         .with_config(SessionConfig::new().with_target_partitions(3))

@@ -459,6 +459,6 @@ async fn the_rule_stands_before_limits_and_filters_are_pushed() {
     let position = |name: &str| names.iter().position(|candidate| *candidate == name).unwrap();
     assert!(position("push_unnest_into_scan") < position("push_down_limit"));
     assert!(position("push_unnest_into_scan") < position("push_down_filter"));
-    assert_eq!(names[..2], ["decorrelate_unnest", "forget_unnest_dependencies"]);
-    assert_eq!(names[position("optimize_projections") - 1], "forget_unnest_dependencies");
+    assert_eq!(names[..2], ["decorrelate_unnest", "forget_wrong_keys"]);
+    assert_eq!(names[position("optimize_projections") - 1], "forget_wrong_keys");
 }
