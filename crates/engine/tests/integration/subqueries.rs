@@ -400,3 +400,20 @@ async fn groups_of_a_joined_key_are_told_apart_by_all_that_they_are_of() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_value_of_a_subquery_without_rows_is_null() {
+    let session = session().await;
+    for value in [
+        "SELECT 1 WHERE false",
+        "SELECT value FROM range(0, 3) WHERE value > 5",
+        "SELECT row_number() OVER () FROM t WHERE g > 5",
+        "SELECT count(*) FROM t WHERE g > 5 GROUP BY g",
+        "SELECT count(*) FROM t HAVING count(*) > 9",
+        "SELECT 1 LIMIT 0",
+    ] {
+        assert_eq!(rows(&session, &format!("SELECT ({value})")).await, ["NULL"], "{value}");
+        assert_eq!(rows(&session, &format!("SELECT 1 WHERE ({value}) IS NULL")).await, ["1"], "{value}");
+        assert_eq!(rows(&session, &format!("SELECT count(*) FROM t WHERE ({value}) IS NULL")).await, ["4"], "{value}");
+    }
+}

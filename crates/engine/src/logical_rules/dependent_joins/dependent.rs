@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Projection, SkipType, Sort, SubqueryAlias, Union, Unnest, Values, Window, cast, lit,
 };
 
-use super::domain::Domain;
+use super::domain::{Domain, all_named};
 use super::outer_columns::{self, Replaced};
 use super::{Names, is_same, lateral, named};
 
@@ -165,16 +165,8 @@ impl Unnesting<'_> {
         let Aggregate { input, aggr_expr, schema, .. } = aggregate;
         let Dependent { plan: rows, keys } = self.dependent(input)?;
         let of_rows = self.all_over(aggr_expr, &keys, input.schema())?;
-        let needed: Vec<Column> = {
-            let all = of_rows.iter().flat_map(|expr| expr.column_refs().into_iter().cloned());
-            let mut needed: Vec<Column> = Vec::new();
-            all.for_each(|column| {
-                if !needed.contains(&column) && !keys.contains(&column) {
-                    needed.push(column)
-                }
-            });
-            needed
-        };
+        let mut needed = all_named(&of_rows, rows.schema())?;
+        needed.retain(|column| !keys.contains(column));
         let (values, value_keys) = self.domain.values(self.names)?;
         let counted = self.names.fresh("counted");
         let (mut of_rows_columns, mut of_values_columns) = (Vec::new(), Vec::new());

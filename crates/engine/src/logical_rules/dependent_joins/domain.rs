@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::super::correlated_keys::has_subquery;
-use super::{Names, lateral};
+use super::{Names, lateral, outer_columns};
 use crate::plan_expressions::input_schema;
 
 /// Those values, each once, and maybe others.
@@ -86,8 +86,7 @@ fn with_values(plan: &LogicalPlan, columns: &[Column]) -> Result<LogicalPlan> {
                 |place: usize| columns.iter().any(|column| schema.index_of_column(column).ok() == Some(place));
             let exprs = expr.iter().enumerate().filter(|(place, _)| is_needed(*place)).map(|(_, expr)| expr.clone());
             let exprs: Vec<Expr> = exprs.collect();
-            let mut below = Vec::new();
-            exprs.iter().flat_map(Expr::column_refs).for_each(|column| add(&mut below, column));
+            let below = all_named(&exprs, input.schema())?;
             Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(with_values(input, &below)?))?))
         }
         LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, schema, .. }) => {
@@ -100,8 +99,7 @@ fn with_values(plan: &LogicalPlan, columns: &[Column]) -> Result<LogicalPlan> {
         }
         LogicalPlan::Aggregate(Aggregate { input, group_expr, .. }) => {
             let is_set = group_expr.is_empty() || group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_)));
-            let mut below = Vec::new();
-            group_expr.iter().flat_map(Expr::column_refs).for_each(|column| add(&mut below, column));
+            let below = all_named(group_expr, input.schema())?;
             if is_set {
                 return Ok(plan.clone());
             }
@@ -159,7 +157,8 @@ fn windowed(window: &Window, columns: &[Column]) -> Result<LogicalPlan> {
 fn both_sides(join: &Join, columns: &[Column]) -> Result<LogicalPlan> {
     let mut needed = columns.to_vec();
     let pairs = join.on.iter().flat_map(|(left, right)| [left, right]);
-    pairs.chain(&join.filter).flat_map(Expr::column_refs).for_each(|column| add(&mut needed, column));
+    let schema = join.left.schema().join(join.right.schema())?;
+    all_named(pairs.chain(&join.filter), &schema)?.iter().for_each(|column| add(&mut needed, column));
     let side = |plan: &LogicalPlan| -> Result<Arc<LogicalPlan>> {
         let own: Vec<Column> = needed.iter().filter(|column| plan.schema().has_column(column)).cloned().collect();
         Ok(Arc::new(with_values(plan, &own)?))
@@ -189,6 +188,16 @@ fn is_lateral(join: &Join) -> bool {
 
 fn has_all(plan: &LogicalPlan, columns: &[Column]) -> bool {
     columns.iter().all(|column| plan.schema().has_column(column))
+}
+
+/// The columns of a schema that expressions are about, or their subqueries.
+pub(super) fn all_named<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    for expr in exprs {
+        expr.column_refs().into_iter().for_each(|column| add(&mut columns, column));
+        outer_columns::of_subqueries(expr, schema)?.iter().for_each(|(column, _)| add(&mut columns, column));
+    }
+    Ok(columns)
 }
 
 fn add(columns: &mut Vec<Column>, column: &Column) {

@@ -14,6 +14,8 @@
 //!                                                 the subquery over (SELECT DISTINCT d.k AS __outer), by __outer
 //! ```
 //!
+//! A subquery's value is NULL where it has no row ([`one_row`]), of others than correlated ones too.
+//!
 //! What DataFusion joins rightly is left to it ([`stock`]): its joins have no domain.
 //!
 //! Deviations from the paper: the domain is computed by the outer query's plan a second time ([`domain`]), since there are no
@@ -61,20 +63,25 @@ impl AnalyzerRule for DependentJoins {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let mut names = Names::default();
-        let joined = plan.transform_down_with_subqueries(|node| match node {
-            LogicalPlan::Join(join) => lateral_joined(join, &mut names),
-            LogicalPlan::Filter(_) | LogicalPlan::Projection(_) => {
-                let Some(schema) = asking_schema(&node, is_joined_here)? else { return Ok(Transformed::no(node)) };
-                joined(node, &schema, &mut names)
+        let plan = plan.transform_up_with_subqueries(one_row::with_nullable_values)?;
+        let has_nulls = plan.transformed;
+        let joined = plan.data.transform_down_with_subqueries(|node| {
+            names.check()?;
+            match node {
+                LogicalPlan::Join(join) => lateral_joined(join, &mut names),
+                LogicalPlan::Filter(_) | LogicalPlan::Projection(_) => {
+                    let Some(schema) = asking_schema(&node, is_joined_here)? else { return Ok(Transformed::no(node)) };
+                    joined(node, &schema, &mut names)
+                }
+                // These have what they ask from a projection below.
+                LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) | LogicalPlan::Sort(_) => {
+                    let Some(schema) = asking_schema(&node, is_asked_below)? else { return Ok(Transformed::no(node)) };
+                    Ok(Transformed::yes(with_asked_below(node, |expr| is_asked_below(expr, &schema), Ok)?))
+                }
+                other => Ok(Transformed::no(other)),
             }
-            // These have what they ask from a projection below.
-            LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) | LogicalPlan::Sort(_) => {
-                let Some(schema) = asking_schema(&node, is_asked_below)? else { return Ok(Transformed::no(node)) };
-                Ok(Transformed::yes(with_asked_below(node, |expr| is_asked_below(expr, &schema), Ok)?))
-            }
-            other => Ok(Transformed::no(other)),
         })?;
-        if !joined.transformed {
+        if !joined.transformed && !has_nulls {
             return Ok(joined.data);
         }
         // A value that its subquery always has may be none where there is no row.
@@ -89,11 +96,25 @@ struct Names {
 }
 
 impl Names {
+    /// Refuses what would take for ever to plan: the plan of the outer rows is there twice for each subquery.
+    fn check(&self) -> Result<()> {
+        if self.count > MOST_NAMES {
+            return plan_err!(
+                "subqueries within each other that name columns from outside of them would be asked of too many parts of the \
+                 query: put what is asked for into tables first"
+            );
+        }
+        Ok(())
+    }
+
     fn fresh(&mut self, what: &str) -> String {
         self.count += 1;
         format!("__{what}_{}", self.count)
     }
 }
+
+/// A subquery has some five names.
+const MOST_NAMES: usize = 2_000;
 
 /// The columns that the node's subqueries see, if it has such that `is_asked` is true of.
 fn asking_schema(node: &LogicalPlan, is_asked: fn(&Expr, &DFSchema) -> Result<bool>) -> Result<Option<Arc<DFSchema>>> {

@@ -22,6 +22,22 @@ pub(super) fn of(plan: &LogicalPlan, schema: &DFSchema) -> Result<Vec<(Column, F
     Ok(columns)
 }
 
+/// The same of an expression's subqueries.
+pub(super) fn of_subqueries(expr: &Expr, schema: &DFSchema) -> Result<Vec<(Column, FieldRef)>> {
+    let mut columns: Vec<(Column, FieldRef)> = Vec::new();
+    expr.apply(|nested| {
+        if let Some(subquery) = subquery(nested) {
+            for named in of(&subquery.subquery, schema)? {
+                if !columns.contains(&named) {
+                    columns.push(named);
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(columns)
+}
+
 /// Whether the plan names one of them.
 pub(super) fn names_any(plan: &LogicalPlan, columns: &[(Column, FieldRef)]) -> Result<bool> {
     let mut found = false;
@@ -58,14 +74,12 @@ fn visit(
                     {
                         found(field, column, between.len());
                     }
-                    Expr::ScalarSubquery(subquery)
-                    | Expr::Exists(Exists { subquery, .. })
-                    | Expr::InSubquery(InSubquery { subquery, .. })
-                    | Expr::SetComparison(SetComparison { subquery, .. }) => {
-                        let within = with_schema(between, input_schema(node)?);
-                        visit(&subquery.subquery, &within, found)?;
+                    other => {
+                        if let Some(subquery) = subquery(other) {
+                            let within = with_schema(between, input_schema(node)?);
+                            visit(&subquery.subquery, &within, found)?;
+                        }
                     }
-                    _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -80,6 +94,16 @@ fn visit(
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
+}
+
+fn subquery(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::ScalarSubquery(subquery)
+        | Expr::Exists(Exists { subquery, .. })
+        | Expr::InSubquery(InSubquery { subquery, .. })
+        | Expr::SetComparison(SetComparison { subquery, .. }) => Some(subquery),
+        _ => None,
+    }
 }
 
 fn with_schema(between: &[Arc<DFSchema>], schema: DFSchema) -> Vec<Arc<DFSchema>> {
