@@ -415,5 +415,13 @@ async fn the_value_of_a_subquery_without_rows_is_null() {
         assert_eq!(rows(&session, &format!("SELECT ({value})")).await, ["NULL"], "{value}");
         assert_eq!(rows(&session, &format!("SELECT 1 WHERE ({value}) IS NULL")).await, ["1"], "{value}");
         assert_eq!(rows(&session, &format!("SELECT count(*) FROM t WHERE ({value}) IS NULL")).await, ["4"], "{value}");
+        // Whoever asks about the value knows that it may be.
+        let named = format!("FROM (SELECT ({value}) AS x FROM t) y");
+        let asked = format!("SELECT count(*) {named} WHERE EXISTS (SELECT 1 FROM u WHERE y.x IS NULL)");
+        assert_eq!(rows(&session, &asked).await, ["4"], "{value}");
+        if !value.contains("LIMIT") {
+            let counted = format!("SELECT (SELECT count(*) FROM u WHERE b > y.x OR y.x IS NULL) {named}");
+            assert_eq!(rows(&session, &counted).await, ["3", "3", "3", "3"], "{value}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::super::correlated_keys::has_subquery;
-use super::{Names, lateral, outer_columns};
+use super::{Names, lateral, one_row, outer_columns};
 use crate::plan_expressions::input_schema;
 
 /// Those values, each once, and maybe others.
@@ -219,7 +219,9 @@ fn unrepeatable(plan: &LogicalPlan) -> Result<Option<&'static str>> {
                     {
                         why = Some("are computed in no fixed order");
                     }
-                    called if called.is_volatile_node() => why = Some("are other ones each time"),
+                    called if called.is_volatile_node() && !one_row::is_call(called) => {
+                        why = Some("are other ones each time")
+                    }
                     _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)

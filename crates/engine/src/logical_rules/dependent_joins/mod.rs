@@ -50,7 +50,7 @@ use self::domain::Domain;
 pub(super) use self::outer_columns::is_any_named as names_outer_rows;
 use self::stock::Asked;
 use super::subquery_nulls::{has_member, with_asked_below};
-use crate::plan_expressions::any_expression;
+use crate::plan_expressions::{any_expression, map_expressions};
 
 /// See the module. Stateless, shared freely.
 #[derive(Debug)]
@@ -63,8 +63,10 @@ impl AnalyzerRule for DependentJoins {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let mut names = Names::default();
-        let plan = plan.transform_up_with_subqueries(one_row::with_nullable_values)?;
-        let has_nulls = plan.transformed;
+        let mut plan = plan.transform_up_with_subqueries(one_row::with_nullable_values)?;
+        if plan.transformed {
+            plan.data = with_nulls(plan.data)?;
+        }
         let joined = plan.data.transform_down_with_subqueries(|node| {
             names.check()?;
             match node {
@@ -81,12 +83,26 @@ impl AnalyzerRule for DependentJoins {
                 other => Ok(Transformed::no(other)),
             }
         })?;
-        if !joined.transformed && !has_nulls {
-            return Ok(joined.data);
-        }
         // A value that its subquery always has may be none where there is no row.
-        joined.data.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
+        if joined.transformed { with_nulls(joined.data) } else { Ok(joined.data) }
     }
+}
+
+/// The plan, whose nodes know of the NULLs of those below, and its subqueries of those of the rows around them.
+fn with_nulls(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let nullable = |expr: Expr| {
+        expr.transform_up(|nested| match nested {
+            Expr::OuterReferenceColumn(field, column) if !field.is_nullable() => {
+                let field = Arc::new(field.as_ref().clone().with_nullable(true));
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    };
+    let known = plan.transform_up_with_subqueries(|node| {
+        map_expressions(node, nullable)?.data.recompute_schema().map(Transformed::yes)
+    });
+    known.data()
 }
 
 /// Names that no query has, each of them once.
@@ -265,28 +281,17 @@ impl Joined<'_> {
         Ok((domain, dependent))
     }
 
-    /// Joins the plan to the rows, those without a match included.
+    /// Joins the plan to the rows, those without a match included, by the domain's columns, where NULL is a value as others
+    /// are.
     fn join(&mut self, domain: &Domain, plan: LogicalPlan, keys: Vec<Column>) -> Result<()> {
-        let rows = Arc::clone(&self.rows);
-        let on = domain.columns().cloned().zip(keys).collect();
-        self.rows = Arc::new(joined_by(domain, rows, Arc::new(plan), on, None, JoinType::Left)?);
+        let pairs = domain.columns().cloned().zip(keys);
+        let on = pairs.map(|(outer, key)| (Expr::Column(outer), Expr::Column(key))).collect();
+        let nulls = if domain.has_nulls() { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
+        let (rows, plan) = (Arc::clone(&self.rows), Arc::new(plan));
+        let join = Join::try_new(rows, plan, on, None, JoinType::Left, JoinConstraint::On, nulls, false)?;
+        self.rows = Arc::new(LogicalPlan::Join(join));
         Ok(())
     }
-}
-
-/// A join by columns of the domain, where NULL is a value as others are.
-fn joined_by(
-    domain: &Domain,
-    left: Arc<LogicalPlan>,
-    right: Arc<LogicalPlan>,
-    keys: Vec<(Column, Column)>,
-    filter: Option<Expr>,
-    join_type: JoinType,
-) -> Result<LogicalPlan> {
-    let on = keys.into_iter().map(|(left, right)| (Expr::Column(left), Expr::Column(right))).collect();
-    let nulls = if domain.has_nulls() { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
-    let join = Join::try_new(left, right, on, filter, join_type, JoinConstraint::On, nulls, false)?;
-    Ok(LogicalPlan::Join(join))
 }
 
 /// That two sides have the same values of the domain.

@@ -25,6 +25,11 @@ pub(super) fn call(value: Expr, row_count: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&ONE_ROW), vec![value, row_count]))
 }
 
+/// Whether it is `one_row(..)`, which is the same each time.
+pub(super) fn is_call(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &ONE_ROW))
+}
+
 /// The node, whose subqueries' values may be NULL unless they always have a row.
 pub(super) fn with_nullable_values(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     map_expressions(node, |expr| {
