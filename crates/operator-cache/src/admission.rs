@@ -203,7 +203,7 @@ impl OperatorCache {
             let bare_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
             let free_bytes = bare_bytes.saturating_add(superseded.size_bytes);
             let expected = catalog
-                .expected_uses(self.policy(), &scan.source, &scan.spec.columns)
+                .expected_uses(self.terms(), &scan.source, &scan.spec.columns, prospect.size_bytes)
                 .filter(|_| scan.spec.predicate.is_all());
             let longest_ns = scan.replaced().map_or(0, |item| item.longest_scan_ns());
             let counts_longest = expected.is_some() || !self.divides_items();
@@ -277,11 +277,10 @@ impl OperatorCache {
     /// What a newcomer of this size may displace; nothing where it need displace nothing, for to find that out is a walk
     /// over all items.
     pub(crate) fn rivals(&self, catalog: &Catalog, size_bytes: u64, free_bytes: u64) -> Vec<ItemMeasurements> {
-        let limit_bytes = self.limit_bytes();
-        if size_bytes <= free_bytes.min(limit_bytes) {
+        if size_bytes <= free_bytes.min(self.limit_bytes()) {
             return Vec::new();
         }
-        catalog.displaceable(self.policy(), limit_bytes)
+        catalog.displaceable(self.terms())
     }
 
     /// Takes out what a newcomer is to take the place of.
@@ -535,7 +534,7 @@ impl ReclaimableCache for OperatorCache {
 
     fn marginal_benefit(&self, bytes: u64) -> f64 {
         let catalog = self.catalog();
-        let items = catalog.evictable(self.policy());
+        let items = catalog.evictable(self.terms());
         let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
         if benefit.is_finite() {
             return elapsed_bid(benefit, self.processor_count);
@@ -546,7 +545,7 @@ impl ReclaimableCache for OperatorCache {
     /// By all items, those in use among them: they are worth what they are, though they can't be given just now.
     fn gain(&self, bytes: u64) -> Option<f64> {
         let catalog = self.catalog();
-        let items: Vec<ItemMeasurements> = catalog.items().map(|item| catalog.measured(self.policy(), item)).collect();
+        let items: Vec<ItemMeasurements> = catalog.items().map(|item| catalog.measured(self.terms(), item)).collect();
         let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
         if benefit.is_finite() {
             return Some(elapsed_bid(benefit, self.processor_count));
@@ -557,7 +556,7 @@ impl ReclaimableCache for OperatorCache {
     fn release(&self, bytes: u64) -> u64 {
         let (evicted, scans, mapping, mut freed_bytes) = {
             let mut catalog = self.catalog();
-            let items = catalog.evictable(self.policy());
+            let items = catalog.evictable(self.terms());
             let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes);
             let freed_bytes = eviction.freed_bytes;
             let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");

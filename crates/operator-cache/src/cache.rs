@@ -15,6 +15,7 @@ use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::{EvictionPolicy, PolicyState};
 use thermocline_predicate::Conjunction;
 
+use crate::candidates::Terms;
 use crate::catalog::Catalog;
 use crate::decisions::{Decision, DecisionKind, DecisionRing, Entry, NotedPredicate};
 use crate::error::CacheError;
@@ -198,6 +199,11 @@ impl OperatorCache {
     /// What caches may hold in all.
     pub fn limit_bytes(&self) -> u64 {
         self.budget.cache_bound_bytes()
+    }
+
+    /// What decides about items.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        Terms { policy: self.policy(), limit_bytes: self.limit_bytes() }
     }
 
     /// Drops every item, and what running scans keep. Queries go on.

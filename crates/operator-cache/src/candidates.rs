@@ -11,7 +11,7 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use thermocline_placement::operator_cache::demand::expected_uses;
+use thermocline_placement::operator_cache::demand::{expected_uses, may_hold_all};
 use thermocline_placement::operator_cache::heads::{is_full_grown, tail_parts};
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, MAX_COLUMNS, bit, parts};
 use thermocline_placement::operator_cache::map_making::are_spared;
@@ -33,6 +33,14 @@ const DEMANDED_SOURCES: usize = 512;
 pub(crate) struct Candidate {
     pub(crate) item: ItemId,
     part: Option<u8>,
+}
+
+/// What the worth of items depends on beside them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) policy: &'a dyn EvictionPolicy,
+    /// What caches may hold in all.
+    pub(crate) limit_bytes: u64,
 }
 
 /// Parts of rows are numbered from here on, those of columns below.
@@ -94,22 +102,22 @@ impl Going {
 impl Catalog {
     /// What may be given up for a query's memory: items that nobody reads, so that evicting them frees their memory at
     /// once, in parts where they have some.
-    pub(crate) fn evictable(&self, policy: &dyn EvictionPolicy) -> Vec<ItemMeasurements> {
+    pub(crate) fn evictable(&self, terms: Terms<'_>) -> Vec<ItemMeasurements> {
         let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
-        unread.flat_map(|item| self.candidates_of(policy, item)).collect()
+        unread.flat_map(|item| self.candidates_of(terms, item)).collect()
     }
 
-    /// What newcomers may displace, where caches may hold `limit_bytes`: items as a whole, without maps that are spared.
-    /// Heads, and items that need no further columns, go in parts if the policy divides items.
-    pub(crate) fn displaceable(&self, policy: &dyn EvictionPolicy, limit_bytes: u64) -> Vec<ItemMeasurements> {
+    /// What newcomers may displace: items as a whole, without maps that are spared. Heads, and items that are not to be
+    /// given further columns, go in parts if the policy divides items.
+    pub(crate) fn displaceable(&self, terms: Terms<'_>) -> Vec<ItemMeasurements> {
         let maps_bytes = self.maps().map(|map| map.size_bytes).sum();
-        let spares_maps = are_spared(maps_bytes, limit_bytes);
+        let spares_maps = are_spared(maps_bytes, terms.limit_bytes);
         let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
         let displaceable = unread.filter(|item| !spares_maps || item.map.is_none());
         let mut candidates = Vec::new();
         for item in displaceable {
-            let whole = Candidate::whole(item, self.measured(policy, item));
-            let is_divided = policy.divides_items() && (item.head.is_some() || self.is_full_grown(item));
+            let whole = Candidate::whole(item, self.measured(terms, item));
+            let is_divided = terms.policy.divides_items() && (item.head.is_some() || self.is_full_grown(terms, item));
             let sizes_bytes = if is_divided { item.part_sizes_bytes() } else { Vec::new() };
             match sizes_bytes.as_slice() {
                 [] | [_] => candidates.push(whole),
@@ -124,24 +132,32 @@ impl Catalog {
 
     /// What a policy is told of an item: of one of all rows what is expected of it, and the longest scan that it spares.
     /// Policies that don't look at what is expected are told of the longest scan too: what it takes to have it again.
-    pub(crate) fn measured(&self, policy: &dyn EvictionPolicy, item: &Item) -> ItemMeasurements {
+    pub(crate) fn measured(&self, terms: Terms<'_>, item: &Item) -> ItemMeasurements {
         let whole = item.measurements();
-        match self.expected_uses(policy, &item.source, &item.columns).filter(|_| item.keeps_all_ranges()) {
+        let expected = self.expected_uses(terms, &item.source, &item.columns, item.all_rows_bytes());
+        match expected.filter(|_| item.keeps_all_ranges()) {
             Some(use_count) => ItemMeasurements { use_count, execute_ns: item.longest_scan_ns(), ..whole },
-            None if !policy.divides_items() => ItemMeasurements { execute_ns: item.longest_scan_ns(), ..whole },
+            None if !terms.policy.divides_items() => ItemMeasurements { execute_ns: item.longest_scan_ns(), ..whole },
             None => whole,
         }
     }
 
-    /// Uses to come of all rows of these columns; None if the policy counts those that were, or nothing is known.
+    /// Uses to come of all rows of these columns, which take `all_rows_bytes`; None if the policy counts those that were,
+    /// or nothing is known.
     pub(crate) fn expected_uses(
         &self,
-        policy: &dyn EvictionPolicy,
+        terms: Terms<'_>,
         source: &SourceKey,
         columns: &[ColumnSpec],
+        all_rows_bytes: u64,
     ) -> Option<u64> {
-        let demand = self.demands.get(source).filter(|_| policy.divides_items())?;
-        Some(expected_uses(demand.rate(self.demanded_tick), self.kept_share(source, columns)?))
+        let demand = self.demands.get(source).filter(|_| terms.policy.divides_items())?;
+        let kept_share = self.kept_share(source, columns)?;
+        let share = match may_hold_all(all_rows_bytes, kept_share, terms.limit_bytes) {
+            true => kept_share,
+            false => self.answered_share(source, columns),
+        };
+        Some(expected_uses(demand.rate(self.demanded_tick), share))
     }
 
     /// Of what all columns take that the latest queries of a source needed, the share of these; None if that can't be
@@ -151,14 +167,17 @@ impl Catalog {
         Some(demand.kept_share(demand.bits(columns)?))
     }
 
-    /// Whether it has all rows, and enough columns not to need more.
-    fn is_full_grown(&self, item: &Item) -> bool {
-        item.keeps_all_ranges() && is_full_grown(self.answered_share(&item.source, &item.columns))
+    /// Whether it has all rows, and enough columns not to need more, or can't be given them.
+    fn is_full_grown(&self, terms: Terms<'_>, item: &Item) -> bool {
+        let may_grow = self
+            .kept_share(&item.source, &item.columns)
+            .is_none_or(|kept_share| may_hold_all(item.all_rows_bytes(), kept_share, terms.limit_bytes));
+        item.keeps_all_ranges() && (!may_grow || is_full_grown(self.answered_share(&item.source, &item.columns)))
     }
 
     /// What a policy is asked about instead of an item.
-    fn candidates_of(&self, policy: &dyn EvictionPolicy, item: &Item) -> Vec<ItemMeasurements> {
-        let whole = Candidate::whole(item, self.measured(policy, item));
+    fn candidates_of(&self, terms: Terms<'_>, item: &Item) -> Vec<ItemMeasurements> {
+        let whole = Candidate::whole(item, self.measured(terms, item));
         let Some((parts, demand)) = self.parts_of(item).zip(self.demands.get(&item.source)) else {
             return vec![whole];
         };

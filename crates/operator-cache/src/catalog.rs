@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use thermocline_placement::operator_cache::PolicyState;
 use thermocline_predicate::Conjunction;
 
+use crate::candidates::Terms;
 use crate::combination::Combination;
 use crate::demand::ColumnDemand;
 use crate::file_record::PinnedSource;
@@ -310,13 +311,15 @@ impl Catalog {
     /// scan too.
     pub(crate) fn with_columns_asked(
         &self,
+        terms: Terms<'_>,
         columns: &Arc<[ColumnSpec]>,
         key: &SourceKey,
         generation: u64,
     ) -> Arc<[ColumnSpec]> {
-        let Some(source) = self.sources.get(key) else { return Arc::clone(columns) };
+        let kept = self.sources.get(key).into_iter().flat_map(|source| source.columns.of(generation));
+        let demand = self.demands.get(key).filter(|_| terms.policy.divides_items());
         let mut all = columns.to_vec();
-        for column in source.columns.of(generation) {
+        for column in kept.chain(demand.into_iter().flat_map(ColumnDemand::asked)) {
             let is_there = ColumnRoute::find(&all, &column.path).is_some();
             if !is_there && !all.iter().any(|other| other.path.starts_with(&column.path)) {
                 all.push(column.clone());

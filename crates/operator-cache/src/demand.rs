@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use thermocline_placement::operator_cache::demand::{kept_share, rate};
-use thermocline_placement::operator_cache::item_parts::{ColumnBits, MAX_COLUMNS};
+use thermocline_placement::operator_cache::item_parts::{ColumnBits, MAX_COLUMNS, bit};
 use thermocline_predicate::FieldPath;
 
 use crate::cache::OperatorCache;
@@ -26,6 +26,8 @@ const WINDOW: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct ColumnDemand {
     numbers: HashMap<Arc<str>, u32>,
+    /// By number; None of structs, of which queries ask for fields.
+    columns: Vec<Option<ColumnSpec>>,
     /// By number.
     last_uses: Vec<ColumnUse>,
     /// Of a value when it was kept last, by number; 0 if that is not known.
@@ -45,10 +47,12 @@ pub(crate) struct ColumnUse {
 impl ColumnDemand {
     /// Makes columns known.
     pub(crate) fn register(&mut self, columns: &[ColumnSpec]) {
-        for root in columns.iter().filter_map(|column| root(&column.path)) {
+        for column in columns {
+            let Some(root) = root(&column.path) else { continue };
             let next = self.numbers.len() as u32;
             if next < MAX_COLUMNS && !self.numbers.contains_key(root) {
                 self.numbers.insert(Arc::clone(root), next);
+                self.columns.push((column.path.len() == 1).then(|| column.clone()));
                 self.last_uses.push(ColumnUse::default());
                 self.widths_bytes.push(0.0);
             }
@@ -133,6 +137,13 @@ impl ColumnDemand {
         kept_share(asked, kept, &self.widths_bytes)
     }
 
+    /// What one of the latest queries needed.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &ColumnSpec> {
+        let asked = self.queries.iter().fold(0, |all, query| all | query);
+        let numbered = self.columns.iter().zip(0..).filter(move |(_, number)| asked & bit(*number) != 0);
+        numbered.filter_map(|(column, _)| column.as_ref())
+    }
+
     /// What each of the latest queries needed.
     pub(crate) fn queries(&self) -> Vec<ColumnBits> {
         self.queries.iter().copied().collect()
@@ -148,7 +159,7 @@ impl OperatorCache {
         pinned: &PinnedSource,
         columns: &Arc<[ColumnSpec]>,
     ) -> Arc<[ColumnSpec]> {
-        self.catalog().with_columns_asked(columns, source, pinned.generation)
+        self.catalog().with_columns_asked(self.terms(), columns, source, pinned.generation)
     }
 
     /// Bytes that a value of each of `columns` took when it was kept last; None of those that were not.

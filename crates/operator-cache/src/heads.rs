@@ -56,6 +56,16 @@ impl Item {
         self.head.map_or(0, |head| self.end_bytes.saturating_sub(head.end_bytes))
     }
 
+    /// What it would take with the rows of the whole file.
+    pub(crate) fn all_rows_bytes(&self) -> u64 {
+        match self.head {
+            Some(head) if head.end_bytes > 0 => {
+                (self.size_bytes as f64 * self.end_bytes as f64 / head.end_bytes as f64) as u64
+            }
+            _ => self.size_bytes,
+        }
+    }
+
     /// Its tails, the shortest first; each has those before it behind itself. All together are not all of its chunks.
     fn tails(&self) -> Vec<Tail> {
         let least_bytes = self.size_bytes / PART_COUNT as u64;
@@ -161,14 +171,12 @@ impl OperatorCache {
         if !looks_for_better_part(scan_count) || !self.may_keep_head(request, &base.predicate) {
             return None;
         }
-        let columns = catalog.with_columns_asked(&top_up.columns, &request.source, base.generation);
+        let columns = catalog.with_columns_asked(self.terms(), &top_up.columns, &request.source, base.generation);
         let kept_share = catalog.kept_share(&base.source, &base.columns).filter(|share| *share > 0.0)?;
-        let part = catalog.measured(self.policy(), base);
-        let whole = ItemMeasurements {
-            use_count: catalog.expected_uses(self.policy(), &request.source, &columns)?,
-            size_bytes: (part.size_bytes as f64 / kept_share) as u64,
-            ..part
-        };
+        let part = catalog.measured(self.terms(), base);
+        let size_bytes = (part.size_bytes as f64 / kept_share) as u64;
+        let use_count = catalog.expected_uses(self.terms(), &request.source, &columns, size_bytes)?;
+        let whole = ItemMeasurements { use_count, size_bytes, ..part };
         let head_share = self.possible_share(catalog, base, &whole);
         let answered_share = catalog.answered_share(&base.source, &base.columns);
         is_better_in_part(head_share, answered_share).then_some(columns)
@@ -197,7 +205,7 @@ impl OperatorCache {
         if share <= 0.0 || !is_outgrown(use_count, share, 1.0) {
             return false;
         }
-        let part = catalog.measured(self.policy(), item);
+        let part = catalog.measured(self.terms(), item);
         let of_whole = |part: u64| (part as f64 / share) as u64;
         let whole = ItemMeasurements {
             execute_ns: of_whole(part.execute_ns),

@@ -159,7 +159,7 @@ impl OperatorCache {
     }
 
     fn summary(&self, catalog: &Catalog, item: &Item) -> ItemSummary {
-        let (measured, expected) = (item.measurements(), catalog.measured(self.policy(), item));
+        let (measured, expected) = (item.measurements(), catalog.measured(self.terms(), item));
         ItemSummary {
             id: item.id,
             source: item.source.clone(),

@@ -108,7 +108,7 @@ impl OperatorCache {
             id: u64::MAX,
             kind: request.source.kind,
             use_count: catalog
-                .expected_uses(self.policy(), &request.source, &request.retain_columns)
+                .expected_uses(self.terms(), &request.source, &request.retain_columns, size_bytes)
                 .unwrap_or(1 + u64::from(pinned.earlier(request.source.unnest.as_ref()).scan_count)),
             execute_ns,
             cache_ns: 0,
@@ -118,7 +118,7 @@ impl OperatorCache {
             baseline: 0.0,
             last_use: self.tick(),
         };
-        let (state, items) = (self.policy_state(catalog), catalog.displaceable(self.policy(), self.limit_bytes()));
+        let (state, items) = (self.policy_state(catalog), catalog.displaceable(self.terms()));
         let verdict = admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes());
         let admits_head = || {
             request.can_part

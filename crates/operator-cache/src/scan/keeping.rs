@@ -4,7 +4,8 @@
 //! positions (`gathering`).
 //!
 //! Whoever took part and did not yet see all of what goes reads the file anew, but for the one who has seen most and
-//! goes on with this scan.
+//! goes on with this scan; if that one asked for less than the scan reads, it goes on with a scan of just that
+//! ([`retreat`](super::retreat)).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ impl SharedScan {
     fn keep_less(self: &Arc<Self>, sharing: Sharing) -> bool {
         let mut dropped = Vec::new();
         let room_bytes = self.cache.budget().cache_room_bytes();
+        let may_retreat = sharing != Sharing::Noted && self.may_retreat();
         let wakers = {
             let mut state = self.state.lock();
             let is_less = state.sharing == Sharing::Kept
@@ -81,9 +83,12 @@ impl SharedScan {
             let leaving: Vec<u64> = state.seats.keys().copied().filter(|id| Some(*id) != heir).collect();
             for id in leaving {
                 if let Some(seat) = state.seats.remove(&id) {
-                    self.send_away(id, seat, false);
+                    let is_own = may_retreat && seat.asked.is_less_than(&self.spec);
+                    self.send_away(id, seat, is_own);
                 }
             }
+            let heir = heir.and_then(|heir| state.seats.get(&heir));
+            state.retreats = may_retreat && heir.is_some_and(|heir| heir.asked.is_less_than(&self.spec));
             state.take_wakers()
         };
         drop(dropped);

@@ -15,6 +15,8 @@
 //! that has seen most goes on with the source, alone; the others, and that one for what it had not yet taken, read the
 //! file anew through the source factory, leaving out what they have seen. Memory is bounded, no answer changes.
 //!
+//! Who asked for less than the scan reads goes on with just that (`retreat`).
+//!
 //! **Keeping a head**, the results of the first morsels, is the same for the results of all others (`keeping`).
 //!
 //! **Going lazy** is the same, but the scan that goes on keeps the positions of its records to the end (`gathering`).
@@ -73,6 +75,12 @@ use state::{Obtained, Phase, Place, Post, Sharing, Slot, State, Step};
 /// Scans that end before they have read this part of their file do not count as scans.
 const PREVIEW_PART: u64 = 4;
 
+/// Why nothing is kept of a scan that nobody reads any more.
+const LEFT_REASON: &str = "every query that took part ended before the scan did";
+
+/// Why nothing is kept of one that failed.
+const FAILED_REASON: &str = "the scan failed";
+
 /// How often room is made for the positions of one morsel.
 const NOTE_ATTEMPTS: usize = 3;
 
@@ -114,6 +122,8 @@ pub(crate) struct SharedScan {
     /// The map that it makes.
     mapping: Mutex<Option<Mapping>>,
     pub(crate) meters: ScanMeters,
+    /// The scan that keeps a head, whose only reader reads the rest here: what it keeps becomes an item once this ends.
+    heading: Mutex<Option<Arc<SharedScan>>>,
     /// For those who wait until it can't be joined any more: its item is there then, or will never be.
     unlisting: Unlisting,
 }
@@ -224,6 +234,7 @@ impl SharedScan {
             gathered: Mutex::new(gathered),
             mapping: Mutex::new(mapping),
             meters: ScanMeters::default(),
+            heading: Mutex::default(),
             unlisting: Unlisting::default(),
         })
     }
@@ -318,11 +329,12 @@ impl SharedScan {
         if self.was_preview() {
             self.take_back_announced();
         }
+        self.give_up_heading(LEFT_REASON);
         if was_alone {
             return;
         }
         self.forget_positions();
-        self.cache.forget_scan(self, "every query that took part ended before the scan did");
+        self.cache.forget_scan(self, LEFT_REASON);
     }
 
     /// Whether hardly any of the file was read: what cost most of a scan was one.
@@ -340,13 +352,19 @@ impl SharedScan {
     }
 
     /// What a stream of participant `me` should do next.
-    fn step(&self, me: u64, is_fetching: bool, context: &Context<'_>) -> Step {
+    fn step(self: &Arc<Self>, me: u64, is_fetching: bool, context: &Context<'_>) -> Step {
         let (step, wakers, _left) = {
             let mut state = self.state.lock();
             match state.step(me, is_fetching, context) {
                 Step::Rescan => {
                     if let Some(seat) = state.seats.remove(&me) {
                         self.send_away(me, seat, false);
+                    }
+                    (Step::Moved, state.take_wakers(), None)
+                }
+                Step::Retreat => {
+                    if let Some(seat) = state.seats.remove(&me) {
+                        self.retreat(me, seat, state.sharing == Sharing::Headed);
                     }
                     (Step::Moved, state.take_wakers(), None)
                 }
@@ -381,7 +399,8 @@ impl SharedScan {
         drop(dropped);
         self.forget_positions();
         wake(wakers);
-        self.cache.forget_scan(self, "the scan failed");
+        self.give_up_heading(FAILED_REASON);
+        self.cache.forget_scan(self, FAILED_REASON);
     }
 
     fn open(&self) -> Result<Arc<dyn MorselSource>, SourceError> {
@@ -507,7 +526,10 @@ impl SharedScan {
                     (state.sharing, state.take_wakers())
                 };
                 wake(wakers);
-                self.settle(sharing, end);
+                match self.take_heading() {
+                    Some((heading, sharing)) => heading.settle(sharing, end),
+                    None => self.settle(sharing, end),
+                }
             }
         }
         guard.disarm();

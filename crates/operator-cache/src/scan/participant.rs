@@ -224,7 +224,7 @@ impl Stream for RowStream {
                 Step::Drive(index, fetch) => self.fetching = Some((scan, index, fetch)),
                 Step::Finish => scan.finish(),
                 Step::Wait => return Poll::Pending,
-                Step::Moved | Step::Rescan | Step::Gap => {}
+                Step::Moved | Step::Rescan | Step::Retreat | Step::Gap => {}
                 Step::End => {
                     self.ended = true;
                     return Poll::Ready(None);

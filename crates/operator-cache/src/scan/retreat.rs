@@ -1,5 +1,11 @@
-//! Scans of more than was asked for that meet what they can't read, where nobody may have asked for it.
+//! Scans of more than was asked for whose readers go on with scans of their own, of just what they asked for: where it
+//! turns out that nothing more will be kept, and where something can't be read that nobody may have asked for.
 //!
+//! **Nothing more is kept.** What more is read is then read in vain. Not so where columns are laid beside kept ones, which
+//! spare it more, nor where a map is made on the way. A scan that keeps the file's head stays until its reader has read the
+//! rest elsewhere: only then is it known to be of one content.
+//!
+//! **What can't be read.**
 //! A scan keeps columns that others may want, of rows that a query's predicate rejects and of records without elements,
 //! and extends or completes items with all that these have. A value there that is not of its column's type is no error
 //! of a query that doesn't look at it. So whoever asked for less than such a scan reads goes on with a scan of its own, of
@@ -8,6 +14,7 @@
 //! ([`PinnedSource::has_unreadable`](crate::PinnedSource)).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_predicate::Conjunction;
@@ -105,6 +112,7 @@ impl SharedScan {
         drop(dropped);
         self.forget_positions();
         wake(wakers);
+        self.give_up_heading("a value could not be read");
         self.cache.forget_scan(self, "a value could not be read");
     }
 
@@ -148,6 +156,47 @@ impl SharedScan {
         *post.lock() = Place::At(Arc::new(rest));
     }
 
+    /// Whether those who read on alone had better read just what they asked for. Not once most is read: a source may have
+    /// to pass over that again.
+    pub(super) fn may_retreat(&self) -> bool {
+        let (read, total) = (&self.meters.decoded_bytes, &self.meters.total_bytes);
+        let is_early = read.load(Ordering::Relaxed) <= total.load(Ordering::Relaxed) / 2;
+        is_early && self.top_up.is_none() && self.mapping.lock().is_none()
+    }
+
+    /// Sends the only reader to a scan of just what it asked for. If this one keeps a head, the other one sees to it.
+    /// Under this scan's state.
+    pub(super) fn retreat(self: &Arc<Self>, participant_id: u64, seat: Seat, is_headed: bool) {
+        let Some(post) = seat.post.upgrade() else { return };
+        let mut rest = self.rest(participant_id, &post, seat.asked, seat.consumed, true);
+        // How far a preview came is seen at its end.
+        rest.announced = Mutex::new(std::mem::take(&mut *self.announced.lock()));
+        rest.meters.scanned_bytes = AtomicU64::new(self.meters.scanned_bytes.load(Ordering::Relaxed));
+        rest.heading = Mutex::new(is_headed.then(|| Arc::clone(self)));
+        *post.lock() = Place::At(Arc::new(rest));
+    }
+
+    /// The scan whose head is kept, now that the rest of its file was read here, and what it still keeps.
+    pub(super) fn take_heading(&self) -> Option<(Arc<Self>, Sharing)> {
+        let heading = self.heading.lock().take()?;
+        heading.meters.execute_ns.fetch_add(self.meters.execute_ns.load(Ordering::Relaxed), Ordering::Relaxed);
+        let sharing = {
+            let mut state = heading.state.lock();
+            state.phase = Phase::Verified;
+            state.sharing
+        };
+        Some((heading, sharing))
+    }
+
+    /// Has the head go whose file's rest was not read to its end.
+    pub(super) fn give_up_heading(&self, reason: &'static str) {
+        let heading = self.heading.lock().take();
+        if let Some(heading) = heading {
+            heading.stop_keeping();
+            self.cache.forget_scan(&heading, reason);
+        }
+    }
+
     fn rest(&self, participant_id: u64, post: &Post, asked: Arc<Asked>, seen: MorselSet, is_own: bool) -> Self {
         let spec = ScanSpec { notes_positions: false, makes_map: false, ..self.spec.clone() };
         let spec = match is_own {
@@ -184,6 +233,8 @@ impl SharedScan {
             state: Mutex::new(state),
             gathered: Mutex::<Option<Gathering>>::default(),
             mapping: Mutex::default(),
+            // Who reads on for it reads on here.
+            heading: Mutex::new(self.heading.lock().take()),
             meters: ScanMeters::default(),
             unlisting: Unlisting::default(),
         }

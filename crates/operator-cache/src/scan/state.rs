@@ -133,6 +133,8 @@ pub(crate) enum Step {
     Finish,
     /// Nothing to do until woken.
     Wait,
+    /// The participant, which reads alone, is to go on with a scan of just what it asked for.
+    Retreat,
     /// All is read but what was dropped when sharing ended: the participant must read that anew, from another seat.
     Rescan,
     /// The participant sits elsewhere now.
@@ -163,6 +165,8 @@ pub(crate) struct State {
     issued: MorselSet,
     /// Whether a stream is merging kept results.
     pub(crate) merging: bool,
+    /// Whether its only reader asked for less than it reads, and is to go on with just that.
+    pub(crate) retreats: bool,
     /// Whether it can't be joined any more: kept results are for those alone who take part.
     is_unlisted: bool,
     /// What became of the results, until all who take part have seen these: it shares their memory, so it counts as read.
@@ -188,6 +192,7 @@ impl State {
             exhausted: false,
             issued: MorselSet::default(),
             merging: false,
+            retreats: false,
             is_unlisted: false,
             item: None,
             wakers: Vec::new(),
@@ -257,6 +262,14 @@ impl State {
                 }
                 return Step::Deliver(Arc::clone(chunk.scanned()));
             }
+        }
+        if self.retreats && !self.exhausted && matches!(self.phase, Phase::Running) {
+            // What its streams decode still is verified with what they will read elsewhere: first that is done.
+            if self.claiming_count == 0 && self.decoding_count == 0 {
+                return Step::Retreat;
+            }
+            self.register(context);
+            return Step::Wait;
         }
         if is_fetching {
             self.register(context);

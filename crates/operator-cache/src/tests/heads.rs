@@ -62,7 +62,8 @@ fn what_fits_is_kept_and_the_rest_scanned() {
         assert_eq!(decoded(&fake) as u64, 40 - head.row_count / 1000);
     }
     let specs = fake.specs.lock().clone();
-    assert!(specs[1..].iter().all(|spec| spec.head.map(|head| head.record_count) == Some(head.row_count)));
+    assert!(specs[0].predicate.is_all() && specs[1].head.is_none(), "the head, and the rest of its file");
+    assert!(specs[2..].iter().all(|spec| spec.head.map(|head| head.record_count) == Some(head.row_count)));
     assert!(specs[1..].iter().all(|spec| !spec.predicate.is_all()), "of the rest no more is read than is asked for");
     assert!(budget.reserved_bytes() <= WHOLE_BYTES / 2);
     // What it lacks a column for is scanned whole.
@@ -76,6 +77,61 @@ fn what_fits_is_kept_and_the_rest_scanned() {
     assert_eq!(share(&cache, "f"), 0.0);
     cache.clear();
     assert!(budget.reserved_bytes() < 4096);
+}
+
+/// A query that reads until its scan keeps a head and it reads the rest of the file elsewhere.
+fn beginning(cache: &Arc<OperatorCache>, fake: &Arc<Fake>) -> (Arc<Participant>, RowStream, Vec<i64>) {
+    let asked = widened(&["a", "b"], &between(100, 300));
+    let Start::Scan(participant) = begin(cache, fake, "f", &asked) else { panic!("a scan") };
+    let (mut stream, mut found) = (participant.stream(), Vec::new());
+    while fake.specs.lock().len() < 2 {
+        let rows = futures::executor::block_on(futures::StreamExt::next(&mut stream)).unwrap().unwrap();
+        found.extend(delivered(&participant, &rows));
+    }
+    (participant, stream, found)
+}
+
+#[test]
+fn a_head_is_kept_once_the_rest_of_its_file_was_read() {
+    let (cache, budget) = timed_cache(WHOLE_BYTES / 2);
+    let fake = fake();
+    let (participant, stream, mut found) = beginning(&cache, &fake);
+    assert!(cache.items().is_empty() && budget.reserved_bytes() > WHOLE_BYTES / 4);
+    found.extend(futures::executor::block_on_stream(stream).flat_map(|rows| delivered(&participant, &rows.unwrap())));
+    found.sort_unstable();
+    assert_eq!(found, expected(RECORDS, &between(100, 300)));
+    assert_eq!(fake.most_decodes(), 1);
+    assert!(share(&cache, "f") > 0.3);
+    let specs = fake.specs.lock();
+    assert_eq!(*specs[1].predicate, *between(100, 300), "of the rest no more is read than is asked for");
+}
+
+#[test]
+fn a_head_goes_with_the_query_that_leaves_the_rest_of_its_file() {
+    let (cache, budget) = timed_cache(WHOLE_BYTES / 2);
+    let fake = fake();
+    let (participant, stream, _) = beginning(&cache, &fake);
+    drop((participant, stream));
+    assert!(cache.items().is_empty() && budget.reserved_bytes() < 4096, "{:?}", cache.decisions());
+    assert_eq!(cache.decisions().last().unwrap().kind, DecisionKind::Abort);
+    // Nor does anybody wait for it.
+    let may_wait = SelectRequest { may_wait: true, ..request(&["a", "s"], &between(0, 50)) };
+    assert!(matches!(begin(&cache, &fake, "f", &may_wait), Start::Scan(_)));
+}
+
+#[test]
+fn a_head_of_a_file_whose_rest_can_not_be_read_or_changed_is_not_kept() {
+    for morsel_fails in [false, true] {
+        let (cache, budget) = timed_cache(WHOLE_BYTES / 2);
+        let fake = Arc::new(Fake { fail_at: morsel_fails.then_some(39), ..Arc::into_inner(fake()).unwrap() });
+        let (participant, mut stream, _) = beginning(&cache, &fake);
+        fake.finish_fails.store(true, std::sync::atomic::Ordering::Relaxed);
+        let failed = futures::executor::block_on_stream(&mut stream).find_map(Result::err);
+        assert!(failed.is_some());
+        assert!(cache.items().is_empty(), "{morsel_fails}");
+        drop((participant, stream));
+        assert!(budget.reserved_bytes() < 4096, "{morsel_fails}: {} bytes", budget.reserved_bytes());
+    }
 }
 
 /// Asks another file, of which all rows are kept if there is room.
@@ -286,7 +342,7 @@ fn a_head_that_gives_way_to_the_first_rows_of_another_item_is_told_of_and_its_us
     let (id, use_count) = (head.id, head.measurements().use_count);
     let mut catalog = cache.catalog();
     catalog.insert(Arc::new(head), None);
-    let mut items = catalog.displaceable(cache.policy(), 1 << 20);
+    let mut items = catalog.displaceable(cache.terms());
     items.retain(|item| Candidate::of(item.id).item == whole);
     assert!(items.len() > 1, "{items:?}");
     let eviction = cache.policy().choose(cache.policy_state(&catalog), &items, 1);

@@ -19,7 +19,7 @@ use thermocline_seeded::Random;
 
 use super::fake::{Fake, between, expected, longs, object, path, pin, request, told};
 use super::lazy_files::{Ndjson, text};
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, Terms};
 use crate::*;
 
 const RECORDS: u64 = 4_000;
@@ -391,7 +391,7 @@ fn a_map_gives_way_to_newcomers_only_where_it_takes_much_of_the_cache_and_to_que
     }
     let map = session.maps().remove(0);
     for (limit_bytes, is_spared) in [(map.size_bytes * 8, true), (map.size_bytes * 8 - 8, false)] {
-        let displaceable = session.cache.catalog().displaceable(session.cache.policy(), limit_bytes);
+        let displaceable = session.cache.catalog().displaceable(Terms { limit_bytes, ..session.cache.terms() });
         assert_eq!(
             displaceable.iter().all(|item| Candidate::of(item.id).item != map.id),
             is_spared,

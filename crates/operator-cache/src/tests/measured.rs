@@ -46,7 +46,7 @@ fn ask(cache: &Arc<OperatorCache>, factory: SourceFactory, request: &SelectReque
 
 fn measured(cache: &OperatorCache) -> ItemMeasurements {
     let catalog = cache.catalog();
-    let items: Vec<_> = catalog.items().map(|item| catalog.measured(cache.policy(), item)).collect();
+    let items: Vec<_> = catalog.items().map(|item| catalog.measured(cache.terms(), item)).collect();
     assert_eq!(items.len(), 1);
     items[0]
 }

@@ -115,6 +115,30 @@ fn random_request(random: &mut Random) -> SelectRequest {
     SelectRequest { further_columns: if random.one_in(2) { columns(&["s", "w"]) } else { Arc::default() }, ..asked }
 }
 
+#[test]
+fn who_reads_on_alone_reads_just_what_it_asked_for() {
+    for (stream_count, fetch_polls) in [(1, 0), (3, 0), (3, 2)] {
+        let (cache, _budget) = timed_cache(64 << 20);
+        let fake = Arc::new(Fake { fetch_polls, ..Fake::default() });
+        let asked = bet(&["a", "b"], &["a", "b", "s"], (100, 200));
+        let (interrupted, mut decode_count) = (Arc::clone(&cache), 0);
+        *fake.interrupt.lock() = Some(Box::new(move |seam| {
+            decode_count += u32::from(seam == Seam::Decode);
+            if decode_count == 8 {
+                interrupted.release(u64::MAX);
+            }
+        }));
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let found = answer(cache.begin(&asked, &pinned, true, fake.factory()), stream_count).unwrap();
+        assert_eq!(found, expected(RECORDS, &asked.predicate));
+        let specs = fake.specs.lock();
+        let [wide, own] = &specs[..] else { panic!("{specs:?}") };
+        assert!(wide.predicate.is_all() && wide.columns.len() == 3);
+        assert_eq!((&own.predicate, &own.columns), (&asked.predicate, &asked.columns));
+        assert_eq!(fake.most_decodes(), 1);
+    }
+}
+
 /// What a poll gives a query, which may be nothing yet; `None` at the end.
 fn next_rows(participant: &Participant, stream: &mut RowStream) -> Option<Vec<i64>> {
     match Pin::new(stream).poll_next(&mut Context::from_waker(&noop_waker())) {

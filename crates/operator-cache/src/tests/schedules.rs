@@ -76,7 +76,10 @@ impl Query {
 fn random_request(random: &mut Random) -> SelectRequest {
     let low = random.below_u64(4) as i64 * 100;
     let high = 999 - random.below_u64(4) as i64 * 100;
-    request(&["a", "b"], &between(low, high))
+    let asked = request(&["a", "b"], &between(low, high));
+    // Some have all rows kept.
+    let retain_predicate = if random.one_in(2) { Arc::default() } else { Arc::clone(&asked.retain_predicate) };
+    SelectRequest { retain_predicate, ..asked }
 }
 
 /// Runs queries to their end; returns how many of them were begun.

@@ -9,7 +9,9 @@
 //! A part of the columns is credited with its part of their bytes, not with the queries that it answers already. A query
 //! needs several columns at once, so few of them answer next to nothing, but whoever has all once had few. All bytes of
 //! one source are worth the same then, and sources compete by the time that a byte of theirs saves, as in the fractional
-//! knapsack (see [`heads`](super::heads)).
+//! knapsack (see [`heads`](super::heads)). Where all of them could not be held, a part stays one, and is credited with
+//! what it answers: else a few columns of a large file would keep out all of smaller ones, whose every query they could
+//! have answered.
 //!
 //! Owns these estimates; not for how long queries are remembered, nor what a use saves. Pure.
 //!
@@ -33,6 +35,12 @@ pub fn rate(query_count: usize, spread_over: u64) -> f64 {
 /// Uses to come of all rows of columns that take `kept_share` of what all that are asked for take.
 pub fn expected_uses(rate: f64, kept_share: f64) -> u64 {
     (HORIZON_QUERIES * rate * kept_share).round() as u64
+}
+
+/// Whether caches that may hold `limit_bytes` could hold all rows of all columns that are asked for, if those of columns
+/// that are `kept_share` of these take `bytes`.
+pub fn may_hold_all(bytes: u64, kept_share: f64, limit_bytes: u64) -> bool {
+    bytes as f64 <= kept_share * limit_bytes as f64
 }
 
 /// Of the bytes of the columns `asked`, the share that are of those `kept`. `widths_bytes` are those of a value by
@@ -59,6 +67,12 @@ mod tests {
         assert_eq!(rate(1, 1), 1.0 / 64.0, "one query is not all there will be");
         assert_eq!(rate(64, 64), 1.0);
         assert!(rate(64, 10_000) < 0.01, "nobody asks it any more");
+    }
+
+    #[test]
+    fn all_that_is_asked_for_is_as_much_larger_as_the_kept_share_is_small() {
+        assert!(may_hold_all(50, 0.5, 100) && !may_hold_all(51, 0.5, 100));
+        assert!(may_hold_all(100, 1.0, 100) && !may_hold_all(1, 0.0, 100));
     }
 
     #[test]

@@ -23,7 +23,8 @@
 //! columns, can be cached beside it. But scans that were made in vain are a history: each of them would have been
 //! spared. From the second on it may displace what is worth less, which is for [admission](super::admission) to say, to
 //! whom it is an item that was asked for as often; it leaves a quarter of the cache to others. Where items are
-//! [kept in part](super::heads), it may be larger than all there is, and admission says which part of it is kept.
+//! [kept in part](super::heads), it may be larger than all there is, and admission says which part of it is kept; `e`
+//! is that of the part then, for the rest is read as it was asked for.
 //!
 //! Paper: beyond ReCache, which always caches the operator as asked; its §5.2 bounds the cost of eager caching alike,
 //! by a share of the scan.
@@ -220,10 +221,12 @@ impl WideningRule {
         if whole_columns_bytes > allowed_bytes && !is_kept_in_part {
             return Widening::OwnPredicate { reason: KeepNarrow::TooLarge { whole_columns_bytes, allowed_bytes } };
         }
+        // Once no more can be kept, no more is read than is asked for.
+        let kept_share = (inputs.limit_bytes as f64 / whole_columns_bytes.max(1) as f64).min(1.0);
         let extra_work_share = match (inputs.extra_ns, inputs.scan_ns) {
             (0, _) => 0.0,
             (_, 0) => f64::INFINITY,
-            (extra_ns, scan_ns) => extra_ns as f64 / scan_ns as f64,
+            (extra_ns, scan_ns) => extra_ns as f64 / scan_ns as f64 * kept_share,
         };
         let credit = if inputs.scan_count > 0 { self.extra_work_share } else { self.first_extra_work_share };
         let allowed_share = credit * 0.5_f64.powi(i32::try_from(inputs.lost_bets).unwrap_or(i32::MAX));
@@ -279,6 +282,22 @@ mod tests {
         let inputs = WideningInputs { extra_ns: 1_001, ..FITS };
         let reason = KeepNarrow::TooMuchWork { extra_work_share: 1.001, allowed_share: 1.0 };
         assert_eq!(WideningRule::default().decide(&inputs), Widening::OwnPredicate { reason });
+    }
+
+    #[test]
+    fn of_what_is_kept_in_part_the_part_alone_is_work() {
+        // A quarter of the rows may be kept.
+        for (extra_ns, allowed) in [(4_000, true), (4_001, false)] {
+            let inputs = WideningInputs {
+                whole_columns_bytes: 16_000,
+                divides_items: true,
+                scan_count: 2,
+                extra_ns,
+                ..FITS
+            };
+            let decision = WideningRule::default().decide(&inputs);
+            assert_eq!(matches!(decision, Widening::WholeColumns { .. }), allowed, "{decision:?}");
+        }
     }
 
     #[test]
