@@ -86,8 +86,10 @@ async fn operators_take_over_when_pipelines_fail_over_files() {
         for cache in ["off", "on", "on"] {
             rows(&session, &format!("SET thermocline.cache = '{cache}'")).await;
             let asked = async {
-                assert!(is_fused(&session, &dividing).await);
                 // What a query held that failed is let go by its threads, maybe after the next one has begun.
+                if memory_bytes == 256 * MIB {
+                    assert!(is_fused(&session, &dividing).await);
+                }
                 let is_exhausted =
                     |error: &str| error.contains("Resources exhausted") || error.contains("memory budget");
                 let may_be_too_much = |error: &str| memory_bytes < 256 * MIB && is_exhausted(error);

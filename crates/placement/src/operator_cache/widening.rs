@@ -288,13 +288,8 @@ mod tests {
     fn of_what_is_kept_in_part_the_part_alone_is_work() {
         // A quarter of the rows may be kept.
         for (extra_ns, allowed) in [(4_000, true), (4_001, false)] {
-            let inputs = WideningInputs {
-                whole_columns_bytes: 16_000,
-                divides_items: true,
-                scan_count: 2,
-                extra_ns,
-                ..FITS
-            };
+            let inputs =
+                WideningInputs { whole_columns_bytes: 16_000, divides_items: true, scan_count: 2, extra_ns, ..FITS };
             let decision = WideningRule::default().decide(&inputs);
             assert_eq!(matches!(decision, Widening::WholeColumns { .. }), allowed, "{decision:?}");
         }
