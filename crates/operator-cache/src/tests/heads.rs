@@ -9,7 +9,7 @@ use thermocline_predicate::Conjunction;
 use thermocline_seeded::Random;
 
 use super::fake::*;
-use crate::candidates::{Candidate, Going};
+use crate::candidates::{Candidate, Going, Terms};
 use crate::*;
 
 const RECORDS: u64 = 40_000;
@@ -158,6 +158,24 @@ fn a_head_gives_its_last_rows_to_what_is_worth_more() {
     decoded(&fake);
     ask(&cache, &fake, "f", &request(&["a", "b"], &between(500, 600)));
     assert_eq!(decoded(&fake), ((1.0 - after) * 40.0).round() as usize);
+}
+
+#[test]
+fn some_columns_of_a_file_too_large_for_memory_count_by_the_queries_that_they_answer() {
+    let (cache, _budget) = timed_cache(64 << 20);
+    let fake = fake();
+    for number in 0..12 {
+        let low = number as i64 * 20;
+        let names: &[&str] = if number % 6 == 0 { &["a", "b"] } else { &["a", "b", "s"] };
+        ask(&cache, &fake, "f", &request(names, &between(low, low + 30)));
+    }
+    let uses = |limit_bytes| {
+        let terms = Terms { limit_bytes, ..cache.terms() };
+        cache.catalog().expected_uses(terms, &source("f"), &columns(&["a", "b"]), WHOLE_BYTES).unwrap()
+    };
+    // 12 of 64 queries are 48 of 256. What answers all of them is more than a and b are.
+    assert_eq!(uses(WHOLE_BYTES), 48 / 6);
+    assert!(uses(64 << 20) > 48 / 6, "by its bytes, where all could be held: {}", uses(64 << 20));
 }
 
 #[test]
