@@ -11,7 +11,7 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use thermocline_placement::operator_cache::demand::{expected_uses, may_hold_all};
+use thermocline_placement::operator_cache::demand::{credited_share, expected_uses, may_hold_all};
 use thermocline_placement::operator_cache::heads::{is_full_grown, tail_parts};
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, MAX_COLUMNS, bit, parts};
 use thermocline_placement::operator_cache::map_making::are_spared;
@@ -134,8 +134,9 @@ impl Catalog {
     /// Policies that don't look at what is expected are told of the longest scan too: what it takes to have it again.
     pub(crate) fn measured(&self, terms: Terms<'_>, item: &Item) -> ItemMeasurements {
         let whole = item.measurements();
-        let expected = self.expected_uses(terms, &item.source, &item.columns, item.all_rows_bytes());
-        match expected.filter(|_| item.keeps_all_ranges()) {
+        // Of ranges there are many, and theirs are not looked at.
+        let expected = || self.expected_uses(terms, &item.source, &item.columns, item.all_rows_bytes());
+        match item.keeps_all_ranges().then(expected).flatten() {
             Some(use_count) => ItemMeasurements { use_count, execute_ns: item.longest_scan_ns(), ..whole },
             None if !terms.policy.divides_items() => ItemMeasurements { execute_ns: item.longest_scan_ns(), ..whole },
             None => whole,
@@ -153,10 +154,8 @@ impl Catalog {
     ) -> Option<u64> {
         let demand = self.demands.get(source).filter(|_| terms.policy.divides_items())?;
         let kept_share = self.kept_share(source, columns)?;
-        let share = match may_hold_all(all_rows_bytes, kept_share, terms.limit_bytes) {
-            true => kept_share,
-            false => self.answered_share(source, columns),
-        };
+        let may_hold_all = may_hold_all(all_rows_bytes, kept_share, terms.limit_bytes);
+        let share = credited_share(kept_share, self.answered_share(source, columns), may_hold_all);
         Some(expected_uses(demand.rate(self.demanded_tick), share))
     }
 
@@ -169,10 +168,13 @@ impl Catalog {
 
     /// Whether it has all rows, and enough columns not to need more, or can't be given them.
     fn is_full_grown(&self, terms: Terms<'_>, item: &Item) -> bool {
-        let may_grow = self
+        if !item.keeps_all_ranges() {
+            return false;
+        }
+        let may_hold_all = self
             .kept_share(&item.source, &item.columns)
             .is_none_or(|kept_share| may_hold_all(item.all_rows_bytes(), kept_share, terms.limit_bytes));
-        item.keeps_all_ranges() && (!may_grow || is_full_grown(self.answered_share(&item.source, &item.columns)))
+        is_full_grown(self.answered_share(&item.source, &item.columns), may_hold_all)
     }
 
     /// What a policy is asked about instead of an item.

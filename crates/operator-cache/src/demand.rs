@@ -137,7 +137,7 @@ impl ColumnDemand {
         kept_share(asked, kept, &self.widths_bytes)
     }
 
-    /// What one of the latest queries needed.
+    /// The columns that the latest queries needed, each once, without structs.
     pub(crate) fn asked(&self) -> impl Iterator<Item = &ColumnSpec> {
         let asked = self.queries.iter().fold(0, |all, query| all | query);
         let numbered = self.columns.iter().zip(0..).filter(move |(_, number)| asked & bit(*number) != 0);
@@ -151,8 +151,8 @@ impl ColumnDemand {
 }
 
 impl OperatorCache {
-    /// `columns`, and those that others asked of `source` whose results are kept: whoever keeps all rows spares their
-    /// next scan too.
+    /// `columns`, and those that others asked of `source`, lately or with results that are kept: whoever keeps all rows
+    /// spares their next scan too. Policies as they were published know the latter alone.
     pub fn columns_asked(
         &self,
         source: &SourceKey,

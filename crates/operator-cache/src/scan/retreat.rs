@@ -17,12 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use thermocline_placement::operator_cache::widening::is_worth_reading_less;
 use thermocline_predicate::Conjunction;
 
 use super::gathering::Gathering;
 use super::morsel_set::MorselSet;
 use super::state::{Phase, Place, Post, Seat, Sharing, State};
-use super::{ScanMeters, SharedScan, Unlisting, wake};
+use super::{MorselWork, ScanMeters, SharedScan, Unlisting, wake};
 use crate::cut::{Cut, CutPieces};
 use crate::error::CacheError;
 use crate::request::ColumnSpec;
@@ -156,12 +157,10 @@ impl SharedScan {
         *post.lock() = Place::At(Arc::new(rest));
     }
 
-    /// Whether those who read on alone had better read just what they asked for. Not once most is read: a source may have
-    /// to pass over that again.
+    /// Whether those who read on alone had better read just what they asked for.
     pub(super) fn may_retreat(&self) -> bool {
-        let (read, total) = (&self.meters.decoded_bytes, &self.meters.total_bytes);
-        let is_early = read.load(Ordering::Relaxed) <= total.load(Ordering::Relaxed) / 2;
-        is_early && self.top_up.is_none() && self.mapping.lock().is_none()
+        let progress = self.meters.so_far(MorselWork::default()).progress;
+        is_worth_reading_less(progress) && self.top_up.is_none() && self.mapping.lock().is_none()
     }
 
     /// Sends the only reader to a scan of just what it asked for. If this one keeps a head, the other one sees to it.
@@ -172,6 +171,7 @@ impl SharedScan {
         // How far a preview came is seen at its end.
         rest.announced = Mutex::new(std::mem::take(&mut *self.announced.lock()));
         rest.meters.scanned_bytes = AtomicU64::new(self.meters.scanned_bytes.load(Ordering::Relaxed));
+        rest.meters.total_bytes = AtomicU64::new(self.meters.total_bytes.load(Ordering::Relaxed));
         rest.heading = Mutex::new(is_headed.then(|| Arc::clone(self)));
         *post.lock() = Place::At(Arc::new(rest));
     }

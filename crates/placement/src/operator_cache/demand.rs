@@ -43,6 +43,12 @@ pub fn may_hold_all(bytes: u64, kept_share: f64, limit_bytes: u64) -> bool {
     bytes as f64 <= kept_share * limit_bytes as f64
 }
 
+/// The part of all that is asked for that some columns are credited with: of bytes, or where caches could not hold all, of
+/// queries that are answered.
+pub fn credited_share(kept_share: f64, answered_share: f64, may_hold_all: bool) -> f64 {
+    if may_hold_all { kept_share } else { answered_share }
+}
+
 /// Of the bytes of the columns `asked`, the share that are of those `kept`. `widths_bytes` are those of a value by
 /// column, 0 where that is not known: such a column is taken to be as wide as the others. 0 if nothing was asked for.
 pub fn kept_share(asked: ColumnBits, kept: ColumnBits, widths_bytes: &[f32]) -> f64 {
@@ -73,6 +79,7 @@ mod tests {
     fn all_that_is_asked_for_is_as_much_larger_as_the_kept_share_is_small() {
         assert!(may_hold_all(50, 0.5, 100) && !may_hold_all(51, 0.5, 100));
         assert!(may_hold_all(100, 1.0, 100) && !may_hold_all(1, 0.0, 100));
+        assert_eq!((credited_share(0.5, 0.2, true), credited_share(0.5, 0.2, false)), (0.5, 0.2));
     }
 
     #[test]

@@ -65,9 +65,10 @@ pub fn is_outgrown(use_count: u64, share: f64, possible_share: f64) -> bool {
 }
 
 /// Whether an item of all rows of columns that answer this share of the latest queries may give up its last rows for a
-/// newcomer: not where it has yet to be given further columns, which a head can't be.
-pub fn is_full_grown(answered_share: f64) -> bool {
-    answered_share >= 0.95
+/// newcomer: not where it has yet to be given further columns, which a head can't be. Where `may_hold_all` is false it never
+/// will have all.
+pub fn is_full_grown(answered_share: f64, may_hold_all: bool) -> bool {
+    !may_hold_all || answered_share >= 0.95
 }
 
 /// Whether the head of all columns that are asked for, of `head_share` of the rows, is to take the place of all rows of
@@ -159,7 +160,7 @@ mod tests {
         assert!(!is_better_in_part(0.75, 0.7) && !is_better_in_part(0.5, 0.5));
         assert!(!is_better_in_part(1.0, 0.5), "the item itself can grow");
         assert_eq!((0..12).filter(|&scan_count| looks_for_better_part(scan_count)).count(), 3);
-        assert!(is_full_grown(1.0) && !is_full_grown(0.9));
+        assert!(is_full_grown(1.0, true) && !is_full_grown(0.9, true) && is_full_grown(0.1, false));
     }
 
     #[test]

@@ -30,6 +30,7 @@
 //! by a share of the scan.
 
 use super::eagerness::DEFAULT_THRESHOLD;
+use super::extrapolate::Progress;
 
 /// Nanoseconds of one core; measured on the NDJSON and CSV files of TPC-H on a 2 GHz Xeon. Only ratios matter, and only
 /// roughly.
@@ -198,6 +199,12 @@ pub enum KeepNarrow {
     },
 }
 
+/// Whether who reads a scan of more than it asked for, of which nothing more will be kept, had better go on with a scan of
+/// its own: not once most is read, for a source may have to pass over that again.
+pub fn is_worth_reading_less(progress: Progress) -> bool {
+    progress.fraction() <= 0.5
+}
+
 impl WideningRule {
     /// Whether whole columns that cost this query too much are worth reading after it, while nothing else is to be
     /// done: if a second query would be made to keep them. What that takes is paid by nobody's waiting, and as any bet
@@ -282,6 +289,12 @@ mod tests {
         let inputs = WideningInputs { extra_ns: 1_001, ..FITS };
         let reason = KeepNarrow::TooMuchWork { extra_work_share: 1.001, allowed_share: 1.0 };
         assert_eq!(WideningRule::default().decide(&inputs), Widening::OwnPredicate { reason });
+    }
+
+    #[test]
+    fn what_is_read_in_vain_is_left_while_half_is_still_to_be_read() {
+        let at = |scanned_bytes| Progress { scanned_bytes, total_bytes: 100 };
+        assert!(is_worth_reading_less(at(4)) && is_worth_reading_less(at(50)) && !is_worth_reading_less(at(51)));
     }
 
     #[test]
