@@ -82,7 +82,7 @@ impl Superseded {
         let unread = catalog.superseded(scan).filter(|item| Arc::strong_count(item) == 1);
         for item in unread.filter(|_| scan.may_keep_head) {
             superseded.items.push(item.id);
-            superseded.size_bytes += item.size_bytes;
+            superseded.size_bytes += item.own_bytes();
         }
         superseded
     }
@@ -143,7 +143,8 @@ impl OperatorCache {
         let whole_bytes = progress.whole_bytes(kept_bytes, DEFAULT_MARGIN).unwrap_or(kept_bytes);
         let grown_bytes = scan.base.as_ref().map_or(0, |base| base.size_bytes);
         let lent_bytes = progress.whole_bytes(lent_bytes, 0.0).unwrap_or(lent_bytes);
-        let base_bytes = grown_bytes + lent_bytes;
+        // What an item lends that stays is its own.
+        let base_bytes = grown_bytes + if scan.completed().is_some() { lent_bytes } else { 0 };
         let size_bytes = whole_bytes.saturating_add(base_bytes);
         let prospect = Prospect {
             size_bytes,

@@ -362,8 +362,11 @@ impl OperatorCache {
             pinned.note_scan(request.source.unnest.as_ref());
         }
         let keeps = retain && pinned.is_current() && !is_rest;
+        if keeps {
+            self.place_beside(&catalog, request, pinned, &mut spec, &mut start);
+        }
         self.place_map(&catalog, request, pinned, &mut spec, &mut start, keeps);
-        if keeps && start.top_up.is_some() {
+        if keeps && start.top_up.as_ref().is_some_and(TopUp::completes) {
             pinned.note_bet_won(request.source.unnest.as_ref());
         }
         let is_wider = request.retain_predicate != request.predicate && spec.predicate == request.retain_predicate;

@@ -192,7 +192,7 @@ impl Catalog {
         let longest_scan_ns = item.longest_scan_ns();
         let measured = parts.iter().enumerate().map(|(index, part)| {
             let uses = whole.use_count as f64 * part.lost_count / asked_count.max(1) as f64;
-            let share = part.size_bytes as f64 / whole.size_bytes.max(1) as f64;
+            let share = part.size_bytes as f64 / item.size_bytes.max(1) as f64;
             let of_whole = |ns: u64| (ns as f64 * share) as u64;
             let last_use = demand.last_use(bit(part.number));
             // Columns that no query needs save nothing.

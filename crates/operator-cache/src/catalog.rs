@@ -348,9 +348,7 @@ impl Catalog {
             return None;
         }
         let records = &request.source;
-        // Those that are read with the same options lie together, the records before the elements of their lists.
-        let keys = self.files.get(&records.path)?.keys.range::<SourceKey, _>(records..);
-        let keys = keys.take_while(|key| (key.kind, &key.options) == (records.kind, &records.options));
+        let keys = self.records_and_lists(records);
         let siblings = keys.filter_map(|key| Some((key.unnest.as_ref()?, key))).filter(|(list, _)| {
             // The list itself is not among the columns of an item that unnests it.
             !request.columns.iter().any(|column| column.path.starts_with(list))
@@ -358,6 +356,23 @@ impl Catalog {
         let wanted = Wanted { columns: &request.columns, predicate: &request.predicate };
         let mut found = siblings.filter_map(|(_, key)| self.sources.get(key)?.items.find(wanted, &admissible));
         found.next()
+    }
+
+    /// Of a file, read with the same options, the sources that something is kept of: its records, then their lists.
+    pub(crate) fn records_and_lists<'a>(&'a self, key: &SourceKey) -> impl Iterator<Item = &'a SourceKey> {
+        let records = SourceKey { unnest: None, ..key.clone() };
+        let file = self.files.get(&records.path).into_iter();
+        // They lie together.
+        file.flat_map(move |file| {
+            let options = (records.kind, Arc::clone(&records.options));
+            let keys = file.keys.range(records.clone()..);
+            keys.take_while(move |key| (key.kind, &key.options) == (options.0, &options.1))
+        })
+    }
+
+    /// Items that have all rows of a source.
+    pub(crate) fn whole_items<'a>(&'a self, key: &SourceKey) -> impl Iterator<Item = &'a Arc<Item>> + use<'a> {
+        self.sources.get(key).into_iter().flat_map(|source| source.items.unconstrained())
     }
 
     /// The scan, if it was still listed.

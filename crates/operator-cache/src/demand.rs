@@ -161,13 +161,6 @@ impl OperatorCache {
     ) -> Arc<[ColumnSpec]> {
         self.catalog().with_columns_asked(self.terms(), columns, source, pinned.generation)
     }
-
-    /// Bytes that a value of each of `columns` took when it was kept last; None of those that were not.
-    pub fn kept_widths_bytes(&self, source: &SourceKey, columns: &[ColumnSpec]) -> Vec<Option<f32>> {
-        let catalog = self.catalog();
-        let demand = catalog.demands.get(source);
-        columns.iter().map(|column| demand?.width_bytes(&column.path)).collect()
-    }
 }
 
 fn root(path: &FieldPath) -> Option<&Arc<str>> {

@@ -56,13 +56,13 @@ impl Item {
         self.head.map_or(0, |head| self.end_bytes.saturating_sub(head.end_bytes))
     }
 
-    /// What it would take with the rows of the whole file.
+    /// What it would take with the rows of the whole file, but for what others hold too.
     pub(crate) fn all_rows_bytes(&self) -> u64 {
         match self.head {
             Some(head) if head.end_bytes > 0 => {
-                (self.size_bytes as f64 * self.end_bytes as f64 / head.end_bytes as f64) as u64
+                (self.own_bytes() as f64 * self.end_bytes as f64 / head.end_bytes as f64) as u64
             }
-            _ => self.size_bytes,
+            _ => self.own_bytes(),
         }
     }
 
@@ -90,7 +90,9 @@ impl Item {
     pub(crate) fn part_sizes_bytes(&self) -> Vec<u64> {
         let mut sizes: Vec<u64> = self.tails().iter().map(|tail| tail.size_bytes).collect();
         sizes.push(self.size_bytes - sizes.iter().sum::<u64>().min(self.size_bytes));
-        sizes
+        // What others hold too is spread over all of them.
+        let own_share = self.own_bytes() as f64 / self.size_bytes.max(1) as f64;
+        sizes.into_iter().map(|size_bytes| (size_bytes as f64 * own_share) as u64).collect()
     }
 
     /// The item without so many of its parts. `None` if that is nothing.
@@ -185,7 +187,7 @@ impl OperatorCache {
     /// The share of `whole` that could be kept in the place of `item`.
     fn possible_share(&self, catalog: &Catalog, item: &Arc<Item>, whole: &ItemMeasurements) -> f64 {
         let (limit_bytes, state) = (self.limit_bytes(), self.policy_state(catalog));
-        let free_bytes = self.budget().cache_room_bytes().saturating_add(item.size_bytes);
+        let free_bytes = self.budget().cache_room_bytes().saturating_add(item.own_bytes());
         let others = self.rivals(catalog, whole.size_bytes, free_bytes).into_iter();
         let others: Vec<_> = others.filter(|other| Candidate::of(other.id).item != item.id).collect();
         match admit(self.policy(), state, &others, whole, free_bytes, limit_bytes) {

@@ -69,7 +69,7 @@ impl ColumnMemory {
     }
 
     /// The part that so many of the entries are.
-    fn share_bytes(&self, entry_count: usize) -> u64 {
+    pub(crate) fn share_bytes(&self, entry_count: usize) -> u64 {
         let whole = u128::from(self.size_bytes());
         (whole * entry_count as u128 / self.entry_count.max(1) as u128) as u64
     }
@@ -166,7 +166,7 @@ impl Chunk {
         self.lent.as_ref()
     }
 
-    /// Reserved bytes that go with it and nothing else.
+    /// Reserved bytes that went with it and nothing else when it was made.
     pub(crate) fn own_bytes(&self) -> u64 {
         self.own_bytes
     }
@@ -181,10 +181,9 @@ impl Chunk {
         self.content.as_arrays().expect("other layouts are given to finished items alone")
     }
 
-    /// The part of its bytes that so many of its entries are.
-    pub(crate) fn part_bytes(&self, entry_count: usize) -> u64 {
-        let whole = u128::from(self.size_bytes());
-        (whole * entry_count as u128 / self.content.entry_count().max(1) as u128) as u64
+    /// Of these columns' bytes the part that so many of its entries are; 0 of rows that are no arrays.
+    pub(crate) fn column_bytes(&self, columns: impl Iterator<Item = usize>, entry_count: usize) -> u64 {
+        columns.filter_map(|column| self.column_memory(column)).map(|memory| memory.share_bytes(entry_count)).sum()
     }
 
     /// Reserved bytes, its share of what others hold too among them.
@@ -496,7 +495,7 @@ impl Item {
                 .reuse_scan_ns()
                 .unwrap_or_else(|| self.meters.predicted_scan_ns(self.size_bytes)),
             lookup_ns: self.meters.lookup_ns(),
-            size_bytes: self.size_bytes,
+            size_bytes: self.own_bytes(),
             baseline: f64::from_bits(self.meters.baseline_bits.load(Ordering::Relaxed)),
             last_use: self.meters.used_tick.load(Ordering::Relaxed),
         }
@@ -555,7 +554,7 @@ pub struct ItemSummary {
     pub layout: Layout,
     /// Chunks held.
     pub chunk_count: u64,
-    /// Reserved bytes.
+    /// Reserved bytes that go with it: without the columns that other items hold too.
     pub size_bytes: u64,
     /// n: uses, the one that made it included.
     pub use_count: u64,

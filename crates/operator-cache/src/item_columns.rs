@@ -51,6 +51,21 @@ impl Item {
         alone.map(|(memory, _)| memory.size_bytes()).sum()
     }
 
+    /// Bytes that go with it: all that it holds but the columns that somebody else holds too.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        // Columns are lent by items of all rows to others of these, and so are those of a file's head.
+        if !self.keeps_all_ranges() {
+            return self.size_bytes;
+        }
+        let own_bytes = |column| self.removable_bytes(column);
+        let shared_bytes = |column| {
+            let memory = self.chunks.iter().map(|chunk| (chunk.column_memory(column), chunk.content().entry_count()));
+            let held: u64 = memory.filter_map(|(memory, count)| Some(memory?.share_bytes(count))).sum();
+            held.saturating_sub(own_bytes(column))
+        };
+        self.size_bytes.saturating_sub((0..self.columns.len()).map(shared_bytes).sum())
+    }
+
     /// The item with these of its columns alone, ascending by number. None if it can't be divided.
     pub(crate) fn with_columns(&self, kept: &[usize]) -> Option<Self> {
         if !self.is_divisible() || kept.is_empty() {

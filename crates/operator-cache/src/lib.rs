@@ -58,6 +58,7 @@ mod recording;
 mod request;
 mod rows;
 mod scan;
+mod siblings;
 mod source;
 #[cfg(test)]
 mod tests;

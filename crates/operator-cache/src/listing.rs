@@ -172,7 +172,7 @@ impl OperatorCache {
             is_map: item.map.is_some(),
             layout: item.layout,
             chunk_count: item.chunks.len() as u64,
-            size_bytes: item.size_bytes,
+            size_bytes: measured.size_bytes,
             use_count: measured.use_count,
             execute_ns: measured.execute_ns,
             cache_ns: measured.cache_ns,

@@ -2,7 +2,7 @@
 //!
 //! **Owns**: which items can be topped up for a request, and the source that joins kept and fresh columns. The scan
 //! that runs over this source is like any other: shared, bounded by memory, and its result is an item that makes the
-//! old one superfluous.
+//! old one superfluous; or one beside it, of the elements of another of the records' lists ([`siblings`](crate::siblings)).
 //!
 //! **Which records are read**: where it is known where the item's records lie, those; else all, to find them again.
 //!
@@ -33,6 +33,9 @@ use crate::source::{Fetch, Morsel, MorselSource, ScanSpec, SourceEnd, SourceFact
 pub(crate) struct TopUp {
     /// The item that has the other columns.
     pub(crate) base: Arc<Item>,
+    /// The list whose elements the rows are. Where it is not that of `base`, this one stays, and lends what its records
+    /// have.
+    list: Option<FieldPath>,
     /// All columns, the kept ones among them, sorted by path.
     pub(crate) columns: Arc<[ColumnSpec]>,
     /// The columns that the item lacks.
@@ -51,6 +54,10 @@ pub(crate) struct KeptRows {
     chunk_starts: Vec<u64>,
     /// By column of the result, which of the item's it is.
     columns: Vec<Option<usize>>,
+    /// The same of those that need not be copied where they lie in arrays: those of records, which are cut by record.
+    lendable: Vec<Option<usize>>,
+    /// Whether the rows are elements of the same list as the item's.
+    is_same_list: bool,
 }
 
 impl TopUp {
@@ -71,10 +78,44 @@ impl TopUp {
         }
         Some(Self {
             base: Arc::clone(base),
+            list: base.source.unnest.clone(),
             columns: united(&base.columns, &missing),
             missing: missing.into(),
             positions,
         })
+    }
+
+    /// How `columns` of all records, and of the elements of `list`, are read beside what `base` has of the same records.
+    /// None where it has none of them, or there is no way to align the others.
+    pub(crate) fn beside(
+        base: &Arc<Item>,
+        list: Option<&FieldPath>,
+        columns: &Arc<[ColumnSpec]>,
+        can_seek: bool,
+    ) -> Option<Self> {
+        let positions = base.positions.clone().filter(|_| can_seek && base.morsel_ends.is_none());
+        if base.chunks.is_empty() || (base.morsel_ends.is_none() && positions.is_none()) {
+            return None;
+        }
+        let is_lent = |column: &&ColumnSpec| base.columns.contains(column) && is_of_records(base, list, &column.path);
+        let missing: Vec<ColumnSpec> = columns.iter().filter(|column| !is_lent(column)).cloned().collect();
+        (missing.len() < columns.len()).then(|| Self {
+            base: Arc::clone(base),
+            list: list.cloned(),
+            columns: Arc::clone(columns),
+            missing: missing.into(),
+            positions,
+        })
+    }
+
+    /// Whether what is lent lies in arrays, which need not be copied.
+    pub(crate) fn lends_arrays(&self) -> bool {
+        self.base.chunks.iter().all(|chunk| chunk.content().as_arrays().is_some())
+    }
+
+    /// Whether the result takes the place of the item.
+    pub(crate) fn completes(&self) -> bool {
+        self.list == self.base.source.unnest
     }
 
     /// The same with `others` too, as far as the item lacks them.
@@ -102,8 +143,29 @@ impl TopUp {
 
     /// About what of the base's bytes is not held a second time for the completed item.
     pub(crate) fn lent_bytes(&self) -> u64 {
-        let lenders = self.base.chunks.iter().filter(|chunk| can_lend(&self.base, chunk));
-        lenders.map(|chunk| chunk.size_bytes()).sum()
+        let is_lent = |(_, column): &(usize, &ColumnSpec)| is_of_records(&self.base, None, &column.path);
+        let lent: Vec<usize> = self.base.columns.iter().enumerate().filter(is_lent).map(|(index, _)| index).collect();
+        let lenders = self.base.chunks.iter();
+        lenders.map(|chunk| chunk.column_bytes(lent.iter().copied(), chunk.content().entry_count())).sum()
+    }
+
+    /// All that the item has of its records; more of it need be neither read nor held, if it lies in arrays.
+    pub(crate) fn with_all_of_records(mut self) -> Self {
+        if !self.lends_arrays() {
+            return self;
+        }
+        let (base, list) = (&self.base, self.list.as_ref());
+        let mut columns = self.columns.to_vec();
+        for column in base.columns.iter().filter(|column| is_of_records(base, list, &column.path)) {
+            let is_there = ColumnRoute::find(&columns, &column.path).is_some();
+            let is_above = |other: &FieldPath| other.starts_with(&column.path);
+            if !is_there && !columns.iter().map(|other| &other.path).chain(list).any(is_above) {
+                columns.push(column.clone());
+            }
+        }
+        columns.sort_by(|left, right| left.path.cmp(&right.path));
+        self.columns = columns.into();
+        self
     }
 
     /// The rows that are there.
@@ -114,12 +176,20 @@ impl TopUp {
             entry_count += chunk.content().entry_count() as u64;
             start
         });
-        let kept = |wanted: &ColumnSpec| self.base.columns.iter().position(|column| column == wanted);
+        let is_missing = |wanted: &&ColumnSpec| self.missing.contains(wanted);
+        let kept = |wanted: &ColumnSpec| {
+            let of_base = || self.base.columns.iter().position(|column| column == wanted);
+            Some(wanted).filter(|wanted| !is_missing(wanted)).and_then(|_| of_base())
+        };
+        let columns: Vec<Option<usize>> = self.columns.iter().map(kept).collect();
+        let is_of_records = |index: &usize| is_of_records(&self.base, None, &self.base.columns[*index].path);
         KeptRows {
             chunk_starts: chunk_starts.collect(),
             base: Arc::clone(&self.base),
             positions: self.positions.clone(),
-            columns: self.columns.iter().map(kept).collect(),
+            lendable: columns.iter().map(|column| column.filter(is_of_records)).collect(),
+            columns,
+            is_same_list: self.completes(),
         }
     }
 
@@ -136,16 +206,15 @@ impl TopUp {
     }
 }
 
-/// Whether a chunk's arrays can be another's too. Those of elements are cut by record, which their memory can't be
-/// told by.
-fn can_lend(item: &Item, chunk: &Chunk) -> bool {
-    item.source.unnest.is_none() && chunk.content().as_arrays().is_some()
+/// Whether a column has a value for each record, both of those of `item` and where `list` is unnested.
+fn is_of_records(item: &Item, list: Option<&FieldPath>, path: &FieldPath) -> bool {
+    ![item.source.unnest.as_ref(), list].into_iter().flatten().any(|list| path.starts_with(list))
 }
 
 impl KeptRows {
-    /// By column of the result, which of the item's it is; None of one that is read.
-    pub(crate) fn columns(&self) -> &[Option<usize>] {
-        &self.columns
+    /// By column of the result, which of the item's it is, if it need not be copied; None of one that is read.
+    pub(crate) fn lendable(&self) -> &[Option<usize>] {
+        &self.lendable
     }
 
     /// What is not held a second time when the rows of a morsel are kept with its fresh columns. None where that is
@@ -153,7 +222,7 @@ impl KeptRows {
     pub(crate) fn lent(&self, index: usize, bytes: &Range<u64>) -> Option<(Lent, &Arc<Chunk>)> {
         let entries = self.entries(index, bytes)?;
         let chunk_at = self.chunk_of(entries.start)?;
-        let lender = self.base.chunks.get(chunk_at).filter(|chunk| can_lend(&self.base, chunk))?;
+        let lender = self.base.chunks.get(chunk_at).filter(|chunk| chunk.content().as_arrays().is_some())?;
         let start = self.chunk_starts[chunk_at];
         let range = (entries.start - start) as usize..(entries.end - start) as usize;
         let is_within = !range.is_empty() && range.end <= lender.content().entry_count();
@@ -254,13 +323,12 @@ struct TopUpSource {
 impl TopUpSource {
     fn new(top_up: &TopUp, kept: Arc<KeptRows>, fresh: Arc<dyn MorselSource>, clock: Arc<dyn Clock>) -> Self {
         let is_fresh = |wanted: &ColumnSpec| top_up.missing.iter().position(|column| column == wanted);
-        let places = top_up.columns.iter().zip(kept.columns());
+        let places = top_up.columns.iter().zip(&kept.columns);
         let places = places.filter_map(|(column, kept)| match kept {
             Some(index) => Some(Place::Kept(*index)),
             None => is_fresh(column).map(Place::Fresh),
         });
-        let list = top_up.base.source.unnest.as_ref();
-        let is_element = list.map(|list| element_columns(&top_up.columns, list));
+        let is_element = top_up.list.as_ref().map(|list| element_columns(&top_up.columns, list));
         Self { fresh, places: places.collect(), kept, is_element, clock }
     }
 
@@ -283,6 +351,7 @@ impl MorselSource for TopUpSource {
         let fresh = self.fresh.decode(morsel)?;
         let Some(kept) = self.kept.rows(index, &bytes, &*self.clock)? else { return Err(self.differs()) };
         let is_aligned = match (&kept.elements, &fresh.elements) {
+            _ if !self.kept.is_same_list => kept.entry_count() == fresh.entry_count(),
             (Some(kept), Some(fresh)) => kept.is_same_shape(fresh),
             (None, None) => kept.row_count == fresh.row_count,
             _ => false,

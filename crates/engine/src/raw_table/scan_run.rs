@@ -152,8 +152,8 @@ impl Scan {
             Some(pinned) => {
                 let earlier = pinned.earlier(self.unnest.as_ref());
                 let cache = self.database.cache();
-                let whole = |columns: &[ColumnSpec]| {
-                    let widths_bytes = cache.kept_widths_bytes(&source, columns);
+                let whole = |columns: &Arc<[ColumnSpec]>| {
+                    let widths_bytes = cache.kept_widths_bytes(&source, pinned, columns);
                     estimates::whole_columns(self, file, columns, &widths_bytes, earlier)
                 };
                 // With those that others asked for, if that is worth it too.

@@ -127,6 +127,11 @@ impl ItemIndex {
         self.at(*self.places.get(&id)?).map(|indexed| &indexed.item)
     }
 
+    /// The items of all rows.
+    pub(crate) fn unconstrained(&self) -> impl Iterator<Item = &Arc<Item>> {
+        self.unconstrained.iter().filter_map(|place| self.at(*place)).map(|indexed| &indexed.item)
+    }
+
     /// The items of exactly this predicate.
     pub(crate) fn of_predicate(&self, predicate: &Conjunction) -> impl Iterator<Item = &Arc<Item>> {
         let places = self.exact.get(predicate).into_iter().flatten();

@@ -146,7 +146,7 @@ impl SharedScan {
             Lent { lender: Weak::clone(&first.lender), range: first.range.start..first.range.start + count }
         });
         let lender = lent.as_ref().and_then(|lent| Some((lent, lent.lender.upgrade()?)));
-        let places = lender.as_ref().and(self.completed_rows.as_ref()).map_or(&[][..], |kept| kept.columns());
+        let places = lender.as_ref().and(self.completed_rows.as_ref()).map_or(&[][..], |kept| kept.lendable());
         let place = |column: usize| places.get(column).copied().flatten();
         let lent_column = |column: usize| {
             let (lent, lender) = lender.as_ref()?;

@@ -106,11 +106,13 @@ impl SharedScan {
     ) -> (Arc<Rows>, Option<Arc<Chunk>>) {
         let completed = self.completed_rows.as_ref();
         let lent = completed.and_then(|kept| kept.lent(index, bytes));
-        let places = completed.filter(|_| lent.is_some()).map_or(&[][..], |kept| kept.columns());
+        let places = completed.filter(|_| lent.is_some()).map_or(&[][..], |kept| kept.lendable());
         let is_own = |column: usize| places.get(column).copied().flatten().is_none();
         let rows = Arc::new(rows.into_kept(&self.spec.columns, is_own));
         let own_bytes = rows.size_bytes_of(is_own);
-        let lent_bytes = lent.as_ref().map_or(0, |(lent, lender)| lender.part_bytes(lent.range.len()));
+        let lent_bytes = lent
+            .as_ref()
+            .map_or(0, |(lent, lender)| lender.column_bytes(places.iter().copied().flatten(), lent.range.len()));
         let size = KeptBytes { own_bytes, lent_bytes };
         let reserved = self.cache.reserve_for(self, size, morsel);
         let chunk = reserved.map(|reservation| {

@@ -95,7 +95,7 @@ pub(crate) struct SharedScan {
     is_own: bool,
     /// The item that this scan extends by what its file grew.
     pub(crate) base: Option<Arc<Item>>,
-    /// How this scan completes an item's columns.
+    /// How this scan completes an item's columns, or is laid beside them.
     top_up: Option<TopUp>,
     /// The rows that it is laid beside.
     completed_rows: Option<Arc<KeptRows>>,
@@ -150,7 +150,7 @@ impl std::fmt::Debug for SharedScan {
 pub(crate) struct ScanStart {
     /// The item that the scan extends by what its file grew.
     pub(crate) base: Option<Arc<Item>>,
-    /// How the scan completes an item's columns.
+    /// How the scan completes an item's columns, or is laid beside them.
     pub(crate) top_up: Option<TopUp>,
     /// Whether the scan's rows are read beside kept ones.
     pub(crate) compares_content: bool,
@@ -247,12 +247,12 @@ impl SharedScan {
 
     /// What it completes, and with which columns.
     pub(crate) fn top_up(&self) -> Option<&TopUp> {
-        self.top_up.as_ref()
+        self.top_up.as_ref().filter(|top_up| top_up.completes())
     }
 
     /// The item whose columns it completes.
     pub(crate) fn completed(&self) -> Option<&Arc<Item>> {
-        self.top_up.as_ref().map(|top_up| &top_up.base)
+        self.top_up().map(|top_up| &top_up.base)
     }
 
     /// Whether results are kept, and others may join.

@@ -160,7 +160,7 @@ impl SharedScan {
     /// Whether those who read on alone had better read just what they asked for.
     pub(super) fn may_retreat(&self) -> bool {
         let progress = self.meters.so_far(MorselWork::default()).progress;
-        is_worth_reading_less(progress) && self.top_up.is_none() && self.mapping.lock().is_none()
+        is_worth_reading_less(progress) && self.top_up().is_none() && self.mapping.lock().is_none()
     }
 
     /// Sends the only reader to a scan of just what it asked for. If this one keeps a head, the other one sees to it.

@@ -20,9 +20,9 @@ use crate::*;
 const RECORDS: u64 = 1000;
 
 /// Rows as plain numbers, NULL as None; the rows in any order.
-type Table = Vec<Vec<Option<i64>>>;
+pub(super) type Table = Vec<Vec<Option<i64>>>;
 
-fn elements(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
+pub(super) fn elements(names: &[&str], predicate: &Arc<Conjunction>) -> SelectRequest {
     let source = SourceKey { unnest: Some(path("l")), ..source("f") };
     SelectRequest { source, ..request(names, predicate) }
 }
@@ -33,7 +33,7 @@ fn e_between(low: i64, high: i64) -> (FieldPath, Domain) {
 }
 
 /// `a` and `l.e` in ranges.
-fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
+pub(super) fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
     let (path, domain) = e_between(e.0, e.1);
     Arc::new(between(a.0, a.1).as_ref().clone().and(path, domain))
 }
@@ -57,7 +57,12 @@ fn flattened(column: &ArrayRef) -> Vec<Int64Array> {
 }
 
 /// The columns `names` of what a request gives, sorted, and whether nothing was scanned for it.
-fn answer(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, request: &SelectRequest, names: &[&str]) -> (Table, bool) {
+pub(super) fn answer(
+    cache: &Arc<OperatorCache>,
+    fake: &Arc<Fake>,
+    request: &SelectRequest,
+    names: &[&str],
+) -> (Table, bool) {
     let outputs: Vec<FieldPath> = names.iter().map(|name| path(name)).collect();
     let pinned = pin(cache, &object("f", "1", RECORDS));
     let mut table = Table::new();
@@ -106,7 +111,7 @@ fn drain(participant: &Arc<Participant>, outputs: &[FieldPath], table: &mut Tabl
 }
 
 /// One row for each element whose record and self pass, made the slow way.
-fn expected_elements(predicate: &Conjunction, names: &[&str]) -> Table {
+pub(super) fn expected_elements(predicate: &Conjunction, names: &[&str]) -> Table {
     let passes =
         |name: &str, value: i64| predicate.domain(&path(name)).is_none_or(|domain| domain.contains_int(value.into()));
     let mut table = Table::new();
@@ -119,7 +124,7 @@ fn expected_elements(predicate: &Conjunction, names: &[&str]) -> Table {
     table
 }
 
-fn values(name: &str, record: u64, element: i64) -> Vec<Option<i64>> {
+pub(super) fn values(name: &str, record: u64, element: i64) -> Vec<Option<i64>> {
     let value = match name {
         "a" => Some(a_of(record)),
         "b" => Some(record as i64),
@@ -132,12 +137,12 @@ fn values(name: &str, record: u64, element: i64) -> Vec<Option<i64>> {
     vec![value]
 }
 
-fn nested(morsel_records: u64) -> Arc<Fake> {
+pub(super) fn nested(morsel_records: u64) -> Arc<Fake> {
     Arc::new(Fake { morsel_records, unnests: true, ..Fake::default() })
 }
 
 /// Every rule; under the last each item has another layout after each reading.
-fn rules() -> Vec<LayoutRule> {
+pub(super) fn rules() -> Vec<LayoutRule> {
     let fixed = Layout::ALL.into_iter().map(LayoutRule::Fixed);
     [LayoutRule::Measured, LayoutRule::AsPrinted].into_iter().chain(fixed).collect()
 }

@@ -84,7 +84,8 @@ fn the_parts_of_an_item_are_looked_for_once_however_many_go() {
 #[test]
 fn what_columns_took_is_known_when_they_are_gone() {
     let (cache, _budget, fake, _) = with_three_columns(64 << 20);
-    let widths = |names: &[&str]| cache.kept_widths_bytes(&source("f"), &columns(names));
+    let widths =
+        |names: &[&str]| cache.kept_widths_bytes(&source("f"), &pin(&cache, &object("f", "1", 100)), &columns(names));
     cache.release(u64::MAX);
     assert!(cache.items().is_empty());
     // a and b are below 2¹⁵.

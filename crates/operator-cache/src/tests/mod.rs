@@ -21,5 +21,6 @@ mod read_counts;
 mod recording;
 mod retreat;
 mod schedules;
+mod siblings;
 mod threads;
 mod top_up;
