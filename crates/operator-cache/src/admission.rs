@@ -173,6 +173,13 @@ impl OperatorCache {
         false
     }
 
+    /// Notes what a scan that ended took for what was asked for.
+    pub(crate) fn note_own_scan(&self, scan: &SharedScan) {
+        if let Some((bytes, ns)) = scan.own_work() {
+            self.catalog().note_own_scan(&scan.source, bytes, ns);
+        }
+    }
+
     /// Notes that the select of a scan was asked for so often; once a scan.
     pub(crate) fn remember_once(&self, scan: &SharedScan, use_count: u64) {
         if !scan.meters.remembered.swap(true, Ordering::Relaxed) {
@@ -208,15 +215,19 @@ impl OperatorCache {
                 .filter(|_| scan.spec.predicate.is_all());
             let longest_ns = scan.replaced().map_or(0, |item| item.longest_scan_ns());
             let counts_longest = expected.is_some() || !self.divides_items();
+            let own_ns = expected.and_then(|_| {
+                let own_ns = catalog.own_scan_ns(self.terms(), &scan.source, scan.pinned.end_bytes());
+                own_ns.or_else(|| scan.own_part_ns(prospect.execute_ns))
+            });
             let newcomer = ItemMeasurements {
                 id: u64::MAX,
                 kind: scan.source.kind,
                 use_count: expected.unwrap_or(1 + base_uses + remembered),
-                execute_ns: match (counts_longest, &scan.base) {
+                execute_ns: own_ns.unwrap_or_else(|| match (counts_longest, &scan.base) {
                     (true, Some(_)) => longest_ns.saturating_add(prospect.execute_ns),
                     (true, None) => longest_ns.max(prospect.execute_ns),
                     (false, _) => base_ns.saturating_add(prospect.execute_ns),
-                },
+                }),
                 cache_ns: prospect.cache_ns,
                 reuse_scan_ns: prospect.reuse_scan_ns,
                 lookup_ns: 0,

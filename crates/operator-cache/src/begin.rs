@@ -374,6 +374,8 @@ impl OperatorCache {
             pinned.note_bet(request.source.unnest.as_ref());
             start.announced.is_bet = true;
         }
+        // Now that it is settled what is read.
+        start.own_share = own_share(request, &spec, &start, is_wider);
         let scan = SharedScan::new(self, &request.source, pinned, spec, start, keeps);
         // The scan of a remainder has just the rows that are wanted of it.
         let wanted = if parts.is_some() { &scan.spec.predicate } else { &request.predicate };
@@ -412,5 +414,16 @@ impl OperatorCache {
             self.record_hit(asked.request, &part.item, false, asked.lookup_ns / parts.len() as u64);
         }
         Start::Combine { parts, remainder }
+    }
+}
+
+/// Of a scan's work the part that what is asked for would be alone; 0 if that can't be told.
+fn own_share(request: &SelectRequest, spec: &ScanSpec, start: &ScanStart, is_wider: bool) -> f64 {
+    let is_of_all_columns = start.base.is_none() && start.top_up.is_none() && spec.positions.is_none();
+    match is_of_all_columns {
+        false => 0.0,
+        true if spec.predicate == request.predicate && spec.columns == request.columns => 1.0,
+        true if is_wider => request.retain_expectation.own_share,
+        true => 0.0,
     }
 }

@@ -137,7 +137,7 @@ impl Catalog {
         // Of ranges there are many, and theirs are not looked at.
         let expected = || self.expected_uses(terms, &item.source, &item.columns, item.all_rows_bytes());
         match item.keeps_all_ranges().then(expected).flatten() {
-            Some(use_count) => ItemMeasurements { use_count, execute_ns: item.longest_scan_ns(), ..whole },
+            Some(use_count) => ItemMeasurements { use_count, execute_ns: self.spared_ns(terms, item), ..whole },
             None if !terms.policy.divides_items() => ItemMeasurements { execute_ns: item.longest_scan_ns(), ..whole },
             None => whole,
         }
@@ -189,7 +189,7 @@ impl Catalog {
             return vec![ItemMeasurements { size_bytes: item.structure.size_bytes(), ..whole }];
         }
         let asked_count = demand.queries().len();
-        let longest_scan_ns = item.longest_scan_ns();
+        let spared_ns = self.spared_ns(terms, item);
         let measured = parts.iter().enumerate().map(|(index, part)| {
             let uses = whole.use_count as f64 * part.lost_count / asked_count.max(1) as f64;
             let share = part.size_bytes as f64 / item.size_bytes.max(1) as f64;
@@ -200,7 +200,7 @@ impl Catalog {
             ItemMeasurements {
                 id: Candidate { item: item.id, part: Some(index as u8) }.id(),
                 use_count: uses.round() as u64,
-                execute_ns: if is_needed { longest_scan_ns } else { 0 },
+                execute_ns: if is_needed { spared_ns } else { 0 },
                 cache_ns: if is_needed { of_whole(whole.cache_ns) } else { 0 },
                 reuse_scan_ns: of_whole(whole.reuse_scan_ns),
                 size_bytes: part.size_bytes,
@@ -281,6 +281,19 @@ impl Catalog {
         }
     }
 
+    /// What a query is spared that an item of all rows answers, over all threads: a scan of what it asks for, as far as
+    /// that is known.
+    fn spared_ns(&self, terms: Terms<'_>, item: &Item) -> u64 {
+        let bytes = item.head.map_or(item.end_bytes, |head| head.end_bytes);
+        self.own_scan_ns(terms, &item.source, bytes).unwrap_or_else(|| item.longest_scan_ns())
+    }
+
+    /// What a scan takes of what a query asks for that passes over `bytes`; None if that is not known, or is nothing that
+    /// the policy looks at.
+    pub(crate) fn own_scan_ns(&self, terms: Terms<'_>, source: &SourceKey, bytes: u64) -> Option<u64> {
+        self.demands.get(source).filter(|_| terms.policy.divides_items())?.own_scan_ns(bytes)
+    }
+
     /// Of the latest queries of a source the share that can be answered with these columns; all if none is known.
     pub(crate) fn answered_share(&self, source: &SourceKey, columns: &[ColumnSpec]) -> f64 {
         let Some(demand) = self.demands.get(source).filter(|demand| !demand.queries().is_empty()) else { return 1.0 };
@@ -298,6 +311,13 @@ impl Catalog {
             for column in top_up.missing.iter() {
                 demand.note_width(&column.path, added_bytes as f32 / value_count as f32);
             }
+        }
+    }
+
+    /// Notes what a scan that ended took for what was asked for.
+    pub(crate) fn note_own_scan(&mut self, source: &SourceKey, bytes: u64, ns: u64) {
+        if let Some(demand) = self.demands.get_mut(source) {
+            demand.note_own_scan(bytes, ns);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is known of the columns of a source: which ones the latest queries needed together, and what they take in memory.
 //!
-//! **Owns**: the numbers that columns of a source are known by, the queries, a window of them, when they came, and how
-//! wide kept values were. **Does not own**: what follows from that (`placement::operator_cache::{demand, item_parts}`,
+//! **Owns**: the numbers that columns of a source are known by, the queries, a window of them, when they came, what scans
+//! of what was asked for took, and how wide kept values were. **Does not own**: what follows from that (`placement::operator_cache::{demand, item_parts}`,
 //! who estimates items).
 //!
 //! Of a field within a struct it is the column at the root that is meant, since that is what is kept or not. Sources of
@@ -10,7 +10,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use thermocline_placement::operator_cache::demand::{kept_share, rate};
+use thermocline_placement::operator_cache::demand::{OwnScans, kept_share, rate};
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, MAX_COLUMNS, bit};
 use thermocline_predicate::FieldPath;
 
@@ -35,6 +35,7 @@ pub(crate) struct ColumnDemand {
     queries: VecDeque<ColumnBits>,
     /// When each of them came.
     ticks: VecDeque<u64>,
+    own_scans: OwnScans,
 }
 
 /// When a column was last needed: the policy's mark at that time, and the logical time.
@@ -100,6 +101,16 @@ impl ColumnDemand {
     /// The number of a column.
     pub(crate) fn number(&self, path: &FieldPath) -> Option<u32> {
         self.numbers.get(root(path)?).copied()
+    }
+
+    /// Notes that a scan passed over `bytes`, of which what was asked for took so long.
+    pub(crate) fn note_own_scan(&mut self, bytes: u64, ns: u64) {
+        self.own_scans.note(bytes, ns);
+    }
+
+    /// What a scan takes of what a query asks for, over all threads, that passes over `bytes`.
+    pub(crate) fn own_scan_ns(&self, bytes: u64) -> Option<u64> {
+        self.own_scans.ns_of(bytes)
     }
 
     /// Notes what a value of a column takes.

@@ -99,7 +99,7 @@ impl OperatorCache {
     }
 
     fn may_widen(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> bool {
-        let Expectation { size_bytes, execute_ns } = request.retain_expectation;
+        let Expectation { size_bytes, execute_ns, own_share } = request.retain_expectation;
         let free_bytes = self.budget().cache_room_bytes();
         if size_bytes <= free_bytes {
             return true;
@@ -110,7 +110,11 @@ impl OperatorCache {
             use_count: catalog
                 .expected_uses(self.terms(), &request.source, &request.retain_columns, size_bytes)
                 .unwrap_or(1 + u64::from(pinned.earlier(request.source.unnest.as_ref()).scan_count)),
-            execute_ns,
+            execute_ns: match catalog.own_scan_ns(self.terms(), &request.source, pinned.end_bytes()) {
+                Some(own_ns) => own_ns,
+                None if self.divides_items() && own_share > 0.0 => (execute_ns as f64 * own_share) as u64,
+                None => execute_ns,
+            },
             cache_ns: 0,
             reuse_scan_ns: predicted_scan_ns(size_bytes),
             lookup_ns: 0,

@@ -17,12 +17,14 @@ pub struct ColumnSpec {
 }
 
 /// What keeping more than is asked for is expected to come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Expectation {
     /// Of the item.
     pub size_bytes: u64,
     /// Of the scan, nanoseconds of one core.
     pub execute_ns: u64,
+    /// Of that, the part that what is asked for would take alone; 0 if that can't be told.
+    pub own_share: f64,
 }
 
 /// A select over one file.

@@ -89,6 +89,7 @@ pub(super) fn whole_columns(
     let expectation = Expectation {
         size_bytes: inputs.whole_columns_bytes,
         execute_ns: inputs.scan_ns.saturating_add(inputs.extra_ns),
+        own_share: inputs.scan_ns as f64 / inputs.scan_ns.saturating_add(inputs.extra_ns).max(1) as f64,
     };
     let when = match rule.decide(&inputs) {
         Widening::WholeColumns { .. } => WholeColumns::AtOnce,

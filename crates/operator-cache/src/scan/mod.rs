@@ -93,6 +93,8 @@ pub(crate) struct SharedScan {
     pub(crate) spec: ScanSpec,
     /// Whether it is of just what its only reader asked for, after one of more had failed.
     is_own: bool,
+    /// Of its work the part that what was asked for would have been alone; 0 if that can't be told.
+    own_share: f64,
     /// The item that this scan extends by what its file grew.
     pub(crate) base: Option<Arc<Item>>,
     /// How this scan completes an item's columns, or is laid beside them.
@@ -162,6 +164,8 @@ pub(crate) struct ScanStart {
     pub(crate) may_turn_lazy: bool,
     /// Whether the rows of the file's first part are of use without the others.
     pub(crate) may_keep_head: bool,
+    /// Of its work the part that what is asked for would be alone; 0 if that can't be told.
+    pub(crate) own_share: f64,
     pub(crate) announced: Announced,
     pub(crate) factory: SourceFactory,
 }
@@ -177,6 +181,7 @@ impl ScanStart {
             mapped: None,
             may_turn_lazy: false,
             may_keep_head: false,
+            own_share: 0.0,
             announced: Announced::default(),
             factory,
         }
@@ -207,7 +212,7 @@ impl SharedScan {
         keeps: bool,
     ) -> Arc<Self> {
         let ScanStart { base, top_up, compares_content, promoted, mapped, .. } = start;
-        let ScanStart { may_turn_lazy, may_keep_head, announced, factory, .. } = start;
+        let ScanStart { may_turn_lazy, may_keep_head, own_share, announced, factory, .. } = start;
         let gathered = if keeps && spec.notes_positions { cache.reserve_if_free(0).map(Gathering::new) } else { None };
         let mapping = cache.begin_mapping(&spec);
         Arc::new(Self {
@@ -217,6 +222,7 @@ impl SharedScan {
             pinned: pinned.clone(),
             spec,
             is_own: false,
+            own_share,
             base,
             completed_rows: top_up.as_ref().map(|top_up| Arc::new(top_up.kept_rows())),
             top_up,
@@ -253,6 +259,17 @@ impl SharedScan {
     /// The item whose columns it completes.
     pub(crate) fn completed(&self) -> Option<&Arc<Item>> {
         self.top_up().map(|top_up| &top_up.base)
+    }
+
+    /// What it passed over, and what it took for what was asked for alone. None if that can't be told.
+    pub(crate) fn own_work(&self) -> Option<(u64, u64)> {
+        let SoFar { progress, execute_ns, .. } = self.meters.so_far(MorselWork::default());
+        Some(progress.scanned_bytes).filter(|bytes| *bytes > 0).zip(self.own_part_ns(execute_ns))
+    }
+
+    /// Of so much of its work, what was asked for would have taken so long alone. None if that can't be told.
+    pub(crate) fn own_part_ns(&self, execute_ns: u64) -> Option<u64> {
+        (self.own_share > 0.0).then(|| (execute_ns as f64 * self.own_share) as u64)
     }
 
     /// Whether results are kept, and others may join.
@@ -526,6 +543,7 @@ impl SharedScan {
                     (state.sharing, state.take_wakers())
                 };
                 wake(wakers);
+                self.cache.note_own_scan(self);
                 match self.take_heading() {
                     Some((heading, sharing)) => heading.settle(sharing, end),
                     None => self.settle(sharing, end),

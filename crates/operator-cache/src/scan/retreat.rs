@@ -217,6 +217,7 @@ impl SharedScan {
             pinned: self.pinned.clone(),
             spec,
             is_own,
+            own_share: if is_own && self.own_share > 0.0 { 1.0 } else { self.own_share },
             base: self.base.clone(),
             top_up: self.top_up.clone().filter(|_| !is_own),
             completed_rows: self.completed_rows.clone().filter(|_| !is_own),

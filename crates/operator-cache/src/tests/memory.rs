@@ -322,7 +322,7 @@ fn more_than_is_asked_for_is_kept_in_the_place_of_what_is_worth_less_and_not_beg
         }
         let widened = |low: i64| SelectRequest {
             retain_predicate: Arc::default(),
-            retain_expectation: Expectation { size_bytes: 5_000, execute_ns: 30_000 },
+            retain_expectation: Expectation { size_bytes: 5_000, execute_ns: 30_000, own_share: 0.0 },
             can_part: false,
             ..request(&["a", "b"], &between(low, low + 20))
         };

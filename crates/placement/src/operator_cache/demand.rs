@@ -13,9 +13,14 @@
 //! what it answers: else a few columns of a large file would keep out all of smaller ones, whose every query they could
 //! have answered.
 //!
-//! Owns these estimates; not for how long queries are remembered, nor what a use saves. Pure.
+//! What a use saves is a scan of what its query asked for. That which made the item is no measure of it: to parse all
+//! columns of all rows can take several times as long as the two or three that a query needs, of the few rows that pass.
+//! So scans that read just what was asked for are what is measured, and of others the part that they would have been.
 //!
-//! Paper: beyond ReCache, whose `n` counts the uses of an item.
+//! Owns these estimates; not for how long queries are remembered. Pure.
+//!
+//! Paper: beyond ReCache, whose `n` counts the uses of an item, and whose `t` is the time of the operator that made it,
+//! since there an item is what a query asked for.
 
 use super::item_parts::{ColumnBits, bit};
 
@@ -26,6 +31,9 @@ pub(super) const HORIZON_QUERIES: f64 = 256.0;
 
 /// Queries of all sources that a rate is measured over at least: the first query of a file does not make it a busy one.
 const FEWEST_QUERIES: u64 = 64;
+
+/// Of what is known of earlier scans, the part that counts beside the next: about eight are seen.
+const REMEMBERED_SHARE: f64 = 7.0 / 8.0;
 
 /// Of the queries of all sources, the share that are of one, of which the latest `query_count` are spread over so many.
 pub fn rate(query_count: usize, spread_over: u64) -> f64 {
@@ -62,6 +70,26 @@ pub fn kept_share(asked: ColumnBits, kept: ColumnBits, widths_bytes: &[f32]) -> 
     if whole > 0.0 { sum(asked & kept) / whole } else { 0.0 }
 }
 
+/// What scans of one source took that read just what a query asked for, per byte of the file; the latest count most.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct OwnScans {
+    ns: f64,
+    bytes: f64,
+}
+
+impl OwnScans {
+    /// A scan passed over `bytes`, of which what was asked for took so long, over all threads.
+    pub fn note(&mut self, bytes: u64, ns: u64) {
+        self.bytes = self.bytes * REMEMBERED_SHARE + bytes as f64;
+        self.ns = self.ns * REMEMBERED_SHARE + ns as f64;
+    }
+
+    /// What one takes that passes over `bytes`; None if none was noted.
+    pub fn ns_of(&self, bytes: u64) -> Option<u64> {
+        (self.bytes > 0.0).then(|| (self.ns / self.bytes * bytes as f64) as u64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +101,21 @@ mod tests {
         assert_eq!(rate(1, 1), 1.0 / 64.0, "one query is not all there will be");
         assert_eq!(rate(64, 64), 1.0);
         assert!(rate(64, 10_000) < 0.01, "nobody asks it any more");
+    }
+
+    #[test]
+    fn what_a_scan_takes_is_told_by_the_latest_by_their_bytes() {
+        let mut scans = OwnScans::default();
+        assert_eq!(scans.ns_of(100), None);
+        scans.note(100, 300);
+        assert_eq!((scans.ns_of(100), scans.ns_of(50)), (Some(300), Some(150)));
+        // A little that was slow says little.
+        scans.note(1, 100);
+        assert!((300..450).contains(&scans.ns_of(100).unwrap()));
+        for _ in 0..50 {
+            scans.note(100, 700);
+        }
+        assert!((699..=700).contains(&scans.ns_of(100).unwrap()), "{scans:?}");
     }
 
     #[test]
