@@ -117,14 +117,20 @@ impl PinnedSource {
     /// A query could not be answered without a scan.
     pub(crate) fn note_scan(&self, unnest: Option<&FieldPath>) {
         if let Some(record) = &self.record {
-            record.with_earlier(unnest, |earlier| earlier.scan_count = earlier.scan_count.saturating_add(1));
+            record.with_earlier(unnest, |earlier| {
+                earlier.scan_count = earlier.scan_count.saturating_add(1);
+                earlier.scans_since_bet = earlier.scans_since_bet.saturating_add(1);
+            });
         }
     }
 
     /// A scan keeps more than was asked for.
     pub(crate) fn note_bet(&self, unnest: Option<&FieldPath>) {
         if let Some(record) = &self.record {
-            record.with_earlier(unnest, |earlier| earlier.lost_bets = earlier.lost_bets.saturating_add(1));
+            record.with_earlier(unnest, |earlier| {
+                earlier.lost_bets = earlier.lost_bets.saturating_add(1);
+                earlier.scans_since_bet = 0;
+            });
         }
     }
 
@@ -140,6 +146,7 @@ impl PinnedSource {
         if let Some(record) = &self.record {
             record.with_earlier(unnest, |earlier| {
                 earlier.scan_count = earlier.scan_count.saturating_sub(u32::from(is_counted));
+                earlier.scans_since_bet = earlier.scans_since_bet.saturating_sub(u32::from(is_counted && !is_bet));
                 earlier.lost_bets = earlier.lost_bets.saturating_sub(u32::from(is_bet));
             });
         }

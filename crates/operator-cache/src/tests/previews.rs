@@ -38,10 +38,13 @@ fn a_preview_is_no_scan_no_bet_and_no_demand() {
         let fake = Arc::new(Fake::default());
         for _ in 0..3 {
             preview(begin(&cache, &fake, &widened(), retain));
-            assert_eq!(known(&cache), (Earlier { scan_count: 0, lost_bets: 0 }, 0));
+            assert_eq!(known(&cache), (Earlier { scan_count: 0, lost_bets: 0, scans_since_bet: 0 }, 0));
         }
         answer(begin(&cache, &fake, &widened(), retain), 1).unwrap();
-        assert_eq!(known(&cache), (Earlier { scan_count: 1, lost_bets: u32::from(retain) }, 1));
+        assert_eq!(
+            known(&cache),
+            (Earlier { scan_count: 1, lost_bets: u32::from(retain), scans_since_bet: u32::from(!retain) }, 1)
+        );
     }
 }
 
@@ -51,9 +54,9 @@ fn a_scan_that_one_of_two_leaves_early_stays_one() {
     let fake = Arc::new(Fake::default());
     let (first, second) = (begin(&cache, &fake, &widened(), true), begin(&cache, &fake, &widened(), true));
     preview(first);
-    assert_eq!(known(&cache), (Earlier { scan_count: 1, lost_bets: 1 }, 2));
+    assert_eq!(known(&cache), (Earlier { scan_count: 1, lost_bets: 1, scans_since_bet: 0 }, 2));
     answer(second, 1).unwrap();
-    assert_eq!(known(&cache), (Earlier { scan_count: 1, lost_bets: 1 }, 2));
+    assert_eq!(known(&cache), (Earlier { scan_count: 1, lost_bets: 1, scans_since_bet: 0 }, 2));
 }
 
 #[test]

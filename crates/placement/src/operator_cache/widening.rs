@@ -11,8 +11,9 @@
 //! does.
 //!
 //! Bets that are lost one after the other must not add up. After each one that no later query made use of, the next on
-//! the same file (with the same list flattened) may cost half as much: a file that is always asked for something new
-//! loses two scans in all, however often it is asked. A bet that pays off restores the credit.
+//! the same file (with the same list flattened) may cost half as much for each scan since: a file that is always asked
+//! for something new loses two scans to the first bets, and then twice as many scans must pass before each next one,
+//! which would have spared them all. A bet that pays off restores the credit.
 //!
 //! Nor need anybody pay who asks only once. Where users want it so, the first scan of a file may take no more extra
 //! work than [admission](super::admission_rule) allows caching to add to a query: nothing says yet that it will be
@@ -87,6 +88,7 @@ impl ScanShape {
             extra_ns: (walk_ns * (1.0 - self.record_selectivity) + keep_ns * (1.0 - self.selectivity)) as u64,
             scan_count: earlier.scan_count,
             lost_bets: earlier.lost_bets,
+            scans_since_bet: earlier.scans_since_bet,
         }
     }
 }
@@ -109,6 +111,8 @@ pub struct Earlier {
     pub scan_count: u32,
     /// Widened scans since one was of use.
     pub lost_bets: u32,
+    /// Scans since one was widened.
+    pub scans_since_bet: u32,
 }
 
 /// What is known when the choice is made, part of it extrapolated from a sample.
@@ -132,6 +136,8 @@ pub struct WideningInputs {
     pub scan_count: u32,
     /// Widened scans of this file since one was of use.
     pub lost_bets: u32,
+    /// Earlier queries that had to scan the file, since one was widened.
+    pub scans_since_bet: u32,
 }
 
 /// The thresholds.
@@ -236,7 +242,8 @@ impl WideningRule {
             (extra_ns, scan_ns) => extra_ns as f64 / scan_ns as f64 * kept_share,
         };
         let credit = if inputs.scan_count > 0 { self.extra_work_share } else { self.first_extra_work_share };
-        let allowed_share = credit * 0.5_f64.powi(i32::try_from(inputs.lost_bets).unwrap_or(i32::MAX));
+        let halved = 0.5_f64.powi(i32::try_from(inputs.lost_bets).unwrap_or(i32::MAX));
+        let allowed_share = credit * (halved * f64::from(inputs.scans_since_bet.max(1))).min(1.0);
         if extra_work_share > allowed_share {
             return Widening::OwnPredicate { reason: KeepNarrow::TooMuchWork { extra_work_share, allowed_share } };
         }
@@ -258,6 +265,7 @@ mod tests {
         extra_ns: 1_000,
         scan_count: 1,
         lost_bets: 0,
+        scans_since_bet: 1,
     };
 
     #[test]
@@ -329,17 +337,19 @@ mod tests {
     }
 
     #[test]
-    fn lost_bets_cost_no_more_than_two_scans_in_all() {
+    fn lost_bets_cost_two_scans_and_then_one_each_time_that_twice_as_many_have_passed() {
         for share in [1.0, 0.7, 0.3, 0.01] {
-            let (mut lost_bets, mut paid) = (0, 0.0);
-            for _ in 0..10_000 {
-                let inputs = WideningInputs { extra_ns: (share * 1_000.0) as u64, lost_bets, ..FITS };
+            let (mut lost_bets, mut scans_since_bet, mut paid) = (0, 1, 0.0);
+            for scan in 1..=10_000_u32 {
+                let inputs = WideningInputs { extra_ns: (share * 1_000.0) as u64, lost_bets, scans_since_bet, ..FITS };
+                scans_since_bet += 1;
                 if matches!(WideningRule::default().decide(&inputs), Widening::WholeColumns { .. }) {
-                    lost_bets += 1;
+                    (lost_bets, scans_since_bet) = (lost_bets + 1, 0);
                     paid += share;
                 }
+                assert!(paid <= 2.0 + share * f64::from(scan).log2(), "{paid} of {scan} scans lost at {share} a bet");
             }
-            assert!(paid <= 2.0, "{paid} scans lost at {share} a bet");
+            assert!(paid >= 10.0 * share, "{paid}: who asks again and again is heard");
         }
         let many = WideningInputs { lost_bets: u32::MAX, extra_ns: 1, ..FITS };
         assert!(matches!(WideningRule::default().decide(&many), Widening::OwnPredicate { .. }));
@@ -366,7 +376,7 @@ mod tests {
         };
         let costs = ScanCosts { pass_ns_per_byte: 0.1, walk_ns_per_byte: 0.2, keep_ns_per_value: 10.0 };
         let room = Room { free_bytes: 7, limit_bytes: 9, divides_items: false };
-        let inputs = shape.inputs(&costs, &room, Earlier { scan_count: 5, lost_bets: 3 });
+        let inputs = shape.inputs(&costs, &room, Earlier { scan_count: 5, lost_bets: 3, scans_since_bet: 2 });
         assert_eq!(inputs.scan_ns, 100_000 + 100_000 + 5_000);
         assert_eq!(inputs.extra_ns, 100_000 + 15_000);
         assert_eq!((inputs.whole_columns_bytes, inputs.selected_rows_bytes), (16_000, 4_000));
