@@ -128,9 +128,10 @@ impl MeasuredWindow {
         if predicted.total_ns() > costs.opening_ns(observation) {
             self.correction.observe_query(&predicted, observation);
         }
-        // Without lists a record is a row: Arrow's arrays are the flat columns.
+        // Without lists a record is a row: Arrow's arrays are the flat columns, and so are striped ones, but for levels.
         let has_list = shape.element_columns > 0 || shape.flat_row_count != shape.record_count;
-        let is_other = |layout: &Layout| *layout != present && (has_list || *layout != Layout::Nested);
+        let is_form = |layout: &Layout| has_list || matches!(layout, Layout::Flat | Layout::RowWise);
+        let is_other = |layout: &Layout| *layout != present && is_form(layout);
         let present_ns = self.predict_ns(costs, shape, present, observation, columns);
         for layout in Layout::ALL.into_iter().filter(is_other) {
             let doubt = if self.correction.knows(layout, observation.reads_elements) { 1.0 } else { UNTRIED };

@@ -306,3 +306,17 @@ fn a_form_that_was_never_read_is_given_the_benefit_of_the_doubt_until_it_is() {
     // Striped items are read as nested ones are, which is known.
     assert_eq!(striped, Rival::default(), "no better than the present layout");
 }
+
+#[test]
+fn records_without_lists_lie_in_columns_or_rows() {
+    let costs = UnitCosts::default();
+    let records = ItemShape { flat_row_count: ORDERS.record_count, element_columns: 0, ..ORDERS };
+    for present in [Layout::Flat, Layout::RowWise] {
+        let mut window = MeasuredWindow::default();
+        for count in 0..1000 {
+            window.observe(&costs, &records, &observed(query(false, 1 + count % 9), present, 1.0), &[]);
+            let to = window.decide(&costs, &records, FREE).map(|switch| switch.to);
+            assert!(to.is_none_or(|to| matches!(to, Layout::Flat | Layout::RowWise)), "{present} to {to:?}");
+        }
+    }
+}
