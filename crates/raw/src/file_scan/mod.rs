@@ -99,8 +99,8 @@ struct Grain {
 /// soon: at 0.5 GB/s eight MiB take 16 ms.
 const MORSEL_MAX_BYTES: u64 = 8 << 20;
 
-/// Morsels a thread should have, so that all end at about the same time.
-const MORSELS_PER_THREAD: u64 = 8;
+/// Morsels a thread should have, so that all end at about the same time, and what is kept of them can be kept in part.
+const MORSELS_PER_THREAD: u64 = 32;
 
 /// Large enough that the lock is rarely taken, small enough that decoding begins soon.
 const PIECE_MAX_BYTES: u64 = 4 << 20;
