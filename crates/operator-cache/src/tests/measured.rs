@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use thermocline_budget::Budget;
+use thermocline_budget::{Budget, ReclaimableCache};
 use thermocline_hardware::ManualClock;
 use thermocline_placement::operator_cache::recache::ReCache;
 use thermocline_placement::operator_cache::vectorwise::Vectorwise;
@@ -123,4 +123,33 @@ fn policies_as_published_are_told_of_an_items_own_uses_and_of_its_longest_scan()
     ask(&cache, fake.factory(), &all(&["a", "b", "s.z"]));
     let item = measured(&cache);
     assert_eq!((item.execute_ns, item.use_count), (MORSELS * 1000, 3));
+}
+
+#[test]
+fn a_use_of_all_rows_saves_a_scan_of_what_was_asked_for() {
+    let wider = |own_share: f64| SelectRequest {
+        retain_predicate: Arc::default(),
+        retain_expectation: Expectation { own_share, ..Expectation::default() },
+        ..request(&["a", "b"], &between(100, 200))
+    };
+    for (policy, spared_ns) in [(&ReCache as &'static dyn EvictionPolicy, 250), (&Vectorwise, 1000)] {
+        let (cache, clock) = cache_with(policy);
+        ask(&cache, slow_to_claim(&clock, 1000).factory(), &wider(0.25));
+        assert_eq!(measured(&cache).execute_ns, MORSELS * spared_ns, "{}", policy.name());
+        // To complete it takes as long as the missing column does, which is none of what queries are spared.
+        ask(&cache, slow_to_claim(&clock, 7000).factory(), &all(&["a", "b", "s.z"]));
+        let longest_ns = if policy.divides_items() { spared_ns } else { 7000 };
+        assert_eq!(measured(&cache).execute_ns, MORSELS * longest_ns, "{}", policy.name());
+    }
+    // What was measured of scans before counts too, the latest most.
+    let (cache, clock) = cache_with(&ReCache);
+    for low in 0..30 {
+        ask(&cache, slow_to_claim(&clock, 100).factory(), &request(&["a", "b"], &between(low, low + 20)));
+    }
+    cache.release(u64::MAX);
+    ask(&cache, slow_to_claim(&clock, 1000).factory(), &wider(0.25));
+    let item = cache.items().into_iter().find(|item| item.predicate.is_all()).unwrap();
+    assert_eq!(cache.items().len(), 1, "{item:?}");
+    let spared_ns = measured(&cache).execute_ns;
+    assert!((MORSELS * 101..MORSELS * 200).contains(&spared_ns), "{spared_ns}");
 }
