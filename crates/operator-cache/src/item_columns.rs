@@ -51,6 +51,11 @@ impl Item {
         alone.map(|(memory, _)| memory.size_bytes()).sum()
     }
 
+    /// Whether all of its rows lie in arrays.
+    pub(crate) fn holds_arrays(&self) -> bool {
+        self.chunks.iter().all(|chunk| chunk.content().as_arrays().is_some())
+    }
+
     /// Bytes that go with it: all that it holds but the columns that somebody else holds too.
     pub(crate) fn own_bytes(&self) -> u64 {
         // Columns are lent by items of all rows to others of these, and so are those of a file's head.

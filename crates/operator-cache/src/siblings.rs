@@ -44,8 +44,14 @@ impl Catalog {
         let siblings = self.of_all_records(key);
         let current =
             siblings.filter(|item| item.generation == pinned.generation && item.end_bytes == pinned.end_bytes());
-        let top_ups = current.filter_map(|item| TopUp::beside(item, key.unnest.as_ref(), columns, can_seek));
-        top_ups.max_by_key(|top_up| (Reverse(top_up.missing.len()), Reverse(top_up.base.id)))
+        let list = key.unnest.as_ref();
+        let lending = current.filter(|item| TopUp::can_be_beside(item, can_seek));
+        let counted = lending.map(|item| (TopUp::lent_count(item, list, columns), item));
+        let best = counted.filter(|(count, _)| *count > 0).max_by_key(|(count, item)| {
+            // Of several one whose columns need not be copied, and of these the same one each time.
+            (*count, item.holds_arrays(), Reverse(item.id))
+        });
+        best.and_then(|(_, item)| TopUp::beside(item, list, columns, can_seek))
     }
 
     /// Which of `columns` a scan of all rows would find lent, and not hold itself.
@@ -55,7 +61,7 @@ impl Catalog {
         columns: &Arc<[ColumnSpec]>,
         pinned: &PinnedSource,
     ) -> Vec<bool> {
-        let top_up = self.beside_sibling(key, columns, pinned, true).filter(TopUp::lends_arrays);
+        let top_up = self.beside_sibling(key, columns, pinned, true).filter(|top_up| top_up.base.holds_arrays());
         columns.iter().map(|column| top_up.as_ref().is_some_and(|top_up| !top_up.missing.contains(column))).collect()
     }
 }
@@ -75,15 +81,12 @@ impl OperatorCache {
         let is_whole = spec.start_bytes == 0 && spec.head.is_none() && spec.positions.is_none();
         let is_anew = start.base.is_none() && start.top_up.is_none() && start.promoted.is_none();
         let is_comparable = !request.may_skip && !pinned.has_unreadable() && pinned.can_compare_content();
-        if !(is_of_all && is_whole && is_anew && is_comparable) {
+        // Items as they were published know nothing of each other.
+        if !(self.divides_items() && is_of_all && is_whole && is_anew && is_comparable) {
             return;
         }
         let found = catalog.beside_sibling(&request.source, &spec.columns, pinned, request.can_seek);
-        let Some(mut top_up) = found else { return };
-        // Policies as they were published know nothing of what is asked for beside.
-        if self.divides_items() {
-            top_up = top_up.with_all_of_records();
-        }
+        let Some(mut top_up) = found.map(TopUp::with_all_of_records) else { return };
         let (mapped, map) = self.map_for_top_up(catalog, request, pinned, &mut top_up).unzip();
         spec.columns = Arc::clone(&top_up.columns);
         spec.positions = top_up.positions.clone().filter(|_| map.is_none());
@@ -107,11 +110,11 @@ impl OperatorCache {
     ) -> Vec<Option<f32>> {
         let catalog = self.catalog();
         let demand = catalog.demands.get(source);
-        let lent = catalog.lent_by_siblings(source, columns, pinned);
-        let width = |(column, is_lent): (&ColumnSpec, bool)| match is_lent {
-            true => Some(0.0),
-            false => demand?.width_bytes(&column.path),
+        let lent = if self.divides_items() { catalog.lent_by_siblings(source, columns, pinned) } else { Vec::new() };
+        let width = |(index, column): (usize, &ColumnSpec)| match lent.get(index) {
+            Some(true) => Some(0.0),
+            _ => demand?.width_bytes(&column.path),
         };
-        columns.iter().zip(lent).map(width).collect()
+        columns.iter().enumerate().map(width).collect()
     }
 }

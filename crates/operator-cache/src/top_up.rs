@@ -93,24 +93,28 @@ impl TopUp {
         columns: &Arc<[ColumnSpec]>,
         can_seek: bool,
     ) -> Option<Self> {
-        let positions = base.positions.clone().filter(|_| can_seek && base.morsel_ends.is_none());
-        if base.chunks.is_empty() || (base.morsel_ends.is_none() && positions.is_none()) {
+        if !Self::can_be_beside(base, can_seek) || Self::lent_count(base, list, columns) == 0 {
             return None;
         }
-        let is_lent = |column: &&ColumnSpec| base.columns.contains(column) && is_of_records(base, list, &column.path);
-        let missing: Vec<ColumnSpec> = columns.iter().filter(|column| !is_lent(column)).cloned().collect();
-        (missing.len() < columns.len()).then(|| Self {
+        let missing = columns.iter().filter(|column| !is_lent(base, list, column)).cloned();
+        Some(Self {
             base: Arc::clone(base),
             list: list.cloned(),
             columns: Arc::clone(columns),
-            missing: missing.into(),
-            positions,
+            missing: missing.collect(),
+            positions: base.positions.clone().filter(|_| can_seek && base.morsel_ends.is_none()),
         })
     }
 
-    /// Whether what is lent lies in arrays, which need not be copied.
-    pub(crate) fn lends_arrays(&self) -> bool {
-        self.base.chunks.iter().all(|chunk| chunk.content().as_arrays().is_some())
+    /// Whether there is a way to align further columns of all of an item's records.
+    pub(crate) fn can_be_beside(base: &Item, can_seek: bool) -> bool {
+        let is_aligned = base.morsel_ends.is_some() || can_seek && base.positions.is_some();
+        is_aligned && !base.chunks.is_empty()
+    }
+
+    /// How many of `columns` it has of its records, if these are of the elements of `list`.
+    pub(crate) fn lent_count(base: &Item, list: Option<&FieldPath>, columns: &[ColumnSpec]) -> usize {
+        columns.iter().filter(|column| is_lent(base, list, column)).count()
     }
 
     /// Whether the result takes the place of the item.
@@ -151,7 +155,7 @@ impl TopUp {
 
     /// All that the item has of its records; more of it need be neither read nor held, if it lies in arrays.
     pub(crate) fn with_all_of_records(mut self) -> Self {
-        if !self.lends_arrays() {
+        if !self.base.holds_arrays() {
             return self;
         }
         let (base, list) = (&self.base, self.list.as_ref());
@@ -204,6 +208,11 @@ impl TopUp {
         let spec = ScanSpec { columns: Arc::clone(&self.missing), ..spec.clone() };
         Ok(Arc::new(TopUpSource::new(self, Arc::clone(kept), fresh(&spec)?, Arc::clone(clock))))
     }
+}
+
+/// Whether an item has this column of its records, also if these are of the elements of `list`.
+fn is_lent(base: &Item, list: Option<&FieldPath>, column: &ColumnSpec) -> bool {
+    is_of_records(base, list, &column.path) && base.columns.contains(column)
 }
 
 /// Whether a column has a value for each record, both of those of `item` and where `list` is unnested.

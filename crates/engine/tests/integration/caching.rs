@@ -7,7 +7,7 @@ use thermocline_engine::{Database, DatabaseOptions, Eviction};
 use crate::harness::{self, FIRST, Folder, MIB, Random, integer, numbered_csv, numbered_ndjson, rows, sorted_rows};
 
 /// Files answered from the cache and files scanned, as the latest decisions tell.
-async fn decisions(session: &thermocline_engine::Session, kind: &str) -> i64 {
+pub(crate) async fn decisions(session: &thermocline_engine::Session, kind: &str) -> i64 {
     integer(session, &format!("SELECT count(*) FROM thermocline.decisions WHERE decision = '{kind}'")).await
 }
 
@@ -265,7 +265,7 @@ async fn random_queries_answer_the_same_with_and_without_caches_at_any_budget() 
 }
 
 /// Records with a list of structs, some of them NULL, and a list in a struct; some lists are NULL, empty or missing.
-fn listed_ndjson(count: u64) -> String {
+pub(crate) fn listed_ndjson(count: u64) -> String {
     let record = |id: u64| {
         let element = |at: u64| match (id + at) % 9 {
             0 => "null".to_owned(),

@@ -23,6 +23,7 @@ mod growth;
 mod harness;
 mod interrupts;
 mod joined_rows;
+mod lent_columns;
 mod listing;
 mod many_inserts;
 mod maps;
