@@ -44,7 +44,12 @@ async fn random_queries_of_records_and_of_two_lists_answer_the_same_however_much
     let folder = Folder::new();
     let kept = folder.path().join("kept.db");
     let mut lent_count = 0;
-    for (seed, threads, cache_memory) in [
+    let path_of = |file: u64| folder.path().join(format!("{file}.ndjson"));
+    for file in 1..=5 {
+        std::fs::write(path_of(file), straggling_ndjson(&mut Random::new(file))).unwrap();
+    }
+    harness::settle();
+    let configurations = [
         (1, 1, "none"),
         (2, 4, "none"),
         (3, 1, "300KiB"),
@@ -53,17 +58,13 @@ async fn random_queries_of_records_and_of_two_lists_answer_the_same_however_much
         // The maps of the last one are there.
         (5, 2, "none"),
         (5, 1, "none"),
-    ] {
-        let mut random = Random::new(seed);
-        let (name, text) = (format!("{seed}.ndjson"), straggling_ndjson(&mut random));
-        let path = folder.path().join(&name);
-        if !path.exists() {
-            folder.settled_file(&name, text);
-        }
+    ];
+    for (seed, (file, threads, cache_memory)) in (1..).zip(configurations) {
+        let (mut random, path) = (Random::new(seed), path_of(file));
         let options = DatabaseOptions {
             memory_bytes: Some(256 * MIB),
             threads: Some(threads),
-            folder: (seed == 5).then(|| kept.clone()),
+            folder: (file == 5).then(|| kept.clone()),
             ..DatabaseOptions::default()
         };
         let cached = harness::reopen(&options).session();
