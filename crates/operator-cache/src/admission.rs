@@ -423,6 +423,7 @@ impl OperatorCache {
             widths_bytes,
             layouts: Mutex::new(base.map(|base| base.layouts.lock().clone()).unwrap_or_default()),
             is_converting: AtomicBool::new(false),
+            may_share: AtomicBool::new(scan.may_share()),
             structure: Arc::new(structure),
         };
         scan.meters.item_bytes.store(item.size_bytes, Ordering::Relaxed);

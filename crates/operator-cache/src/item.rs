@@ -317,6 +317,8 @@ pub struct Item {
     pub(crate) widths_bytes: Arc<[u32]>,
     pub(crate) layouts: Mutex<LayoutHistory>,
     pub(crate) is_converting: AtomicBool,
+    /// Whether it was laid beside another that stays, or another one beside it: they may hold columns together.
+    pub(crate) may_share: AtomicBool,
     pub(crate) structure: Arc<Reservation>,
 }
 
@@ -377,6 +379,7 @@ impl Item {
             widths_bytes,
             layouts: Mutex::default(),
             is_converting: AtomicBool::new(false),
+            may_share: AtomicBool::new(self.may_share.load(Ordering::Relaxed)),
             structure,
         }
     }

@@ -4,6 +4,7 @@
 //! go (`placement::operator_cache::item_parts`), or when (`admission`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow::array::Array;
 
@@ -58,8 +59,8 @@ impl Item {
 
     /// Bytes that go with it: all that it holds but the columns that somebody else holds too.
     pub(crate) fn own_bytes(&self) -> u64 {
-        // Columns are lent by items of all rows to others of these, and so are those of a file's head.
-        if !self.keeps_all_ranges() {
+        // Whoever completes an item takes its place.
+        if !self.may_share.load(Ordering::Relaxed) {
             return self.size_bytes;
         }
         let own_bytes = |column| self.removable_bytes(column);

@@ -296,6 +296,7 @@ impl OperatorCache {
             widths_bytes,
             layouts: Mutex::default(),
             is_converting: AtomicBool::new(false),
+            may_share: AtomicBool::new(false),
             structure: Arc::new(structure),
         };
         *item.meters.execute_ns.get_mut() = execute_ns;

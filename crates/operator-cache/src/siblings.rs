@@ -13,6 +13,7 @@
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::cache::OperatorCache;
 use crate::catalog::Catalog;
@@ -95,6 +96,7 @@ impl OperatorCache {
         let lent_count = (top_up.columns.len() - top_up.missing.len()) as f64;
         let numbers = vec![("lent_columns", lent_count), ("missing_columns", top_up.missing.len() as f64)];
         self.record_item(DecisionKind::TopUp, &top_up.base, numbers, "an item of the same records lends its columns");
+        top_up.base.may_share.store(true, Ordering::Relaxed);
         start.mapped = mapped;
         start.compares_content = true;
         start.top_up = Some(top_up);

@@ -261,6 +261,12 @@ impl SharedScan {
         self.top_up().map(|top_up| &top_up.base)
     }
 
+    /// Whether others may hold columns of its item too.
+    pub(crate) fn may_share(&self) -> bool {
+        let is_beside = self.top_up.as_ref().is_some_and(|top_up| !top_up.completes());
+        is_beside || self.replaced().is_some_and(|item| item.may_share.load(Ordering::Relaxed))
+    }
+
     /// What it passed over, and what it took for what was asked for alone. None if that can't be told.
     pub(crate) fn own_work(&self) -> Option<(u64, u64)> {
         let SoFar { progress, execute_ns, .. } = self.meters.so_far(MorselWork::default());

@@ -58,10 +58,14 @@ pub fn is_mostly_asked(answered_share: f64) -> bool {
     answered_share >= 0.5
 }
 
+/// Scans of what a query asks for that it takes at most to make a head: one of all columns.
+const MAKING_SCANS: f64 = 5.0;
+
 /// Whether to try to make a head that has `share` of the rows anew, now that so much could be kept. The scan that tries
-/// may be refused, so it is tried at uses that get rarer, and for half as much again.
+/// may be refused, so it is tried at uses that get rarer: for half as much again, or for what pays if as many uses follow.
 pub fn is_outgrown(use_count: u64, share: f64, possible_share: f64) -> bool {
-    use_count.is_power_of_two() && possible_share >= (share * 1.5).min(1.0)
+    let is_much = possible_share >= (share * 1.5).min(1.0);
+    use_count.is_power_of_two() && (is_much || (possible_share - share) * use_count as f64 >= MAKING_SCANS)
 }
 
 /// Whether an item of all rows of columns that answer this share of the latest queries may give up its last rows for a
@@ -151,6 +155,9 @@ mod tests {
         let uses: Vec<u64> = (1..100).filter(|&use_count| is_outgrown(use_count, 0.25, 0.375)).collect();
         assert_eq!(uses, [1, 2, 4, 8, 16, 32, 64]);
         assert!(!is_outgrown(4, 0.25, 0.37) && is_outgrown(4, 0.9, 1.0) && !is_outgrown(4, 0.9, 0.95));
+        // A tenth of a scan each time, until that makes up for the scan that makes it.
+        let uses: Vec<u64> = (1..300).filter(|&use_count| is_outgrown(use_count, 0.5, 0.6)).collect();
+        assert_eq!(uses, [64, 128, 256]);
         assert!(is_mostly_asked(0.5) && !is_mostly_asked(0.49));
     }
 
