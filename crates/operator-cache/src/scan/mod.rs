@@ -275,7 +275,7 @@ impl SharedScan {
 
     /// Of so much of its work, what was asked for would have taken so long alone. None if that can't be told.
     pub(crate) fn own_part_ns(&self, execute_ns: u64) -> Option<u64> {
-        (self.own_share > 0.0).then(|| (execute_ns as f64 * self.own_share) as u64)
+        (self.own_share > 0.0).then_some((execute_ns as f64 * self.own_share) as u64)
     }
 
     /// Whether results are kept, and others may join.
