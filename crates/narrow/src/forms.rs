@@ -14,6 +14,7 @@ use arrow::error::ArrowError;
 
 use crate::floats::{DecimalFloats, whole_numbers};
 use crate::integers::{Integer, width};
+use crate::texts;
 
 /// Digits of a `Decimal32`, and of a `Decimal64`.
 const DIGITS: (u8, u8) = (9, 18);
@@ -32,6 +33,7 @@ pub fn narrow(array: &dyn Array) -> Option<ArrayRef> {
         DataType::UInt32 => unsigned::<UInt32Type>(array),
         DataType::Float64 => float(array),
         DataType::Decimal128(_, scale) => decimal(array, *scale),
+        DataType::Utf8 => texts::code(array.as_string::<i32>()),
         _ => None,
     }
 }
@@ -41,7 +43,7 @@ pub fn narrow(array: &dyn Array) -> Option<ArrayRef> {
 /// # Errors
 /// If it is no form of it.
 pub fn widen(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
-    use DataType::{Decimal32, Decimal64, Decimal128, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
+    use DataType::{Decimal32, Decimal64, Decimal128, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, Utf8};
     match (array.data_type(), data_type) {
         (form, data_type) if form == data_type => Ok(Arc::clone(array)),
         (Int8, Int16 | Int32 | Int64) | (Int16, Int32 | Int64) | (Int32, Int64) => compute::cast(array, data_type),
@@ -61,6 +63,7 @@ pub fn widen(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowEr
             let wide = array.as_primitive::<Decimal64Type>().unary::<_, Decimal128Type>(i128::from);
             Ok(Arc::new(wide.with_data_type(data_type.clone())))
         }
+        (form, Utf8) if texts::is_coded(form) => texts::spell(array.as_any_dictionary()),
         (form, _) => Err(no_form(form, data_type)),
     }
 }
@@ -70,13 +73,19 @@ pub fn widen(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowEr
 /// # Errors
 /// Of no arrays; of arrays of several types; Arrow's limits.
 pub fn concat(arrays: &[&ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    if arrays.iter().any(|array| texts::is_coded(array.data_type())) {
+        return texts::concat(arrays);
+    }
     let mut form = arrays.first().map_or(DataType::Null, |first| first.data_type().clone());
     for array in arrays {
         form = common(&form, array.data_type());
     }
     if arrays.iter().all(|array| *array.data_type() == form) {
         let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
-        return compute::concat(&arrays);
+        let joined = compute::concat(&arrays)?;
+        // What was different in each may be the same in all.
+        let coded = if form == DataType::Utf8 { narrow(&joined) } else { None };
+        return Ok(coded.unwrap_or(joined));
     }
     let widened = arrays.iter().map(|array| widen(array, &form)).collect::<Result<Vec<_>, _>>()?;
     let widened: Vec<&dyn Array> = widened.iter().map(|array| array.as_ref()).collect();

@@ -10,6 +10,7 @@
 //! | `Int16` to `Int64`, `UInt16`, `UInt32` | shorter integers with a sign, or without |
 //! | `Float64` | signed integers of 8 and 16 bits, if all values are whole; `Decimal32(9, s)` if they are decimals of up to [`MAX_SCALE`] places |
 //! | `Decimal128(p, s)` | `Decimal32(9, s)`, `Decimal64(18, s)` |
+//! | `Utf8` | `Dictionary(UInt8, Utf8)`, or with `UInt16` or `UInt32`, if texts of up to [`MOST_TEXT_BYTES`] come again |
 //!
 //! An array does not tell the type that it is a form of: whoever keeps it knows.
 //!
@@ -27,6 +28,8 @@ mod forms;
 mod integers;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub use floats::{DecimalFloats, MAX_SCALE};
 pub use forms::{concat, narrow, widen};
+pub use texts::{MOST_TEXT_BYTES, with_dictionary};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    UInt16Array, UInt32Array,
+    StringArray, UInt16Array, UInt32Array,
 };
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute;
@@ -170,4 +170,102 @@ fn what_is_no_form_of_a_type_is_an_error() {
         assert!(error.contains("Int16 is no narrow form of"), "{error}");
     }
     assert!(concat(&[]).is_err());
+}
+
+/// Texts of a random vocabulary, which may be as large as they are many, and of all lengths about those that have a form.
+fn random_texts(random: &mut Random, count: usize) -> ArrayRef {
+    let vocabulary_size = [1, 3, 200, 300, 70_000][random.below(5)];
+    let length = [0, 1, 9, 30, MOST_TEXT_BYTES, MOST_TEXT_BYTES + 1][random.below(6)];
+    let nulls_in = [1, 2, 5, 1 << 30][random.below(4)];
+    let text = |random: &mut Random| {
+        let number = random.below(vocabulary_size);
+        let end = [length, length / 2][number % 2];
+        format!("{number}{}", "ö".repeat(end)).chars().take(end).collect::<String>()
+    };
+    let texts = (0..count).map(|_| (!random.one_in(nulls_in)).then(|| text(random)));
+    Arc::new(texts.collect::<StringArray>())
+}
+
+#[test]
+fn texts_come_back_from_their_codes_and_take_less() {
+    let mut widths = [0; 3];
+    for seed in 0..600 {
+        let mut random = Random::new(seed);
+        let count = [0, 1, 70, 3000, 9000][random.below(5)];
+        let array = random_texts(&mut random, count);
+        let first = random.below(count + 1);
+        let array = array.slice(first, random.below(count - first + 1));
+        let Some(form) = narrow(&array) else { continue };
+        let width = form.as_any_dictionary().keys().data_type().primitive_width().unwrap();
+        widths[width / 2] += 1;
+        let needed_bytes = array.to_data().get_slice_memory_size().unwrap();
+        let form_bytes = form.get_array_memory_size();
+        assert!(
+            form_bytes <= needed_bytes / 4 * 3 + 300 + count / 8,
+            "seed {seed}: {form_bytes} instead of {needed_bytes}"
+        );
+        let back = widen(&form, &DataType::Utf8).unwrap();
+        assert!(*back == *array, "seed {seed}: {array:?} came back as {back:?}");
+    }
+    assert!(widths[0] > 50 && widths[1] > 5, "{widths:?}");
+}
+
+#[test]
+fn texts_are_coded_where_that_spares_memory() {
+    let texts = |vocabulary: usize, count: usize, length: usize| {
+        form_of(StringArray::from_iter_values((0..count).map(|row| format!("{:0length$}", row * 7 % vocabulary))))
+    };
+    let coded = |key| Some(DataType::Dictionary(Box::new(key), Box::new(DataType::Utf8)));
+    assert_eq!(texts(3, 1000, 1), coded(DataType::UInt8));
+    assert_eq!(texts(256, 9000, 5), coded(DataType::UInt8));
+    assert_eq!(texts(257, 9000, 5), coded(DataType::UInt16));
+    let in_runs = StringArray::from_iter_values((0..400_000).map(|row| format!("{:020}", row / 6)));
+    assert_eq!(form_of(in_runs), coded(DataType::UInt32));
+    assert_eq!(texts(100_000, 100_000, 9), None, "all are different");
+    assert_eq!(texts(3, 50, 1), None, "few");
+    assert_eq!(texts(3, 1000, MOST_TEXT_BYTES + 1), None, "long");
+    assert_eq!(form_of(StringArray::from(vec![None::<&str>; 1000])), None);
+}
+
+#[test]
+fn texts_in_several_forms_are_joined() {
+    let mut joined_forms = [0; 3];
+    for seed in 0..600 {
+        let mut random = Random::new(seed);
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for _ in 0..1 + random.below(4) {
+            let count = random.below(900);
+            arrays.push(random_texts(&mut random, count));
+        }
+        let spelt: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
+        let expected = compute::concat(&spelt).unwrap();
+        let mut form = |array: &ArrayRef| {
+            let form = if random.one_in(4) { None } else { narrow(array) };
+            let form = form.unwrap_or_else(|| Arc::clone(array));
+            // Of a part most of the dictionary is the others'.
+            let first = random.below(form.len() + 1);
+            [form.slice(0, first), form.slice(first, form.len() - first)]
+        };
+        let forms: Vec<ArrayRef> = arrays.iter().flat_map(&mut form).collect();
+        let joined = concat(&forms.iter().collect::<Vec<_>>()).unwrap();
+        let is_coded = |array: &ArrayRef| array.as_any_dictionary_opt().is_some();
+        joined_forms[usize::from(is_coded(&joined)) + usize::from(forms.iter().any(is_coded))] += 1;
+        let back = widen(&joined, &DataType::Utf8).unwrap();
+        assert!(*back == *expected, "seed {seed}: {forms:?} were joined to {joined:?}");
+    }
+    assert!(joined_forms.iter().all(|count| *count > 20), "of plain texts, of codes, as codes: {joined_forms:?}");
+}
+
+#[test]
+fn joined_codes_have_the_texts_that_are_there() {
+    let all: ArrayRef = Arc::new(StringArray::from_iter_values((0..2000).map(|row| format!("text {}", row % 200))));
+    let coded = narrow(&all).unwrap();
+    let few = coded.slice(0, 10);
+    let joined = concat(&[&few, &few]).unwrap();
+    assert_eq!(joined.data_type(), &DataType::Utf8, "a dictionary would take more");
+    let many = concat(&[&few; 40]).unwrap();
+    assert_eq!(many.as_any_dictionary().values().len(), 10);
+    let numbers: ArrayRef = Arc::new(Int8Array::from(vec![1]));
+    assert!(concat(&[&coded, &numbers]).unwrap_err().to_string().contains("Int8 among texts"));
+    assert!(with_dictionary(&numbers, &all).is_err());
 }

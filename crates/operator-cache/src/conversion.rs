@@ -13,6 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use arrow::array::{Array, AsArray};
 use arrow::error::ArrowError;
 use thermocline_placement::operator_cache::layout::row_or_column::ColumnRead;
 use thermocline_placement::operator_cache::layout::rule::{LayoutHistory, LayoutRule};
@@ -205,13 +206,18 @@ pub(crate) fn shape_of(chunks: &[Arc<Chunk>], is_element: &[bool], base: Option<
         record_count += entry_count;
         flat_row_count += flat_rows;
         for (index, column) in rows.columns.iter().enumerate() {
-            let size_bytes = arrow::array::Array::get_buffer_memory_size(column) as u64;
+            let size_bytes = column.get_buffer_memory_size() as u64;
             widths[index] += size_bytes;
             if is_element[index] {
                 element_bytes += size_bytes;
             } else {
                 record_bytes += size_bytes;
-                flat_record_bytes += size_bytes.saturating_mul(flat_rows) / entry_count.max(1);
+                // Who repeats texts that are codes repeats those.
+                let dictionary_bytes =
+                    column.as_any_dictionary_opt().map_or(0, |coded| coded.values().get_buffer_memory_size());
+                let repeated_bytes = size_bytes.saturating_sub(dictionary_bytes as u64);
+                flat_record_bytes +=
+                    dictionary_bytes as u64 + repeated_bytes.saturating_mul(flat_rows) / entry_count.max(1);
             }
         }
     }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::ChunkError;
 use crate::hybrid::Code;
-use crate::kind::Kind;
+use crate::kind::{Kind, Stored};
 use crate::plain::{Plain, Values};
 
 /// Rows that each value of a dictionary must have for it to be handed on, on average: whoever gets it goes through it
@@ -36,7 +36,8 @@ impl Dictionary {
         Plain::new(kind.stored, bytes).read(count, count, None, &mut values)?;
         let values = values.into_array(kind, None)?;
         // Floats are looked up faster than they are divided.
-        let narrow = if values.data_type().is_floating() { None } else { thermocline_narrow::narrow(&values) };
+        let may_be_narrow = !values.data_type().is_floating() && kind.stored != Stored::Texts;
+        let narrow = if may_be_narrow { thermocline_narrow::narrow(&values) } else { None };
         Ok(Self { values: narrow.unwrap_or(values) })
     }
 
@@ -105,7 +106,6 @@ fn text_bytes<K: ArrowDictionaryKeyType>(texts: &StringArray, codes: &PrimitiveA
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::kind::Stored;
 
     #[test]
     fn a_dictionary_has_no_more_values_than_its_bytes_have_room_for() {

@@ -15,7 +15,7 @@ use super::{CutRows, delivered, extract, filter_by, filtered};
 use crate::layout::PIECE_ROWS;
 use crate::request::ColumnSpec;
 use crate::rows::{ColumnRoute, Elements, Rows};
-use crate::value_bytes::add_value_bytes;
+use crate::value_bytes::{add_spelt_bytes, add_value_bytes};
 
 /// What the values of records may take in a piece, unless it is one row: a thousandth of a large budget, and far from
 /// the 2 GiB at which a column of texts ends.
@@ -90,7 +90,11 @@ impl ElementPieces {
     ) -> Result<Self, ArrowError> {
         let mut record_bytes = vec![0; elements.record_count()];
         for route in outputs.iter().filter(|route| rows.is_of_entry(route.column())) {
-            add_value_bytes(&extract(route, rows)?, &mut record_bytes);
+            let column = extract(route, rows)?;
+            add_value_bytes(&column, &mut record_bytes);
+            if !may_be_narrow {
+                add_spelt_bytes(&column, &mut record_bytes);
+            }
         }
         let left_count = mask.as_ref().map_or(rows.row_count, BooleanBuffer::count_set_bits);
         let most_bytes = record_bytes.iter().copied().max().unwrap_or(0);

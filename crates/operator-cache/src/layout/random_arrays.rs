@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, BooleanArray, ListArray, StringArray, StructArray, make_array,
+    Array, ArrayData, ArrayRef, AsArray, BooleanArray, ListArray, StringArray, StructArray, UInt8Array, UInt16Array,
+    make_array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, Fields, TimeUnit};
+use thermocline_narrow::with_dictionary;
 use thermocline_seeded::Random;
 
 /// A type without others in it.
@@ -35,6 +37,8 @@ pub(crate) fn random_scalar_type(random: &mut Random) -> DataType {
         DataType::Decimal128(20, 3),
         DataType::Decimal64(18, 2),
         DataType::Decimal32(9, 2),
+        DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8)),
+        DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8)),
     ];
     types[random.below(types.len())].clone()
 }
@@ -75,6 +79,15 @@ fn random_whole_array(random: &mut Random, data_type: &DataType, length: usize, 
             let strings: Vec<String> = (0..length).map(|_| random_text(random)).collect();
             let (offsets, values, _) = StringArray::from(strings).into_parts();
             Arc::new(StringArray::new(offsets, values, nulls))
+        }
+        DataType::Dictionary(key, _) => {
+            let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..9).map(|_| random_text(random))));
+            let keys = (0..length).map(|_| random.below(9));
+            let keys: ArrayRef = match **key {
+                DataType::UInt8 => Arc::new(UInt8Array::new(keys.map(|key| key as u8).collect(), nulls)),
+                _ => Arc::new(UInt16Array::new(keys.map(|key| key as u16).collect(), nulls)),
+            };
+            with_dictionary(&keys, &texts).unwrap()
         }
         DataType::List(field) => {
             let longest = if random.one_in(8) { 70 } else { 1 + random.below(5) };
@@ -143,6 +156,10 @@ impl Value {
                 Self::Struct(array.as_struct().columns().iter().map(|child| Self::of(child, at)).collect())
             }
             DataType::Utf8 => Self::Scalar(array.as_string::<i32>().value(at).to_owned()),
+            DataType::Dictionary(..) => {
+                let coded = array.as_any_dictionary();
+                Self::of(coded.values(), coded.normalized_keys()[at])
+            }
             DataType::Boolean => Self::Scalar(array.as_boolean().value(at).to_string()),
             data_type => {
                 let (data, width) = (array.to_data(), data_type.primitive_width().unwrap());

@@ -129,7 +129,9 @@ pub(super) fn values(name: &str, record: u64, element: i64) -> Vec<Option<i64>> 
         "a" => Some(a_of(record)),
         "b" => Some(record as i64),
         "s.z" => (a_of(record) % 7 != 0 && a_of(record) % 11 != 0).then(|| a_of(record) * 2),
+        "t" => t_of(record),
         "l.n" => n_of(element),
+        "l.t" => Some(element % TEXTS),
         "l.o" => return vec![o_of(element).map(|_| 1), o_of(element).flatten()],
         "l.o.m" => o_of(element).flatten(),
         _ => Some(element),
@@ -177,7 +179,7 @@ fn random_cuts(morsel_records: u64, rule: impl Fn(usize) -> LayoutRule) {
                 _ => both_between(range(&mut random, 1000), range(&mut random, 10 * RECORDS)),
             };
             let names: &[&str] =
-                [&["a", "l.e"][..], &["b", "a", "l.e"], &["l.e", "s.z", "a"], &["l.o", "a", "l.n", "l.e"]]
+                [&["a", "l.e"][..], &["b", "a", "l.e", "t"], &["l.e", "s.z", "a"], &["l.o", "a", "l.n", "l.e", "l.t"]]
                     [random.below_u64(4) as usize];
             let asked = elements(names, &predicate);
             let asked =
@@ -202,9 +204,9 @@ fn null_elements_and_fields_of_structs_come_out_of_every_layout() {
         let (cache, _budget) = cache(64 << 20);
         cache.set_layout_rule(rule);
         let fake = nested(16);
-        let columns = ["a", "b", "l.e", "l.n", "l.o"];
+        let columns = ["a", "b", "t", "l.e", "l.n", "l.o", "l.t"];
         for (round, names) in
-            [&columns[..], &["l.n", "b"], &["l.o.m", "a"], &["l.o"], &["l.o", "l.n"]].iter().enumerate()
+            [&columns[..], &["l.n", "b"], &["l.o.m", "a"], &["l.o"], &["l.t", "l.n", "t"]].iter().enumerate()
         {
             for predicate in [between(0, 999), both_between((100, 700), (500, 6000)), both_between((0, 999), (0, 40))] {
                 let asked = SelectRequest { retain_predicate: Arc::default(), ..elements(&columns, &predicate) };
@@ -213,6 +215,29 @@ fn null_elements_and_fields_of_structs_come_out_of_every_layout() {
                 assert!(is_hit || round == 0, "{rule}, {names:?}");
             }
         }
+    }
+}
+
+#[test]
+fn texts_that_come_again_take_a_byte_in_every_layout() {
+    for (rule, morsel_records) in rules().into_iter().flat_map(|rule| [(rule, 16), (rule, 400)]) {
+        let (cache, _budget) = cache(64 << 20);
+        cache.set_layout_rule(rule);
+        let fake = nested(morsel_records);
+        let asked = |names| SelectRequest { retain_predicate: Arc::default(), ..elements(names, &between(0, 999)) };
+        let names = ["a", "l.e", "t", "l.t"];
+        answer(&cache, &fake, &asked(&names), &names);
+        let (found, is_hit) = answer(&cache, &fake, &asked(&names), &["t", "l.t"]);
+        assert!(is_hit);
+        assert_eq!(found, expected_elements(&between(0, 999), &["t", "l.t"]), "{rule}");
+        let size_bytes = cache.items()[0].size_bytes;
+        cache.clear();
+        answer(&cache, &fake, &asked(&names[..2]), &names[..2]);
+        let without_bytes = cache.items()[0].size_bytes;
+        // Of 1500 elements, and as many records if they are repeated, 500 without elements among these; levels, NULLs and
+        // two dictionaries of 17 texts in a chunk, of which there may be some.
+        let added_bytes = size_bytes - without_bytes;
+        assert!(added_bytes < 2 * 2000 * 2 + 3 * 1500, "{rule}, morsels of {morsel_records}: {added_bytes}");
     }
 }
 

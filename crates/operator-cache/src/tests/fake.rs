@@ -1,7 +1,7 @@
 //! A file that exists in the test alone: row `i` has `b = i`, `a` a hash of it below 1000, and a struct `s` with a
 //! nullable child `z` (NULL where `a` is a multiple of 7; the struct itself is NULL where it is one of 11). Where its
 //! list `l` is unnested, record `i` has `i % 4` elements, whose `e` is ten times `i` plus their number; `n` is NULL where
-//! that is a multiple of 3, and the struct `o` where it is one of 5.
+//! that is a multiple of 3, and the struct `o` where it is one of 5. Records and elements have a text `t` of a few.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -281,6 +281,19 @@ impl FakeSource {
     }
 }
 
+/// Texts that tell numbers apart by their remainder.
+fn text(numbers: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    let texts = numbers.map(|number| number.map(|number| format!("text {}", number % TEXTS)));
+    Arc::new(texts.collect::<arrow::array::StringArray>())
+}
+
+pub(super) const TEXTS: i64 = 17;
+
+/// The number in the `t` of a record; NULL where `a` is a multiple of 7.
+pub(super) fn t_of(record: u64) -> Option<i64> {
+    (a_of(record) % 7 != 0).then_some(a_of(record) % TEXTS)
+}
+
 /// The `n` of the element with this `e`.
 pub(super) fn n_of(e: i64) -> Option<i64> {
     (e % 3 != 0).then_some(e * 3)
@@ -296,6 +309,7 @@ fn element_column(elements: &[i64], path: &FieldPath) -> ArrayRef {
     match path.to_string().as_str() {
         "l.e" => Arc::new(elements.map(Some).collect::<Int64Array>()),
         "l.n" => Arc::new(elements.map(n_of).collect::<Int64Array>()),
+        "l.t" => text(elements.map(Some)),
         "l.o" => {
             let nulls: NullBuffer = elements.clone().map(|e| o_of(e).is_some()).collect();
             let m: Int64Array = elements.map(|e| o_of(e).flatten()).collect();
@@ -326,6 +340,7 @@ fn column(records: &[u64], path: &FieldPath) -> ArrayRef {
         "s.z" => Arc::new(
             z().iter().zip(rows.clone()).map(|(z, row)| z.filter(|_| a_of(row) % 11 != 0)).collect::<Int64Array>(),
         ),
+        "t" => text(rows.map(|row| t_of(row).map(|_| a_of(row)))),
         // Wider and wider.
         "v" => Arc::new(arrow::array::StringArray::from_iter_values(
             rows.map(|row| format!("{row:0>width$}", width = 10 + row as usize / 1000)),
@@ -351,7 +366,7 @@ pub(super) fn columns(names: &[&str]) -> Arc<[ColumnSpec]> {
             data_type: match *name {
                 "s" => DataType::Struct(s_fields()),
                 "l.o" => DataType::Struct(o_fields()),
-                "v" | "w" => DataType::Utf8,
+                "v" | "w" | "t" | "l.t" => DataType::Utf8,
                 _ => DataType::Int64,
             },
         })
@@ -417,8 +432,11 @@ pub(super) fn surviving(rows: &Rows, columns: &[ColumnSpec], residual: &Conjunct
     longs(&b).values().to_vec()
 }
 
-/// Numbers in whichever form.
+/// Numbers in whichever form; of texts the numbers in them.
 pub(super) fn longs(array: &ArrayRef) -> Int64Array {
+    if let Ok(texts) = widen(array, &DataType::Utf8) {
+        return texts.as_string::<i32>().iter().map(|text| text?.strip_prefix("text ")?.parse().ok()).collect();
+    }
     widen(array, &DataType::Int64).unwrap().as_primitive().clone()
 }
 

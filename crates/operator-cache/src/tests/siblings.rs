@@ -113,12 +113,12 @@ fn random_requests_for_records_and_elements_get_theirs_under_every_layout_and_li
                 let high = low + random.below_u64(1000) as i64;
                 let context = format!("round {round}, limit {limit_bytes}, morsels of {morsel_records}, {rule}");
                 if random.one_in(2) {
-                    let names: &[&str] =
-                        [&["a", "l.e"][..], &["a", "b", "l.n"], &["a", "s.z"]][random.below_u64(3) as usize];
+                    let names: &[&str] = [&["a", "l.e", "l.t"][..], &["a", "b", "l.n"], &["a", "s.z", "t"]]
+                        [random.below_u64(3) as usize];
                     let (found, _) = answer(&cache, &lists, &whole(elements(names, &range)), names);
                     assert_eq!(found, expected_elements(&range, names), "{context}");
                 } else {
-                    let names: &[&str] = [&["a"][..], &["a", "b"], &["a", "s.z"]][random.below_u64(3) as usize];
+                    let names: &[&str] = [&["a", "t"][..], &["a", "b"], &["a", "s.z"]][random.below_u64(3) as usize];
                     let asked = whole(request(names, &between(low, high)));
                     let (found, _) = answer(&cache, &records, &asked, names);
                     assert_eq!(found, expected_records(low, high, names), "{context}");

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use arrow::array::{AnyDictionaryArray, Array, AsArray};
-use arrow::datatypes::{DataType, UInt16Type, UInt32Type};
+use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type};
 use thermocline_column_store::MINI_BLOCK_VALUES;
 
 use super::form::{Scratch, Unpacked};
@@ -28,6 +28,7 @@ pub(super) struct Coded<'p> {
 
 #[derive(Debug)]
 enum Codes<'p> {
+    U8(&'p [u8]),
     U16(&'p [u16]),
     U32(Cow<'p, [u32]>),
 }
@@ -43,6 +44,7 @@ enum Words {
 impl<'p> Codes<'p> {
     fn of(array: &'p dyn AnyDictionaryArray) -> Self {
         match array.keys().data_type() {
+            DataType::UInt8 => Self::U8(array.keys().as_primitive::<UInt8Type>().values()),
             DataType::UInt16 => Self::U16(array.keys().as_primitive::<UInt16Type>().values()),
             DataType::UInt32 => Self::U32(Cow::Borrowed(array.keys().as_primitive::<UInt32Type>().values())),
             // All are NULL.
@@ -105,6 +107,10 @@ impl<'p> Coded<'p> {
             }};
         }
         match (&self.codes, &self.words) {
+            (Codes::U8(codes), Words::U8(words)) => extend!(codes, words),
+            (Codes::U8(codes), Words::U16(words)) => extend!(codes, words),
+            (Codes::U8(codes), Words::U32(words)) => extend!(codes, words),
+            (Codes::U8(codes), Words::U64(words)) => extend!(codes, words),
             (Codes::U16(codes), Words::U8(words)) => extend!(codes, words),
             (Codes::U16(codes), Words::U16(words)) => extend!(codes, words),
             (Codes::U16(codes), Words::U32(words)) => extend!(codes, words),
@@ -121,6 +127,7 @@ impl<'p> Coded<'p> {
         macro_rules! fill {
             ($words:expr, $to:ident, $unpacked:ident) => {{
                 match &self.codes {
+                    Codes::U8(codes) => look_up(block(codes, index), $words, &mut scratch.$to),
                     Codes::U16(codes) => look_up(block(codes, index), $words, &mut scratch.$to),
                     Codes::U32(codes) => look_up(block(codes, index), $words, &mut scratch.$to),
                 }

@@ -74,15 +74,22 @@ impl Plan {
                 Place::Fields { fields: fields.clone(), children }
             }
             DataType::Boolean => Place::Bit(self.bit(array.as_boolean().values().clone())),
-            _ => {
-                let width_bytes = width_bytes(&data_type).ok_or_else(|| {
-                    ArrowError::NotYetImplemented(format!("columns of type {data_type} cannot be laid out in rows"))
-                })?;
-                self.values.push(PlannedValue { array: Arc::clone(array), width_bytes, offset_bytes: 0 });
-                Place::Value { offset_bytes: self.values.len() - 1 }
+            DataType::Dictionary(key, _) => {
+                let coded = array.as_any_dictionary();
+                let offset_bytes = self.value(make_array(coded.keys().to_data()), key)?;
+                Place::Code { offset_bytes, key: key.as_ref().clone(), dictionary: Arc::clone(coded.values()) }
             }
+            _ => Place::Value { offset_bytes: self.value(Arc::clone(array), &data_type)? },
         };
         Ok(Field { data_type, validity_bit, place })
+    }
+
+    fn value(&mut self, array: ArrayRef, data_type: &DataType) -> Result<usize, ArrowError> {
+        let width_bytes = width_bytes(data_type).ok_or_else(|| {
+            ArrowError::NotYetImplemented(format!("columns of type {data_type} cannot be laid out in rows"))
+        })?;
+        self.values.push(PlannedValue { array, width_bytes, offset_bytes: 0 });
+        Ok(self.values.len() - 1)
     }
 
     fn bit(&mut self, bits: BooleanBuffer) -> usize {
@@ -110,7 +117,9 @@ impl Plan {
                 *bit += self.bits_offset_bytes * 8;
             }
             match &mut field.place {
-                Place::Value { offset_bytes } => *offset_bytes = self.values[*offset_bytes].offset_bytes,
+                Place::Value { offset_bytes } | Place::Code { offset_bytes, .. } => {
+                    *offset_bytes = self.values[*offset_bytes].offset_bytes;
+                }
                 Place::Bit(bit) => *bit += self.bits_offset_bytes * 8,
                 Place::Fields { children, .. } => self.give_offsets(children),
                 Place::Beside(_) => {}

@@ -7,6 +7,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute;
 use arrow::datatypes::{ArrowNativeType, DataType};
 use arrow::error::ArrowError;
+use thermocline_narrow::with_dictionary;
 
 use super::{Field, Place, RowBlock};
 
@@ -34,6 +35,9 @@ impl<'a> Gather<'a> {
                 DataType::Utf8 => self.strings(*offset_bytes, nulls),
                 _ => self.numbers(&field.data_type, *offset_bytes, nulls),
             },
+            Place::Code { offset_bytes, key, dictionary } => {
+                with_dictionary(&self.numbers(key, *offset_bytes, nulls)?, dictionary)
+            }
             Place::Bit(bit) => Ok(Arc::new(BooleanArray::new(self.bits(*bit), nulls))),
             Place::Fields { fields, children } => {
                 let children = children.iter().map(|child| self.field(child)).collect::<Result<Vec<_>, _>>()?;

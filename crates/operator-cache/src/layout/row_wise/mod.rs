@@ -5,8 +5,8 @@
 //!
 //! A row is its fixed-width values at their natural width, the widest first, and behind them its bits: a bit for each
 //! field that holds a NULL anywhere in the block, and one for each Boolean. A string is its offset and length (u32
-//! each, counted as one value of 8 bytes) in the block's heap, where strings lie in the order of rows, then columns. A
-//! struct is its fields, and a bit if it can be NULL.
+//! each, counted as one value of 8 bytes) in the block's heap, where strings lie in the order of rows, then columns; of
+//! strings that are codes it is the code, and their dictionary lies beside the rows. A struct is its fields, and a bit if it can be NULL.
 //!
 //! **Invariants**
 //! - The stride is a multiple of the widest value, or of 8 if that is wider: a value of at most 8 bytes lies in one
@@ -54,6 +54,8 @@ struct Field {
 enum Place {
     /// A value of the type's width, or a string's offset and length, at this byte of each row.
     Value { offset_bytes: usize },
+    /// The code of a text, at this byte of each row.
+    Code { offset_bytes: usize, key: DataType, dictionary: ArrayRef },
     /// A Boolean: this bit of each row.
     Bit(usize),
     /// A struct's fields.
@@ -67,7 +69,7 @@ impl RowBlock {
     ///
     /// # Errors
     /// A column of another length; types that are not Boolean, a fixed-width number, date, time or decimal of at most
-    /// 16 bytes, Utf8, List, or a Struct of these; strings of more than 4 GiB together.
+    /// 16 bytes, Utf8 or codes of it, List, or a Struct of these; strings of more than 4 GiB together.
     pub(crate) fn from_columns(columns: &[ArrayRef], row_count: usize) -> Result<Self, ArrowError> {
         let mut block = build::build(columns, row_count)?;
         let structures_bytes = size_of::<Self>() + block.columns.capacity() * size_of::<Field>();
@@ -109,6 +111,7 @@ impl Field {
     fn heap_bytes(&self) -> usize {
         match &self.place {
             Place::Value { .. } | Place::Bit(_) => 0,
+            Place::Code { dictionary, .. } => dictionary.get_array_memory_size(),
             Place::Fields { children, .. } => {
                 children.capacity() * size_of::<Self>() + children.iter().map(Self::heap_bytes).sum::<usize>()
             }

@@ -55,8 +55,8 @@ impl StripedColumn {
     /// Takes the records of `array` apart. Buffers that are needed whole are shared, others copied.
     ///
     /// # Errors
-    /// Types that are not Boolean, a fixed-width number, date, time or decimal of at most 16 bytes, Utf8, or a List or
-    /// Struct of these; more than 254 levels; more than 2³² − 1 values in a field.
+    /// Types that are not Boolean, a fixed-width number, date, time or decimal of at most 16 bytes, Utf8 or codes
+    /// of it, or a List or Struct of these; more than 254 levels; more than 2³² − 1 values in a field.
     pub(crate) fn shred(array: &ArrayRef) -> Result<Self, ArrowError> {
         let (root, leaves) = shred::shred(array)?;
         let mut column = Self { record_count: array.len(), root, leaves, size_bytes: 0 };

@@ -1,7 +1,7 @@
 //! Phase two of assembly: the values of a leaf at their places.
 //!
 //! A leaf that has a value for every place is shared as it is. Otherwise numbers, or the offsets of strings (never
-//! their bytes), are copied in one pass that reads the next value for every place and goes on only where there is one.
+//! their bytes) or their codes, are copied in one pass that reads the next value for every place and goes on only where there is one.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BooleanArray, StringArra
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
 use arrow::error::ArrowError;
+use thermocline_narrow::with_dictionary;
 
 /// Whether values of this type can be a leaf.
 ///
 /// # Errors
 /// They cannot.
 pub(super) fn check_scalar(data_type: &DataType) -> Result<(), ArrowError> {
-    let is_scalar = matches!(data_type, DataType::Boolean | DataType::Utf8)
+    let is_scalar = matches!(data_type, DataType::Boolean | DataType::Utf8 | DataType::Dictionary(..))
         || matches!(data_type.primitive_width(), Some(1 | 2 | 4 | 8 | 16));
     if is_scalar { Ok(()) } else { Err(refusal(data_type)) }
 }
@@ -37,6 +38,10 @@ pub(super) fn place(
         return Ok(Arc::new(StructArray::new_empty_fields(length, nulls)));
     };
     let Some(present) = present else { return Ok(Arc::clone(values)) };
+    if let Some(coded) = values.as_any_dictionary_opt() {
+        let codes = make_array(coded.keys().to_data());
+        return with_dictionary(&place(Some(&codes), Some(present), is_nullable, length)?, coded.values());
+    }
     let present = present.inner();
     match values.data_type() {
         DataType::Boolean => {
