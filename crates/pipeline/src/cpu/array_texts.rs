@@ -104,7 +104,7 @@ fn push_views(texts: &StringViewArray, coding: &mut TextCoding) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use arrow::array::{DictionaryArray, Int8Array, LargeStringArray, StringArray, UInt16Array};
+    use arrow::array::{DictionaryArray, Int8Array, LargeStringArray, StringArray, UInt8Array, UInt16Array};
     use thermocline_column_store::MINI_BLOCK_VALUES;
     use thermocline_seeded::Random;
 
@@ -158,8 +158,14 @@ mod tests {
                     .collect();
                 let expected: Vec<Option<String>> =
                     keys.iter().map(|key| key.and_then(|key| texts[usize::from(key)].clone())).collect();
-                let dictionary = DictionaryArray::try_new(UInt16Array::from(keys), Arc::clone(&array)).unwrap();
-                assert_eq!(texts_of(&dictionary), expected, "seed {seed}, {}", dictionary.data_type());
+                let short_keys: UInt8Array = keys.iter().map(|key| key.map(|key| key as u8)).collect();
+                let dictionaries: [ArrayRef; 2] = [
+                    Arc::new(DictionaryArray::try_new(UInt16Array::from(keys), Arc::clone(&array)).unwrap()),
+                    Arc::new(DictionaryArray::try_new(short_keys, Arc::clone(&array)).unwrap()),
+                ];
+                for dictionary in dictionaries {
+                    assert_eq!(texts_of(&dictionary), expected, "seed {seed}, {}", dictionary.data_type());
+                }
             }
         }
     }
