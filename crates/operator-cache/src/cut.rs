@@ -62,9 +62,8 @@ pub struct Cut {
     column_counts: (ColumnsRead, ColumnsRead),
     /// The same cut out of rows that have just what is read, in that order.
     of_read: Option<Box<Cut>>,
-    /// Whether rows that fail may be left among the others.
-    may_mark: bool,
-    /// Whether values may be in narrow forms of their types.
+    /// Whether rows may be left as they are kept: values in narrow forms of their types, and those that fail among the
+    /// others.
     may_be_narrow: bool,
 }
 
@@ -127,11 +126,8 @@ impl Cut {
 
     /// The same cut, which leaves rows as they are kept where that spares copying them. Values stay in the narrow forms
     /// of their types. If many rows pass and the layout has their columns as they are asked for, they are marked; not
-    /// with texts: whoever reads them looks at each, of rows that fail too.
+    /// with texts that are spelt out: whoever reads them looks at each, of rows that fail too.
     pub fn as_kept(mut self) -> Self {
-        let has_width = |data_type: &DataType| data_type.is_primitive() || *data_type == DataType::Boolean;
-        let mut outputs = self.outputs.iter();
-        self.may_mark = outputs.all(|route| route.data_type(&self.columns).is_some_and(has_width));
         self.may_be_narrow = true;
         self.of_read = self.of_read.map(|of_read| Box::new(of_read.as_kept()));
         self
@@ -162,7 +158,6 @@ impl Cut {
             read: Vec::new(),
             column_counts: Default::default(),
             of_read: None,
-            may_mark: false,
             may_be_narrow: false,
         })
     }
@@ -311,10 +306,13 @@ impl Cut {
             return self.cut_elements(rows, elements, both(of_records, of_elements), counts);
         }
         count_selected(counts, entry_count, passing_count, || of_records.as_ref().map_or(0, run_count));
-        if self.may_mark && passing_count >= entry_count / MARKED_SHARE && of_records.is_some() {
-            let columns = self.outputs.iter().map(|route| self.delivered(route, extract(route, rows)?));
-            let columns = columns.collect::<Result<_, _>>()?;
-            return Ok(CutPieces::one(CutRows { columns, row_count: entry_count, selected: of_records }));
+        let may_mark = self.may_be_narrow && passing_count >= entry_count / MARKED_SHARE && of_records.is_some();
+        if may_mark {
+            let columns = self.outputs.iter().map(|route| extract(route, rows));
+            let columns = columns.collect::<Result<Vec<_>, _>>()?;
+            if columns.iter().all(is_passed_over) {
+                return Ok(CutPieces::one(CutRows { columns, row_count: entry_count, selected: of_records }));
+            }
         }
         let filter = of_records.map(filter_by);
         let columns = self.outputs.iter().map(|route| {
@@ -338,6 +336,12 @@ impl Cut {
         let pieces = ElementPieces::new(&self.columns, &self.outputs, self.may_be_narrow, rows, elements, mask)?;
         CutPieces::of_elements(pieces)
     }
+}
+
+/// Whether a value that is not wanted costs next to nothing.
+fn is_passed_over(column: &ArrayRef) -> bool {
+    let data_type = column.data_type();
+    data_type.is_primitive() || matches!(data_type, DataType::Boolean | DataType::Dictionary(..))
 }
 
 /// A column as it is delivered.
