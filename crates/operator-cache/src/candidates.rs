@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thermocline_placement::operator_cache::demand::{credited_share, expected_uses, may_hold_all};
 use thermocline_placement::operator_cache::heads::{is_full_grown, tail_parts};
 use thermocline_placement::operator_cache::item_parts::{ColumnBits, ColumnSize, ItemPart, MAX_COLUMNS, bit, parts};
-use thermocline_placement::operator_cache::map_making::are_spared;
+use thermocline_placement::operator_cache::map_making::{is_spared, scan_by_map_ns};
 use thermocline_placement::operator_cache::{EvictionPolicy, ItemMeasurements, Victim};
 use thermocline_predicate::FieldPath;
 
@@ -111,9 +111,12 @@ impl Catalog {
     /// given further columns, go in parts if the policy divides items.
     pub(crate) fn displaceable(&self, terms: Terms<'_>) -> Vec<ItemMeasurements> {
         let maps_bytes = self.maps().map(|map| map.size_bytes).sum();
-        let spares_maps = are_spared(maps_bytes, terms.limit_bytes);
         let unread = self.items().filter(|item| Arc::strong_count(item) == 1);
-        let displaceable = unread.filter(|item| !spares_maps || item.map.is_none());
+        let is_spared = |item: &Item| {
+            let served_share = || self.expected_of_map(terms, item).map_or(1.0, |expected| expected.served_share);
+            item.map.is_some() && is_spared(maps_bytes, terms.limit_bytes, served_share())
+        };
+        let displaceable = unread.filter(|item| !is_spared(item));
         let mut candidates = Vec::new();
         for item in displaceable {
             let whole = Candidate::whole(item, self.measured(terms, item));
@@ -130,10 +133,16 @@ impl Catalog {
         candidates
     }
 
-    /// What a policy is told of an item: of one of all rows what is expected of it, and the longest scan that it spares.
+    /// What a policy is told of an item: of one of all rows what is expected of it, and the longest scan that it spares; of
+    /// a map the same, and that it spares a part of each.
     /// Policies that don't look at what is expected are told of the longest scan too: what it takes to have it again.
     pub(crate) fn measured(&self, terms: Terms<'_>, item: &Item) -> ItemMeasurements {
         let whole = item.measurements();
+        if let Some(expected) = self.expected_of_map(terms, item) {
+            let execute_ns = expected.scan_ns.unwrap_or(whole.execute_ns);
+            let reuse_scan_ns = scan_by_map_ns(execute_ns);
+            return ItemMeasurements { use_count: expected.use_count, execute_ns, reuse_scan_ns, ..whole };
+        }
         // Of ranges there are many, and theirs are not looked at.
         let expected = || self.expected_uses(terms, &item.source, &item.columns, item.all_rows_bytes());
         match item.keeps_all_ranges().then(expected).flatten() {

@@ -155,6 +155,13 @@ impl ColumnDemand {
         numbered.filter_map(|(column, _)| column.as_ref())
     }
 
+    /// How many of the latest queries needed nothing but columns that `knows` says, of how many.
+    pub(crate) fn served(&self, knows: impl Fn(&str) -> bool) -> (usize, usize) {
+        let known = self.numbers.iter().filter(|(root, _)| knows(root));
+        let known = known.fold(0, |known, (_, number)| known | bit(*number));
+        (self.queries.iter().filter(|&&query| query & !known == 0).count(), self.queries.len())
+    }
+
     /// What each of the latest queries needed.
     pub(crate) fn queries(&self) -> Vec<ColumnBits> {
         self.queries.iter().copied().collect()

@@ -28,11 +28,13 @@ use parking_lot::Mutex;
 use thermocline_budget::Reservation;
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::admission::{Admission, admit};
+use thermocline_placement::operator_cache::demand::expected_uses;
 use thermocline_placement::operator_cache::map_making::{MapInputs, largest_bytes, scan_by_map_ns, typical_scan_ns};
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_raw::PositionalMap;
 
 use crate::cache::OperatorCache;
+use crate::candidates::Terms;
 use crate::catalog::Catalog;
 use crate::conversion::shape_of;
 use crate::decisions::DecisionKind;
@@ -63,6 +65,54 @@ fn map_key(source: &SourceKey) -> SourceKey {
 fn covers(map: &PositionalMap, columns: &[ColumnSpec], predicate: &Conjunction, list: Option<&FieldPath>) -> bool {
     let columns = columns.iter().map(|column| &column.path);
     map.knows(columns.chain(predicate.fields().map(|(path, _)| path)), list)
+}
+
+/// What is expected of a map.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    /// Scans by it.
+    pub(crate) use_count: u64,
+    /// What each would take without it; None if that is not known.
+    pub(crate) scan_ns: Option<u64>,
+    /// Of the latest queries of its file those that it serves.
+    pub(crate) served_share: f64,
+}
+
+impl Catalog {
+    /// What is expected of an item that is a map; None of others, and if the policy counts the uses that were, or nothing
+    /// is known.
+    pub(crate) fn expected_of_map(&self, terms: Terms<'_>, item: &Item) -> Option<Expected> {
+        let map = &item.map.as_ref()?.map;
+        let knows = |root: &str| map.paths().any(|path| path.parts().first().is_some_and(|first| **first == *root));
+        self.expected_of_map_that(terms, &item.source, item.end_bytes, knows)
+    }
+
+    /// The same of one that knows of the columns that `knows` says.
+    fn expected_of_map_that(
+        &self,
+        terms: Terms<'_>,
+        file: &SourceKey,
+        end_bytes: u64,
+        knows: impl Fn(&str) -> bool,
+    ) -> Option<Expected> {
+        let (mut use_count, mut scans_ns, mut served_count, mut query_count) = (0, Some(0), 0, 0);
+        let of_file = |source: &SourceKey| (&source.path, &source.options) == (&file.path, &file.options);
+        let demands = self.demands.iter().filter(|(source, _)| terms.policy.divides_items() && of_file(source));
+        for (source, demand) in demands {
+            let (served, of) = demand.served(&knows);
+            let served_share = served as f64 / of.max(1) as f64;
+            let uses = expected_uses(demand.rate(self.demanded_tick), served_share);
+            // A head's rows are not scanned.
+            let bytes = self.head(source).map_or(end_bytes, |head| head.rest_bytes());
+            use_count += uses;
+            scans_ns = scans_ns.zip(demand.own_scan_ns(bytes)).map(|(all_ns, ns)| all_ns + uses * ns);
+            served_count += served;
+            query_count += of;
+        }
+        let scan_ns = scans_ns.and_then(|scans_ns| scans_ns.checked_div(use_count));
+        let served_share = served_count as f64 / query_count as f64;
+        (query_count > 0).then_some(Expected { use_count, scan_ns, served_share })
+    }
 }
 
 impl OperatorCache {
@@ -166,20 +216,24 @@ impl OperatorCache {
         reservation.map(|reservation| Mapping::new(limit_bytes, reservation))
     }
 
-    /// Evicts what is worth less than a map of a file, of which some memory is held. False when that makes no room.
+    /// Evicts what is worth less than a map of a file, with these columns, of which some memory is held. False when that
+    /// makes no room.
     pub(crate) fn make_room_for_map(
         &self,
-        source: &SourceKey,
+        (source, columns): (&SourceKey, &[ColumnSpec]),
         pinned: &PinnedSource,
         size_bytes: u64,
         held_bytes: u64,
         execute_ns: u64,
     ) -> bool {
         let scan_count = pinned.with_map_history(&source.options, |history| history.scan_count).unwrap_or(0);
+        let knows =
+            |root: &str| columns.iter().any(|column| column.path.parts().first().is_some_and(|first| **first == *root));
+        let expected = self.catalog().expected_of_map_that(self.terms(), source, pinned.end_bytes(), knows);
         let newcomer = ItemMeasurements {
             id: u64::MAX,
             kind: source.kind,
-            use_count: u64::from(scan_count).max(1),
+            use_count: expected.map_or(u64::MAX, |expected| expected.use_count).min(scan_count.into()).max(1),
             execute_ns,
             cache_ns: 0,
             reuse_scan_ns: scan_by_map_ns(execute_ns),
@@ -367,7 +421,7 @@ impl OperatorCache {
         let size_bytes = map.size_bytes() as u64 + size_of::<Item>() as u64 + PLACES_BYTES;
         let execute_ns = typical_scan_ns(key.kind, pinned.end_bytes());
         let fits = size_bytes <= largest_bytes(self.limit_bytes())
-            && self.make_room_for_map(&key, pinned, size_bytes, 0, execute_ns);
+            && self.make_room_for_map((&key, &request.columns), pinned, size_bytes, 0, execute_ns);
         let reservation = if fits { self.reserve_if_free(size_bytes) } else { None };
         let Some(reservation) = reservation else { return };
         let Some(item) = self.map_item(key, pinned, map, reservation, execute_ns, 1, true) else { return };

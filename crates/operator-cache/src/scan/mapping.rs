@@ -74,7 +74,8 @@ impl SharedScan {
             let so_far_bytes = 2 * (size_bytes + piece.size_bytes() as u64);
             let whole_bytes = progress.whole_bytes(so_far_bytes, DEFAULT_MARGIN).unwrap_or(so_far_bytes);
             let execute_ns = progress.whole_ns(execute_ns).unwrap_or(execute_ns);
-            if !self.cache.make_room_for_map(&self.source, &self.pinned, whole_bytes, reserved_bytes, execute_ns) {
+            let what = (&self.source, &*self.spec.columns);
+            if !self.cache.make_room_for_map(what, &self.pinned, whole_bytes, reserved_bytes, execute_ns) {
                 break;
             }
         }

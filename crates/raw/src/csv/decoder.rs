@@ -4,8 +4,9 @@
 //! text spells which value (`leaf`), where records end in a file (`splitter`).
 //!
 //! Two ways through a window. The *quick* way presumes that nothing is wrong: every record has the right number of
-//! fields (a subtraction each), the predicate's columns are parsed and tested row by row, and each further column is
-//! then parsed in one go for the rows that passed, so that the branch on its type predicts well. When anything is
+//! fields (a subtraction each), the predicate's columns are parsed and tested one after the other, each in the rows that
+//! passed before, and each wanted column is then parsed in one go for those left, so that the branch on its type predicts
+//! well. When anything is
 //! wrong, the window's rows are taken back and the *careful* way goes record by record: it finds the first bad record
 //! in file order, skips blank lines, and leaves out bad records under [`OnError::Skip`].
 //!
@@ -18,6 +19,7 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
 use thermocline_predicate::{Domain, FieldPath};
 
 use super::dialect::{CsvFormat, header_names};
@@ -26,8 +28,9 @@ use super::field::{FieldText, raw_field, read_field};
 use super::index::{RecordFields, RecordIndex, without_carriage_return};
 use super::marks::Marks;
 use crate::decoder::{Decoder, Rows};
+use crate::leaf::number::{parse_f64, parse_i64};
 use crate::positional_map::{FIRST_OFFSET, code_of};
-use crate::{Fault, LeafBuilder, MapPiece, MappedRecords, OnError, RawError, RecordPositions, ScanPlan};
+use crate::{Fault, LeafBuilder, MapPiece, MappedRecords, Mismatch, OnError, RawError, RecordPositions, ScanPlan};
 
 /// Bytes indexed at once: the index of a window and its bytes stay in the L2 cache, and the pieces are long enough that
 /// indexing the cut record at the end twice does not matter.
@@ -148,7 +151,7 @@ impl CsvDecoder {
     }
 
     /// The place in `columns` of a field read as a type.
-    fn column(&mut self, path: &FieldPath, data_type: &arrow::datatypes::DataType) -> Result<usize, RawError> {
+    fn column(&mut self, path: &FieldPath, data_type: &DataType) -> Result<usize, RawError> {
         let [name] = path.parts() else {
             return Err(RawError::plan(path, "CSV files have no nested fields"));
         };
@@ -294,43 +297,22 @@ impl CsvDecoder {
         true
     }
 
-    /// Parses and tests the predicate's columns; leaves the records that pass in `selection`.
+    /// Tests the predicate's columns, one after the other; leaves the records that pass in `selection`. False when a value
+    /// that is looked at cannot be read.
     fn filter_window(&mut self, window: &[u8], text: Option<&str>, records: std::ops::Range<usize>) -> bool {
         self.selection.clear();
+        self.selection.extend(records.map(|record| record as u32));
         let source = Source { window, text, marks: self.marks, null_text: self.format.null_text.as_bytes() };
-        for record in records {
-            let fields = self.index.record(record);
-            let mut passes = true;
-            let mut parsed = 0;
-            for filter in &self.filters {
-                let column = &mut self.columns[filter.column];
-                if column.append(source, fields, &mut self.scratch).is_err() {
-                    return false;
-                }
-                parsed += 1;
-                if !column.builder.test(&filter.domain) {
-                    passes = false;
-                    break;
-                }
-            }
-            for filter in &self.filters[..parsed] {
-                let column = &mut self.columns[filter.column];
-                if !passes || !column.is_output {
-                    let keep = column.builder.len() - 1;
-                    column.builder.truncate(keep);
-                }
-            }
-            if passes {
-                self.selection.push(record as u32);
-            }
-        }
-        true
+        self.filters.iter().all(|Filter { column, domain }| {
+            let column = &mut self.columns[*column];
+            column.retain(source, &self.index, domain, &mut self.selection, &mut self.scratch).is_ok()
+        })
     }
 
     fn append_selected(&mut self, window: &[u8], text: Option<&str>) -> bool {
         self.row_count += self.selection.len();
         let source = Source { window, text, marks: self.marks, null_text: self.format.null_text.as_bytes() };
-        for column in self.columns.iter_mut().filter(|column| !column.is_filtered) {
+        for column in self.columns.iter_mut().filter(|column| column.is_output) {
             for &record in &self.selection {
                 if column.append(source, self.index.record(record as usize), &mut self.scratch).is_err() {
                     return false;
@@ -481,6 +463,35 @@ struct Source<'a> {
     null_text: &'a [u8],
 }
 
+impl Source<'_> {
+    /// The text of a field that is no text itself; None of NULL.
+    #[inline(always)]
+    fn number_text<'t>(self, raw: &'t [u8], scratch: &'t mut Vec<u8>) -> Result<Option<&'t [u8]>, FieldProblem> {
+        match read_field(raw, self.marks, scratch) {
+            FieldText::Bare(text) => Ok(Some(text).filter(|text| !text.is_empty() && *text != self.null_text)),
+            FieldText::Quoted(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+            FieldText::TrailingText => Err(FieldProblem::Written(Problem::TrailingText)),
+            FieldText::Unclosed => Err(FieldProblem::Written(Problem::Unclosed)),
+        }
+    }
+}
+
+/// Leaves those of the selected records that pass, in their order.
+#[inline(always)]
+fn retain(
+    selection: &mut Vec<u32>,
+    mut passes: impl FnMut(usize) -> Result<bool, FieldProblem>,
+) -> Result<(), FieldProblem> {
+    let mut kept = 0;
+    for at in 0..selection.len() {
+        let record = selection[at];
+        selection[kept] = record;
+        kept += usize::from(passes(record as usize)?);
+    }
+    selection.truncate(kept);
+    Ok(())
+}
+
 impl ParsedColumn {
     /// Appends the value of this column's field of a record.
     #[inline(always)]
@@ -491,6 +502,43 @@ impl ParsedColumn {
         scratch: &mut Vec<u8>,
     ) -> Result<(), FieldProblem> {
         self.append_raw(source, fields.field(source.window, self.position), fields.field_start(self.position), scratch)
+    }
+
+    /// Leaves those of the selected records whose field lies in `domain`. Numbers are tested where they are parsed: most of
+    /// them are not kept, and those that are cost less to parse again than to keep all.
+    fn retain(
+        &mut self,
+        source: Source<'_>,
+        index: &RecordIndex,
+        domain: &Domain,
+        selection: &mut Vec<u32>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), FieldProblem> {
+        let position = self.position;
+        macro_rules! retain_numbers {
+            ($parse:expr, $test:expr) => {{
+                retain(selection, |record| {
+                    let raw = index.record(record).field(source.window, position);
+                    match source.number_text(raw, scratch)? {
+                        Some(text) => $parse(text).map($test).ok_or(FieldProblem::Value(Mismatch::NotOfType)),
+                        None => Ok(domain.admits_null()),
+                    }
+                })
+            }};
+        }
+        match self.builder.data_type() {
+            DataType::Int64 => retain_numbers!(parse_i64, |value| domain.contains_int(value.into())),
+            DataType::Float64 => retain_numbers!(parse_f64, |value| domain.contains_float(value)),
+            _ => {
+                let row_count = self.builder.len();
+                retain(selection, |record| {
+                    self.append(source, index.record(record), scratch)?;
+                    let passes = self.builder.test(domain);
+                    self.builder.truncate(row_count);
+                    Ok(passes)
+                })
+            }
+        }
     }
 
     /// Appends the value that the bytes `raw`, at `start` in the window, stand for.
