@@ -404,6 +404,42 @@ fn a_map_gives_way_to_newcomers_only_where_it_takes_much_of_the_cache_and_to_que
 }
 
 #[test]
+fn a_map_that_serves_few_queries_gives_way_to_newcomers_and_is_worth_less() {
+    let session = Session::new(64 << 20, None);
+    for low in [0, 100] {
+        session.ask(&["a", "b"], &between(low, low + 50));
+    }
+    let map = session.maps().remove(0);
+    let is_displaceable = || {
+        let displaceable = session.cache.catalog().displaceable(session.cache.terms());
+        displaceable.iter().any(|item| Candidate::of(item.id).item == map.id)
+    };
+    let expected = || {
+        let catalog = session.cache.catalog();
+        let item = catalog.item(map.id).unwrap();
+        let expected = catalog.expected_of_map(session.cache.terms(), item).unwrap();
+        assert_eq!(catalog.measured(session.cache.terms(), item).use_count, expected.use_count);
+        expected
+    };
+    assert!(!is_displaceable());
+    let before = expected();
+    assert_eq!(before.served_share, 1.0);
+    // Half of the queries, and then more, need what the map does not know.
+    let (file, _) = session.open();
+    for (count, is_spared) in [(2, true), (3, false)] {
+        while session.cache.catalog().demands.values().map(|demand| demand.queries().len()).sum::<usize>() < 2 + count {
+            let mut other = request(&["a", "s.z"], &between(0, 50));
+            other.source.path = Arc::clone(file.path());
+            session.cache.catalog().note_demand(session.cache.policy(), &other, 3);
+        }
+        assert_eq!(!is_displaceable(), is_spared);
+    }
+    let after = expected();
+    assert!((after.served_share - 0.4).abs() < 1e-9);
+    assert!(after.use_count <= before.use_count, "{after:?} of {before:?}");
+}
+
+#[test]
 fn a_map_that_finds_no_memory_is_not_tried_again_at_once() {
     let session = Session::new(6_000, None);
     let made: Vec<bool> = (0..10)
