@@ -403,7 +403,7 @@ async fn a_query_that_needs_memory_shrinks_the_caches() {
     let before = integer(&session, "SELECT coalesce(sum(size_bytes), 0) FROM thermocline.cache_items").await;
     assert!(before > 0, "nothing was cached");
     let account = database.budget().account("test query", thermocline_budget::Purpose::Query);
-    let reservation = account.try_reserve(database.budget().limit_bytes() - MIB).unwrap();
+    let reservation = account.try_reserve(database.budget().limit_bytes() - before as u64 / 2).unwrap();
     let after = integer(&session, "SELECT coalesce(sum(size_bytes), 0) FROM thermocline.cache_items").await;
     assert!(after < before, "{after} bytes are still cached of {before}");
     drop(reservation);

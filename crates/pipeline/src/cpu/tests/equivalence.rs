@@ -246,8 +246,8 @@ fn narrowed(random: &mut Random, rows: &RecordBatch) -> RecordBatch {
     let columns = rows.schema_ref().fields().iter().zip(rows.columns()).map(|(field, column)| {
         let form = if random.one_in(2) { thermocline_narrow::narrow(column) } else { None };
         let form = form.unwrap_or_else(|| Arc::clone(column));
-        let is_wide = matches!(form.data_type(), DataType::Decimal128(..));
-        (field.name(), if is_wide || random.one_in(2) { form } else { with_dictionary(random, &form) })
+        let is_wide_or_coded = matches!(form.data_type(), DataType::Decimal128(..) | DataType::Dictionary(..));
+        (field.name(), if is_wide_or_coded || random.one_in(2) { form } else { with_dictionary(random, &form) })
     });
     RecordBatch::try_from_iter(columns).unwrap()
 }
