@@ -1,7 +1,8 @@
 //! Texts that come again and again, as codes of a dictionary.
 //!
 //! **Invariants**: a dictionary names each text once, and none of them is NULL, so NULLs are those of the codes. It has
-//! one text at least as it is made; Arrow makes an empty one of no rows. Texts are short: who spells out some codes needs no more memory than [`MOST_TEXT_BYTES`] for each.
+//! one text at least as it is made; Arrow makes an empty one of no rows. Texts are short: who spells out
+//! some codes needs no more memory than [`MOST_TEXT_BYTES`] for each.
 //!
 //! **Concurrency**: plain functions.
 

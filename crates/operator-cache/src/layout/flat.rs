@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, UInt32Array};
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
 use arrow::compute::{filter, take};
 use arrow::error::ArrowError;
@@ -70,7 +70,11 @@ impl FlatRows {
         for (column, is_element) in rows.columns.iter().zip(elements.is_element.iter()) {
             match is_element {
                 true => total_bytes += column.get_array_memory_size() as u64,
-                false => add_value_bytes(column, &mut record_bytes),
+                false => {
+                    add_value_bytes(column, &mut record_bytes);
+                    let dictionary = column.as_any_dictionary_opt().map(|coded| coded.values());
+                    total_bytes += dictionary.map_or(0, |texts| texts.get_array_memory_size() as u64);
+                }
             }
         }
         for (value_bytes, count) in record_bytes.into_iter().zip(elements.offsets.lengths()) {

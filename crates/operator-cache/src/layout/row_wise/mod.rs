@@ -6,7 +6,8 @@
 //! A row is its fixed-width values at their natural width, the widest first, and behind them its bits: a bit for each
 //! field that holds a NULL anywhere in the block, and one for each Boolean. A string is its offset and length (u32
 //! each, counted as one value of 8 bytes) in the block's heap, where strings lie in the order of rows, then columns; of
-//! strings that are codes it is the code, and their dictionary lies beside the rows. A struct is its fields, and a bit if it can be NULL.
+//! strings that are codes it is the code, and their dictionary lies beside the rows. A struct is its fields, and a bit if
+//! it can be NULL.
 //!
 //! **Invariants**
 //! - The stride is a multiple of the widest value, or of 8 if that is wider: a value of at most 8 bytes lies in one

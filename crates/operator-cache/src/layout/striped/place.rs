@@ -1,7 +1,8 @@
 //! Phase two of assembly: the values of a leaf at their places.
 //!
 //! A leaf that has a value for every place is shared as it is. Otherwise numbers, or the offsets of strings (never
-//! their bytes) or their codes, are copied in one pass that reads the next value for every place and goes on only where there is one.
+//! their bytes) or their codes, are copied in one pass that reads the next value for every place and goes on only where
+//! there is one.
 
 use std::sync::Arc;
 
