@@ -265,6 +265,10 @@ fn joined_codes_have_the_texts_that_are_there() {
     assert_eq!(joined.data_type(), &DataType::Utf8, "a dictionary would take more");
     let many = concat(&[&few; 40]).unwrap();
     assert_eq!(many.as_any_dictionary().values().len(), 10);
+    let long = |length| -> ArrayRef { Arc::new(StringArray::from_iter_values(vec!["x".repeat(length); 400])) };
+    let beside = |length| concat(&[&coded, &long(length)]).unwrap().data_type().clone();
+    assert_eq!(beside(MOST_TEXT_BYTES), *coded.data_type());
+    assert_eq!(beside(MOST_TEXT_BYTES + 1), DataType::Utf8, "spelling codes out takes no more than is bounded");
     let numbers: ArrayRef = Arc::new(Int8Array::from(vec![1]));
     assert!(concat(&[&coded, &numbers]).unwrap_err().to_string().contains("Int8 among texts"));
     assert!(with_dictionary(&numbers, &all).is_err());

@@ -68,7 +68,7 @@ pub(crate) fn spell(coded: &dyn AnyDictionaryArray) -> Result<ArrayRef, ArrowErr
 }
 
 /// Arrays of texts, spelt out or as codes, one behind the other: as codes if that takes at most three quarters of the
-/// memory.
+/// memory, and no text is too long.
 ///
 /// # Errors
 /// Arrays of other types; Arrow's limits.
@@ -87,7 +87,8 @@ pub(crate) fn concat(arrays: &[&ArrayRef]) -> Result<ArrayRef, ArrowError> {
             None => coder.append_texts(array)?,
         };
     }
-    if coder.size_bytes() > (plain_bytes + count * size_of::<i32>()) / 4 * 3 {
+    let is_short = coder.ends.windows(2).all(|ends| (ends[1] - ends[0]) as usize <= MOST_TEXT_BYTES);
+    if !is_short || coder.size_bytes() > (plain_bytes + count * size_of::<i32>()) / 4 * 3 {
         let spelt = arrays.iter().map(|array| match array.as_any_dictionary_opt() {
             Some(coded) => spell(coded),
             None => Ok(Arc::clone(array)),

@@ -55,6 +55,34 @@ fn a_narrower_range_is_answered_from_a_wider_item_with_a_residual_filter() {
 }
 
 #[test]
+fn rows_are_marked_instead_of_copied_where_all_that_is_wanted_can_be_passed_over() {
+    let (cache, _budget) = cache(64 << 20);
+    let fake = Arc::new(Fake { morsel_records: 500, ..Fake::default() });
+    let all = Arc::new(Conjunction::all());
+    ask(&cache, &fake, &request(&["a", "b", "t", "v"], &all));
+    let pinned = pin(&cache, &object("f", "1", RECORDS));
+    for (names, low, is_marked) in
+        [(&["b"][..], 100, true), (&["b", "t"], 100, true), (&["b", "v"], 100, false), (&["b", "t"], 980, false)]
+    {
+        let range = between(low, 999);
+        let start = cache.begin(&request(&["a", "b", "t", "v"], &range), &pinned, true, fake.factory());
+        let Start::Hit { item, residual, .. } = start else { panic!("expected a hit") };
+        let outputs: Vec<FieldPath> = names.iter().map(|name| path(name)).collect();
+        let cut = item.cut(View::Elements, &residual, &outputs).unwrap().as_kept();
+        let mut found = Vec::new();
+        for piece in item.pieces() {
+            for rows in item.read(&piece, &cut, &**cache.clock(), &mut Reading::default()).unwrap() {
+                let CutRows { columns, row_count, selected } = rows.unwrap();
+                assert_eq!(selected.is_some(), is_marked, "{names:?} from {low} on");
+                let wanted = (0..row_count).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row)));
+                found.extend(wanted.map(|row| longs(&columns[0]).value(row)));
+            }
+        }
+        assert_eq!(found, expected(RECORDS, &range));
+    }
+}
+
+#[test]
 fn an_item_that_lacks_the_filtered_field_serves_only_its_own_predicate() {
     let (cache, _budget) = cache(64 << 20);
     let fake = Arc::new(Fake::default());
