@@ -64,7 +64,75 @@ pub(crate) fn code(texts: &StringArray) -> Option<ArrayRef> {
 /// # Errors
 /// Texts of 2 GiB together.
 pub(crate) fn spell(coded: &dyn AnyDictionaryArray) -> Result<ArrayRef, ArrowError> {
-    compute::take(coded.values().as_ref(), coded.keys(), None)
+    let keys = coded.keys();
+    // Of few keys most texts may be others'.
+    let texts = coded.values().as_string_opt::<i32>().filter(|texts| texts.len() <= keys.len());
+    let short = texts.and_then(ShortTexts::of);
+    let spelt = match (short, keys.data_type()) {
+        // Keys of NULLs say nothing.
+        (Some(_), _) if keys.null_count() > 0 => None,
+        (Some(short), DataType::UInt8) => short.spell(keys.as_primitive::<UInt8Type>().values()),
+        (Some(short), DataType::UInt16) => short.spell(keys.as_primitive::<UInt16Type>().values()),
+        (Some(short), DataType::UInt32) => short.spell(keys.as_primitive::<UInt32Type>().values()),
+        _ => None,
+    };
+    match spelt {
+        Some((bytes, ends)) => Ok(Arc::new(StringArray::try_new(OffsetBuffer::new(ends.into()), bytes.into(), None)?)),
+        None => compute::take(coded.values().as_ref(), keys, None),
+    }
+}
+
+/// Bytes that are copied at once, whatever the text's length.
+const COPIED_BYTES: usize = 16;
+
+/// A dictionary of texts that are copied by so many whole steps: the bytes behind a text are overwritten by the next.
+struct ShortTexts {
+    /// With room behind the last text for a step that begins in it.
+    bytes: Vec<u8>,
+    /// Where each text begins, and its length.
+    places: Vec<(u32, u32)>,
+    steps: usize,
+}
+
+impl ShortTexts {
+    /// Longer ones are copied as well by their length.
+    const MOST_STEPS: usize = 2;
+
+    fn of(texts: &StringArray) -> Option<Self> {
+        let offsets = texts.value_offsets();
+        let places: Vec<(u32, u32)> =
+            offsets.windows(2).map(|ends| ((ends[0] - offsets[0]) as u32, (ends[1] - ends[0]) as u32)).collect();
+        let longest = places.iter().map(|(_, length)| *length as usize).max()?;
+        let steps = longest.div_ceil(COPIED_BYTES).max(1);
+        if steps > Self::MOST_STEPS {
+            return None;
+        }
+        let mut bytes = texts.value_data()[offsets[0] as usize..offsets[offsets.len() - 1] as usize].to_vec();
+        bytes.resize(bytes.len() + steps * COPIED_BYTES, 0);
+        Some(Self { bytes, places, steps })
+    }
+
+    /// The texts of some keys one behind the other, and where each ends, from 0 on; none of 2 GiB and more.
+    fn spell<K: Copy + Into<u32>>(&self, keys: &[K]) -> Option<(Vec<u8>, Vec<i32>)> {
+        let length = |key: &K| self.places[(*key).into() as usize].1 as usize;
+        let all_bytes: usize = keys.iter().map(length).sum();
+        i32::try_from(all_bytes).ok()?;
+        let mut bytes = vec![0; all_bytes + self.steps * COPIED_BYTES];
+        let mut ends = Vec::with_capacity(keys.len() + 1);
+        ends.push(0);
+        let mut end = 0;
+        for key in keys {
+            let (from, length) = self.places[(*key).into() as usize];
+            for step in 0..self.steps {
+                let (from, to) = (from as usize + step * COPIED_BYTES, end + step * COPIED_BYTES);
+                bytes[to..to + COPIED_BYTES].copy_from_slice(&self.bytes[from..from + COPIED_BYTES]);
+            }
+            end += length as usize;
+            ends.push(end as i32);
+        }
+        bytes.truncate(all_bytes);
+        Some((bytes, ends))
+    }
 }
 
 /// Arrays of texts, spelt out or as codes, one behind the other: as codes if that takes at most three quarters of the
