@@ -32,10 +32,20 @@ impl DecimalFloats {
         POWERS.get(scale).map(|divisor| Self { divisor: *divisor })
     }
 
+    /// Of floats that are whole.
+    pub fn whole() -> Self {
+        Self { divisor: POWERS[0] }
+    }
+
     /// The float that a whole number stands for. Greater numbers stand for greater floats.
     #[inline(always)]
     pub fn float(self, number: i32) -> f64 {
         f64::from(number) / self.divisor
+    }
+
+    /// The sum of some such floats, by the sum of their whole numbers: nearer to the exact one than if they were added.
+    pub fn sum(self, numbers: i128) -> f64 {
+        numbers as f64 / self.divisor
     }
 }
 

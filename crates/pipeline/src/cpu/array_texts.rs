@@ -17,6 +17,9 @@ use super::form::Form;
 use super::page_texts::{PageTexts, TextCoding};
 use super::texts::TextUse;
 
+/// Rows for each text from which on it takes less to order the texts than to compare each row's.
+const MANY_ROWS: usize = 16;
+
 /// Texts up to this many bytes lie in their views.
 const INLINE_BYTES: u32 = 12;
 
@@ -27,8 +30,15 @@ pub(super) fn of(array: &ArrayRef, text_use: TextUse) -> Option<(Form<'_>, PageT
         TextUse::Tested | TextUse::Kept => listed(array),
         // Each is looked up once: of texts that are spelt out that is done here, as many may be the same.
         TextUse::Taken | TextUse::Grouped if array.as_any_dictionary_opt().is_some() => listed(array),
-        TextUse::Taken | TextUse::Grouped | TextUse::Ordered => coded(array),
+        // To order a few is soon done; of many each is compared but once.
+        TextUse::Extreme if !has_few_texts(array) => listed(array),
+        TextUse::Taken | TextUse::Grouped | TextUse::Extreme | TextUse::Ordered => coded(array),
     }
+}
+
+/// Whether an array names each of its texts in a dictionary, and most of them for many rows.
+fn has_few_texts(array: &ArrayRef) -> bool {
+    array.as_any_dictionary_opt().is_some_and(|dictionary| dictionary.values().len() <= array.len() / MANY_ROWS)
 }
 
 /// An array's texts as codes that are ordered as they are, and the texts; `None` if it has none.

@@ -15,6 +15,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 use thermocline_column_store::{Body, Frame, MINI_BLOCK_VALUES, Page, RunFrame, Validity};
+use thermocline_narrow::DecimalFloats;
 
 use super::ahead::{Ahead, Pace};
 use super::array_texts;
@@ -346,6 +347,20 @@ impl<'p> ColumnReader<'p> {
             return Ok(Block { base: 0, words: Words::Zeros });
         };
         Ok(Block { base, words: scratch.words(unpacked) })
+    }
+
+    /// The values of a mini-block, which are not wide, to be folded: of floats that are kept as whole numbers these, and
+    /// what they stand for.
+    pub(super) fn foldable(&mut self, index: usize) -> Result<(Block<'_>, Option<DecimalFloats>), PipelineError> {
+        if let Form::Native(native) = &self.form
+            && let Some((numbers, floats)) = native.whole_numbers()
+        {
+            // They are no longs, which the floats themselves are unpacked as: these stay.
+            let scratch = self.scratch.get_or_insert_with(Scratch::new);
+            let (base, unpacked) = numbers.fill(index, scratch);
+            return Ok((Block { base, words: scratch.words(unpacked) }, Some(floats)));
+        }
+        Ok((self.block(index)?, None))
     }
 
     /// Whether the runs of a mini-block are unpacked.

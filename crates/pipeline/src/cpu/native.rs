@@ -83,6 +83,16 @@ impl<'a> Native<'a> {
         })
     }
 
+    /// Of floats that are kept as whole numbers these, and what they stand for: greater ones for greater floats.
+    pub(super) fn whole_numbers(self) -> Option<(Self, DecimalFloats)> {
+        Some(match self {
+            Self::Whole8(values) => (Self::Int8(values), DecimalFloats::whole()),
+            Self::Whole16(values) => (Self::Int16(values), DecimalFloats::whole()),
+            Self::Decimal32(values, floats) => (Self::Int32(values), floats),
+            _ => return None,
+        })
+    }
+
     /// Whether values need more than 64 bits.
     pub(super) fn is_wide(self) -> bool {
         matches!(self, Self::Decimal(_))

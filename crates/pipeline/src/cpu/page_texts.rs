@@ -116,7 +116,7 @@ fn places<'t>(texts: impl ArrayAccessor<Item = &'t str>, test: impl Fn(&str) -> 
 struct Beginnings(Vec<(u64, u64)>);
 
 /// The first eight bytes of a text as a number that is ordered as they are; there are zeros behind its end.
-fn beginning(text: &[u8]) -> u64 {
+pub(super) fn beginning(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
     }

@@ -2,7 +2,6 @@
 //!
 //! **Concurrency**: plain functions and views.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -71,18 +70,26 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// How the texts of two codes are ordered.
-    pub(super) fn compare(&self, one: usize, other: usize) -> Ordering {
+    /// The texts by their codes, if they lie in an array, where they are in no order.
+    pub(super) fn listed(&self) -> Option<&ArrayRef> {
         match self {
-            Self::Payload { are_sorted: false, .. } => self.get(one).cmp(self.get(other)),
-            _ => one.cmp(&other),
+            Self::Page(Some(PageTexts::Listed(texts))) => Some(texts),
+            _ => None,
+        }
+    }
+
+    /// Whether codes are ordered as the texts are.
+    pub(super) fn are_sorted(&self) -> bool {
+        match self {
+            Self::Payload { are_sorted, .. } => *are_sorted,
+            Self::Page(_) => self.listed().is_none(),
         }
     }
 
     /// All codes in the order of their texts.
     pub(super) fn in_order(&self) -> Vec<usize> {
         let mut codes: Vec<usize> = (0..self.count()).collect();
-        if let Self::Payload { are_sorted: false, .. } = self {
+        if !self.are_sorted() {
             codes.sort_unstable_by_key(|code| self.get(*code));
         }
         codes
@@ -107,6 +114,8 @@ pub(super) enum TextUse {
     /// To be compared: they are ordered as the texts are.
     #[default]
     Ordered,
+    /// The least or the greatest is looked for: some are compared, by their codes if these are ordered.
+    Extreme,
     /// To be looked up or kept by what they stand for.
     Taken,
     /// To be tested alone.
@@ -184,9 +193,11 @@ impl RunTexts {
                 sets.add_of_table(*slot, test, &Texts::of_payload(context, step, payload))?;
             }
         }
-        let (ordered, taken, looked_at) = (pipeline.ordered_texts(), pipeline.taken(), pipeline.looked_at());
+        let (ordered, extremes) = (pipeline.ordered_texts(), pipeline.extremes());
+        let (taken, looked_at) = (pipeline.taken(), pipeline.looked_at());
         let use_of = |slot: Slot| match slot {
             _ if ordered.contains(&slot) => TextUse::Ordered,
+            _ if extremes.contains(&slot) => TextUse::Extreme,
             _ if !looked_at.contains(&slot) && pipeline.slot(slot).text_map.is_none() => match pipeline.sink() {
                 Sink::Aggregate { .. } => TextUse::Grouped,
                 Sink::Build { .. } | Sink::Materialise { .. } => TextUse::Kept,

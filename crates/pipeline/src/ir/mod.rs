@@ -358,8 +358,8 @@ impl Pipeline {
         self.conditions().into_iter().filter_map(test).collect()
     }
 
-    /// The slots whose texts must have codes that are ordered as they are: what is compared, of what the least or the
-    /// greatest is looked for, and what computed values look for in sets (whose codes they find for each mini-block anew).
+    /// The slots whose texts must have codes that are ordered as they are: what is compared, and what computed values look
+    /// for in sets (whose codes they find for each mini-block anew).
     pub(crate) fn ordered_texts(&self) -> Vec<Slot> {
         let compared = self.conditions().into_iter().flat_map(|condition| match condition {
             Condition::Compare { operands, .. } => [&operands.0, &operands.1].map(|side| text_slot(side, &self.slots)),
@@ -373,12 +373,17 @@ impl Pipeline {
             Condition::In { slot, .. } => Some(*slot),
             _ => None,
         });
+        compared.flatten().chain(in_sets).collect()
+    }
+
+    /// The slots of which the least or the greatest is looked for.
+    pub(crate) fn extremes(&self) -> Vec<Slot> {
         let extreme = |aggregate: &Aggregate| match aggregate {
             Aggregate::Minimum(slot) | Aggregate::Maximum(slot) => Some(*slot),
             _ => None,
         };
         let aggregates = if let Sink::Aggregate { aggregates, .. } = &self.sink { aggregates.as_slice() } else { &[] };
-        compared.flatten().chain(in_sets).chain(aggregates.iter().filter_map(extreme)).collect()
+        aggregates.iter().filter_map(extreme).collect()
     }
 
     /// All conditions, with those that are part of others.

@@ -2,6 +2,8 @@
 //!
 //! **Invariants**: NULLs change nothing; merging accumulators gives what one would have had of all rows.
 
+use thermocline_narrow::DecimalFloats;
+
 use super::super::column::Block;
 use super::super::numbers::{Lane, Numbers};
 use super::super::texts::Texts;
@@ -38,8 +40,9 @@ pub(super) struct Accumulator {
     wraps: bool,
 }
 
-/// Most bytes that a cell takes in an accumulator: a number of 128 bits, or a text's reference and code; and a count.
-pub(super) const CELL_BYTES: usize = 28;
+/// Most bytes that a cell takes in an accumulator: a number of 128 bits, or a text's reference, code and number; and a
+/// count.
+pub(super) const CELL_BYTES: usize = 36;
 
 /// Groups that are taken over from another thread between two looks at what is reserved.
 pub(super) const MERGED_AT_ONCE: usize = 1024;
@@ -154,11 +157,13 @@ impl Accumulator {
     }
 
     /// Takes the selected rows of a mini-block into the only cell that there is, by their values as they lie there if
-    /// the aggregate has any, of which none that is selected is NULL. Not of texts.
+    /// the aggregate has any, of which none that is selected is NULL: as whole numbers that stand for `floats`, if they
+    /// do. Not of texts.
     pub(super) fn add_block(
         &mut self,
         selected: &Mask,
         values: Option<(Block<'_>, ValueType)>,
+        floats: Option<DecimalFloats>,
         instructions: InstructionSet,
     ) {
         let row_count = count(selected);
@@ -174,14 +179,19 @@ impl Accumulator {
             // The low 64 bits of a sum depend on those of its parts alone.
             State::Sum(sums) => sums[0] = sums[0].wrapping_add(sum() as i64),
             State::WideSum(sums) => self.overflowed |= add_wide(&mut sums[0], sum()),
-            State::FloatSum(sums) => sums[0] += instructions.sum_of_floats(words, base, selected),
+            State::FloatSum(sums) => {
+                sums[0] += match floats {
+                    Some(floats) => floats.sum(instructions.sum(words, base, selected)),
+                    None => instructions.sum_of_floats(words, base, selected),
+                };
+            }
             State::Least(least) => {
                 let of_these = instructions.extreme(Extreme::Least, words, base, selected);
-                least[0] = of_these.map_or(least[0], |of_these| least[0].min(of_these.into()));
+                least[0] = of_these.map_or(least[0], |of_these| least[0].min(ordinal_of(of_these, floats)));
             }
             State::Greatest(greatest) => {
                 let of_these = instructions.extreme(Extreme::Greatest, words, base, selected);
-                greatest[0] = of_these.map_or(greatest[0], |of_these| greatest[0].max(of_these.into()));
+                greatest[0] = of_these.map_or(greatest[0], |of_these| greatest[0].max(ordinal_of(of_these, floats)));
             }
         }
     }
@@ -296,6 +306,11 @@ impl Accumulator {
         let valid = valid.filter(|valid| valid.contains(&false));
         Ok(RowsetColumn { shape: shape.clone(), values, valid })
     }
+}
+
+/// The ordinal of a value, or of the float that a whole number of 32 bits stands for.
+fn ordinal_of(number: i64, floats: Option<DecimalFloats>) -> i128 {
+    floats.map_or(number, |floats| ordinal::of_float(floats.float(number as i32))).into()
 }
 
 /// Adds to a sum modulo 2^128. Whether it wrapped around.

@@ -334,21 +334,22 @@ impl<'r> Groups<'r> {
             });
         }
         for (folded, accumulator) in all.into_iter().zip(&mut self.accumulators) {
-            let (slot, (values, valid)) = match folded {
+            let (slot, (values, valid), floats) = match folded {
                 Folded::Rows => {
-                    accumulator.add_block(selection.mask(), None, instructions);
+                    accumulator.add_block(selection.mask(), None, None, instructions);
                     continue;
                 }
                 Folded::Column(slot, column) => {
                     let reader = view.reader(slot, column)?;
                     let valid = reader.valid(block);
-                    (slot, (reader.block(block)?, valid))
+                    let (values, floats) = reader.foldable(block)?;
+                    (slot, (values, valid), floats)
                 }
-                Folded::Computed(slot, fitting) => (slot, view.whole_block(fitting)?),
+                Folded::Computed(slot, fitting) => (slot, view.whole_block(fitting)?, None),
             };
             let selected = valid.map_or(*selection, |valid| selection.and(&valid));
             let value_type = context.pipeline.slot(slot).value_type;
-            accumulator.add_block(selected.mask(), Some((values, value_type)), instructions);
+            accumulator.add_block(selected.mask(), Some((values, value_type)), floats, instructions);
         }
         self.seen[0] = true;
         Ok(true)

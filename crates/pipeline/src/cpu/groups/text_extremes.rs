@@ -1,14 +1,19 @@
 //! The least or greatest text of each cell.
 //!
 //! **Invariants**: of a mini-block's rows with one cell the codes alone are compared where they are ordered as their
-//! texts; a text is looked at once for each cell that a mini-block has.
+//! texts, else the texts' first bytes and, if these are the same, the texts; one is kept at most for each cell that a
+//! mini-block has.
 //!
 //! **Concurrency**: plain values.
 
-use std::cmp::Ordering::{Greater, Less};
+use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayAccessor, AsArray};
+use arrow::datatypes::DataType;
+
 use super::super::numbers::{Lane, Numbers};
+use super::super::page_texts::beginning;
 use super::super::texts::Texts;
 use crate::{PipelineError, RowsetValues, TextList};
 
@@ -23,17 +28,20 @@ pub(super) struct TextExtremes {
     kept: Vec<Option<Arc<str>>>,
     /// The best code of the mini-block for each cell; [`NONE`] between mini-blocks.
     codes: Vec<u32>,
+    /// What the best code was found by.
+    numbers: Vec<u64>,
     size_bytes: usize,
 }
 
 impl TextExtremes {
     pub(super) fn new(greatest: bool) -> Self {
-        Self { greatest, kept: Vec::new(), codes: Vec::new(), size_bytes: 0 }
+        Self { greatest, kept: Vec::new(), codes: Vec::new(), numbers: Vec::new(), size_bytes: 0 }
     }
 
     pub(super) fn resize(&mut self, cell_count: usize) {
         self.kept.resize(cell_count, None);
         self.codes.resize(cell_count, NONE);
+        self.numbers.resize(cell_count, 0);
     }
 
     /// Bytes of the texts that are kept.
@@ -54,20 +62,17 @@ impl TextExtremes {
         reserve: impl Fn(usize) -> Result<(), PipelineError>,
         wrong: impl Fn(u32) -> PipelineError,
     ) -> Result<(), PipelineError> {
-        let Lane::Narrow(values) = &codes.lane else { return Ok(()) };
-        let mut touched = Vec::new();
-        for (at, (cell, code)) in cells.iter().zip(values).enumerate() {
-            if !codes.is_valid(at) {
-                continue;
-            }
-            let (best, code) = (&mut self.codes[*cell as usize], *code as u32);
-            if *best == NONE {
-                touched.push(*cell);
-                *best = code;
-            } else if texts.compare(code as usize, *best as usize) == if self.greatest { Greater } else { Less } {
-                *best = code;
-            }
-        }
+        let touched = match texts.listed() {
+            Some(texts) => match texts.data_type() {
+                DataType::Utf8 => self.find_among(cells, codes, texts.as_string::<i32>()),
+                DataType::LargeUtf8 => self.find_among(cells, codes, texts.as_string::<i64>()),
+                DataType::Utf8View => self.find_among(cells, codes, texts.as_string_view()),
+                // Only these are listed.
+                _ => Vec::new(),
+            },
+            None if texts.are_sorted() => self.find(cells, codes, |code| code as u64, |_, _| Equal),
+            None => self.find_by_texts(cells, codes, |code| texts.get(code)),
+        };
         for cell in touched {
             let code = std::mem::replace(&mut self.codes[cell as usize], NONE);
             let text = std::str::from_utf8(texts.get(code as usize)).map_err(|_| wrong(code))?;
@@ -77,6 +82,51 @@ impl TextExtremes {
             }
         }
         Ok(())
+    }
+
+    /// Finds the best codes of a mini-block whose texts come in no order; the cells that have one.
+    fn find_among<'t>(
+        &mut self,
+        cells: &[u32],
+        codes: &Numbers,
+        texts: impl ArrayAccessor<Item = &'t str> + Copy,
+    ) -> Vec<u32> {
+        self.find_by_texts(cells, codes, |code| texts.value(code).as_bytes())
+    }
+
+    fn find_by_texts<'t>(&mut self, cells: &[u32], codes: &Numbers, text: impl Fn(usize) -> &'t [u8]) -> Vec<u32> {
+        self.find(cells, codes, |code| beginning(text(code)), |one, other| text(one).cmp(text(other)))
+    }
+
+    /// Finds the best codes of a mini-block by a number for each, and of codes with the same number by comparing them; the
+    /// cells that have one.
+    #[inline(always)]
+    fn find(
+        &mut self,
+        cells: &[u32],
+        codes: &Numbers,
+        number_of: impl Fn(usize) -> u64,
+        compare: impl Fn(usize, usize) -> Ordering,
+    ) -> Vec<u32> {
+        let Lane::Narrow(values) = &codes.lane else { return Vec::new() };
+        let wanted = if self.greatest { Greater } else { Less };
+        let mut touched = Vec::new();
+        for (at, (cell, code)) in cells.iter().zip(values).enumerate() {
+            if !codes.is_valid(at) {
+                continue;
+            }
+            let (best, best_number) = (&mut self.codes[*cell as usize], &mut self.numbers[*cell as usize]);
+            let number = number_of(*code as usize);
+            let is_first = *best == NONE;
+            if is_first {
+                touched.push(*cell);
+            }
+            let order = || number.cmp(best_number).then_with(|| compare(*code as usize, *best as usize));
+            if is_first || order() == wanted {
+                (*best, *best_number) = (*code as u32, number);
+            }
+        }
+        touched
     }
 
     /// Takes another's cell in.
