@@ -56,6 +56,7 @@ impl OperatorCache {
             reads_elements: cut.view() == View::Elements && item.source.unnest.is_some(),
             record_columns,
             element_columns,
+            as_kept: cut.leaves_as_kept(),
             counts,
         };
         let columns = cut.columns_read(&item.widths_bytes, item.source.unnest.as_ref());

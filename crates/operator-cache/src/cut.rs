@@ -25,7 +25,7 @@ use arrow::error::ArrowError;
 use thermocline_hardware::Clock;
 use thermocline_narrow::widen;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
-use thermocline_placement::operator_cache::layout::{ColumnsRead, ReadCounts};
+use thermocline_placement::operator_cache::layout::{ColumnsRead, ReadCounts, is_marked};
 use thermocline_predicate::{Conjunction, FieldPath};
 
 use crate::layout::{Content, FlatPiece, FlatRecords, Reading, RowWiseRows};
@@ -66,10 +66,6 @@ pub struct Cut {
     /// others.
     may_be_narrow: bool,
 }
-
-/// Of rows that may be left among those that fail, the part that must pass so that they are: copying fewer is cheaper
-/// than passing over those that fail.
-const MARKED_SHARE: usize = 8;
 
 /// The rows that were asked for.
 #[derive(Debug)]
@@ -172,6 +168,11 @@ impl Cut {
         self.view
     }
 
+    /// Whether rows are left as they are kept where that spares copying them.
+    pub(crate) fn leaves_as_kept(&self) -> bool {
+        self.may_be_narrow
+    }
+
     /// Columns read of records, and of elements.
     pub(crate) fn column_counts(&self) -> (ColumnsRead, ColumnsRead) {
         self.column_counts
@@ -265,7 +266,17 @@ impl Cut {
         if let (Some(of_records), View::Elements, Some(_)) = (&of_records, self.view, records) {
             counts.record_runs += run_count(of_records);
         }
-        let selected = mask.filter(|_| selected_count < row_count).map(Selected::new);
+        let mask = mask.filter(|_| selected_count < row_count);
+        let column = |route: &ColumnRoute| route.follow(&rows.column(route.column())?).ok_or_else(missing_column);
+        // Of records in flat rows each has others behind it, that whoever reads them would pass over.
+        let are_adjacent = self.view == View::Elements || records.is_none();
+        if rows.lends()
+            && are_adjacent
+            && let Some(marked) = self.marked((row_count, selected_count), mask.as_ref(), column)?
+        {
+            return Ok(marked);
+        }
+        let selected = mask.map(Selected::new);
         let columns = self.outputs.iter().map(|route| {
             let column = match &selected {
                 None => rows.column(route.column()),
@@ -306,13 +317,9 @@ impl Cut {
             return self.cut_elements(rows, elements, both(of_records, of_elements), counts);
         }
         count_selected(counts, entry_count, passing_count, || of_records.as_ref().map_or(0, run_count));
-        let may_mark = self.may_be_narrow && passing_count >= entry_count / MARKED_SHARE && of_records.is_some();
-        if may_mark {
-            let columns = self.outputs.iter().map(|route| extract(route, rows));
-            let columns = columns.collect::<Result<Vec<_>, _>>()?;
-            if columns.iter().all(is_passed_over) {
-                return Ok(CutPieces::one(CutRows { columns, row_count: entry_count, selected: of_records }));
-            }
+        let column = |route: &ColumnRoute| extract(route, rows);
+        if let Some(marked) = self.marked((entry_count, passing_count), of_records.as_ref(), column)? {
+            return Ok(CutPieces::one(marked));
         }
         let filter = of_records.map(filter_by);
         let columns = self.outputs.iter().map(|route| {
@@ -321,6 +328,21 @@ impl Cut {
         });
         let columns = columns.collect::<Result<_, _>>()?;
         Ok(CutPieces::one(CutRows { columns, row_count: passing_count, selected: None }))
+    }
+
+    /// All rows with a mark at those that were asked for, if that is cheaper than to copy these: so many rows there are,
+    /// and so many are in the mask.
+    fn marked(
+        &self,
+        (row_count, selected_count): (usize, usize),
+        mask: Option<&BooleanBuffer>,
+        column: impl Fn(&ColumnRoute) -> Result<ArrayRef, ArrowError>,
+    ) -> Result<Option<CutRows>, ArrowError> {
+        let may_mark = self.may_be_narrow && is_marked(row_count as u64, selected_count as u64);
+        let Some(mask) = mask.filter(|_| may_mark) else { return Ok(None) };
+        let columns = self.outputs.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let are_passed_over = columns.iter().all(is_passed_over);
+        Ok(are_passed_over.then(|| CutRows { columns, row_count, selected: Some(mask.clone()) }))
     }
 
     fn cut_elements(
@@ -333,6 +355,12 @@ impl Cut {
         let row_count = mask.as_ref().map_or(rows.row_count, BooleanBuffer::count_set_bits);
         let mask = mask.filter(|_| row_count < rows.row_count);
         count_selected(counts, rows.row_count, row_count, || mask.as_ref().map_or(0, run_count));
+        let column = |route: &ColumnRoute| extract(route, rows);
+        if !self.outputs.iter().any(|route| rows.is_of_entry(route.column()))
+            && let Some(marked) = self.marked((rows.row_count, row_count), mask.as_ref(), column)?
+        {
+            return Ok(CutPieces::one(marked));
+        }
         let pieces = ElementPieces::new(&self.columns, &self.outputs, self.may_be_narrow, rows, elements, mask)?;
         CutPieces::of_elements(pieces)
     }
@@ -418,6 +446,8 @@ impl Selected {
 /// Rows each of which has a value in every column.
 trait FlatColumns {
     fn row_count(&self) -> usize;
+    /// Whether columns are there as they are asked for.
+    fn lends(&self) -> bool;
     fn records(&self) -> Option<&FlatRecords>;
     fn column(&self, index: usize) -> Result<ArrayRef, ArrowError>;
     fn selected(&self, index: usize, selected: &Selected) -> Result<ArrayRef, ArrowError>;
@@ -426,6 +456,10 @@ trait FlatColumns {
 impl FlatColumns for FlatPiece<'_> {
     fn row_count(&self) -> usize {
         self.row_count()
+    }
+
+    fn lends(&self) -> bool {
+        true
     }
 
     fn records(&self) -> Option<&FlatRecords> {
@@ -444,6 +478,10 @@ impl FlatColumns for FlatPiece<'_> {
 impl FlatColumns for RowWiseRows {
     fn row_count(&self) -> usize {
         self.block.row_count()
+    }
+
+    fn lends(&self) -> bool {
+        false
     }
 
     fn records(&self) -> Option<&FlatRecords> {

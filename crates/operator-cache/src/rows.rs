@@ -180,11 +180,15 @@ impl Rows {
             let range = if *is_element { &rows } else { &records };
             column.slice(range.start, range.len())
         });
-        let first = elements.offsets[0];
-        let (start, end) = (first + rows.start as i32, first + rows.end as i32);
-        let offsets = elements.offsets[records.start..=records.end].iter().map(|offset| (*offset).clamp(start, end));
-        // They ascend, within the range too.
-        let offsets = OffsetBuffer::new(offsets.collect());
+        let offsets = if rows == (0..self.row_count) && records == (0..elements.record_count()) {
+            elements.offsets.clone()
+        } else {
+            let first = elements.offsets[0];
+            let (start, end) = (first + rows.start as i32, first + rows.end as i32);
+            let offsets = elements.offsets[records.start..=records.end].iter();
+            // They ascend, within the range too.
+            OffsetBuffer::new(offsets.map(|offset| (*offset).clamp(start, end)).collect())
+        };
         Self {
             columns: columns.collect(),
             elements: Some(Elements { offsets, is_element: Arc::clone(&elements.is_element) }),

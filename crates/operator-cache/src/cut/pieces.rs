@@ -71,7 +71,7 @@ pub(super) struct ElementPieces {
     mask: Option<BooleanBuffer>,
     /// Of those that were not looked at yet, how many pass.
     left_count: usize,
-    /// Bytes of each record's values that are wanted, and the most of one.
+    /// Bytes of each record's values that are wanted, if any are, and the most of one.
     record_bytes: Vec<u64>,
     most_bytes: u64,
     /// The first row that was not looked at, and its record or one before it.
@@ -88,8 +88,10 @@ impl ElementPieces {
         elements: &Elements,
         mask: Option<BooleanBuffer>,
     ) -> Result<Self, ArrowError> {
-        let mut record_bytes = vec![0; elements.record_count()];
-        for route in outputs.iter().filter(|route| rows.is_of_entry(route.column())) {
+        let of_records = || outputs.iter().filter(|route| rows.is_of_entry(route.column()));
+        let repeats = of_records().next().is_some();
+        let mut record_bytes = vec![0; if repeats { elements.record_count() } else { 0 }];
+        for route in of_records() {
             let column = extract(route, rows)?;
             add_value_bytes(&column, &mut record_bytes);
             if !may_be_narrow {
@@ -154,7 +156,7 @@ impl ElementPieces {
         while self.next_record < self.elements.record_count() {
             let end = self.elements.rows_of(self.next_record).end;
             let count = self.count(self.next_row..end);
-            let value_bytes = self.record_bytes[self.next_record];
+            let value_bytes = self.record_bytes.get(self.next_record).copied().unwrap_or(0);
             let fitting = match PIECE_BYTES.saturating_sub(bytes).checked_div(value_bytes) {
                 Some(fitting) => usize::try_from(fitting).unwrap_or(usize::MAX),
                 None => usize::MAX,

@@ -39,12 +39,13 @@ pub(super) fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
 }
 
 fn push(table: &mut Table, pieces: CutPieces) {
-    for rows in pieces {
-        let CutRows { columns, row_count, selected } = rows.unwrap();
-        let columns: Vec<Int64Array> = columns.iter().flat_map(flattened).collect();
-        for row in (0..row_count).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row))) {
-            table.push(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect());
-        }
+    pieces.for_each(|rows| push_rows(table, rows.unwrap()));
+}
+
+fn push_rows(table: &mut Table, CutRows { columns, row_count, selected }: CutRows) {
+    let columns: Vec<Int64Array> = columns.iter().flat_map(flattened).collect();
+    for row in (0..row_count).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row))) {
+        table.push(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect());
     }
 }
 
@@ -213,6 +214,56 @@ fn null_elements_and_fields_of_structs_come_out_of_every_layout() {
                 let (found, is_hit) = answer(&cache, &fake, &asked, names);
                 assert_eq!(found, expected_elements(&predicate, names), "{rule}, {names:?}");
                 assert!(is_hit || round == 0, "{rule}, {names:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_marked_instead_of_copied_where_they_are_there_as_they_are_asked_for() {
+    use Layout::{Flat, Nested, RowWise, Striped};
+    for layout in Layout::ALL {
+        let (cache, _budget) = cache(64 << 20);
+        cache.set_layout_rule(LayoutRule::Fixed(layout));
+        let fake = nested(400);
+        let columns = ["a", "b", "l.e", "l.n"];
+        let asked = |predicate: &_| SelectRequest { retain_predicate: Arc::default(), ..elements(&columns, predicate) };
+        for _ in 0..2 {
+            answer(&cache, &fake, &asked(&between(0, 500)), &columns);
+        }
+        let pinned = pin(&cache, &object("f", "1", RECORDS));
+        let [half, few] = [both_between((0, 500), (0, 10 * 1000)), both_between((0, 60), (0, 10 * 1000))];
+        for (names, predicate, marked) in [
+            (&["l.e", "l.n"][..], &half, [Nested, Flat, Striped].as_slice()),
+            // What records have is gathered for those alone that pass, if it does not lie beside them.
+            (&["l.e", "b"], &half, &[Flat]),
+            (&["l.e", "l.n"], &few, &[]),
+        ] {
+            let start = cache.begin(&asked(predicate), &pinned, true, fake.factory());
+            let Start::Hit { item, residual, view, .. } = start else { panic!("expected a hit") };
+            assert_eq!(item.layout, layout);
+            let outputs: Vec<FieldPath> = names.iter().map(|name| path(name)).collect();
+            let cut = item.cut(view, &residual, &outputs).unwrap().as_kept();
+            let mut table = Table::new();
+            for piece in item.pieces() {
+                for rows in item.read(&piece, &cut, &**cache.clock(), &mut Reading::default()).unwrap() {
+                    let rows = rows.unwrap();
+                    assert_eq!(rows.selected.is_some(), marked.contains(&layout), "{layout}, {names:?}");
+                    push_rows(&mut table, rows);
+                }
+            }
+            table.sort_unstable();
+            assert_eq!(table, expected_elements(predicate, names), "{layout}, {names:?}");
+        }
+        let records = request(&["a", "b"], &between(0, 500));
+        let start = cache.begin(&records, &pinned, true, fake.factory());
+        let Start::Hit { item, residual, view, .. } = start else { panic!("expected a hit") };
+        let cut = item.cut(view, &residual, &[path("b")]).unwrap().as_kept();
+        for piece in item.pieces() {
+            for rows in item.read(&piece, &cut, &**cache.clock(), &mut Reading::default()).unwrap() {
+                // First rows of records have others behind them.
+                let is_marked = rows.unwrap().selected.is_some();
+                assert_eq!(is_marked, !matches!(layout, Flat | RowWise), "{layout}");
             }
         }
     }

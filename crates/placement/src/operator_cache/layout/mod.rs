@@ -192,8 +192,20 @@ pub struct LayoutObservation {
     pub record_columns: ColumnsRead,
     /// Columns read that have one value for each innermost element.
     pub element_columns: ColumnsRead,
+    /// Whether values are taken in the narrow forms that they are kept in, and rows that fail may be left among the others
+    /// ([`is_marked`]).
+    pub as_kept: bool,
     /// What was done with rows.
     pub counts: ReadCounts,
+}
+
+/// Of rows that may be left among those that fail, the part that must pass so that they are: copying fewer is cheaper
+/// than passing over those that fail.
+pub const MARKED_SHARE: f64 = 1.0 / 8.0;
+
+/// Whether so many of some rows, which may be left among the others, are marked instead of copied.
+pub fn is_marked(row_count: u64, selected_count: u64) -> bool {
+    selected_count as f64 >= row_count as f64 * MARKED_SHARE
 }
 
 impl LayoutObservation {

@@ -39,6 +39,7 @@ pub(crate) fn evenly(shape: &ItemShape, query: SampleQuery) -> LayoutObservation
         reads_elements: query.reads_elements,
         record_columns: columns(query.record_columns, tested_record),
         element_columns: columns(query.element_columns, tested_element),
+        as_kept: false,
         counts: ReadCounts {
             piece_count,
             columns_tested: if tested_record || tested_element { piece_count } else { 0 },

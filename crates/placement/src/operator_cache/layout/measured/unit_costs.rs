@@ -23,17 +23,19 @@
 //! - *row*: as flat, but a tested column is moved out of all rows first, and an output's values are moved out of the
 //!   rows that pass.
 //!
-//! Rows and values are counted by whoever reads ([`ReadCounts`](crate::operator_cache::layout::ReadCounts)), in numbers
+//! Rows and values are counted by whoever reads ([`ReadCounts`]), in numbers
 //! that are the same in every layout. Not in the model: how long texts are, and that comparing them takes longer;
 //! values that are missing; that values which are short by their type are not widened, and floats take longer to widen
-//! than integers; that pipelines take values as they are kept, and of nested records rows that are marked instead of
-//! copied.
+//! than integers.
+//!
+//! Pipelines take values [as they are kept](LayoutObservation::as_kept): none is widened, and of pieces of numbers whose
+//! rows are there as they are asked for, and of which enough pass, these are marked and nothing is copied.
 //!
 //! Paper: ReCache §4.2 extrapolates from the present layout's times; all of this is ours.
 
 use super::residency::FromMemory;
 use crate::operator_cache::layout::row_or_column::{CACHE_LINE_BYTES, ColumnRead, RowsTouched};
-use crate::operator_cache::layout::{ColumnsRead, ItemShape, Layout, LayoutObservation};
+use crate::operator_cache::layout::{ColumnsRead, ItemShape, Layout, LayoutObservation, MARKED_SHARE, ReadCounts};
 
 /// Nanoseconds of one core. Ratios matter more, since an item's [correction](super::Correction) finds out how fast the
 /// machine is.
@@ -51,7 +53,9 @@ pub struct UnitCosts {
     pub test_ns_per_column: f64,
     /// Comparing a value with a range.
     pub test_ns_per_value: f64,
-    /// Marking a row of a piece as passing or not.
+    /// Going over a row of a piece of which the rows that pass are marked.
+    pub pass_ns_per_row: f64,
+    /// Finding out of a row of a piece, of which those that pass are copied, whether it is one.
     pub mark_ns_per_row: f64,
     /// Finding a marked row.
     pub select_ns_per_row: f64,
@@ -92,19 +96,16 @@ pub struct UnitCosts {
 }
 
 impl Default for UnitCosts {
-    /// Those of queries were fitted by least squares, so that none is negative, to readings of TPC-H's nested orders (1.5
-    /// million records, 6 million elements, numbers of 1, 2 and 4 bytes that are widened), each the middle one of five:
-    /// to 1200 on a core of Intel's of 2 to 3 GHz, and, drawn towards what came of these, to 800 on one of AMD's (EPYC,
-    /// family 26), which is a quarter faster. What levels take, and arrays of a stripe's columns, was fitted to the
-    /// readings' `compute_ns`.
+    /// Those of queries were fitted, so that the readings' relative errors are small and none is negative, to 1200 readings
+    /// of TPC-H's nested orders by pipelines (1.5 million records, 6 million elements, numbers of 1, 2 and 4 bytes), each
+    /// the middle one of three, on a core of Intel's (family 6, model 167); and drawn towards what came of readings by
+    /// operators on another one of Intel's and on one of AMD's (EPYC, family 26).
     ///
-    /// The two processors differ in more than speed. Fitted to AMD's alone, by one sequence of queries, the costs
-    /// foretell 91 % of another sequence's readings to within 10 %, for a layout that was not read; Intel's foretold
-    /// 18 % of these, readings of striped records taking a third more than that and readings of flat ones a fifth less,
-    /// and those here foretell 55 %. But within one layout and one kind of query, records or elements, where an item's
-    /// correction takes out what they have in common, all three foretell much the same: 93 %, 87 % and 91 %. So costs
-    /// between the two are good enough once a layout was tried, and half as far off as one processor's on the other
-    /// before.
+    /// Processors differ in more than speed. Fitted to AMD's alone, costs foretold 91 % of other readings there to within
+    /// 10 %, for a layout that was not read, and 18 % where they were fitted to Intel's, readings of striped records
+    /// taking a third more than foretold and readings of flat ones a fifth less. But within one layout and one kind of
+    /// query, records or elements, where an item's correction takes out what they have in common, all foretell much the
+    /// same: so costs between processors are good enough once a layout was tried.
     ///
     /// What the caches keep was fitted too; 20 to 60 MB make little difference. The processor has 2 MB a core, and
     /// 260 MB that are shared with other machines'.
@@ -117,26 +118,27 @@ impl Default for UnitCosts {
     fn default() -> Self {
         Self {
             open_ns: 1_000.0,
-            open_ns_per_piece: 540.0,
-            open_ns_per_column: 260.0,
-            assemble_ns_per_column: 190.0,
-            test_ns_per_column: 330.0,
-            test_ns_per_value: 0.15,
-            mark_ns_per_row: 0.15,
-            select_ns_per_row: 0.67,
-            copy_ns_per_value: 0.52,
-            run_ns_per_run: 10.0,
-            copy_ns_per_run: 7.0,
+            open_ns_per_piece: 420.0,
+            open_ns_per_column: 130.0,
+            assemble_ns_per_column: 290.0,
+            test_ns_per_column: 340.0,
+            test_ns_per_value: 0.21,
+            pass_ns_per_row: 0.017,
+            mark_ns_per_row: 0.2,
+            select_ns_per_row: 0.57,
+            copy_ns_per_value: 0.48,
+            run_ns_per_run: 10.4,
+            copy_ns_per_run: 7.5,
             move_ns_per_value: 0.14,
             widen_ns_per_value: 0.32,
             text_ns_per_value: 6.7,
-            load_ns_per_line: 3.4,
-            fetch_ns_per_line: 1.3,
+            load_ns_per_line: 4.75,
+            fetch_ns_per_line: 1.5,
             kept_bytes: 30e6,
-            number_ns_per_row: 2.8,
-            step_ns_per_record: 0.95,
-            step_ns_per_run: 6.8,
-            level_ns_per_record: 2.5,
+            number_ns_per_row: 2.3,
+            step_ns_per_record: 1.5,
+            step_ns_per_run: 7.1,
+            level_ns_per_record: 2.2,
             stride_ns_per_value: 4.2,
             convert_ns_per_byte: 0.6,
             repeat_ns_per_value: 1.5,
@@ -158,6 +160,28 @@ struct Cut {
     rows: f64,
     selected: f64,
     runs: f64,
+    /// The share of pieces where rows that pass are marked, and nothing is copied.
+    marked: f64,
+}
+
+impl Cut {
+    /// Rows as the query asks for them.
+    fn of(counts: &ReadCounts) -> Self {
+        let [rows, selected, runs] = [counts.cut_rows, counts.cut_selected_rows, counts.cut_runs].map(|of| of as f64);
+        Self { rows, selected, runs, marked: 0.0 }
+    }
+
+    /// The share of pieces of which more than this share passes.
+    fn share_above(self, share: f64) -> f64 {
+        let above = self.selected / self.rows.max(1.0) - (share - SHARE_SPREAD);
+        (above / (2.0 * SHARE_SPREAD)).clamp(0.0, 1.0)
+    }
+
+    /// The same if rows may be marked whose output has these columns.
+    fn marked_for(self, query: &LayoutObservation, columns: ColumnsRead) -> Self {
+        let may_be = query.as_kept && columns.varying == 0;
+        Self { marked: if may_be { self.share_above(MARKED_SHARE) } else { 0.0 }, ..self }
+    }
 }
 
 /// The columns of one kind that a query reads.
@@ -176,7 +200,7 @@ struct Columns {
 
 impl Columns {
     /// Of the elements, or of the records. `columns` are all of the item's, or none.
-    fn of(counts: ColumnsRead, columns: &[ColumnRead], of_elements: bool, from_memory: f64) -> Self {
+    fn of(counts: ColumnsRead, columns: &[ColumnRead], (of_elements, as_kept): (bool, bool), from_memory: f64) -> Self {
         let own = || columns.iter().filter(|column| column.is_of_elements == of_elements);
         let bytes = |column: &ColumnRead| f64::from(column.width_bytes.max(1));
         let mean_bytes = |rows: RowsTouched| mean(own().filter(|column| column.rows == rows).map(bytes));
@@ -185,7 +209,7 @@ impl Columns {
             counts,
             tested_bytes: mean_bytes(RowsTouched::Every).unwrap_or(WIDE_BYTES),
             untested_bytes: mean_bytes(RowsTouched::Selected).unwrap_or(WIDE_BYTES),
-            narrow_share: mean(read.map(|column| f64::from(bytes(column) < WIDE_BYTES))).unwrap_or(0.0),
+            narrow_share: mean(read.map(|column| f64::from(!as_kept && bytes(column) < WIDE_BYTES))).unwrap_or(0.0),
             from_memory,
         }
     }
@@ -231,8 +255,8 @@ impl UnitCosts {
     ) -> QueryCost {
         // A query on records reads no elements, whatever its observer counted.
         let element_columns = if query.reads_elements { query.element_columns } else { ColumnsRead::default() };
-        let of_records = Columns::of(query.record_columns, columns, false, from_memory.records);
-        let of_elements = Columns::of(element_columns, columns, true, from_memory.elements);
+        let of_records = Columns::of(query.record_columns, columns, (false, query.as_kept), from_memory.records);
+        let of_elements = Columns::of(element_columns, columns, (true, query.as_kept), from_memory.elements);
         let work_ns = match layout {
             Layout::Nested | Layout::Striped => self.nested_ns(shape, query, of_records, of_elements),
             Layout::Flat => self.flat_ns(shape, query, of_records, of_elements),
@@ -270,18 +294,17 @@ impl UnitCosts {
         of_elements: Columns,
     ) -> f64 {
         let counts = &query.counts;
-        let cut = Cut {
-            rows: counts.cut_rows as f64,
-            selected: counts.cut_selected_rows as f64,
-            runs: counts.cut_runs as f64,
-        };
+        let cut = Cut::of(counts);
         let whole_rows = counts.whole_rows as f64;
         let tests_ns = self.tests_ns(counts.record_values_tested as f64, of_records)
             + self.tests_ns(counts.element_values_tested as f64, of_elements);
         if !query.reads_elements {
+            let cut = cut.marked_for(query, of_records.counts);
             return tests_ns + self.cut_ns(cut, of_records.counts) + self.lines_ns(of_records, cut, whole_rows);
         }
         let spread_ns = counts.record_runs as f64 * self.run_ns_per_run;
+        // What is gathered for them is copied.
+        let cut = if of_records.counts.output == 0 { cut.marked_for(query, of_elements.counts) } else { cut };
         let lines_ns = self.lines_ns(of_elements, cut, whole_rows);
         let own_ns = tests_ns + spread_ns + self.cut_ns(cut, of_elements.counts) + lines_ns;
         if of_records.counts.output == 0 {
@@ -332,22 +355,23 @@ impl UnitCosts {
             return 0.0;
         }
         let output = f64::from(columns.output);
-        let above = cut.selected / cut.rows - (COPIED_BY_RUN - SHARE_SPREAD);
-        let by_run = (above / (2.0 * SHARE_SPREAD)).clamp(0.0, 1.0);
+        let by_run = cut.share_above(COPIED_BY_RUN);
         let by_run_ns = cut.runs * (self.run_ns_per_run + output * self.copy_ns_per_run)
             + cut.selected * output * self.move_ns_per_value;
         let one_by_one_ns = cut.selected * (self.select_ns_per_row + output * self.copy_ns_per_value);
         let copied_ns = by_run * by_run_ns + (1.0 - by_run) * one_by_one_ns;
         let texts_ns = cut.selected * f64::from(columns.varying) * self.text_ns_per_value;
-        cut.rows * self.mark_ns_per_row + copied_ns + texts_ns
+        let marked_ns = cut.rows * self.pass_ns_per_row;
+        cut.marked * marked_ns + (1.0 - cut.marked) * (cut.rows * self.mark_ns_per_row + copied_ns + texts_ns)
     }
 
-    /// Loading the lines of those columns that were not tested: of rows that are cut, those that are taken; of rows
-    /// that are lent, those that are widened.
+    /// Loading the lines of those columns that were not tested: of rows that are cut, those that are taken, if they are
+    /// copied; of rows that are lent, those that are widened.
     fn lines_ns(&self, columns: Columns, cut: Cut, whole_rows: f64) -> f64 {
         let whole_bytes = whole_rows * columns.narrow_share * columns.untested_bytes;
         let whole_lines = f64::from(columns.counts.untested) * whole_bytes / CACHE_LINE_BYTES as f64;
-        self.taken_lines_ns(columns, cut.rows, cut.selected) + whole_lines * self.line_ns(columns)
+        let taken_ns = self.taken_lines_ns(columns, cut.rows, cut.selected);
+        (1.0 - cut.marked) * taken_ns + whole_lines * self.line_ns(columns)
     }
 
     /// Loading the lines of those columns that were not tested, if `taken` of `stored` values are taken of each, at
@@ -395,12 +419,12 @@ fn flat_cut(shape: &ItemShape, query: &LayoutObservation) -> (Cut, f64) {
     let counts = &query.counts;
     let (cut_rows, whole_rows) = (counts.cut_rows as f64, counts.whole_rows as f64);
     if query.reads_elements || shape.flat_row_count == shape.record_count {
-        let (selected, runs) = (counts.cut_selected_rows as f64, counts.cut_runs as f64);
-        return (Cut { rows: cut_rows, selected, runs }, whole_rows);
+        let element_columns = if query.reads_elements { query.element_columns } else { ColumnsRead::default() };
+        return (Cut::of(counts).marked_for(query, query.record_columns.plus(element_columns)), whole_rows);
     }
-    // The first rows of records have others between them.
-    let selected = counts.selected_rows() as f64;
-    (Cut { rows: (cut_rows + whole_rows) * elements_per_record(shape), selected, runs: selected }, 0.0)
+    // The first rows of records have others between them, and are copied.
+    let (rows, selected) = ((cut_rows + whole_rows) * elements_per_record(shape), counts.selected_rows() as f64);
+    (Cut { rows, selected, runs: selected, marked: 0.0 }, 0.0)
 }
 
 #[cfg(test)]
@@ -483,6 +507,29 @@ mod tests {
         let mut lent = query(true, 0, 2, 1.0);
         lent.element_columns.varying = 2;
         assert_eq!(cost(Layout::Flat, &lent), UnitCosts::default().opening_ns(&lent));
+    }
+
+    #[test]
+    fn rows_that_are_marked_are_not_copied() {
+        let kept = |query: LayoutObservation| LayoutObservation { as_kept: true, ..query };
+        let costs = |layout, query: &LayoutObservation| (cost(layout, query), cost(layout, &kept(*query)));
+        // Whether they can be marked where half of them pass: not what is gathered, nor first rows among others.
+        for (query, marked) in [
+            (query(false, 3, 0, 0.5), [Layout::Nested, Layout::Striped].as_slice()),
+            (query(true, 0, 3, 0.5), &[Layout::Nested, Layout::Flat, Layout::Striped]),
+            (query(true, 2, 3, 0.5), &[Layout::Flat]),
+        ] {
+            for layout in Layout::ALL {
+                let (copied, as_kept) = costs(layout, &query);
+                assert_eq!(as_kept < copied, marked.contains(&layout), "{layout}: {as_kept} {copied}");
+            }
+        }
+        let (few, mut texts) = (query(true, 0, 3, 0.1), query(true, 0, 3, 0.5));
+        texts.element_columns.varying = 1;
+        for query in [few, texts] {
+            let (copied, as_kept) = costs(Layout::Flat, &query);
+            assert_eq!(as_kept, copied);
+        }
     }
 
     #[test]
