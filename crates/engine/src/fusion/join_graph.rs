@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Aggregate, Case, Expr, Join, LogicalPlan, TableScan};
@@ -136,8 +137,28 @@ impl JoinGraph {
         let resolved = resolved.ok_or_else(|| Refusal::new(format!("{expr} holds a subquery")))?;
         match resolved.is_volatile() {
             true => Err(Refusal::new(format!("{expr} does not have the same value each time"))),
-            false => Ok(resolved),
+            false => {
+                let by_columns = resolved.transform_up(|nested| {
+                    Ok(match self.field_as_column(&nested) {
+                        Some(column) => Transformed::yes(column),
+                        None => Transformed::no(nested),
+                    })
+                });
+                Ok(by_columns?.data)
+            }
         }
+    }
+
+    /// The column that a field of a struct is, if its relation knows it as one.
+    fn field_as_column(&self, expr: &Expr) -> Option<Expr> {
+        let Expr::ScalarFunction(call) = expr else { return None };
+        let (of, names) = call.args.split_first().filter(|_| call.func.name() == "get_field")?;
+        let mut base = self.base_column(of)?;
+        for name in names {
+            let Expr::Literal(name, _) = name else { return None };
+            base.column = self.relations[base.relation].child(base.column, name.try_as_str()??)?;
+        }
+        Some(self.expr_of(base))
     }
 
     fn add(&mut self, plan: &LogicalPlan) -> Result<Vec<Expr>, Refusal> {

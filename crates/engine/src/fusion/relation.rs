@@ -17,6 +17,7 @@ use crate::column_table::{ColumnTable, OpenTable};
 use crate::database::Database;
 use crate::parquet_table::ParquetFacts;
 use crate::raw_table::RawTable;
+use crate::raw_table::flattened::Flattened;
 use crate::session::{MemoryTable, Version};
 
 /// A mention of a table in a plan.
@@ -33,7 +34,7 @@ pub(super) enum Rows {
     /// Pages of a column table.
     Pages { database: Arc<Database>, table: Arc<OpenTable> },
     /// Batches of a scan of raw files, or of what is kept of them, whose filters the scan evaluates.
-    Batches { database: Arc<Database>, table: Arc<RawTable>, filters: Vec<Expr> },
+    Batches { database: Arc<Database>, table: Arc<RawTable>, columns: Arc<Flattened>, filters: Vec<Expr> },
     /// Column chunks of Parquet files.
     Chunks { database: Arc<Database>, table: Arc<RawTable>, facts: Arc<ParquetFacts> },
     /// Arrays in memory, as they were when the query was planned.
@@ -55,12 +56,30 @@ impl Relation {
         let name = scan.table_name.table().to_owned();
         let database = table.database().map_err(|_| closed(&name))?;
         let read = Arc::new(table.clone());
-        let rows = match table.facts() {
-            Some(facts) => Rows::Chunks { database, table: read, facts: Arc::clone(facts) },
-            None if table.is_text() => Rows::Batches { database, table: read, filters: scan.filters.clone() },
-            None => return Err(Refusal::new(format!("{name} is unnested"))),
-        };
-        Ok(Self { name, schema: scan.source.schema(), rows })
+        match table.facts() {
+            Some(facts) => {
+                let rows = Rows::Chunks { database, table: read, facts: Arc::clone(facts) };
+                Ok(Self { name, schema: scan.source.schema(), rows })
+            }
+            None if table.is_text() => {
+                let columns = Arc::new(table.flattened());
+                let schema = Arc::clone(columns.schema());
+                Ok(Self {
+                    name,
+                    schema,
+                    rows: Rows::Batches { database, table: read, columns, filters: scan.filters.clone() },
+                })
+            }
+            None => Err(Refusal::new(format!("of the files of {name} nothing is known"))),
+        }
+    }
+
+    /// The column that is a field of another one, which is a struct.
+    pub(super) fn child(&self, column: usize, name: &str) -> Option<usize> {
+        match &self.rows {
+            Rows::Batches { columns, .. } => columns.child(column, name),
+            _ => None,
+        }
     }
 
     /// Of a scan of a table in memory.
@@ -93,11 +112,13 @@ impl Relation {
         }
     }
 
-    /// Why a column's values are none that pipelines read, if they are not.
-    pub(super) fn refusal(&self, column: usize) -> Option<String> {
+    /// Why a column's values are none that pipelines read, if they are not; texts of raw files they only compare with each
+    /// other.
+    pub(super) fn refusal(&self, column: usize, is_only_compared: bool) -> Option<String> {
         let is_text = || value_type(self.schema.field(column).data_type()) == Some(ValueType::Text);
         match &self.rows {
             Rows::Pages { .. } | Rows::Arrays { .. } | Rows::Groups { .. } => None,
+            Rows::Batches { .. } if is_only_compared => None,
             Rows::Batches { .. } => is_text().then(|| "it is a text of raw files".to_owned()),
             Rows::Chunks { facts, .. } => facts.refusal(column),
         }

@@ -116,17 +116,12 @@ pub(super) fn plan(
     let over = |expr: &Expr| graph.over(expr, schema, &columns);
     let groups = aggregate.group_expr.iter().map(over).collect::<Result<Vec<_>, _>>()?;
     let calls = aggregate.aggr_expr.iter().map(|expr| Call::of(expr, schema, &over)).collect::<Result<Vec<_>, _>>()?;
-    if let [relation] = graph.relations.as_slice()
-        && relation.is_raw()
-    {
-        return Err(Refusal::new("nothing is joined to the raw files"));
-    }
-    if graph.relations.len() == 1
-        && graph.conditions.is_empty()
-        && groups.is_empty()
-        && calls.iter().all(Call::is_known)
-    {
-        return Err(Refusal::new("the answer is in the statistics"));
+    if let [relation] = graph.relations.as_slice() {
+        if relation.is_raw() {
+            expect_folds(&graph, &groups, &calls)?;
+        } else if graph.conditions.is_empty() && groups.is_empty() && calls.iter().all(Call::is_known) {
+            return Err(Refusal::new("the answer is in the statistics"));
+        }
     }
     let tree = Tree::of(&graph)?;
     // What rows are grouped by stays: values that a table carries have codes.
@@ -155,6 +150,22 @@ pub(super) fn plan(
     let plan = FusedPlan { stages, outputs, expected_rows: most_rows, subqueries: Vec::new() };
     plan.check_types(asked.fields())?;
     Ok(plan)
+}
+
+/// Refuses of one raw file what operators do in as little time: groups, and floats that are computed, of which they widen
+/// those of the rows that pass.
+fn expect_folds(graph: &JoinGraph, groups: &[Expr], calls: &[Call]) -> Result<(), Refusal> {
+    if !groups.is_empty() {
+        return Err(Refusal::new("groups of raw files, to which nothing is joined"));
+    }
+    let computes_floats = |argument: &Expr| {
+        let is_float = |base: &BaseColumn| graph.field(*base).data_type().is_floating();
+        graph.base_column(argument).is_none() && columns_of(std::iter::once(argument), graph).iter().any(is_float)
+    };
+    match calls.iter().filter_map(|call| call.argument.as_ref()).any(computes_floats) {
+        true => Err(Refusal::new("floats computed of raw files, to which nothing is joined")),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {
@@ -309,7 +320,11 @@ impl<'g> Planner<'g> {
                 outputs.push(Output::Column(number));
                 continue;
             };
-            let slot = opened.value(self.graph, argument)?;
+            let is_compared = matches!(call.function, Function::Minimum | Function::Maximum | Function::Count);
+            let slot = match self.graph.base_column(argument).filter(|_| is_compared) {
+                Some(base) => opened.compared(self.graph, base)?,
+                None => opened.value(self.graph, argument)?,
+            };
             let (made, output) = match call.function {
                 Function::Count => (vec![Aggregate::Count(slot)], Output::Column(number)),
                 Function::Sum => (vec![Aggregate::Sum(slot)], Output::Column(number)),
@@ -493,6 +508,15 @@ impl<'g> Planner<'g> {
 impl Opened {
     /// Where a column's values are.
     pub(super) fn slot(&mut self, graph: &JoinGraph, base: BaseColumn) -> Result<Slot, Refusal> {
+        self.slot_for(graph, base, false)
+    }
+
+    /// Where the values of a column are which are only compared with each other, or counted.
+    fn compared(&mut self, graph: &JoinGraph, base: BaseColumn) -> Result<Slot, Refusal> {
+        self.slot_for(graph, base, true)
+    }
+
+    fn slot_for(&mut self, graph: &JoinGraph, base: BaseColumn, is_only_compared: bool) -> Result<Slot, Refusal> {
         if let Some(slot) = self.slots.get(&base) {
             return Ok(*slot);
         }
@@ -505,7 +529,7 @@ impl Opened {
         let Some(value_type) = value_type(field.data_type()) else {
             return Err(Refusal::new(format!("{} is of type {}", named(), field.data_type())));
         };
-        if let Some(reason) = graph.relations[base.relation].refusal(base.column) {
+        if let Some(reason) = graph.relations[base.relation].refusal(base.column, is_only_compared) {
             return Err(Refusal::new(format!("{}: {reason}", named())));
         }
         let slot = self.builder.scan(field.name(), base.column, value_type, field.is_nullable())?;
@@ -522,7 +546,7 @@ impl Opened {
             && base.relation == self.relation
         {
             let relation = &graph.relations[base.relation];
-            if let Some(reason) = relation.refusal(base.column) {
+            if let Some(reason) = relation.refusal(base.column, false) {
                 return Err(Refusal::new(format!("{}: {reason}", map.shown())));
             }
             let is_nullable = relation.schema.field(base.column).is_nullable();

@@ -92,8 +92,9 @@ impl TableProvider for FusedTable {
                     let scan = ColumnScan::new(database, table, stage.predicate.clone(), query, uses_pool);
                     StageInput::Pages(Arc::new(scan))
                 }
-                Rows::Batches { table, filters, .. } => {
-                    StageInput::Batches(table.scan(session, Some(&stage.columns), filters, None).await?)
+                Rows::Batches { table, columns, filters, .. } => {
+                    let columns = stage.columns.iter().map(|column| columns.column(*column)).collect();
+                    StageInput::Batches(table.scan_text(session, columns, filters, None).await?)
                 }
                 Rows::Chunks { table, .. } => match table.row_groups(session, &stage.columns).await? {
                     Ok(row_groups) => StageInput::Chunks(Arc::new(row_groups)),

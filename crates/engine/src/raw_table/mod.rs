@@ -11,6 +11,7 @@
 mod ahead;
 mod element_digest;
 mod estimates;
+pub(crate) mod flattened;
 pub(crate) mod infer;
 pub(crate) mod listing;
 pub(crate) mod options;
@@ -25,7 +26,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result, internal_datafusion_err, internal_err, plan_err};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -39,6 +40,7 @@ use crate::filters::{self, Fields};
 use crate::parquet_table::{ParquetFacts, ParquetTable, RowGroups};
 use crate::query::QueryContext;
 use crate::settings::ThermoclineConfig;
+use flattened::Flattened;
 use listing::QueryFile;
 use options::{FileFormat, TableOptions};
 use scan_exec::RawScanExec;
@@ -137,9 +139,16 @@ impl RawTable {
         Some((Arc::new(table), name))
     }
 
-    /// Whether the files are text, and the table's rows their records.
+    /// Whether the files are text.
     pub(crate) fn is_text(&self) -> bool {
-        self.format != FileFormat::Parquet && self.element.is_none()
+        self.format != FileFormat::Parquet
+    }
+
+    /// The columns with those of structs among them.
+    pub(crate) fn flattened(&self) -> Flattened {
+        let fields = self.fields();
+        let column = |field: &FieldRef| Some((fields.column(field.name())?.0, Arc::clone(field)));
+        Flattened::of(self.schema.fields().iter().filter_map(column))
     }
 
     /// Rows, as far as the files' first records tell.
@@ -194,6 +203,38 @@ impl RawTable {
         let footers = Arc::clone(database.footers());
         let table = ParquetTable::try_new(files, Some(Arc::clone(&self.schema)), footers).await?;
         Ok(table.through(database.parquet_pages()))
+    }
+
+    /// Reads these columns of text files: each a path in the records, and its field.
+    ///
+    /// # Errors
+    /// Those of a scan.
+    pub(crate) async fn scan_text(
+        &self,
+        session: &dyn Session,
+        columns: Vec<(FieldPath, FieldRef)>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (open, config, context) = self.open_now(session).await?;
+        let Some((predicate, predicate_types)) = filters::conjunction(&self.fields(), filters) else {
+            return internal_err!("a filter was pushed into a scan that did not accept it");
+        };
+        let scan = scan_run::Scan {
+            database: self.database()?,
+            config,
+            options: self.definition.options.clone(),
+            format: open.format,
+            table_schema: open.inferred.schema,
+            csv: open.inferred.csv,
+            record_bytes: open.inferred.record_bytes,
+            files: open.files,
+            unnest: self.element.as_ref().map(|(_, list)| list.clone()),
+            predicate: Arc::new(predicate),
+            predicate_types,
+            context,
+        };
+        Ok(Arc::new(RawScanExec::new(Arc::new(scan), columns, limit, session.config().target_partitions())))
     }
 
     fn fields(&self) -> Fields<'_> {
@@ -255,14 +296,11 @@ impl TableProvider for RawTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (open, config, context) = self.open_now(session).await?;
-        if open.format == FileFormat::Parquet {
+        if self.format == FileFormat::Parquet {
+            let (open, ..) = self.open_now(session).await?;
             return self.parquet_table(&open).await?.scan(session, projection, filters, limit).await;
         }
         let fields = self.fields();
-        let Some((predicate, predicate_types)) = filters::conjunction(&fields, filters) else {
-            return internal_err!("a filter was pushed into a scan that did not accept it");
-        };
         let all: Vec<usize>;
         let projection = match projection {
             Some(projection) => projection.as_slice(),
@@ -279,21 +317,7 @@ impl TableProvider for RawTable {
             };
             columns.push((path, Arc::new(field.clone())));
         }
-        let scan = scan_run::Scan {
-            database: self.database()?,
-            config: config.clone(),
-            options: self.definition.options.clone(),
-            format: open.format,
-            table_schema: open.inferred.schema,
-            csv: open.inferred.csv,
-            record_bytes: open.inferred.record_bytes,
-            files: open.files,
-            unnest: self.element.as_ref().map(|(_, list)| list.clone()),
-            predicate: Arc::new(predicate),
-            predicate_types,
-            context,
-        };
-        Ok(Arc::new(RawScanExec::new(Arc::new(scan), columns, limit, session.config().target_partitions())))
+        self.scan_text(session, columns, filters, limit).await
     }
 }
 

@@ -123,8 +123,8 @@ async fn what_pipelines_do_not_do_over_files_is_left_to_operators() {
     let session = database(folder.path()).session();
     make_star(&session, folder.path(), &mut Random::new(1), 2000).await;
     for sql in [
-        // Nothing to join; texts of files; many groups; joins that keep rows without a partner.
-        "SELECT sum(v) FROM f",
+        // Groups of one file; texts that are joined; many groups; joins that keep rows without a partner.
+        "SELECT a, sum(v) FROM f GROUP BY a",
         "SELECT max(a.name) FROM f JOIN a ON f.a = a.k",
         "SELECT f.kind, count(*) FROM f JOIN a ON f.a = a.k GROUP BY f.kind",
         "SELECT sum(v) FROM f LEFT JOIN a ON f.a = a.k",
@@ -184,4 +184,110 @@ async fn long_texts_of_parquet_files_are_tested_in_pipelines() {
         assert!(is_fused(&session, &sql).await, "{sql}");
         assert_eq!(rows(&session, &sql).await, [expected], "{sql}");
     }
+}
+
+/// Records with structs and lists, of which any may be missing, as NDJSON.
+fn random_records(random: &mut Random, count: u64) -> String {
+    let mut records = String::new();
+    let text = |random: &mut Random, different: u64| format!("\"{}th text\"", random.below(different));
+    for _ in 0..count {
+        let mut fields = vec![format!("\"a\":{}", random.below(1000)), format!("\"u\":{}", text(random, 1 << 40))];
+        let mut field = |random: &mut Random, value: String| {
+            if random.below(8) > 0 {
+                fields.push(value);
+            }
+        };
+        let value = format!("\"x\":{}.{:02}", random.below(3000), random.below(100));
+        field(random, value);
+        let value = format!("\"t\":{}", text(random, 20));
+        field(random, value);
+        let inner = match random.below(4) {
+            0 => "null".to_owned(),
+            _ => format!("{{\"w\":-{}.5}}", random.below(90)),
+        };
+        let value = format!("\"s\":{{\"y\":{},\"z\":{inner}}}", random.below(50_000));
+        field(random, value);
+        let element = |random: &mut Random| match random.below(9) {
+            0 => "null".to_owned(),
+            1 => format!("{{\"p\":{}}}", random.below(100)),
+            _ => format!(
+                "{{\"p\":{},\"q\":{}.{},\"r\":{},\"o\":{{\"m\":{}}}}}",
+                random.below(100),
+                random.below(40),
+                random.below(10),
+                text(random, 30),
+                random.below(7)
+            ),
+        };
+        let elements: Vec<String> = (0..random.below(6)).map(|_| element(random)).collect();
+        field(random, format!("\"l\":[{}]", elements.join(",")));
+        writeln!(records, "{{{}}}", fields.join(",")).unwrap();
+    }
+    records
+}
+
+/// An aggregate over records, or over the elements of their lists.
+fn query_of_one_file(random: &mut Random) -> String {
+    let of_elements = random.below(2) == 0;
+    let (numbers, floats, texts): (&[&str], &[&str], &[&str]) = match of_elements {
+        true => (&["t.a", "e.p", "e.o.m", "t.s.y"], &["e.q", "t.x"], &["e.r", "t.t", "t.u"]),
+        false => (&["t.a", "t.s.y"], &["t.x", "t.s.z.w"], &["t.t", "t.u"]),
+    };
+    let mut aggregates = vec!["count(*)".to_owned()];
+    for _ in 0..random.below(4) {
+        aggregates.push(match random.below(8) {
+            0 => format!("sum({})", random.pick(numbers)),
+            // Sums of floats differ by the order in which they are added.
+            1 => format!("CAST(round(sum({}) * 10) AS BIGINT)", random.pick(floats)),
+            2 => format!("CAST(round(avg({}) * 10) AS BIGINT)", random.pick(floats)),
+            3 => format!("sum({} * 2 + {})", random.pick(numbers), random.pick(numbers)),
+            4 => format!("min({})", random.pick(texts)),
+            5 => format!("max({})", random.pick(texts)),
+            6 => format!("count({})", random.pick(texts)),
+            _ => format!("min({0}), max({0})", random.pick(&[numbers, floats].concat())),
+        });
+    }
+    let mut conditions = Vec::new();
+    for _ in 0..random.below(3) {
+        let low = random.below(100);
+        conditions.push(match random.below(5) {
+            0 => format!("t.a BETWEEN {low} AND {}", low + random.below(1000)),
+            1 => format!("t.x > {low}.5"),
+            2 if of_elements => format!("e.p < {low}"),
+            3 if of_elements => format!("e.q <= {}.3 AND e.o.m <> 3", low % 40),
+            2 => format!("t.s.y >= {low}00"),
+            3 => "t.s.z.w IS NOT NULL".to_owned(),
+            _ => "t.t >= '12th text'".to_owned(),
+        });
+    }
+    let lists = if of_elements { ", UNNEST(t.l) AS e" } else { "" };
+    let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+    format!("SELECT {} FROM t{lists}{filter}", aggregates.join(", "))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn aggregates_over_one_file_and_its_lists_are_pipelines_in_every_layout() {
+    let mut tally = Tally::default();
+    for seed in 0..8 {
+        let folder = Folder::new();
+        let session = database(folder.path()).session();
+        let mut random = Random::new(seed);
+        let path = folder.file("t.ndjson", random_records(&mut random, [3, 400, 30_000][seed as usize % 3]));
+        let location = path.display();
+        rows(&session, &format!("CREATE EXTERNAL TABLE t STORED AS NDJSON LOCATION '{location}'")).await;
+        for layout in ["auto", "flat", "nested", "striped", "row"] {
+            rows(&session, &format!("SET thermocline.layout = '{layout}'")).await;
+            for _ in 0..12 {
+                let sql = query_of_one_file(&mut random);
+                tally.count(&session, &sql).await;
+                let fused = sorted_rows(&session, &sql).await;
+                assert_eq!(fused, stock(&session, &sql).await, "seed {seed}, {layout}: {sql}");
+                rows(&session, "SET thermocline.cache = 'off'").await;
+                let uncached = sorted_rows(&session, &sql).await;
+                rows(&session, "SET thermocline.cache = 'on'").await;
+                assert_eq!(fused, uncached, "seed {seed}, {layout}: {sql}");
+            }
+        }
+    }
+    tally.assert_fused(2);
 }
