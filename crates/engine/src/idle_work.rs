@@ -83,6 +83,11 @@ impl IdleWork {
         Busy(Arc::clone(self))
     }
 
+    /// Whether a scan runs.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.state.lock().running_count > 0
+    }
+
     /// Notes that there is a session.
     pub(crate) fn presence(self: &Arc<Self>) -> Presence {
         self.state.lock().session_count += 1;
