@@ -181,7 +181,9 @@ mod tests {
     fn work_is_done_when_nothing_runs_and_not_before() {
         let idle = Arc::new(IdleWork::default());
         let _session = idle.presence();
+        assert!(!idle.is_busy());
         let busy = idle.busy();
+        assert!(idle.is_busy());
         let (done, is_done) = mpsc::channel();
         let (proceed, may_proceed) = mpsc::channel();
         idle.submit(Box::new(move |idle| {

@@ -118,11 +118,14 @@ pub(super) fn plan(
     let calls = aggregate.aggr_expr.iter().map(|expr| Call::of(expr, schema, &over)).collect::<Result<Vec<_>, _>>()?;
     if let [relation] = graph.relations.as_slice() {
         if relation.is_raw() {
-            // A run has threads of its own, beside those that other queries share: 32 sessions got a quarter less done.
-            if relation.database().idle_work().is_busy() {
-                return Err(Refusal::new("other queries run"));
+            let one_file = fusion::OneFile {
+                makes_groups: !groups.is_empty(),
+                computes_floats: calls.iter().any(|call| computes_floats(call, &graph)),
+                is_beside_others: relation.database().idle_work().is_busy(),
+            };
+            if let Some(reason) = fusion::left_to_operators(one_file) {
+                return Err(Refusal::new(reason));
             }
-            expect_folds(&graph, &groups, &calls)?;
         } else if graph.conditions.is_empty() && groups.is_empty() && calls.iter().all(Call::is_known) {
             return Err(Refusal::new("the answer is in the statistics"));
         }
@@ -156,20 +159,11 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Refuses of one raw file what operators do in as little time: groups, and floats that are computed, of which they widen
-/// those of the rows that pass.
-fn expect_folds(graph: &JoinGraph, groups: &[Expr], calls: &[Call]) -> Result<(), Refusal> {
-    if !groups.is_empty() {
-        return Err(Refusal::new("groups of raw files, to which nothing is joined"));
-    }
-    let computes_floats = |argument: &Expr| {
-        let is_float = |base: &BaseColumn| graph.field(*base).data_type().is_floating();
-        graph.base_column(argument).is_none() && columns_of(std::iter::once(argument), graph).iter().any(is_float)
-    };
-    match calls.iter().filter_map(|call| call.argument.as_ref()).any(computes_floats) {
-        true => Err(Refusal::new("floats computed of raw files, to which nothing is joined")),
-        false => Ok(()),
-    }
+/// Whether a call takes what is computed of columns of floats, and not such a column itself.
+fn computes_floats(call: &Call, graph: &JoinGraph) -> bool {
+    let is_float = |base: &BaseColumn| graph.field(*base).data_type().is_floating();
+    let computed = call.argument.as_ref().filter(|argument| graph.base_column(argument).is_none());
+    computed.is_some_and(|argument| columns_of(std::iter::once(argument), graph).iter().any(is_float))
 }
 
 pub(super) fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, graph: &JoinGraph) -> BTreeSet<BaseColumn> {

@@ -94,7 +94,11 @@ impl TableProvider for FusedTable {
                 }
                 Rows::Batches { table, columns, filters, .. } => {
                     let columns = stage.columns.iter().map(|column| columns.column(*column)).collect();
-                    StageInput::Batches(table.scan_text(session, columns, filters, None).await?)
+                    match table.scan_text(session, columns, filters).await? {
+                        Some(scan) => StageInput::Batches(scan),
+                        // The files are others than those that were planned with.
+                        None => return self.by_operators(session, projection).await,
+                    }
                 }
                 Rows::Chunks { table, .. } => match table.row_groups(session, &stage.columns).await? {
                     Ok(row_groups) => StageInput::Chunks(Arc::new(row_groups)),

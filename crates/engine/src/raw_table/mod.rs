@@ -205,7 +205,8 @@ impl RawTable {
         Ok(table.through(database.parquet_pages()))
     }
 
-    /// Reads these columns of text files: each a path in the records, and its field.
+    /// Reads these columns of text files: each a path in the records, and its field. None if the files are no text any
+    /// more.
     ///
     /// # Errors
     /// Those of a scan.
@@ -214,9 +215,21 @@ impl RawTable {
         session: &dyn Session,
         columns: Vec<(FieldPath, FieldRef)>,
         filters: &[Expr],
-        limit: Option<usize>,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let opened = self.open_now(session).await?;
+        match opened.0.format {
+            FileFormat::Parquet => Ok(None),
+            _ => self.scan_opened(opened, (columns, filters, None), session).map(Some),
+        }
+    }
+
+    /// The scan of text files that are open.
+    fn scan_opened(
+        &self,
+        (open, config, context): (OpenTable, ThermoclineConfig, Arc<QueryContext>),
+        (columns, filters, limit): (Vec<(FieldPath, FieldRef)>, &[Expr], Option<usize>),
+        session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (open, config, context) = self.open_now(session).await?;
         let Some((predicate, predicate_types)) = filters::conjunction(&self.fields(), filters) else {
             return internal_err!("a filter was pushed into a scan that did not accept it");
         };
@@ -296,9 +309,9 @@ impl TableProvider for RawTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if self.format == FileFormat::Parquet {
-            let (open, ..) = self.open_now(session).await?;
-            return self.parquet_table(&open).await?.scan(session, projection, filters, limit).await;
+        let opened = self.open_now(session).await?;
+        if opened.0.format == FileFormat::Parquet {
+            return self.parquet_table(&opened.0).await?.scan(session, projection, filters, limit).await;
         }
         let fields = self.fields();
         let all: Vec<usize>;
@@ -317,7 +330,7 @@ impl TableProvider for RawTable {
             };
             columns.push((path, Arc::new(field.clone())));
         }
-        self.scan_text(session, columns, filters, limit).await
+        self.scan_opened(opened, (columns, filters, limit), session)
     }
 }
 

@@ -134,6 +134,23 @@ async fn what_pipelines_do_not_do_over_files_is_left_to_operators() {
     }
 }
 
+/// Its threads would stand beside those that other queries share.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_file_is_left_to_operators_while_another_query_runs() {
+    let folder = Folder::new();
+    let session = database(folder.path()).session();
+    make_star(&session, folder.path(), &mut Random::new(1), 2000).await;
+    let sql = "SELECT sum(v), max(v) FROM f";
+    assert!(is_fused(&session, sql).await);
+    let answer = rows(&session, sql).await;
+    // Whose rows nobody has taken yet.
+    let running = session.sql("SELECT v FROM f").await.unwrap();
+    assert!(!is_fused(&session, sql).await);
+    assert_eq!(rows(&session, sql).await, answer);
+    drop(running);
+    assert!(is_fused(&session, sql).await);
+}
+
 /// Pipelines wait for reads, which the runtime's blocking threads do: those must not be waiting themselves.
 #[test]
 fn as_many_pipelines_over_files_as_the_runtime_has_blocking_threads_end() {
