@@ -61,6 +61,16 @@ impl Stage {
         running.finish();
     }
 
+    /// Decides, and has the programme rest from then on while the clock stands still, once no decision that the
+    /// tuner's thread had begun is left to come.
+    fn rest_decided(&self) {
+        self.tuner.decide();
+        wait_until(|| !self.tuner.state.lock().has_thread);
+        let mut state = self.tuner.state.lock();
+        assert!(!state.has_thread);
+        state.deciding.follow(self.clock.monotonic_ns(), Duration::from_secs(10), rest::LONG);
+    }
+
     fn quota(&self, list: usize) -> u64 {
         let quotas = self.tuner.decision().quotas;
         quotas.iter().find(|(of, _)| *of == self.lists[list]).map_or(0, |(_, bytes)| *bytes)
@@ -165,9 +175,8 @@ fn what_pipelines_in_order_use_first_is_lent_the_room_of_what_they_use_last() {
     let stage = Stage::new(64 * MIB);
     let start = |list: usize| stage.start(list as u64, list..list + 1, 60 * MIB);
     [0, 0, 0, 0, 1, 1, 1, 1].iter().cycle().take(44).for_each(|list| stage.run(start(*list), 20e9, 0.0, [0.0; 2]));
-    stage.tuner.decide();
-    // Whatever is decided from now on is lending: the programme rests, and the clock stands still.
-    stage.tuner.state.lock().deciding.follow(stage.clock.monotonic_ns(), Duration::from_secs(10), rest::LONG);
+    // Whatever is decided from now on is lending.
+    stage.rest_decided();
     let running = stage.tuner.start(start(1));
     wait_until(|| stage.quota(1) > 50 * MIB);
     let Decision { quotas, standing_quotas, .. } = stage.tuner.decision();
@@ -185,9 +194,8 @@ fn a_new_large_pipeline_is_lent_room_before_all_is_decided_anew() {
     for signature in [1, 2, 1, 2, 1, 2] {
         stage.run(stage.start(signature, 0..2, 30 * MIB), 20e9, 0.0, [0.0; 2]);
     }
-    stage.tuner.decide();
+    stage.rest_decided();
     assert!(stage.quota(0) > 29 * MIB && stage.quota(1) > 29 * MIB, "{:?}", stage.tuner.decision());
-    stage.tuner.state.lock().deciding.follow(stage.clock.monotonic_ns(), Duration::from_secs(10), rest::LONG);
     let running = stage.tuner.start(stage.start(3, 2..3, 61 * MIB));
     wait_until(|| stage.quota(2) > 40 * MIB);
     let Decision { quotas, standing_quotas, .. } = stage.tuner.decision();
