@@ -656,7 +656,7 @@ pub(crate) fn structure_bytes(scan: &SharedScan, chunk_count: usize, morsel_coun
     // The predicate is a key of the index too, and a tree's node holds an entry and, shared, those above it.
     const PLACES_BYTES: usize = 512;
     (size_of::<Item>()
-        + chunk_count * (size_of::<Arc<crate::item::Chunk>>() + size_of::<crate::item::Chunk>())
+        + chunk_count * crate::item::Chunk::structure_bytes(scan.spec.columns.len())
         + morsel_count * size_of::<u64>()
         + scan.spec.predicate.heap_bytes()
         + columns_bytes

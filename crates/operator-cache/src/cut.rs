@@ -26,8 +26,9 @@ use thermocline_hardware::Clock;
 use thermocline_narrow::widen;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
 use thermocline_placement::operator_cache::layout::{ColumnsRead, ReadCounts, is_marked};
-use thermocline_predicate::{Conjunction, FieldPath};
+use thermocline_predicate::{Conjunction, Domain, FieldPath};
 
+use crate::item::Chunk;
 use crate::layout::{Content, FlatPiece, FlatRecords, Reading, RowWiseRows};
 use crate::request::ColumnSpec;
 use crate::rows::{ColumnRoute, Elements, Rows};
@@ -55,6 +56,8 @@ pub struct Cut {
     of_records: Conjunction,
     /// What must be checked of elements.
     of_elements: Conjunction,
+    /// Whole columns of which something must be checked, of records or elements, and what.
+    tested: Vec<(usize, Domain)>,
     outputs: Vec<ColumnRoute>,
     /// What is read, for the output or for the residual, each once.
     read: Vec<ColumnRoute>,
@@ -115,6 +118,10 @@ impl Cut {
             count.varying += u32::from(is_output && !has_width);
             count.untested += u32::from(residual.domain(path).is_none());
         }
+        for (path, domain) in residual.fields() {
+            let column = cut.route(path).filter(|route| route.children().is_empty());
+            cut.tested.extend(column.map(|route| (route.column(), domain.clone())));
+        }
         let (of_records, of_elements) = (cut.of_records.clone(), cut.of_elements.clone());
         cut.of_read = Self::of_columns(&read.into(), None, view, of_records, of_elements, outputs).map(Box::new);
         Some(cut)
@@ -150,6 +157,7 @@ impl Cut {
             unseen,
             of_records,
             of_elements,
+            tested: Vec::new(),
             outputs,
             read: Vec::new(),
             column_counts: Default::default(),
@@ -196,6 +204,11 @@ impl Cut {
             },
         });
         columns.collect()
+    }
+
+    /// Whether a chunk is known to have no values that are asked for.
+    pub(crate) fn asks_for_none_of(&self, chunk: &Chunk) -> bool {
+        self.tested.iter().any(|(column, domain)| !chunk.may_hold(*column, domain))
     }
 
     /// Cuts a piece of kept rows, and adds what that took and did, but for pieces of the result behind the first, which

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
@@ -20,7 +20,7 @@ use thermocline_hardware::Clock;
 use thermocline_placement::operator_cache::ItemMeasurements;
 use thermocline_placement::operator_cache::layout::rule::LayoutHistory;
 use thermocline_placement::operator_cache::layout::{ItemShape, Layout};
-use thermocline_predicate::{Conjunction, FieldPath};
+use thermocline_predicate::{Conjunction, Domain, FieldPath, Span};
 use thermocline_raw::RecordPositions;
 
 use crate::cut::{Cut, CutPieces, View};
@@ -43,6 +43,9 @@ pub(crate) struct Chunk {
     /// Of that, what goes with this chunk and nothing else.
     own_bytes: u64,
     lent: Option<Lent>,
+    /// By column of arrays and flat rows, found when something is first asked of it; none of columns that spans are not
+    /// found of.
+    spans: Box<[OnceLock<Option<Span>>]>,
 }
 
 #[derive(Debug)]
@@ -102,8 +105,8 @@ impl Chunk {
         match content {
             Content::Arrays(rows) => Self::beside(None, rows, &[], reservation),
             content => {
-                let own_bytes = reservation.size_bytes();
-                Self { content, memory: ChunkMemory::Whole(reservation), own_bytes, lent: None }
+                let (own_bytes, spans) = (reservation.size_bytes(), unknown_spans(&content));
+                Self { content, memory: ChunkMemory::Whole(reservation), own_bytes, lent: None, spans }
             }
         }
     }
@@ -131,7 +134,9 @@ impl Chunk {
         };
         let columns = rows.columns.iter().enumerate().map(memory_of).collect();
         let frame = Arc::new(ColumnMemory { reservation, entry_count });
-        Self { content: Content::Arrays(rows), memory: ChunkMemory::ByColumn { frame, columns }, own_bytes, lent }
+        let content = Content::Arrays(rows);
+        let spans = unknown_spans(&content);
+        Self { content, memory: ChunkMemory::ByColumn { frame, columns }, own_bytes, lent, spans }
     }
 
     /// The same entries with other columns, each with its memory. None of rows that are no arrays, or of elements.
@@ -145,7 +150,20 @@ impl Chunk {
         let (arrays, memory) = columns.into_iter().unzip();
         let content = Content::Arrays(Arc::new(rows.with_columns(arrays)));
         let memory = ChunkMemory::ByColumn { frame: Arc::clone(frame), columns: memory };
-        Some(Self { content, memory, own_bytes: 0, lent: None })
+        let spans = unknown_spans(&content);
+        Some(Self { content, memory, own_bytes: 0, lent: None, spans })
+    }
+
+    /// Whether a value of a column may lie in the domain. If not, none of the chunk's does.
+    pub(crate) fn may_hold(&self, column: usize, domain: &Domain) -> bool {
+        let Some((kind, known)) = domain.kind().zip(self.spans.get(column)) else { return true };
+        let span = known.get_or_init(|| Span::of(self.content.columns().get(column)?, kind));
+        span.is_none_or(|span| span.may_hold(domain))
+    }
+
+    /// Bytes of the structure of one with so many columns, in an item's list of them.
+    pub(crate) fn structure_bytes(column_count: usize) -> usize {
+        size_of::<Arc<Self>>() + size_of::<Self>() + column_count * size_of::<OnceLock<Option<Span>>>()
     }
 
     /// A column's array and memory; None of rows that are no arrays.
@@ -196,6 +214,10 @@ impl Chunk {
             }
         }
     }
+}
+
+fn unknown_spans(content: &Content) -> Box<[OnceLock<Option<Span>>]> {
+    content.columns().iter().map(|_| OnceLock::new()).collect()
 }
 
 /// A part of an item that is read at once.
@@ -325,7 +347,7 @@ pub struct Item {
 impl Item {
     /// Bytes of its structure if it had so many chunks.
     pub(crate) fn structure_bytes(&self, chunk_count: usize) -> u64 {
-        let per_chunk = (size_of::<Arc<Chunk>>() + size_of::<Chunk>()) as u64;
+        let per_chunk = Chunk::structure_bytes(self.columns.len()) as u64;
         (self.structure.size_bytes() + chunk_count as u64 * per_chunk)
             .saturating_sub(self.chunks.len() as u64 * per_chunk)
     }
@@ -426,7 +448,8 @@ impl Item {
         self.chunks.iter().map(|chunk| chunk.content()).enumerate().flat_map(pieces_of).collect()
     }
 
-    /// Cuts what a query wants out of a piece, and adds what that took and did.
+    /// Cuts what a query wants out of a piece, and adds what that took and did: nothing where its chunk is known to have
+    /// no such values.
     ///
     /// # Errors
     /// A piece or a cut of another item; Arrow's limits.
@@ -439,6 +462,9 @@ impl Item {
     ) -> Result<CutPieces, ArrowError> {
         let other = || ArrowError::InvalidArgumentError("a piece of another item".to_owned());
         let chunk = self.chunks.get(piece.chunk).ok_or_else(other)?;
+        if cut.asks_for_none_of(chunk) {
+            return Ok(CutPieces::none());
+        }
         cut.read(chunk.content(), piece.range.clone(), clock, reading)
     }
 

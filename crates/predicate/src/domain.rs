@@ -7,6 +7,7 @@ mod display;
 mod evaluate;
 mod registers;
 mod shape;
+mod span;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::interval::bound_value;
 use crate::scalar::total_order_key;
 use crate::{Interval, Scalar, ScalarKind};
 use shape::Shape;
+pub use span::Span;
 
 /// Set of values a field may take: sorted disjoint intervals, and whether NULL is admitted.
 ///

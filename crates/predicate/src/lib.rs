@@ -33,7 +33,7 @@ mod ruler;
 mod scalar;
 
 pub use conjunction::Conjunction;
-pub use domain::Domain;
+pub use domain::{Domain, Span};
 pub use error::PredicateError;
 pub use field_path::FieldPath;
 pub use interval::Interval;

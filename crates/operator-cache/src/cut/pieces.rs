@@ -21,8 +21,7 @@ use crate::value_bytes::{add_spelt_bytes, add_value_bytes};
 /// the 2 GiB at which a column of texts ends.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// What was cut out of rows, in their order. There is at least one piece; each may be empty. The first one is cut
-/// already.
+/// What was cut out of rows, in their order. Each piece may be empty. The first one is cut already.
 ///
 /// Errors are Arrow's limits; there is nothing after one.
 #[derive(Debug)]
@@ -32,6 +31,11 @@ pub struct CutPieces {
 }
 
 impl CutPieces {
+    /// No piece: nothing was asked for.
+    pub(crate) fn none() -> Self {
+        Self { next: None, rest: None }
+    }
+
     /// A single piece.
     pub(super) fn one(rows: CutRows) -> Self {
         Self { next: Some(rows), rest: None }

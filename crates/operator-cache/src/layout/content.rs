@@ -100,6 +100,15 @@ impl Content {
         if let Self::Arrays(rows) = self { Some(rows) } else { None }
     }
 
+    /// The columns, if they lie one after the other as Arrow's arrays.
+    pub(crate) fn columns(&self) -> &[ArrayRef] {
+        match self {
+            Self::Arrays(rows) => &rows.columns,
+            Self::Flat(flat) => &flat.columns,
+            Self::Striped(_) | Self::RowWise(_) => &[],
+        }
+    }
+
     /// The layout. Rows of records without a list are flat as they are.
     pub(crate) fn layout(&self) -> Layout {
         match self {

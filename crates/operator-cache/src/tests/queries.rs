@@ -1,5 +1,6 @@
 //! One query after the other: what is found, what is kept, what is explained.
 
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use arrow::array::Array;
@@ -79,6 +80,46 @@ fn rows_are_marked_instead_of_copied_where_all_that_is_wanted_can_be_passed_over
             }
         }
         assert_eq!(found, expected(RECORDS, &range));
+    }
+}
+
+#[test]
+fn chunks_whose_values_lie_elsewhere_are_not_read() {
+    let (cache, _budget) = cache(64 << 20);
+    // Too many for chunks to be merged.
+    let (record_count, chunk_records) = (40_000, 5_000);
+    let fake = Arc::new(Fake { morsel_records: chunk_records, ..Fake::default() });
+    let pinned = pin(&cache, &object("f", "1", record_count));
+    let all = request(&["a", "b", "t"], &Arc::new(Conjunction::all()));
+    answer(cache.begin(&all, &pinned, true, fake.factory()), 2).unwrap();
+    // Records are in the order of `b`, and in none of `a`'s.
+    let of_b = |low, high| {
+        let range = Domain::interval(Bound::Included(Scalar::Int(low)), Bound::Included(Scalar::Int(high)));
+        Conjunction::all().and(path("b"), range)
+    };
+    let numbers = |range: Range<i64>| range.collect::<Vec<_>>();
+    for (predicate, found, piece_count) in [
+        (of_b(7_000, 7_010), numbers(7_000..7_011), 1),
+        (of_b(9_999, 10_000), numbers(9_999..10_001), 2),
+        (of_b(-5, -1), Vec::new(), 0),
+        ((*between(330, 340)).clone(), expected(record_count, &between(330, 340)), 8),
+    ] {
+        let request = request(&["a", "b", "t"], &Arc::new(predicate.clone()));
+        let Start::Hit { item, residual, .. } = cache.begin(&request, &pinned, true, fake.factory()) else {
+            panic!("expected a hit")
+        };
+        // Spans are found when something is first asked of a column, and kept.
+        for _ in 0..2 {
+            let cut = item.cut(View::Elements, &residual, &[path("b")]).unwrap();
+            let (mut reading, mut rows) = (Reading::default(), Vec::new());
+            for piece in item.pieces() {
+                for cut_rows in item.read(&piece, &cut, &**cache.clock(), &mut reading).unwrap() {
+                    rows.extend(longs(&cut_rows.unwrap().columns[0]).values());
+                }
+            }
+            assert_eq!(rows, found, "{predicate}");
+            assert_eq!((reading.counts.piece_count, item.pieces().len()), (piece_count, 8), "{predicate}");
+        }
     }
 }
 

@@ -5,16 +5,10 @@
 //! compiler turns into vector comparisons, then packs the bytes into one word: no branch depends on a value.
 
 use arrow::array::cast::AsArray;
-use arrow::array::types::{
-    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, DurationMicrosecondType,
-    DurationMillisecondType, DurationNanosecondType, DurationSecondType, Float16Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
-    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow::array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
 use arrow::array::{Array, BooleanArray, StringViewArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use thermocline_narrow::DecimalFloats;
 
 use super::Domain;
@@ -145,7 +139,7 @@ fn view_range(array: &StringViewArray, interval: &Interval) -> BooleanBuffer {
 }
 
 /// A type of the integers that arrays hold.
-trait Integer: Copy + Ord {
+pub(super) trait Integer: Copy + Ord {
     const LEAST: Self;
     const GREATEST: Self;
     fn widen(self) -> i128;
@@ -171,6 +165,44 @@ macro_rules! impl_integer {
 }
 impl_integer!(i8, i16, i32, i64, i128, u8, u16, u32, u64);
 
+/// Calls a function that is generic over Arrow's types with that of the values, if these are integers.
+macro_rules! for_integers {
+    ($data_type:expr, $call:ident($($argument:expr),+)) => {{
+        use arrow::array::types as of;
+        use arrow::datatypes::DataType;
+        use arrow::datatypes::TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+        match $data_type {
+            DataType::Int8 => Some($call::<of::Int8Type>($($argument),+)),
+            DataType::Int16 => Some($call::<of::Int16Type>($($argument),+)),
+            DataType::Int32 => Some($call::<of::Int32Type>($($argument),+)),
+            DataType::Int64 => Some($call::<of::Int64Type>($($argument),+)),
+            DataType::UInt8 => Some($call::<of::UInt8Type>($($argument),+)),
+            DataType::UInt16 => Some($call::<of::UInt16Type>($($argument),+)),
+            DataType::UInt32 => Some($call::<of::UInt32Type>($($argument),+)),
+            DataType::UInt64 => Some($call::<of::UInt64Type>($($argument),+)),
+            DataType::Date32 => Some($call::<of::Date32Type>($($argument),+)),
+            DataType::Date64 => Some($call::<of::Date64Type>($($argument),+)),
+            DataType::Time32(Second) => Some($call::<of::Time32SecondType>($($argument),+)),
+            DataType::Time32(Millisecond) => Some($call::<of::Time32MillisecondType>($($argument),+)),
+            DataType::Time64(Microsecond) => Some($call::<of::Time64MicrosecondType>($($argument),+)),
+            DataType::Time64(Nanosecond) => Some($call::<of::Time64NanosecondType>($($argument),+)),
+            DataType::Timestamp(Second, _) => Some($call::<of::TimestampSecondType>($($argument),+)),
+            DataType::Timestamp(Millisecond, _) => Some($call::<of::TimestampMillisecondType>($($argument),+)),
+            DataType::Timestamp(Microsecond, _) => Some($call::<of::TimestampMicrosecondType>($($argument),+)),
+            DataType::Timestamp(Nanosecond, _) => Some($call::<of::TimestampNanosecondType>($($argument),+)),
+            DataType::Duration(Second) => Some($call::<of::DurationSecondType>($($argument),+)),
+            DataType::Duration(Millisecond) => Some($call::<of::DurationMillisecondType>($($argument),+)),
+            DataType::Duration(Microsecond) => Some($call::<of::DurationMicrosecondType>($($argument),+)),
+            DataType::Duration(Nanosecond) => Some($call::<of::DurationNanosecondType>($($argument),+)),
+            DataType::Decimal32(..) => Some($call::<of::Decimal32Type>($($argument),+)),
+            DataType::Decimal64(..) => Some($call::<of::Decimal64Type>($($argument),+)),
+            DataType::Decimal128(..) => Some($call::<of::Decimal128Type>($($argument),+)),
+            _ => None,
+        }
+    }};
+}
+pub(super) use for_integers;
+
 /// `None` if the array isn't of an integer-like type.
 fn evaluate_integers(array: &dyn Array, ranges: &[(i128, i128)]) -> Option<BooleanBuffer> {
     fn rows<T: ArrowPrimitiveType<Native: Integer>>(array: &dyn Array, ranges: &[(i128, i128)]) -> BooleanBuffer {
@@ -182,36 +214,7 @@ fn evaluate_integers(array: &dyn Array, ranges: &[(i128, i128)]) -> Option<Boole
             .collect();
         with_widest_registers(array.as_primitive::<T>().values(), |value| value, &ranges)
     }
-    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
-    let rows = match array.data_type() {
-        DataType::Int8 => rows::<Int8Type>,
-        DataType::Int16 => rows::<Int16Type>,
-        DataType::Int32 => rows::<Int32Type>,
-        DataType::Int64 => rows::<Int64Type>,
-        DataType::UInt8 => rows::<UInt8Type>,
-        DataType::UInt16 => rows::<UInt16Type>,
-        DataType::UInt32 => rows::<UInt32Type>,
-        DataType::UInt64 => rows::<UInt64Type>,
-        DataType::Date32 => rows::<Date32Type>,
-        DataType::Date64 => rows::<Date64Type>,
-        DataType::Time32(Second) => rows::<Time32SecondType>,
-        DataType::Time32(Millisecond) => rows::<Time32MillisecondType>,
-        DataType::Time64(Microsecond) => rows::<Time64MicrosecondType>,
-        DataType::Time64(Nanosecond) => rows::<Time64NanosecondType>,
-        DataType::Timestamp(Second, _) => rows::<TimestampSecondType>,
-        DataType::Timestamp(Millisecond, _) => rows::<TimestampMillisecondType>,
-        DataType::Timestamp(Microsecond, _) => rows::<TimestampMicrosecondType>,
-        DataType::Timestamp(Nanosecond, _) => rows::<TimestampNanosecondType>,
-        DataType::Duration(Second) => rows::<DurationSecondType>,
-        DataType::Duration(Millisecond) => rows::<DurationMillisecondType>,
-        DataType::Duration(Microsecond) => rows::<DurationMicrosecondType>,
-        DataType::Duration(Nanosecond) => rows::<DurationNanosecondType>,
-        DataType::Decimal32(..) => rows::<Decimal32Type>,
-        DataType::Decimal64(..) => rows::<Decimal64Type>,
-        DataType::Decimal128(..) => rows::<Decimal128Type>,
-        _ => return None,
-    };
-    Some(rows(array, ranges))
+    for_integers!(array.data_type(), rows(array, ranges))
 }
 
 /// Of floats in a narrow form (`thermocline_narrow`), the whole numbers that stand for those in each of some ranges:

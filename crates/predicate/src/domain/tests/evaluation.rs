@@ -39,6 +39,26 @@ fn check(domain: &Domain, array: &ArrayRef, expected: &[bool], random: &mut Rand
     compare(&array.slice(offset, len), &expected[offset..offset + len]);
 }
 
+/// The least interval around some values, with NULL if it is one.
+fn hull(values: impl Iterator<Item = Option<Scalar>> + Clone) -> Domain {
+    let present = || values.clone().flatten();
+    let ends = present().min().zip(present().max());
+    let around = ends.map_or(Domain::none(), |(low, high)| Domain::interval(Included(low), Included(high)));
+    if values.clone().any(|value| value.is_none()) { around.union(&Domain::null()) } else { around }
+}
+
+/// A span rules out what the hull of its values does; of texts, which it knows the first bytes of, perhaps less.
+fn check_span(domain: &Domain, kind: ScalarKind, array: &dyn Array, known: &Domain) {
+    let Some(span) = Span::of(array, kind) else {
+        assert_eq!(kind, ScalarKind::Boolean, "{}", array.data_type());
+        return;
+    };
+    let (may_hold, overlaps) = (span.may_hold(domain), known.overlaps(domain));
+    let context = || format!("{} and {span:?} of {array:?}", domain.display(&"x"));
+    assert!(may_hold || !overlaps, "{}", context());
+    assert!(overlaps || !may_hold || kind == ScalarKind::Utf8, "{}", context());
+}
+
 fn check_type<V: Clone>(
     universe: &Universe,
     values: &[V],
@@ -51,7 +71,9 @@ fn check_type<V: Clone>(
         let rows = random_rows(&mut random, values);
         let expected: Vec<bool> =
             rows.iter().map(|row| domain.contains(row.as_ref().map(&to_scalar).as_ref())).collect();
+        let known = hull(rows.iter().map(|row| row.as_ref().map(&to_scalar)));
         let array = to_array(rows);
+        check_span(&domain, universe.kind, &array, &known);
         check(&domain, &array, &expected, &mut random, &format!("seed {seed}"));
     }
 }
