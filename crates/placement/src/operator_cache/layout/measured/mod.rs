@@ -33,6 +33,11 @@
 //! readings say so from then on. On TPC-H's nested orders at random, where flat rows were foretold 15 to 27 % too dear, they
 //! were tried after 226 queries without it.
 //!
+//! **What did not pay.** Where queries come at random a layout that was clearly better for a while is not for long, and
+//! each conversion is lost. So each that gained less than it was counted for, until the item was converted again, doubles
+//! what the next ones must earn, up to [`MOST_CAUTION`] times, and each that paid halves it: where a workload turns now
+//! and then conversions pay, and nothing is asked of them beyond their cost.
+//!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
 //!
@@ -66,6 +71,9 @@ pub const UNTRIED: f64 = 0.8;
 
 /// How many standard deviations of a sum without a direction a difference must be.
 pub const CLEARLY: f64 = 2.0;
+
+/// How many times its cost a conversion must have earned where those before it did not pay.
+pub const MOST_CAUTION: f64 = 8.0;
 
 /// One other layout against the present one, over the run of queries in which it gained most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -103,6 +111,49 @@ pub struct MeasuredWindow {
     present: Option<Layout>,
     correction: Correction,
     residency: Residency,
+    caution: Caution,
+}
+
+/// How far conversions are trusted to pay. Starts at its default: as far as it goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Caution {
+    /// How often, on balance, one did not.
+    losses: u32,
+    /// The last one.
+    last: Option<Paid>,
+}
+
+/// What came of a conversion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Paid {
+    /// The layout that the item had before.
+    from: Layout,
+    conversion_ns: f64,
+    /// How much more the queries since would have cost in that layout.
+    gained_ns: f64,
+}
+
+impl Caution {
+    /// How many times its cost the next one must have earned.
+    fn factor(self) -> f64 {
+        f64::powi(2.0, self.losses as i32)
+    }
+
+    /// A query cost so much, and would have cost so much in another layout.
+    fn observe(&mut self, present_ns: f64, other: Layout, other_ns: f64) {
+        if let Some(last) = self.last.as_mut().filter(|last| last.from == other) {
+            last.gained_ns += other_ns - present_ns;
+        }
+    }
+
+    /// The item has been converted again.
+    fn converted(&mut self, from: Layout, conversion_ns: f64) {
+        if let Some(last) = self.last.replace(Paid { from, conversion_ns, gained_ns: 0.0 }) {
+            let has_paid = last.gained_ns >= LEAST_COST * last.conversion_ns;
+            let losses = if has_paid { self.losses.saturating_sub(1) } else { self.losses + 1 };
+            self.losses = losses.min(MOST_CAUTION.log2() as u32);
+        }
+    }
 }
 
 impl MeasuredWindow {
@@ -137,6 +188,7 @@ impl MeasuredWindow {
             let doubt = if self.correction.knows(layout, observation.reads_elements) { 1.0 } else { UNTRIED };
             let other_ns = doubt * self.predict_ns(costs, shape, layout, observation, columns);
             self.rivals[layout.index()].add(present_ns, other_ns);
+            self.caution.observe(present_ns, layout, other_ns);
         }
         self.residency.observe(shape, columns, costs.kept_bytes);
     }
@@ -179,7 +231,7 @@ impl MeasuredWindow {
             .map(|to| {
                 let Rival { present_ns, other_ns, .. } = self.rivals[to.index()];
                 let conversion_ns = costs.conversion_ns(shape, present, to) * self.correction.of_conversion();
-                let conversion_cost = conversion_ns * cost_share;
+                let conversion_cost = conversion_ns * cost_share * self.caution.factor();
                 Switch { to, present_cost: present_ns, other_cost: other_ns, conversion_cost }
             })
             .filter(|switch| left_over(switch) > 0.0 && self.rivals[switch.to.index()].is_clear())
@@ -193,7 +245,8 @@ impl MeasuredWindow {
     /// Begins new windows: the item, of which `shape` is the present one, has been converted in `conversion_ns`. What
     /// is known of the layouts stays; what the processor's caches held of the columns does not.
     pub fn switched(&mut self, costs: &UnitCosts, shape: &ItemShape, to: Layout, conversion_ns: u64) {
-        if let Some(from) = self.present {
+        if let Some(from) = self.present.filter(|from| *from != to) {
+            self.caution.converted(from, conversion_ns as f64);
             self.correction.observe_conversion(costs.conversion_ns(shape, from, to), conversion_ns as f64);
         }
         self.residency = Residency::default();

@@ -76,6 +76,7 @@ fn the_rule_converts_when_the_regret_of_the_best_run_of_queries_exceeds_the_conv
                 let run = (0..regrets.len()).max_by(|a, b| sum(*a).total_cmp(&sum(*b))).unwrap_or(0);
                 let chance = regrets[run..].iter().map(|regret| regret * regret).sum::<f64>().sqrt();
                 let conversion_ns = costs.conversion_ns(&ORDERS, layout, other) * window.correction.of_conversion();
+                let conversion_ns = conversion_ns * window.caution.factor();
                 if sum(run) < CLEARLY * chance { f64::MIN } else { sum(run) - conversion_ns }
             };
             let others = Layout::ALL.into_iter().filter(|other| *other != layout);
@@ -161,6 +162,35 @@ fn on_processors_that_lie_idle_a_conversion_costs_less_and_is_earned_sooner() {
         let expected = f64::from(busy) * cost_share;
         assert!(sooner.is_some_and(|count| (count - expected).abs() <= 1.0), "{idle}: {sooner:?} of {busy}");
     }
+}
+
+#[test]
+fn conversions_that_did_not_pay_make_the_next_ones_dearer_and_those_that_did_cheaper() {
+    let mut caution = Caution::default();
+    let mut convert = |gained_ns: f64| {
+        caution.converted(Layout::Nested, 1000.0);
+        // What other layouts would have cost does not count.
+        caution.observe(500.0, Layout::Striped, 9000.0);
+        caution.observe(500.0, Layout::Nested, 500.0 + gained_ns / 2.0);
+        caution.observe(500.0, Layout::Nested, 500.0 + gained_ns / 2.0);
+        caution.factor()
+    };
+    // Of the last one it is not known yet.
+    assert_eq!([convert(-100.0), convert(200.0), convert(0.0)], [1.0, 2.0, 4.0]);
+    assert_eq!([convert(300.0), convert(1000.0), convert(1000.0)], [8.0, 4.0, 2.0]);
+    assert_eq!([convert(1000.0), convert(0.0), convert(0.0)], [1.0, 1.0, 2.0]);
+    assert_eq!([convert(0.0), convert(0.0), convert(0.0)], [4.0, 8.0, MOST_CAUTION]);
+    let costs = UnitCosts::default();
+    let asked_before = |losses| {
+        let mut window = MeasuredWindow { caution: Caution { losses, last: None }, ..Default::default() };
+        until_switch(&mut window, query(false, 6), Layout::Flat, &ORDERS, FREE).map_or(0, |(_, count)| count)
+    };
+    assert!(asked_before(2).abs_diff(4 * asked_before(0)) <= 4, "{} after {}", asked_before(2), asked_before(0));
+    let mut window = MeasuredWindow::default();
+    until_switch(&mut window, query(false, 6), Layout::Flat, &ORDERS, FREE).expect("records are cheaper nested");
+    // Where there was no room the item stays as it is, which is no conversion.
+    window.switched(&costs, &ORDERS, Layout::Flat, 0);
+    assert_eq!(window.caution, Caution::default());
 }
 
 #[test]
