@@ -46,7 +46,7 @@ impl OperatorCache {
     /// Told by a reader that was answered from all of `item` what that took and did, in the sum of its threads. A
     /// conversion is due if one is given.
     pub fn finish_reading(&self, item: &Arc<Item>, cut: &Cut, reading: &Reading) -> Option<Conversion> {
-        let Reading { times, counts } = *reading;
+        let Reading { times, counts, .. } = *reading;
         item.record_reuse(times.data_ns.saturating_add(times.compute_ns));
         let (record_columns, element_columns) = cut.column_counts();
         let observation = LayoutObservation {

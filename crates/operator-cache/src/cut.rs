@@ -223,7 +223,7 @@ impl Cut {
         clock: &dyn Clock,
         reading: &mut Reading,
     ) -> Result<CutPieces, ArrowError> {
-        let Reading { times, counts } = reading;
+        let Reading { times, counts, .. } = reading;
         let assembled = match content {
             Content::Striped(striped) => Some(striped.to_rows(&self.read, self.view, clock, times)?),
             _ => None,

@@ -227,6 +227,8 @@ pub(crate) struct ScanRun {
     hits: Count,
     misses: Count,
     skipped_records: Count,
+    /// Pieces of what is kept whose values lie elsewhere.
+    passed_over: Count,
     /// Whether the last row is wanted as much as the first.
     is_whole: bool,
     /// Whether rows may be left as they are kept ([`Cut::as_kept`]).
@@ -307,6 +309,7 @@ impl ScanRun {
             hits: count("files_from_cache"),
             misses: count("files_scanned"),
             skipped_records: count("records_skipped"),
+            passed_over: count("pieces_passed_over"),
             is_whole: limit.is_none(),
             as_kept,
         }
@@ -570,6 +573,7 @@ impl ItemRun {
         let Some(item) = self.item.lock().clone() else { return internal_err!("an item went before it was read") };
         let mut reading = Reading::default();
         let cut = item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
+        run.passed_over.add(reading.passed_over_count as usize);
         self.reading.lock().add(&reading);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             *self.item.lock() = None;

@@ -29,6 +29,30 @@ async fn a_second_different_query_is_answered_from_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_of_other_rows_of_a_sorted_file_is_passed_over() {
+    let folder = Folder::new();
+    for path in [
+        folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 100_000)),
+        folder.settled_file("t.csv", numbered_csv(FIRST, 100_000)),
+    ] {
+        let session = harness::session();
+        let sql = |what: &str| format!("SELECT {what} FROM '{}'", path.display());
+        rows(&session, &sql("sum(id), sum(value), max(name)")).await;
+        // Spans are found by the first query that asks something of a column.
+        for id in [FIRST, FIRST + 70_000, FIRST + 99_999, FIRST + 100_000] {
+            let asked = sql("count(*), sum(value), max(name)") + &format!(" WHERE id = {id}");
+            let warm = rows(&session, &asked).await;
+            let analysed = rows(&session, &format!("EXPLAIN ANALYZE {asked}")).await.join("\n");
+            let (_, counted) = analysed.split_once("pieces_passed_over=").expect(&analysed);
+            assert!(!counted.starts_with('0') && analysed.contains("files_from_cache=1"), "{analysed}");
+            rows(&session, "SET thermocline.cache = 'off'").await;
+            assert_eq!(rows(&session, &asked).await, warm);
+            rows(&session, "SET thermocline.cache = 'on'").await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ranges_that_exclude_each_other_are_answered_whatever_is_kept() {
     let folder = Folder::new();
     let one = folder.file("one.csv", numbered_csv(FIRST, 20_000));

@@ -31,6 +31,8 @@ pub struct Reading {
     pub times: ReadTimes,
     /// What it did with rows.
     pub counts: ReadCounts,
+    /// Pieces that were not looked at, since their values lie elsewhere. Nothing else counts them.
+    pub passed_over_count: u64,
 }
 
 impl Reading {
@@ -39,6 +41,7 @@ impl Reading {
         self.times.data_ns += other.times.data_ns;
         self.times.compute_ns += other.times.compute_ns;
         self.counts.add(&other.counts);
+        self.passed_over_count += other.passed_over_count;
     }
 }
 
