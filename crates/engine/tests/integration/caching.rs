@@ -31,15 +31,17 @@ async fn a_second_different_query_is_answered_from_memory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_kept_of_other_rows_of_a_sorted_file_is_passed_over() {
     let folder = Folder::new();
-    for path in [
-        folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 100_000)),
-        folder.settled_file("t.csv", numbered_csv(FIRST, 100_000)),
+    // Each of several morsels.
+    for (path, count) in [
+        (folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 100_000)), 100_000),
+        (folder.settled_file("t.csv", numbered_csv(FIRST, 300_000)), 300_000),
     ] {
         let session = harness::session();
+        rows(&session, "SET thermocline.admission = 'eager'").await;
         let sql = |what: &str| format!("SELECT {what} FROM '{}'", path.display());
         rows(&session, &sql("sum(id), sum(value), max(name)")).await;
         // Spans are found by the first query that asks something of a column.
-        for id in [FIRST, FIRST + 70_000, FIRST + 99_999, FIRST + 100_000] {
+        for id in [FIRST, FIRST + count / 3 * 2, FIRST + count - 1, FIRST + count] {
             let asked = sql("count(*), sum(value), max(name)") + &format!(" WHERE id = {id}");
             let warm = rows(&session, &asked).await;
             let analysed = rows(&session, &format!("EXPLAIN ANALYZE {asked}")).await.join("\n");

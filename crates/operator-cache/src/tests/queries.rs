@@ -111,7 +111,7 @@ fn chunks_whose_values_lie_elsewhere_are_not_read() {
         // Spans are found when something is first asked of a column, and kept.
         for _ in 0..2 {
             let cut = item.cut(View::Elements, &residual, &[path("b")]).unwrap();
-            let (mut reading, mut rows) = (Reading::default(), Vec::new());
+            let (mut reading, mut rows) = (Reading::default(), Vec::<i64>::new());
             for piece in item.pieces() {
                 for cut_rows in item.read(&piece, &cut, &**cache.clock(), &mut reading).unwrap() {
                     rows.extend(longs(&cut_rows.unwrap().columns[0]).values());

@@ -13,23 +13,22 @@
 //!                             as printed        measured, two       measured, four     the paper
 //!                          striped    flat     striped    flat      striped   flat    striped   flat
 //! converting costs one scan
-//!   a  all, then records      70       -6         87       56          88      73        53      43
-//!   b  in turns of 100        70       -6         80       30          85      66        68      57
-//!   c  at random, by half     70       -6         66      -18          81      57         -       -
+//!   a  all, then records      70       -6         82       36          84      64        53      43
+//!   b  in turns of 100        70       -6         70       -6          78      50        68      57
+//!   c  at random, by half     70       -6         62      -33          76      44         -       -
 //! converting costs the whole item
-//!   a  all, then records      65      -23         76       17          80      54
-//!   b  in turns of 100        65      -23         50      -76          69      30
-//!   c  at random, by half     65      -23         61      -36          71      33
+//!   a  all, then records      65      -23         70       -3          73      39
+//!   b  in turns of 100        65      -23         34     -130          60       9
+//!   c  at random, by half     65      -23         57      -50          65      21
 //! ```
 //!
-//! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries
-//! on elements leave flat a credit that three hundred queries on records don't use up, which the paper's Figure 9a
-//! doesn't show. Ours follows the workload, and pays for that where turning is no gain: a hundred queries on
-//! records gain about what it costs to stripe the item and to flatten it again, which it sees after it has done so.
-//! Its first conversion waits for half as much regret as it costs, and until that is clear, which is what it loses
-//! to a flat item from the beginning where flat is best throughout. Free to choose it goes to nested, and for
-//! queries on elements to flat, which it leaves again. Before the first conversion it takes conversions for as dear
-//! as they are on real items, which is more than in these truths.
+//! What it shows. As printed the rule flattens the item after a few queries and never stripes it again: the queries on
+//! elements leave flat a credit that three hundred queries on records don't use up, which the paper's Figure 9a doesn't
+//! show. Ours follows the workload, and pays for that where turning is no gain: a hundred queries on records gain about
+//! what it costs to stripe the item and to flatten it again. Its first conversion waits for as much regret as it costs,
+//! which is what it loses to a flat item from the beginning where flat is best throughout. Free to choose it goes to
+//! nested, and for queries on elements to flat, which it leaves again. Before the first conversion it takes conversions
+//! for as dear as they are on real items, which is more than in these truths.
 //!
 //! Shares of the measured rule's predictions within 10 % and 30 % (Figure 7; the paper has 90 % and 98 %), against this
 //! truth. They are no measure of the model, which was made for layouts as they are and denies what the truth asserts,
@@ -38,9 +37,9 @@
 //!
 //! ```text
 //!        for the other layout    for the present one
-//!   a         27    71                34    73
-//!   b         29    68                31    76
-//!   c         29    67                31    76
+//!   a         28    71                34    73
+//!   b         29    69                32    75
+//!   c         28    64                30    76
 //! ```
 
 use thermocline_seeded::Random;
@@ -263,12 +262,12 @@ fn errors(workload: Workload) -> [ErrorSummary; 2] {
 fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
     let two = [Layout::Striped, Layout::Flat];
     let table = [
-        (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [87, 56], [88, 73]),
-        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [80, 30], [85, 66]),
-        (Workload::AtRandom, Conversion::OneScan, [70, -6], [66, -18], [81, 57]),
-        (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [76, 17], [80, 54]),
-        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [50, -76], [69, 30]),
-        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [61, -36], [71, 33]),
+        (Workload::AllThenRecords, Conversion::OneScan, [70, -6], [82, 36], [84, 64]),
+        (Workload::TurnsOfHundred, Conversion::OneScan, [70, -6], [70, -6], [78, 50]),
+        (Workload::AtRandom, Conversion::OneScan, [70, -6], [62, -33], [76, 44]),
+        (Workload::AllThenRecords, Conversion::WholeItem, [65, -23], [70, -3], [73, 39]),
+        (Workload::TurnsOfHundred, Conversion::WholeItem, [65, -23], [34, -130], [60, 9]),
+        (Workload::AtRandom, Conversion::WholeItem, [65, -23], [57, -50], [65, 21]),
     ];
     for (workload, conversion, printed, of_two, of_four) in table {
         let measured = |shape| move || Box::new(Measured { window: MeasuredWindow::default(), shape }) as Box<dyn Rule>;
@@ -290,9 +289,9 @@ fn the_rules_come_as_close_to_the_optimum_as_the_table_says() {
 #[test]
 fn most_predictions_are_within_the_bounds_that_the_module_states() {
     let table = [
-        (Workload::AllThenRecords, [(27, 71), (34, 73)]),
-        (Workload::TurnsOfHundred, [(29, 68), (31, 76)]),
-        (Workload::AtRandom, [(29, 67), (31, 76)]),
+        (Workload::AllThenRecords, [(28, 71), (34, 73)]),
+        (Workload::TurnsOfHundred, [(29, 69), (32, 75)]),
+        (Workload::AtRandom, [(28, 64), (30, 76)]),
     ];
     for (workload, stated) in table {
         let shares = errors(workload).map(|errors| {

@@ -33,16 +33,6 @@
 //! readings say so from then on. On TPC-H's nested orders at random, where flat rows were foretold 15 to 27 % too dear, they
 //! were tried after 226 queries without it.
 //!
-//! **What paid before.** Where queries come at random a layout that is clearly better for a while is not for long, and
-//! each turn to it is lost; while the way back from it always pays. So what a layout must have earned, and how clearly, is
-//! multiplied by a factor of its own ([`Caution`]): twice as much after each conversion to it that gained less than a
-//! conversion takes, until the item was converted again, half as much after each that gained more, between a half and
-//! [`MOST_CAUTION`]. A layout that the item never had begins with a half: to try it soon is the benefit of the doubt again.
-//! Played through with what 600 queries of Figure 9 were measured to take in nested and flat form, at nested forms' measured
-//! cost and 0.4, 0.55 and 0.7 of it: at random (c) 2 to 3 % behind the better of the two, where without it that was 0 to
-//! 28 %, and in turn (b) 7 to 20 percentage points nearer to the optimum. One factor for all layouts does not do: the ways
-//! back that pay undo what was learnt on the ways there.
-//!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
 //!
@@ -69,16 +59,13 @@ use super::row_or_column::ColumnRead;
 use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 /// A conversion costs the queries at least this share of its time.
-pub const LEAST_COST: f64 = 0.5;
+pub const LEAST_COST: f64 = 0.25;
 
 /// What is predicted for a layout is multiplied by this where nothing of its form was read yet.
 pub const UNTRIED: f64 = 0.8;
 
 /// How many standard deviations of a sum without a direction a difference must be.
 pub const CLEARLY: f64 = 2.0;
-
-/// How many times its cost a conversion must have earned at most, where those before it did not pay.
-pub const MOST_CAUTION: u32 = 8;
 
 /// One other layout against the present one, over the run of queries in which it gained most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -101,9 +88,9 @@ impl Rival {
         }
     }
 
-    /// Whether the difference is so many times what chance makes of differences of that size.
-    fn is_clear(&self, caution: f64) -> bool {
-        self.present_ns - self.other_ns >= caution * CLEARLY * self.squares_ns2.sqrt()
+    /// Whether the difference is more than chance makes of differences of that size.
+    fn is_clear(&self) -> bool {
+        self.present_ns - self.other_ns >= CLEARLY * self.squares_ns2.sqrt()
     }
 }
 
@@ -116,56 +103,6 @@ pub struct MeasuredWindow {
     present: Option<Layout>,
     correction: Correction,
     residency: Residency,
-    caution: Caution,
-}
-
-/// What came of conversions, and so how much is asked of the next ones. Starts at its default, for an item that had no
-/// layout yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Caution {
-    /// By [`Layout::index`], of conversions to it: the factor's logarithm, from 0 for a half.
-    steps: [u32; 4],
-    last: Option<Paid>,
-}
-
-/// The last conversion.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Paid {
-    from: Layout,
-    to: Layout,
-    conversion_ns: f64,
-    /// How much more the queries since would have cost in the layout before.
-    gained_ns: f64,
-}
-
-impl Caution {
-    const MOST_STEPS: u32 = MOST_CAUTION.ilog2() + 1;
-
-    /// How many times its cost a conversion must have earned.
-    fn factor(self, to: Layout) -> f64 {
-        f64::from(1_u32 << self.steps[to.index()]) / 2.0
-    }
-
-    /// An item begins with this layout.
-    fn begin(&mut self, layout: Layout) {
-        self.steps[layout.index()] = 1;
-    }
-
-    /// A query cost so much, and would have cost so much in another layout.
-    fn observe(&mut self, present_ns: f64, other: Layout, other_ns: f64) {
-        if let Some(last) = self.last.as_mut().filter(|last| last.from == other) {
-            last.gained_ns += other_ns - present_ns;
-        }
-    }
-
-    /// The item has been converted.
-    fn converted(&mut self, from: Layout, to: Layout, conversion_ns: f64) {
-        if let Some(last) = self.last.replace(Paid { from, to, conversion_ns, gained_ns: 0.0 }) {
-            let has_paid = last.gained_ns >= LEAST_COST * last.conversion_ns;
-            let steps = &mut self.steps[last.to.index()];
-            *steps = if has_paid { steps.saturating_sub(1) } else { (*steps + 1).min(Self::MOST_STEPS) };
-        }
-    }
 }
 
 impl MeasuredWindow {
@@ -182,9 +119,6 @@ impl MeasuredWindow {
             return;
         }
         let present = observation.layout;
-        if self.present.is_none() {
-            self.caution.begin(present);
-        }
         if self.present != Some(present) {
             self.restart(present);
         }
@@ -203,7 +137,6 @@ impl MeasuredWindow {
             let doubt = if self.correction.knows(layout, observation.reads_elements) { 1.0 } else { UNTRIED };
             let other_ns = doubt * self.predict_ns(costs, shape, layout, observation, columns);
             self.rivals[layout.index()].add(present_ns, other_ns);
-            self.caution.observe(present_ns, layout, other_ns);
         }
         self.residency.observe(shape, columns, costs.kept_bytes);
     }
@@ -246,13 +179,10 @@ impl MeasuredWindow {
             .map(|to| {
                 let Rival { present_ns, other_ns, .. } = self.rivals[to.index()];
                 let conversion_ns = costs.conversion_ns(shape, present, to) * self.correction.of_conversion();
-                let conversion_cost = conversion_ns * cost_share * self.caution.factor(to);
+                let conversion_cost = conversion_ns * cost_share;
                 Switch { to, present_cost: present_ns, other_cost: other_ns, conversion_cost }
             })
-            .filter(|switch| {
-                let caution = self.caution.factor(switch.to);
-                left_over(switch) > 0.0 && self.rivals[switch.to.index()].is_clear(caution)
-            })
+            .filter(|switch| left_over(switch) > 0.0 && self.rivals[switch.to.index()].is_clear())
             // The first of equals is kept: more left over, then fewer bytes, then the order of layouts.
             .min_by(|a, b| {
                 let by_bytes = shape.size_bytes(a.to).cmp(&shape.size_bytes(b.to));
@@ -263,8 +193,7 @@ impl MeasuredWindow {
     /// Begins new windows: the item, of which `shape` is the present one, has been converted in `conversion_ns`. What
     /// is known of the layouts stays; what the processor's caches held of the columns does not.
     pub fn switched(&mut self, costs: &UnitCosts, shape: &ItemShape, to: Layout, conversion_ns: u64) {
-        if let Some(from) = self.present.filter(|from| *from != to) {
-            self.caution.converted(from, to, conversion_ns as f64);
+        if let Some(from) = self.present {
             self.correction.observe_conversion(costs.conversion_ns(shape, from, to), conversion_ns as f64);
         }
         self.residency = Residency::default();

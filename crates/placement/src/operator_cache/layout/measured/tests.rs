@@ -76,9 +76,7 @@ fn the_rule_converts_when_the_regret_of_the_best_run_of_queries_exceeds_the_conv
                 let run = (0..regrets.len()).max_by(|a, b| sum(*a).total_cmp(&sum(*b))).unwrap_or(0);
                 let chance = regrets[run..].iter().map(|regret| regret * regret).sum::<f64>().sqrt();
                 let conversion_ns = costs.conversion_ns(&ORDERS, layout, other) * window.correction.of_conversion();
-                let caution = window.caution.factor(other);
-                let conversion_ns = conversion_ns * caution;
-                if sum(run) < caution * CLEARLY * chance { f64::MIN } else { sum(run) - conversion_ns }
+                if sum(run) < CLEARLY * chance { f64::MIN } else { sum(run) - conversion_ns }
             };
             let others = Layout::ALL.into_iter().filter(|other| *other != layout);
             let best = others.max_by(|a, b| left_over(*a).total_cmp(&left_over(*b))).expect("three others");
@@ -140,8 +138,7 @@ fn what_comes_and_goes_is_no_reason_to_convert_even_for_nothing() {
         (1..=50).find(|_| {
             let is_loss = random.below_u64(10) < part_of_losses;
             rival.add(2.0 * step_ns, if is_loss { 3.0 } else { 1.0 } * step_ns);
-            let caution = Caution { steps: [1; 4], last: None };
-            let mut window = MeasuredWindow { present: Some(Layout::Nested), caution, ..Default::default() };
+            let mut window = MeasuredWindow { present: Some(Layout::Nested), ..Default::default() };
             window.rivals[Layout::Flat.index()] = rival;
             window.decide(&costs, &ORDERS, spare).is_some()
         })
@@ -164,47 +161,6 @@ fn on_processors_that_lie_idle_a_conversion_costs_less_and_is_earned_sooner() {
         let expected = f64::from(busy) * cost_share;
         assert!(sooner.is_some_and(|count| (count - expected).abs() <= 1.0), "{idle}: {sooner:?} of {busy}");
     }
-}
-
-#[test]
-fn layouts_to_which_conversions_did_not_pay_must_earn_more_and_those_to_which_they_did_less() {
-    use Layout::{Flat, Nested};
-    let mut caution = Caution::default();
-    caution.begin(Nested);
-    // To flat and back: what the item gained by either until it was converted again.
-    let mut turn = |flat_gained_ns: f64, nested_gained_ns: f64| {
-        for (from, to, gained_ns) in [(Nested, Flat, flat_gained_ns), (Flat, Nested, nested_gained_ns)] {
-            caution.converted(from, to, 1000.0);
-            // What other layouts would have cost does not count.
-            caution.observe(500.0, Layout::Striped, 9000.0);
-            caution.observe(500.0, from, 500.0 + gained_ns / 2.0);
-            caution.observe(500.0, from, 500.0 + gained_ns / 2.0);
-        }
-        [caution.factor(Flat), caution.factor(Nested), caution.factor(Layout::RowWise)]
-    };
-    // Of the last one it is not known yet.
-    assert_eq!(turn(600.0, 100.0), [0.5, 1.0, 0.5]);
-    assert_eq!([turn(600.0, -900.0), turn(600.0, 400.0)], [[0.5, 2.0, 0.5], [0.5, 4.0, 0.5]]);
-    assert_eq!([turn(0.0, 0.0), turn(0.0, 500.0)], [[1.0, 8.0, 0.5], [2.0, f64::from(MOST_CAUTION), 0.5]]);
-    assert_eq!(turn(700.0, 500.0), [1.0, 4.0, 0.5]);
-
-    let costs = UnitCosts::default();
-    let switched_after = |steps| {
-        let caution = Caution { steps: [steps; 4], last: None };
-        let mut window = MeasuredWindow { present: Some(Flat), caution, ..Default::default() };
-        until_switch(&mut window, query(false, 6), Flat, &ORDERS, FREE).map_or(0, |(_, count)| count)
-    };
-    let counts = [0, 1, 2, 3, 4].map(switched_after);
-    assert!(counts[0] > 0 && counts.windows(2).all(|pair| pair[0] < pair[1]), "{counts:?}");
-    // As much as chance makes of differences of that size.
-    let rival = Rival { present_ns: 1e12, other_ns: 0.99e12, squares_ns2: 1e20 };
-    assert!(rival.is_clear(0.5) && !rival.is_clear(1.0));
-    let mut window = MeasuredWindow::default();
-    until_switch(&mut window, query(false, 6), Flat, &ORDERS, FREE).expect("records are cheaper nested");
-    let before = window.caution;
-    // Where there was no room the item stays as it is, which is no conversion.
-    window.switched(&costs, &ORDERS, Flat, 0);
-    assert_eq!(window.caution, before);
 }
 
 #[test]
