@@ -212,7 +212,7 @@ fn an_item_counts_as_read_until_all_who_took_part_in_its_scan_have_seen_their_ro
 
 #[test]
 fn a_small_item_with_many_uses_is_kept_and_a_stream_of_others_refused_or_evicted() {
-    let budget = Budget::new(1 << 30, Some(450_000));
+    let budget = Budget::new(1 << 30, Some(480_000));
     let clock = Arc::new(ManualClock::new(0));
     let cache = OperatorCache::new(CacheOptions::default(), &budget, Arc::clone(&clock) as _);
     let fake = fake();
