@@ -36,8 +36,7 @@ async fn what_is_kept_of_other_rows_of_a_sorted_file_is_passed_over() {
         (folder.settled_file("t.ndjson", numbered_ndjson(FIRST, 100_000)), 100_000),
         (folder.settled_file("t.csv", numbered_csv(FIRST, 300_000)), 300_000),
     ] {
-        let session = harness::session();
-        rows(&session, "SET thermocline.admission = 'eager'").await;
+        let session = harness::eager_session().await;
         let sql = |what: &str| format!("SELECT {what} FROM '{}'", path.display());
         rows(&session, &sql("sum(id), sum(value), max(name)")).await;
         // Spans are found by the first query that asks something of a column.
