@@ -44,7 +44,7 @@ pub(crate) struct Chunk {
     own_bytes: u64,
     lent: Option<Lent>,
     /// By column of arrays and flat rows, found when something is first asked of it; none of columns that spans are not
-    /// found of. One for all pieces: it is hardly wider than those of files in order, and takes no room to speak of.
+    /// found of. Some tens of thousands of rows are fine enough: one for each piece would take four times the room.
     spans: Box<[OnceLock<Option<Span>>]>,
 }
 

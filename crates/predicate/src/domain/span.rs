@@ -24,9 +24,10 @@ use crate::{Interval, Scalar, ScalarKind};
 /// ```
 /// use arrow::array::Int64Array;
 /// use thermocline_predicate::{Domain, Scalar, ScalarKind, Span};
-/// let span = Span::of(&Int64Array::from(vec![Some(30), None, Some(10)]), ScalarKind::Int).unwrap();
-/// assert!(span.may_hold(&Domain::point(Scalar::Int(20))) && span.may_hold(&Domain::null()));
-/// assert!(!span.may_hold(&Domain::point(Scalar::Int(31))));
+/// let span = Span::of(&Int64Array::from(vec![Some(30), None, Some(10)]), ScalarKind::Int);
+/// let may_hold = |domain: Domain| span.is_some_and(|span| span.may_hold(&domain));
+/// assert!(may_hold(Domain::point(Scalar::Int(20))) && may_hold(Domain::null()));
+/// assert!(!may_hold(Domain::point(Scalar::Int(31))));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -54,21 +55,10 @@ impl Span {
 
     /// Whether one of the values may lie in the domain. If not, none does.
     pub fn may_hold(&self, domain: &Domain) -> bool {
-        let (least, greatest) = self.keys;
-        let meets = |low: i128, high: i128| low <= greatest && high >= least;
-        // Sorted and disjoint: the first range that does not end before the values is the only one to look at.
-        let any_meets = |count: usize, range: &dyn Fn(usize) -> (i128, i128)| {
-            let (mut from, mut to) = (0, count);
-            while from < to {
-                let middle = from + (to - from) / 2;
-                if range(middle).1 < least { from = middle + 1 } else { to = middle }
-            }
-            from < count && range(from).0 <= greatest
-        };
         if domain.admits_null() && self.has_null {
             return true;
         }
-        if least > greatest {
+        if self.keys == CROSSED {
             return false;
         }
         if domain.kind().is_some_and(|kind| kind != self.kind) {
@@ -77,14 +67,20 @@ impl Span {
         match &domain.shape {
             Shape::Nothing => false,
             Shape::Everything | Shape::Boolean(_) => true,
-            Shape::Int(low, high) => meets(*low, *high),
-            Shape::Ints(ranges) => any_meets(ranges.len(), &|at| ranges[at]),
-            Shape::Float(low, high) => meets((*low).into(), (*high).into()),
-            Shape::Floats(ranges) => any_meets(ranges.len(), &|at| (ranges[at].0.into(), ranges[at].1.into())),
-            Shape::Text | Shape::Texts => {
-                any_meets(domain.intervals().len(), &|at| text_range(&domain.intervals()[at]))
-            }
+            Shape::Int(low, high) => self.meets(&[(*low, *high)], |range| *range),
+            Shape::Ints(ranges) => self.meets(ranges, |range| *range),
+            Shape::Float(low, high) => self.meets(&[(*low, *high)], float_range),
+            Shape::Floats(ranges) => self.meets(ranges, float_range),
+            Shape::Text | Shape::Texts => self.meets(domain.intervals(), text_range),
         }
+    }
+
+    /// Whether one of some ranges, sorted and disjoint, has a key that a value may have.
+    fn meets<R>(&self, ranges: &[R], keys: impl Fn(&R) -> (i128, i128)) -> bool {
+        let (least, greatest) = self.keys;
+        // The first one that does not end before the values: if it begins behind them, so do all others.
+        let nearest = ranges.get(ranges.partition_point(|range| keys(range).1 < least));
+        nearest.is_some_and(|range| keys(range).0 <= greatest)
     }
 }
 
@@ -143,6 +139,10 @@ fn text_key(text: &str) -> i128 {
     // The first byte stays zero, so that no key is negative.
     bytes[1..].iter_mut().zip(text.as_bytes()).for_each(|(to, from)| *to = *from);
     i128::from_be_bytes(bytes)
+}
+
+fn float_range((low, high): &(i64, i64)) -> (i128, i128) {
+    (i128::from(*low), i128::from(*high))
 }
 
 fn text_range(interval: &Interval) -> (i128, i128) {

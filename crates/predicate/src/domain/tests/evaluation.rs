@@ -192,6 +192,25 @@ fn floats_in_every_narrow_form_agree_with_membership() {
 }
 
 #[test]
+fn texts_are_bounded_by_their_first_bytes() {
+    let times = ["2026-11-02T10:00:00", "2026-11-02T23:59:59", "2026-11-03T00:00:00"];
+    let span = Span::of(&StringArray::from(times.to_vec()), ScalarKind::Utf8).unwrap();
+    let point = |text: &str| Domain::point(Scalar::from(text));
+    for within in times.map(point).into_iter().chain([Domain::prefix("2026-11-02"), Domain::prefix("2026")]) {
+        assert!(span.may_hold(&within), "{}", within.display(&"x"));
+    }
+    let behind = Domain::interval(Excluded(Scalar::from("2026-11-04")), Unbounded);
+    for elsewhere in [point("2026-11-02T09"), point("2026-11-03T01:00:00"), Domain::prefix("2026-12"), behind] {
+        assert!(!span.may_hold(&elsewhere), "{}", elsewhere.display(&"x"));
+    }
+    assert!(!span.may_hold(&point("2026-11-01").union(&point("2026-11-05"))));
+    // Beyond the fifteenth byte nothing is told apart.
+    assert!(span.may_hold(&point("2026-11-02T10:0")) && span.may_hold(&point("2026-11-03T00:00:09")));
+    let long = Span::of(&StringArray::from(vec!["the same beginning, b"]), ScalarKind::Utf8).unwrap();
+    assert!(long.may_hold(&point("the same beginning, a")) && long.may_hold(&point("the same beginning, c")));
+}
+
+#[test]
 fn string_columns_of_every_layout_agree_with_membership() {
     let universe = Universe::strings();
     let texts: Vec<String> = universe
