@@ -22,6 +22,7 @@ LABELS = {
     "flat": "relational columnar",
     "recache": "ReCache's rule, as printed",
     "auto": "Thermocline",
+    "single": "Thermocline, one layout at a time",
     "nested": "nested arrays",
     "off": "no cache",
     "lazy": "lazy",
@@ -48,6 +49,7 @@ COLOURS = {
     "recache": "#e8a33d",
     "recache-as-printed": "#e8a33d",
     "auto": "#2b8a5a",
+    "single": "#8cc5a5",
     "nested": "#8d6aa9",
     "off": "#8a8a8a",
     "unlimited": "#8a8a8a",
@@ -148,7 +150,7 @@ def figure_9(results: All) -> Figure | None:
     figure, axes = panels(3)
     titles = ["a  all attributes, then non-nested ones", "b  in turn", "c  at random"]
     for part, axis, title in zip("abc", axes, titles, strict=True):
-        sequence(axis, results["9"].part(part), ["striped", "flat", "recache", "auto"], title)
+        sequence(axis, results["9"].part(part), ["striped", "flat", "recache", "single", "auto"], title)
     return figure
 
 

@@ -236,7 +236,7 @@ fn filled(record_count: u64, layout: Layout) -> (Arc<OperatorCache>, Arc<Item>) 
             Start::Hit { item, .. } if item.layout() == layout => return (cache, item),
             Start::Hit { item, view, residual, .. } => {
                 let cut = item.cut(view, &residual, &[path("lineitems.tax")]).expect("a column of the item");
-                let conversion = cache.finish_reading(&item, &cut, &Reading::default());
+                let conversion = cache.finish_reading(&item, item.layout(), &cut, &Reading::default());
                 cache.convert(conversion.expect("the item has another layout than the rule's"));
             }
             Start::Scan(participant) => {
@@ -267,7 +267,7 @@ fn asked(cache: &Arc<OperatorCache>, item: &Arc<Item>, queries: &[Query]) -> Vec
             }
         }
         std::hint::black_box(sum);
-        cache.finish_reading(item, &cut, &reading);
+        cache.finish_reading(item, item.layout(), &cut, &reading);
         let decisions = cache.decisions();
         let numbers = &decisions.last().expect("a reading is a decision").numbers;
         let number = |name: &str| numbers.iter().find(|(of, _)| *of == name).expect("a number of a reading").1;

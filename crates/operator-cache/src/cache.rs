@@ -22,6 +22,7 @@ use crate::error::CacheError;
 use crate::file_record::{AppendPolicy, FileRecord, Moments, OpenedFile, PinnedSource, Stale};
 use crate::item::{Item, ItemId};
 use crate::map_store::MapStore;
+use crate::mirrors::Mirrors;
 use crate::recording::Recorder;
 use crate::scan::SharedScan;
 
@@ -131,6 +132,7 @@ pub struct OperatorCache {
     pub(crate) admission_rule: Mutex<AdmissionRule>,
     files: Mutex<FileRecords>,
     catalog: Mutex<Catalog>,
+    mirrors: Mirrors,
     decisions: DecisionRing,
     moments: Moments,
     numbers: AtomicU64,
@@ -154,6 +156,7 @@ impl OperatorCache {
             admission_rule: Mutex::default(),
             files: Mutex::new(FileRecords::new()),
             catalog: Mutex::new(Catalog::default()),
+            mirrors: Mirrors::default(),
             decisions: DecisionRing::new(options.decision_count),
             moments: Moments::default(),
             numbers: AtomicU64::new(0),
@@ -251,7 +254,7 @@ impl OperatorCache {
             files = self.files.lock();
             files.drop_unused(unused.into_iter());
         }
-        let reservation = self.account.try_reserve(FileRecord::size_bytes(version)).ok()?;
+        let reservation = self.reserve_if_free(FileRecord::size_bytes(version))?;
         let new = || Arc::new(FileRecord::new(reservation));
         let record = files.by_path.entry(Arc::clone(&version.path)).or_insert_with(new);
         Some(Arc::clone(record))
@@ -313,6 +316,10 @@ impl OperatorCache {
 
     pub(crate) fn catalog(&self) -> MutexGuard<'_, Catalog> {
         self.catalog.lock()
+    }
+
+    pub(crate) fn mirrors(&self) -> &Mirrors {
+        &self.mirrors
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {

@@ -1,7 +1,8 @@
 //! Giving items another layout: the mover of what `placement` decides.
 //!
 //! **Owns**: telling the layout rule how an item was read, and converting an item when the rule says so. The converted
-//! item takes the place of the old one at once; whoever reads that one goes on to.
+//! item takes the place of the old one at once, which becomes its mirror where the rule keeps such; whoever reads that
+//! one goes on to.
 //! **Does not own**: the rules, what a layout is (`layout`).
 //!
 //! **Memory**: both forms are there while the item is converted, chunk by chunk, each reserved from free room alone
@@ -17,7 +18,7 @@ use arrow::array::{Array, AsArray};
 use arrow::error::ArrowError;
 use thermocline_placement::operator_cache::layout::row_or_column::ColumnRead;
 use thermocline_placement::operator_cache::layout::rule::{LayoutHistory, LayoutRule};
-use thermocline_placement::operator_cache::layout::{ItemShape, Layout, LayoutObservation, Spare, Switch};
+use thermocline_placement::operator_cache::layout::{Forms, ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 use crate::cache::OperatorCache;
 use crate::cut::{Cut, View};
@@ -43,14 +44,14 @@ impl OperatorCache {
         *self.layout_rule.lock() = rule;
     }
 
-    /// Told by a reader that was answered from all of `item` what that took and did, in the sum of its threads. A
-    /// conversion is due if one is given.
-    pub fn finish_reading(&self, item: &Arc<Item>, cut: &Cut, reading: &Reading) -> Option<Conversion> {
+    /// Told by a reader that was answered from all of `item`, read in `layout`, what that took and did, in the sum of its
+    /// threads. A conversion is due if one is given.
+    pub fn finish_reading(&self, item: &Arc<Item>, layout: Layout, cut: &Cut, reading: &Reading) -> Option<Conversion> {
         let Reading { times, counts, .. } = *reading;
         item.record_reuse(times.data_ns.saturating_add(times.compute_ns));
         let (record_columns, element_columns) = cut.column_counts();
         let observation = LayoutObservation {
-            layout: item.layout,
+            layout,
             data_ns: times.data_ns,
             compute_ns: times.compute_ns,
             reads_elements: cut.view() == View::Elements && item.source.unnest.is_some(),
@@ -61,6 +62,7 @@ impl OperatorCache {
         };
         let columns = cut.columns_read(&item.widths_bytes, item.source.unnest.as_ref());
         let rule = self.layout_rule().for_items(item.source.unnest.is_some());
+        let forms = Forms { own: item.layout, mirror: item.mirror.get().map(|mirror| mirror.layout) };
         let switch = {
             let mut history = item.layouts.lock();
             if item.source.unnest.is_some() {
@@ -68,11 +70,8 @@ impl OperatorCache {
                 let numbers = reading_numbers(&item.shape, &observation, &columns, &history);
                 self.record_item(DecisionKind::Read, item, numbers, "read");
             }
-            history.observe(rule, &item.shape, &observation, &columns);
-            let spare = Spare {
-                bytes: self.budget().cache_room_bytes(),
-                processors: self.idle_processors.now(&**self.clock()),
-            };
+            history.observe(rule, &item.shape, forms, &observation, &columns);
+            let spare = Spare { bytes: self.room_bytes(), processors: self.idle_processors.now(&**self.clock()) };
             history.decide(rule, &item.shape, item.layout, spare)
         }?;
         if item.is_converting.swap(true, Ordering::Relaxed) {
@@ -106,6 +105,9 @@ impl OperatorCache {
         let other = item.with_layout(ItemId(self.next_number()), chunks, structure, switch.to);
         numbers.push(("converted_bytes", other.size_bytes as f64));
         let other = Arc::new(other);
+        if self.layout_rule().keeps_mirrors() {
+            self.mirror(&other, Arc::clone(&item));
+        }
         let replaced = {
             let mut catalog = self.catalog();
             if catalog.holds(&item) { catalog.insert(Arc::clone(&other), Some(item.id)) } else { Vec::new() }

@@ -66,6 +66,8 @@ pub enum DecisionKind {
     SwitchLayout,
     /// An item that should have another layout could not be given it.
     KeepLayout,
+    /// An item is no longer kept in a second layout, since others need the memory.
+    DropMirror,
     /// Everything was dropped at the user's wish.
     Clear,
 }
@@ -99,6 +101,7 @@ impl DecisionKind {
             Self::Read => "read",
             Self::SwitchLayout => "switch_layout",
             Self::KeepLayout => "keep_layout",
+            Self::DropMirror => "drop_mirror",
             Self::Clear => "clear",
         }
     }

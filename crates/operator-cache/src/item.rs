@@ -27,6 +27,7 @@ use crate::cut::{Cut, CutPieces, View};
 use crate::heads::Border;
 use crate::layout::{Content, Reading};
 use crate::maps::KeptMap;
+use crate::mirrors::MirrorSlot;
 use crate::request::ColumnSpec;
 use crate::rows::Rows;
 use crate::source::{Head, SourceKey};
@@ -339,6 +340,8 @@ pub struct Item {
     pub(crate) widths_bytes: Arc<[u32]>,
     pub(crate) layouts: Mutex<LayoutHistory>,
     pub(crate) is_converting: AtomicBool,
+    /// The same rows in another layout.
+    pub(crate) mirror: Arc<MirrorSlot>,
     /// Whether it was laid beside another that stays, or another one beside it: they may hold columns together.
     pub(crate) may_share: AtomicBool,
     pub(crate) structure: Arc<Reservation>,
@@ -401,6 +404,7 @@ impl Item {
             widths_bytes,
             layouts: Mutex::default(),
             is_converting: AtomicBool::new(false),
+            mirror: Arc::default(),
             may_share: AtomicBool::new(self.may_share.load(Ordering::Relaxed)),
             structure,
         }
@@ -582,6 +586,10 @@ pub struct ItemSummary {
     pub is_map: bool,
     /// How its rows lie in memory.
     pub layout: Layout,
+    /// The second layout that they are held in while nobody needs the memory.
+    pub mirror_layout: Option<Layout>,
+    /// Bytes that this takes beside the item's own.
+    pub mirror_bytes: u64,
     /// Chunks held.
     pub chunk_count: u64,
     /// Reserved bytes that go with it: without the columns that other items hold too.

@@ -215,6 +215,7 @@ impl OperatorCache {
             widths_bytes,
             layouts: Mutex::default(),
             is_converting: AtomicBool::new(false),
+            mirror: Arc::default(),
             may_share: AtomicBool::new(false),
             structure: Arc::new(reservation),
         };

@@ -21,9 +21,9 @@
 //! - Nothing waits for another query's consumer, and nothing blocks but short locks, a content check in `pin`, and
 //!   whatever the source itself does.
 //!
-//! **Concurrency**: everything is shared between threads. Locks are taken in this order: catalog, scan, file record;
-//! none of them is held while rows are decoded, memory is reserved by evicting, large buffers are freed or streams are
-//! woken.
+//! **Concurrency**: everything is shared between threads. Locks are taken in this order: catalog, scan, file record,
+//! mirrors; none of them is held while rows are decoded, memory is reserved by evicting, large buffers are freed or
+//! streams are woken.
 //!
 //! **Paper**: ReCache (PVLDB 2017), §3.2 (building and matching), §3.3 (subsumption), §4 (layouts), §5 (eviction,
 //! admission). Deviations: the materialiser is the scan itself, so that several queries can fill one item; a scan that
@@ -53,6 +53,7 @@ mod map_history;
 mod map_store;
 mod maps;
 mod matching;
+mod mirrors;
 mod planning;
 mod recording;
 mod request;

@@ -160,6 +160,7 @@ impl OperatorCache {
 
     fn summary(&self, catalog: &Catalog, item: &Item) -> ItemSummary {
         let (measured, expected) = (item.measurements(), catalog.measured(self.terms(), item));
+        let mirror = item.mirror.get();
         ItemSummary {
             id: item.id,
             source: item.source.clone(),
@@ -171,6 +172,8 @@ impl OperatorCache {
             is_lazy: item.is_lazy,
             is_map: item.map.is_some(),
             layout: item.layout,
+            mirror_layout: mirror.as_ref().map(|mirror| mirror.layout),
+            mirror_bytes: mirror.map_or(0, |mirror| mirror.own_bytes()),
             chunk_count: item.chunks.len() as u64,
             size_bytes: measured.size_bytes,
             use_count: measured.use_count,

@@ -146,6 +146,8 @@ fn cache_items(database: &Database) -> Result<RecordBatch> {
                 false => (!item.is_lazy).then(|| item.layout.name()),
             }),
         )
+        .text("mirror_layout", items.iter().map(|item| item.mirror_layout.map(|layout| layout.name())))
+        .integer("mirror_bytes", items.iter().map(|item| item.mirror_bytes))
         .integer("row_count", items.iter().map(|item| item.row_count))
         .integer("size_bytes", items.iter().map(|item| item.size_bytes))
         .integer("end_bytes", items.iter().map(|item| item.end_bytes))

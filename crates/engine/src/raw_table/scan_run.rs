@@ -261,8 +261,9 @@ enum Started {
 const WAITS: usize = 16;
 
 struct ItemRun {
-    /// Until its last piece was read: then it may be evicted, though the query goes on with other files.
-    item: Mutex<Option<Arc<Item>>>,
+    /// The item and the form of it that is read, until its last piece was: then it may be evicted, though the query goes
+    /// on with other files.
+    item: Mutex<Option<(Arc<Item>, Arc<Item>)>>,
     pieces: Vec<Piece>,
     next: AtomicUsize,
     /// Pieces not yet read; who finishes the last one reports the times.
@@ -322,7 +323,8 @@ impl ScanRun {
     fn item_run(&self, item: Arc<Item>, view: View, residual: &Conjunction) -> Result<ItemRun> {
         let cut = item.cut(view, residual, &self.output_paths()).ok_or_else(lacks_column)?;
         let cut = if self.as_kept { cut.as_kept() } else { cut };
-        Ok(ItemRun::new(item, cut))
+        let form = self.scan.database.cache().form_for(&item, &cut);
+        Ok(ItemRun::new(item, form, cut))
     }
 
     /// Decides how file `index` is read, after having waited for scans of others where that spares this query its own.
@@ -553,40 +555,42 @@ impl PartitionState {
 }
 
 impl ItemRun {
-    fn new(item: Arc<Item>, cut: Cut) -> Self {
-        let pieces = item.pieces();
+    fn new(item: Arc<Item>, form: Arc<Item>, cut: Cut) -> Self {
+        let pieces = form.pieces();
         Self {
             cut,
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(pieces.len()),
             reading: Mutex::default(),
-            item: Mutex::new(Some(item).filter(|_| !pieces.is_empty())),
+            item: Mutex::new(Some((item, form)).filter(|_| !pieces.is_empty())),
             pieces,
         }
     }
 
-    /// The next piece, filtered, and the item that it is of; `None` when all were taken.
+    /// The next piece, filtered, and the form of the item that it is of; `None` when all were taken.
     fn next(&self, run: &ScanRun, baseline: &BaselineMetrics) -> Result<Option<(CutPieces, Arc<Item>)>> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = self.pieces.get(index) else { return Ok(None) };
         let _timer = baseline.elapsed_compute().timer();
-        let Some(item) = self.item.lock().clone() else { return internal_err!("an item went before it was read") };
+        let Some((item, form)) = self.item.lock().clone() else {
+            return internal_err!("an item went before it was read");
+        };
         let mut reading = Reading::default();
-        let cut = item.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
+        let cut = form.read(piece, &self.cut, &**run.scan.database.clock(), &mut reading)?;
         run.passed_over.add(reading.passed_over_count as usize);
         self.reading.lock().add(&reading);
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             *self.item.lock() = None;
-            self.finish(&item, run);
+            self.finish(&item, &form, run);
         }
-        Ok(Some((cut, item)))
+        Ok(Some((cut, form)))
     }
 
     /// Tells the cache how reading went, and has the item converted if another layout serves its queries better.
-    fn finish(&self, item: &Arc<Item>, run: &ScanRun) {
+    fn finish(&self, item: &Arc<Item>, form: &Item, run: &ScanRun) {
         let cache = run.scan.database.cache();
         let reading = *self.reading.lock();
-        if let Some(conversion) = cache.finish_reading(item, &self.cut, &reading) {
+        if let Some(conversion) = cache.finish_reading(item, form.layout(), &self.cut, &reading) {
             let cache = Arc::clone(cache);
             // Nobody waits for it; queries read the item as it is until it is there.
             drop(tokio::task::spawn_blocking(move || cache.convert(conversion)));

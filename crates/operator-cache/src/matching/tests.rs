@@ -109,6 +109,7 @@ fn item(account: &Account, id: u64, predicate: Conjunction, columns: Vec<ColumnS
         widths_bytes: Arc::from([]),
         layouts: Default::default(),
         is_converting: Default::default(),
+        mirror: Default::default(),
         may_share: false.into(),
         structure: Arc::new(account.try_reserve(1).unwrap()),
     })

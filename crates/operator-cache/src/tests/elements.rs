@@ -71,12 +71,13 @@ pub(super) fn answer(
         Start::Hit { item, residual, view, .. } => {
             let cut = as_kept_at_times(item.cut(view, &residual, &outputs).unwrap(), item.row_count());
             let mut reading = Reading::default();
-            for piece in item.pieces() {
-                push(&mut table, item.read(&piece, &cut, &**cache.clock(), &mut reading).unwrap());
+            let form = cache.form_for(&item, &cut);
+            for piece in form.pieces() {
+                push(&mut table, form.read(&piece, &cut, &**cache.clock(), &mut reading).unwrap());
             }
             assert_eq!(reading.counts.selected_rows(), table.len() as u64);
-            if let Some(conversion) = cache.finish_reading(&item, &cut, &reading) {
-                drop(item);
+            if let Some(conversion) = cache.finish_reading(&item, form.layout(), &cut, &reading) {
+                drop((item, form));
                 cache.convert(conversion);
             }
             true
@@ -147,7 +148,7 @@ pub(super) fn nested(morsel_records: u64) -> Arc<Fake> {
 /// Every rule; under the last each item has another layout after each reading.
 pub(super) fn rules() -> Vec<LayoutRule> {
     let fixed = Layout::ALL.into_iter().map(LayoutRule::Fixed);
-    [LayoutRule::Measured, LayoutRule::AsPrinted].into_iter().chain(fixed).collect()
+    [LayoutRule::Measured, LayoutRule::Single, LayoutRule::AsPrinted].into_iter().chain(fixed).collect()
 }
 
 #[test]
@@ -446,7 +447,7 @@ fn an_item_is_converted_after_fewer_readings_where_a_processor_is_idle() {
             .find(|_| {
                 clock.advance_ns(1_000_000_000);
                 clock.work_ns(if is_idle { 0 } else { 1_000_000_000 });
-                cache.finish_reading(&item, &cut, &reading).is_some()
+                cache.finish_reading(&item, item.layout(), &cut, &reading).is_some()
             })
             .expect("levels take four fifths of the time")
     };

@@ -14,6 +14,7 @@ mod lazy_files;
 mod maps;
 mod measured;
 mod memory;
+mod mirrors;
 mod pieces;
 mod previews;
 mod queries;

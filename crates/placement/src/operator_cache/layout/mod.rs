@@ -19,6 +19,7 @@
 
 pub mod as_printed;
 pub mod measured;
+pub mod planned_query;
 pub mod prediction_error;
 pub mod row_or_column;
 pub mod rule;
@@ -71,6 +72,32 @@ impl Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// The layouts that an item can be read in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forms {
+    /// The one that it has, and is converted from.
+    pub own: Layout,
+    /// That of its mirror: the same rows once more, kept while nobody needs the memory.
+    pub mirror: Option<Layout>,
+}
+
+impl Forms {
+    /// Those of an item without a mirror.
+    pub const fn only(own: Layout) -> Self {
+        Self { own, mirror: None }
+    }
+
+    /// One or both, its own first.
+    pub fn layouts(self) -> impl Iterator<Item = Layout> {
+        std::iter::once(self.own).chain(self.mirror)
+    }
+
+    /// Whether it lies in this one.
+    pub fn contains(self, layout: Layout) -> bool {
+        self.layouts().any(|form| form == layout)
     }
 }
 

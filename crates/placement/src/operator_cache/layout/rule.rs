@@ -11,15 +11,18 @@ use std::str::FromStr;
 
 use super::as_printed::LayoutWindow;
 use super::measured::{MeasuredWindow, UnitCosts};
+use super::planned_query::PlannedQuery;
 use super::row_or_column::{ColumnRead, MissWindow};
-use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
+use super::{Forms, ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 /// What decides on the layout of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LayoutRule {
-    /// What queries cost as measured, among all layouts ([`super::measured`]).
+    /// What queries cost as measured, among all layouts ([`super::measured`]), and two of them where there is room.
     #[default]
     Measured,
+    /// The same, one layout at a time.
+    Single,
     /// The paper's equations: striped or flat for items of lists, flat or row-wise for others.
     AsPrinted,
     /// Every item has this one.
@@ -27,10 +30,11 @@ pub enum LayoutRule {
 }
 
 impl LayoutRule {
-    /// The name users see: "auto", "recache", or the layout's.
+    /// The name users see: "auto", "single", "recache", or the layout's.
     pub fn name(self) -> &'static str {
         match self {
             Self::Measured => "auto",
+            Self::Single => "single",
             Self::AsPrinted => "recache",
             Self::Fixed(layout) => layout.name(),
         }
@@ -45,13 +49,19 @@ impl LayoutRule {
         }
     }
 
+    /// Whether an item's former layout is kept as its mirror as long as nobody needs the memory: where each query is to
+    /// be served as well as can be, and not by what somebody asked for.
+    pub fn keeps_mirrors(self) -> bool {
+        self == Self::Measured
+    }
+
     /// The layout that such items begin with.
     pub fn initial(self, has_list: bool) -> Layout {
         match self.for_items(has_list) {
             Self::Fixed(layout) => layout,
             Self::AsPrinted if has_list => Layout::Striped,
-            Self::Measured if has_list => Layout::Nested,
-            Self::AsPrinted | Self::Measured => Layout::Flat,
+            Self::Measured | Self::Single if has_list => Layout::Nested,
+            Self::AsPrinted | Self::Measured | Self::Single => Layout::Flat,
         }
     }
 }
@@ -72,7 +82,7 @@ pub struct UnknownRule {
 impl fmt::Display for UnknownRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let layouts = Layout::ALL.map(Layout::name).join(", ");
-        write!(f, "'{}' is no layout; expected auto, recache, {layouts}", self.name)
+        write!(f, "'{}' is no layout; expected auto, single, recache, {layouts}", self.name)
     }
 }
 
@@ -86,6 +96,7 @@ impl FromStr for LayoutRule {
         let wanted = text.trim().to_ascii_lowercase();
         match wanted.as_str() {
             "auto" => Ok(Self::Measured),
+            "single" => Ok(Self::Single),
             "recache" => Ok(Self::AsPrinted),
             layout => layout.parse().map(Self::Fixed).map_err(|_| UnknownRule { name: text.to_string() }),
         }
@@ -107,10 +118,11 @@ impl LayoutHistory {
         &mut self,
         rule: LayoutRule,
         shape: &ItemShape,
+        forms: Forms,
         observation: &LayoutObservation,
         columns: &[ColumnRead],
     ) {
-        self.measured.observe(&UnitCosts::default(), shape, observation, columns);
+        self.measured.observe(&UnitCosts::default(), shape, forms, observation, columns);
         if rule == LayoutRule::AsPrinted {
             self.as_printed.observe(shape, observation);
             if shape.element_columns == 0 {
@@ -119,10 +131,25 @@ impl LayoutHistory {
         }
     }
 
+    /// The form that a query of an item should read; under a rule without mirrors the item's own.
+    pub fn choose(
+        &self,
+        rule: LayoutRule,
+        shape: &ItemShape,
+        forms: Forms,
+        query: &PlannedQuery,
+        columns: &[ColumnRead],
+    ) -> Layout {
+        if !rule.keeps_mirrors() {
+            return forms.own;
+        }
+        self.measured.choose(&UnitCosts::default(), shape, forms, query, columns)
+    }
+
     /// Whether an item that has the layout `present` should have another, with what there is to spare beside it.
     pub fn decide(&self, rule: LayoutRule, shape: &ItemShape, present: Layout, spare: Spare) -> Option<Switch> {
         match rule {
-            LayoutRule::Measured => self.measured.decide(&UnitCosts::default(), shape, spare),
+            LayoutRule::Measured | LayoutRule::Single => self.measured.decide(&UnitCosts::default(), shape, spare),
             LayoutRule::AsPrinted if shape.element_columns == 0 => self.misses.decide(shape, present),
             LayoutRule::AsPrinted => self.as_printed.decide(shape),
             LayoutRule::Fixed(layout) => (layout != present).then_some(Switch {
@@ -163,11 +190,11 @@ mod tests {
     #[test]
     fn every_rule_is_found_by_its_own_name() {
         let fixed = Layout::ALL.map(LayoutRule::Fixed);
-        for rule in [LayoutRule::Measured, LayoutRule::AsPrinted].into_iter().chain(fixed) {
+        for rule in [LayoutRule::Measured, LayoutRule::Single, LayoutRule::AsPrinted].into_iter().chain(fixed) {
             assert_eq!(rule.to_string().to_uppercase().parse(), Ok(rule));
         }
         let message = "columnar".parse::<LayoutRule>().unwrap_err().to_string();
-        assert_eq!(message, "'columnar' is no layout; expected auto, recache, nested, flat, striped, row");
+        assert_eq!(message, "'columnar' is no layout; expected auto, single, recache, nested, flat, striped, row");
     }
 
     #[test]
@@ -204,7 +231,7 @@ mod tests {
             let mut history = LayoutHistory::default();
             let mut query_count = 0;
             let switch = loop {
-                history.observe(rule, &shape, &query, &[]);
+                history.observe(rule, &shape, Forms::only(Layout::Striped), &query, &[]);
                 query_count += 1;
                 if let Some(switch) = history.decide(rule, &shape, Layout::Striped, spare) {
                     break switch;

@@ -33,6 +33,12 @@
 //! readings say so from then on. On TPC-H's nested orders at random, where flat rows were foretold 15 to 27 % too dear, they
 //! were tried after 226 queries without it.
 //!
+//! **Mirrors.** While an item is converted both forms are held, and as long as nobody needs that memory the old one is
+//! kept beside the new one, as its mirror. Then each query reads the form in which it is foretold to cost less
+//! ([`MeasuredWindow::choose`]), and a conversion is paid for once instead of at each turn of the workload: what a
+//! layout must gain to be converted to is counted from the better of both forms. How many rows will pass is not known
+//! before the query has read them; it is taken to be as many as of the latest queries of its kind.
+//!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
 //!
@@ -40,8 +46,9 @@
 //! numbers an item and two for each of its columns, whatever it is asked. **Does not own** the
 //! conversion, nor the order in which items are converted. Pure.
 //!
-//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned. Deviations: all of the
-//! above; equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
+//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned; that two copies of the same
+//! rows may lie in two layouts, and each query read the one made for it, is from Ramamurthy, DeWitt and Su, A Case for
+//! Fractured Mirrors, VLDB 2002. Deviations: all of the above; equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
 
 mod correction;
 mod residency;
@@ -55,8 +62,9 @@ pub use correction::{COMMON_READINGS, Correction, GREATEST_RATIO, OWN_READINGS, 
 pub use residency::{Form, FromMemory, Residency};
 pub use unit_costs::{QueryCost, UnitCosts};
 
+use super::planned_query::PlannedQuery;
 use super::row_or_column::ColumnRead;
-use super::{ItemShape, Layout, LayoutObservation, Spare, Switch};
+use super::{Forms, ItemShape, Layout, LayoutObservation, Spare, Switch};
 
 /// A conversion costs the queries at least this share of its time.
 pub const LEAST_COST: f64 = 0.25;
@@ -67,10 +75,16 @@ pub const UNTRIED: f64 = 0.8;
 /// How many standard deviations of a sum without a direction a difference must be.
 pub const CLEARLY: f64 = 2.0;
 
+/// Queries whose mean share of passing rows the next ones are taken to have, before the oldest are forgotten.
+const SHARE_READINGS: u32 = 16;
+
+/// The share that is assumed before there were any.
+const FIRST_SHARE: f64 = 0.5;
+
 /// One other layout against the present one, over the run of queries in which it gained most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rival {
-    /// What the queries cost, as the corrected model has it.
+    /// What the queries cost in the form that serves each best, as the corrected model has it.
     present_ns: f64,
     /// What they would have cost in the other layout.
     other_ns: f64,
@@ -94,35 +108,61 @@ impl Rival {
     }
 }
 
+/// How many of the rows pass, on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct MeanShare {
+    mean: f64,
+    /// Queries it is made of, at most [`SHARE_READINGS`].
+    count: u32,
+}
+
+impl MeanShare {
+    fn add(&mut self, share: f64) {
+        self.count = (self.count + 1).min(SHARE_READINGS);
+        self.mean += (share - self.mean) / f64::from(self.count);
+    }
+
+    fn expected(self) -> f64 {
+        if self.count == 0 { FIRST_SHARE } else { self.mean }
+    }
+}
+
 /// What the rule remembers of an item. Starts at its default, which is an item that nobody has read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredWindow {
-    /// By [`Layout::index`]; the present layout's place is not used.
+    /// By [`Layout::index`]; those of the present forms are not used.
     rivals: [Rival; 4],
-    /// Of the window's last query.
-    present: Option<Layout>,
+    /// At the window's last query.
+    present: Option<Forms>,
+    /// Of the filtered queries on records, and on elements.
+    shares: [MeanShare; 2],
     correction: Correction,
     residency: Residency,
 }
 
 impl MeasuredWindow {
-    /// Takes a query into the window. `shape` is that of the item when it was read, `columns` are all of its columns in
-    /// their order; none if what they hold is not known. An item without rows is nothing to learn from.
+    /// Takes a query into the window. `shape` and `forms` are those of the item when it was read, `columns` are all of
+    /// its columns in their order; none if what they hold is not known. An item without rows is nothing to learn from.
     pub fn observe(
         &mut self,
         costs: &UnitCosts,
         shape: &ItemShape,
+        forms: Forms,
         observation: &LayoutObservation,
         columns: &[ColumnRead],
     ) {
         if shape.flat_row_count == 0 {
             return;
         }
-        let present = observation.layout;
-        if self.present != Some(present) {
-            self.restart(present);
+        if self.present != Some(forms) {
+            self.restart(forms);
         }
-        let predicted = self.model(costs, shape, present, observation, columns);
+        let counts = &observation.counts;
+        if counts.columns_tested > 0 {
+            let share = counts.selected_rows() as f64 / observation.rows_read(shape).max(1) as f64;
+            self.shares[usize::from(observation.reads_elements)].add(share.min(1.0));
+        }
+        let predicted = self.model(costs, shape, observation.layout, observation, columns);
         // Where columns are lent no row or value was touched, and how long that took says nothing of those that will
         // be.
         if predicted.total_ns() > costs.opening_ns(observation) {
@@ -131,14 +171,31 @@ impl MeasuredWindow {
         // Without lists a record is a row: Arrow's arrays are the flat columns, and so are striped ones, but for levels.
         let has_list = shape.element_columns > 0 || shape.flat_row_count != shape.record_count;
         let is_form = |layout: &Layout| has_list || matches!(layout, Layout::Flat | Layout::RowWise);
-        let is_other = |layout: &Layout| *layout != present && is_form(layout);
-        let present_ns = self.predict_ns(costs, shape, present, observation, columns);
+        let is_other = |layout: &Layout| !forms.contains(*layout) && is_form(layout);
+        let predict_ns = |layout| self.predict_ns(costs, shape, layout, observation, columns);
+        let present_ns = forms.layouts().map(predict_ns).fold(f64::INFINITY, f64::min);
         for layout in Layout::ALL.into_iter().filter(is_other) {
             let doubt = if self.correction.knows(layout, observation.reads_elements) { 1.0 } else { UNTRIED };
             let other_ns = doubt * self.predict_ns(costs, shape, layout, observation, columns);
             self.rivals[layout.index()].add(present_ns, other_ns);
         }
         self.residency.observe(shape, columns, costs.kept_bytes);
+    }
+
+    /// The form that the item is to be read in: where the query is foretold to cost less, its own where both are alike.
+    pub fn choose(
+        &self,
+        costs: &UnitCosts,
+        shape: &ItemShape,
+        forms: Forms,
+        query: &PlannedQuery,
+        columns: &[ColumnRead],
+    ) -> Layout {
+        let Some(mirror) = forms.mirror else { return forms.own };
+        let share = self.shares[usize::from(query.reads_elements)].expected();
+        let foreseen = query.observation(shape, forms.own, share);
+        let predict_ns = |layout| self.predict_ns(costs, shape, layout, &foreseen, columns);
+        if predict_ns(mirror) < predict_ns(forms.own) { mirror } else { forms.own }
     }
 
     /// What the observed query would cost in `layout`, in nanoseconds, corrected by what the item has shown so far;
@@ -173,12 +230,12 @@ impl MeasuredWindow {
         let present = self.present?;
         let cost_share = (1.0 - spare.processors).clamp(LEAST_COST, 1.0);
         let left_over = |switch: &Switch| switch.present_cost - switch.other_cost - switch.conversion_cost;
-        let others = Layout::ALL.into_iter().filter(|layout| *layout != present);
+        let others = Layout::ALL.into_iter().filter(|layout| !present.contains(*layout));
         others
             .filter(|layout| shape.size_bytes(*layout) <= spare.bytes)
             .map(|to| {
                 let Rival { present_ns, other_ns, .. } = self.rivals[to.index()];
-                let conversion_ns = costs.conversion_ns(shape, present, to) * self.correction.of_conversion();
+                let conversion_ns = costs.conversion_ns(shape, present.own, to) * self.correction.of_conversion();
                 let conversion_cost = conversion_ns * cost_share;
                 Switch { to, present_cost: present_ns, other_cost: other_ns, conversion_cost }
             })
@@ -194,13 +251,13 @@ impl MeasuredWindow {
     /// is known of the layouts stays; what the processor's caches held of the columns does not.
     pub fn switched(&mut self, costs: &UnitCosts, shape: &ItemShape, to: Layout, conversion_ns: u64) {
         if let Some(from) = self.present {
-            self.correction.observe_conversion(costs.conversion_ns(shape, from, to), conversion_ns as f64);
+            self.correction.observe_conversion(costs.conversion_ns(shape, from.own, to), conversion_ns as f64);
         }
         self.residency = Residency::default();
-        self.restart(to);
+        self.restart(Forms::only(to));
     }
 
-    fn restart(&mut self, present: Layout) {
+    fn restart(&mut self, present: Forms) {
         self.rivals = Default::default();
         self.present = Some(present);
     }

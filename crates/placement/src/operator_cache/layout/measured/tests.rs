@@ -4,6 +4,7 @@
 use thermocline_seeded::Random;
 
 use super::*;
+use crate::operator_cache::layout::ColumnsRead;
 use crate::operator_cache::layout::row_or_column::RowsTouched;
 use crate::operator_cache::layout::sample_query::{SampleQuery, evenly};
 
@@ -37,6 +38,11 @@ fn observed(query: LayoutObservation, layout: Layout, slowness: f64) -> LayoutOb
     LayoutObservation { layout, data_ns, compute_ns, ..query }
 }
 
+/// Shows the window a query of an item without a mirror.
+fn observe(window: &mut MeasuredWindow, shape: &ItemShape, query: &LayoutObservation, columns: &[ColumnRead]) {
+    window.observe(&UnitCosts::default(), shape, Forms::only(query.layout), query, columns);
+}
+
 /// Asks `query` in `layout` until the rule wants another layout: which one, and after how many queries.
 fn until_switch(
     window: &mut MeasuredWindow,
@@ -47,7 +53,7 @@ fn until_switch(
 ) -> Option<(Layout, u32)> {
     let costs = UnitCosts::default();
     (1..=1000).find_map(|count| {
-        window.observe(&costs, shape, &observed(query, layout, 1.0), &[]);
+        observe(window, shape, &observed(query, layout, 1.0), &[]);
         window.decide(&costs, shape, spare).map(|switch| (switch.to, count))
     })
 }
@@ -63,7 +69,7 @@ fn the_rule_converts_when_the_regret_of_the_best_run_of_queries_exceeds_the_conv
         for _ in 0..120 {
             let asked = query(random.below_u64(3) == 0, 1 + random.below_u64(8) as u32);
             let observation = observed(asked, layout, 0.5 + random.unit());
-            window.observe(&costs, &ORDERS, &observation, &[]);
+            observe(&mut window, &ORDERS, &observation, &[]);
             for other in Layout::ALL.into_iter().filter(|other| *other != layout) {
                 let predict_ns = |layout| window.predict_ns(&costs, &ORDERS, layout, &observation, &[]);
                 let is_known = window.correction.knows(other, observation.reads_elements);
@@ -138,7 +144,7 @@ fn what_comes_and_goes_is_no_reason_to_convert_even_for_nothing() {
         (1..=50).find(|_| {
             let is_loss = random.below_u64(10) < part_of_losses;
             rival.add(2.0 * step_ns, if is_loss { 3.0 } else { 1.0 } * step_ns);
-            let mut window = MeasuredWindow { present: Some(Layout::Nested), ..Default::default() };
+            let mut window = MeasuredWindow { present: Some(Forms::only(Layout::Nested)), ..Default::default() };
             window.rivals[Layout::Flat.index()] = rival;
             window.decide(&costs, &ORDERS, spare).is_some()
         })
@@ -168,7 +174,7 @@ fn of_equal_layouts_the_smaller_is_chosen() {
     // No work but reading: what converting costs is all there is beside the sums, and that is free here too.
     let costs =
         UnitCosts { convert_ns_per_byte: 0.0, repeat_ns_per_value: 0.0, shred_ns_per_value: 0.0, ..Default::default() };
-    let mut window = MeasuredWindow { present: Some(Layout::RowWise), ..Default::default() };
+    let mut window = MeasuredWindow { present: Some(Forms::only(Layout::RowWise)), ..Default::default() };
     for layout in [Layout::Nested, Layout::Flat, Layout::Striped] {
         window.rivals[layout.index()] = Rival { present_ns: 1e12, other_ns: 0.0, squares_ns2: 0.0 };
     }
@@ -186,7 +192,7 @@ fn a_slower_machine_is_no_reason_to_switch() {
     for slowness in [0.3, 1.0, 3.0] {
         let mut window = MeasuredWindow::default();
         for count in 0..1000 {
-            window.observe(&costs, &ORDERS, &observed(query(false, 1 + count % 9), Layout::Nested, slowness), &[]);
+            observe(&mut window, &ORDERS, &observed(query(false, 1 + count % 9), Layout::Nested, slowness), &[]);
             assert_eq!(window.decide(&costs, &ORDERS, FREE), None, "{slowness}");
         }
     }
@@ -198,7 +204,7 @@ fn readings_that_touch_no_value_correct_nothing() {
     let mut window = MeasuredWindow::default();
     let lent = of_share(true, 6, 1.0);
     for _ in 0..100 {
-        window.observe(&costs, &ORDERS, &observed(lent, Layout::Flat, 50.0), &[]);
+        observe(&mut window, &ORDERS, &observed(lent, Layout::Flat, 50.0), &[]);
     }
     let filtered = LayoutObservation { layout: Layout::Flat, ..query(true, 6) };
     for layout in Layout::ALL {
@@ -227,9 +233,9 @@ fn what_the_caches_still_hold_is_predicted_to_cost_less_until_other_columns_take
         let mut window = MeasuredWindow::default();
         let fresh_ns = predict_ns(&window, layout);
         // Zero nanoseconds correct nothing.
-        window.observe(&costs, &shape, &asked(Layout::Nested), &reading(0..2));
+        observe(&mut window, &shape, &asked(Layout::Nested), &reading(0..2));
         let again_ns = predict_ns(&window, layout);
-        window.observe(&costs, &shape, &asked(Layout::Nested), &reading(9..10));
+        observe(&mut window, &shape, &asked(Layout::Nested), &reading(9..10));
         let later_ns = predict_ns(&window, layout);
         assert!(again_ns < later_ns && later_ns < fresh_ns, "{layout}: {again_ns} {later_ns} {fresh_ns}");
         window.switched(&costs, &shape, Layout::Flat, 0);
@@ -245,7 +251,7 @@ fn a_layout_that_disappoints_is_left_and_not_tried_again() {
     for _ in 0..5000 {
         // Nested should be far cheaper for records, and isn't.
         let slowness = if layout == Layout::Nested { 7.9 } else { 1.0 };
-        window.observe(&costs, &ORDERS, &observed(query(false, 6), layout, slowness), &[]);
+        observe(&mut window, &ORDERS, &observed(query(false, 6), layout, slowness), &[]);
         if let Some(switch) = window.decide(&costs, &ORDERS, FREE) {
             window.switched(&costs, &ORDERS, switch.to, switch.conversion_cost as u64);
             layout = switch.to;
@@ -261,7 +267,7 @@ fn an_item_without_rows_keeps_its_layout() {
     let empty = ItemShape { record_count: 0, flat_row_count: 0, size_bytes: [0; 4], ..ORDERS };
     let mut window = MeasuredWindow::default();
     let observation = LayoutObservation { data_ns: 1 << 40, ..query(true, 3) };
-    window.observe(&UnitCosts::default(), &empty, &observation, &[]);
+    observe(&mut window, &empty, &observation, &[]);
     assert_eq!(window, MeasuredWindow::default());
     assert_eq!(window.decide(&UnitCosts::default(), &empty, FREE), None);
 }
@@ -282,7 +288,7 @@ fn rows_without_a_list_are_not_converted_to_what_they_are() {
         // Slower by far than foretold, and that as if it were the layout's fault.
         let slow =
             LayoutObservation { layout: Layout::Flat, data_ns: 40, compute_ns: 900_000, ..evenly(&shape, sample) };
-        window.observe(&costs, &shape, &slow, &[]);
+        observe(&mut window, &shape, &slow, &[]);
         let switch = window.decide(&costs, &shape, FREE);
         assert!(switch.is_none_or(|switch| switch.to != Layout::Nested), "after {count} queries");
     }
@@ -290,16 +296,15 @@ fn rows_without_a_list_are_not_converted_to_what_they_are() {
 
 #[test]
 fn a_form_that_was_never_read_is_given_the_benefit_of_the_doubt_until_it_is() {
-    let costs = UnitCosts::default();
     let mut window = MeasuredWindow::default();
     let asked = query(true, 2);
     let rivals = |window: &MeasuredWindow| window.rivals[Layout::Flat.index()];
     // Both are measured as they are predicted.
-    window.observe(&costs, &ORDERS, &observed(asked, Layout::Nested, 1.0), &[]);
+    observe(&mut window, &ORDERS, &observed(asked, Layout::Nested, 1.0), &[]);
     let first = rivals(&window);
     let striped = window.rivals[Layout::Striped.index()];
-    window.observe(&costs, &ORDERS, &observed(asked, Layout::Flat, 1.0), &[]);
-    window.observe(&costs, &ORDERS, &observed(asked, Layout::Nested, 1.0), &[]);
+    observe(&mut window, &ORDERS, &observed(asked, Layout::Flat, 1.0), &[]);
+    observe(&mut window, &ORDERS, &observed(asked, Layout::Nested, 1.0), &[]);
     let known = rivals(&window);
     let share = |rival: Rival| rival.other_ns / rival.present_ns;
     assert!((share(first) / share(known) - UNTRIED).abs() < 1e-6, "{first:?}, {known:?}");
@@ -314,9 +319,61 @@ fn records_without_lists_lie_in_columns_or_rows() {
     for present in [Layout::Flat, Layout::RowWise] {
         let mut window = MeasuredWindow::default();
         for count in 0..1000 {
-            window.observe(&costs, &records, &observed(query(false, 1 + count % 9), present, 1.0), &[]);
+            observe(&mut window, &records, &observed(query(false, 1 + count % 9), present, 1.0), &[]);
             let to = window.decide(&costs, &records, FREE).map(|switch| switch.to);
             assert!(to.is_none_or(|to| matches!(to, Layout::Flat | Layout::RowWise)), "{present} to {to:?}");
         }
     }
+}
+
+#[test]
+fn of_two_forms_each_query_reads_the_one_made_for_it_and_none_of_them_is_converted_to() {
+    let costs = UnitCosts::default();
+    let mut window = MeasuredWindow::default();
+    let forms = Forms { own: Layout::Flat, mirror: Some(Layout::Nested) };
+    let elements = of_share(true, 6, 1.0);
+    let records = query(false, 6);
+    let planned = |query: &LayoutObservation| PlannedQuery {
+        reads_elements: query.reads_elements,
+        record_columns: query.record_columns,
+        element_columns: query.element_columns,
+        as_kept: query.as_kept,
+    };
+    for count in 0..300 {
+        let asked = if count % 2 == 0 { elements } else { records };
+        let chosen = window.choose(&costs, &ORDERS, forms, &planned(&asked), &[]);
+        assert_eq!(chosen, if count % 2 == 0 { Layout::Flat } else { Layout::Nested }, "query {count}");
+        assert_eq!(
+            window.choose(&costs, &ORDERS, Forms::only(Layout::RowWise), &planned(&asked), &[]),
+            Layout::RowWise
+        );
+        window.observe(&costs, &ORDERS, forms, &observed(asked, chosen, 1.0), &[]);
+        assert_eq!(window.decide(&costs, &ORDERS, FREE), None);
+    }
+    // Without the mirror, queries on records are a reason to convert to what it was.
+    let again = until_switch(&mut window, records, Layout::Flat, &ORDERS, FREE);
+    assert_eq!(again.map(|(to, _)| to), Some(Layout::Nested));
+}
+
+#[test]
+fn a_query_is_taken_to_select_what_the_latest_of_its_kind_did() {
+    let costs = UnitCosts::default();
+    let forms = Forms { own: Layout::Nested, mirror: Some(Layout::Flat) };
+    // Elements by a column of their records: few are found sooner among the records, many need no gathering in flat rows.
+    let columns = |read: u32, untested: u32| ColumnsRead { read, output: read, untested, varying: 0 };
+    let planned = PlannedQuery {
+        reads_elements: true,
+        record_columns: columns(2, 1),
+        element_columns: columns(4, 4),
+        as_kept: false,
+    };
+    let chosen_after = |share: f64| {
+        let mut window = MeasuredWindow::default();
+        for _ in 0..SHARE_READINGS {
+            let asked = observed(planned.observation(&ORDERS, Layout::Nested, share), Layout::Nested, 1.0);
+            window.observe(&costs, &ORDERS, forms, &asked, &[]);
+        }
+        window.choose(&costs, &ORDERS, forms, &planned, &[])
+    };
+    assert_eq!([0.0001, 0.9].map(chosen_after), [Layout::Nested, Layout::Flat]);
 }
