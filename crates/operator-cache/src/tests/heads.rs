@@ -101,7 +101,7 @@ fn a_head_is_kept_once_the_rest_of_its_file_was_read() {
     found.sort_unstable();
     assert_eq!(found, expected(RECORDS, &between(100, 300)));
     assert_eq!(fake.most_decodes(), 1);
-    assert!(share(&cache, "f") > 0.3);
+    assert!(share(&cache, "f") >= 0.3);
     let specs = fake.specs.lock();
     assert_eq!(*specs[1].predicate, *between(100, 300), "of the rest no more is read than is asked for");
 }
