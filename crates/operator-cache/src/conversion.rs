@@ -68,7 +68,8 @@ impl OperatorCache {
             if item.source.unnest.is_some() {
                 // As predicted of a query that was not measured yet.
                 let numbers = reading_numbers(&item.shape, &observation, &columns, &history);
-                self.record_item(DecisionKind::Read, item, numbers, "read");
+                let reason = if layout == item.layout { "read" } else { "its mirror was read" };
+                self.record_item(DecisionKind::Read, item, numbers, reason);
             }
             history.observe(rule, &item.shape, forms, &observation, &columns);
             let spare = Spare { bytes: self.room_bytes(), processors: self.idle_processors.now(&**self.clock()) };
