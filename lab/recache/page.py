@@ -131,13 +131,19 @@ def figure_9(results: All) -> str:
             parts.append(f"({part}) {LABELS[name]} {closer[0]:.0f} % and {closer[1]:.0f} %")
     at_random = results["9"].part("c")
     behind = {
-        name: max(more_percent(at_random[name], at_random[fixed]) for fixed in ("striped", "flat")) for name in ("auto", "single")
+        name: beside(max(more_percent(at_random[name], at_random[fixed]) for fixed in ("striped", "flat")))
+        for name in ("auto", "single")
     }
     return (
         f"{processes(results['9'])} Closer to the optimum than striped and than columnar: {'; '.join(parts)}. "
-        f"Negative: farther from it; more than 100 %: it has nested arrays too. At random (c) Thermocline takes {behind['auto']:+.1f} % "
-        f"beside the better of the two, and {behind['single']:+.1f} % with one layout at a time."
+        f"Negative: farther from it; more than 100 %: it has nested arrays too. At random (c) Thermocline takes {behind['auto']} "
+        f"than the better of the two, and {behind['single']} with one layout at a time."
     )
+
+
+def beside(percent: float) -> str:
+    """How much more or less."""
+    return f"{abs(percent):.1f} % {'more' if percent >= 0 else 'less'}"
 
 
 def figure_10(results: All) -> str:

@@ -39,6 +39,33 @@ pub trait ReclaimableCache: Send + Sync {
     /// Gives back at least `bytes` if it can, the least useful items first; returns how many, 0 if it has nothing to
     /// give.
     fn release(&self, bytes: u64) -> u64;
+    /// Gives back at least `bytes` of what it has [marked as spare](Budget::mark_spare), or all of that; returns how many,
+    /// 0 if that is in use. Called whenever anybody reserves what does not fit beside it, this cache too, under whichever
+    /// locks they hold: it must take none but those under which nobody reserves.
+    fn release_spare(&self, bytes: u64) -> u64 {
+        let _ = bytes;
+        0
+    }
+}
+
+/// Bytes that a cache gives back whenever anybody asks for them, as long as this lives. See [`Budget::mark_spare`].
+#[derive(Debug)]
+pub struct Spare {
+    bytes: u64,
+    budget: Budget,
+}
+
+impl Spare {
+    /// How many.
+    pub fn size_bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        self.budget.state.ledger.remove_spare(self.bytes);
+    }
 }
 
 /// The memory budget of one database. Clones are the same budget.
@@ -109,7 +136,15 @@ impl Budget {
         self.state.ledger.unreclaimable_bytes()
     }
 
-    /// What a cache could reserve now, under both limits.
+    /// Declares bytes that a cache has reserved to be of no use to speak of: they count as free for caches, and go before
+    /// anything else when room is short, for queries and caches alike ([`ReclaimableCache::release_spare`]). To be
+    /// dropped before their reservations are.
+    pub fn mark_spare(&self, bytes: u64) -> Spare {
+        self.state.ledger.add_spare(bytes);
+        Spare { bytes, budget: self.clone() }
+    }
+
+    /// What a cache could reserve now, under both limits: what is free, and what is spare.
     pub fn cache_room_bytes(&self) -> u64 {
         self.state.ledger.cache_room_bytes()
     }
@@ -209,15 +244,25 @@ impl BudgetState {
         let needed_bytes = bytes.saturating_add(left_bytes);
         let mut shortfall = match try_add() {
             Ok(()) => return Ok(()),
-            Err(shortfall) if account.purpose == Purpose::Cache => {
-                return Err(BudgetError::CacheMemory {
-                    account: account.name.clone(),
-                    asked_bytes: bytes,
-                    free_bytes: shortfall.free_bytes,
-                });
-            }
             Err(shortfall) => shortfall,
         };
+        if account.purpose == Purpose::Cache {
+            for _ in 0..RECLAIM_ROUND_COUNT {
+                let is_enough = shortfall.missing_bytes <= self.ledger.spare_bytes();
+                if !is_enough || self.release_spares(shortfall.missing_bytes) == 0 {
+                    break;
+                }
+                match try_add() {
+                    Ok(()) => return Ok(()),
+                    Err(still) => shortfall = still,
+                }
+            }
+            return Err(BudgetError::CacheMemory {
+                account: account.name.clone(),
+                asked_bytes: bytes,
+                free_bytes: shortfall.free_bytes,
+            });
+        }
         // With all caches empty it would not fit either: leave them alone.
         let is_hopeless = || self.ledger.unreclaimable_bytes().saturating_add(needed_bytes) > self.ledger.limit_bytes();
         if is_hopeless() {
@@ -237,9 +282,28 @@ impl BudgetState {
         Err(self.refusal(account, bytes, shortfall))
     }
 
-    /// Asks the caches to give back `bytes` in all, the least missed first, each for what is still missing: what a cache
-    /// holds it may not be able to give. Returns what they say they gave.
+    /// Has what is spare given back, `bytes` of it or all. Returns how much the caches say that was.
+    fn release_spares(&self, bytes: u64) -> u64 {
+        let mut given_bytes = 0_u64;
+        if self.ledger.spare_bytes() > 0 {
+            for cache in self.live_caches() {
+                let missing_bytes = bytes.saturating_sub(given_bytes);
+                if missing_bytes > 0 {
+                    given_bytes = given_bytes.saturating_add(cache.release_spare(missing_bytes));
+                }
+            }
+        }
+        given_bytes
+    }
+
+    /// Asks the caches to give back `bytes` in all, what is spare and then the least missed first, each for what is still
+    /// missing: what a cache holds it may not be able to give. Returns what they say they gave.
     fn reclaim(&self, bytes: u64) -> u64 {
+        let of_spares = self.release_spares(bytes);
+        if of_spares >= bytes {
+            return of_spares;
+        }
+        let bytes = bytes - of_spares;
         let caches = self.live_caches();
         let offers: Vec<(u64, f64)> = caches
             .iter()
@@ -256,7 +320,7 @@ impl BudgetState {
             }
             given_bytes = given_bytes.saturating_add(caches[index].release(held_bytes.min(missing_bytes)));
         }
-        given_bytes
+        given_bytes.saturating_add(of_spares)
     }
 
     /// Asks the caches to make up for what is over either limit, as far as they can.

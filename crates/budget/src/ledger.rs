@@ -18,6 +18,8 @@ pub(crate) struct Ledger {
     /// Of caches; part of `reserved_bytes`. Raised before and lowered after that, so it may be ahead of it for a
     /// moment.
     cache_reserved_bytes: AtomicU64,
+    /// Of `cache_reserved_bytes`, what caches give back whenever anybody asks for it.
+    spare_bytes: AtomicU64,
     /// What queries that are short of room ask for just now: not free for caches, or they would take what was released.
     wanted_bytes: AtomicU64,
     allocated: OnceLock<fn() -> u64>,
@@ -41,6 +43,7 @@ impl Ledger {
             cache_limit_bytes: AtomicU64::new(cache_limit_bytes.unwrap_or(u64::MAX)),
             reserved_bytes: AtomicU64::new(0),
             cache_reserved_bytes: AtomicU64::new(0),
+            spare_bytes: AtomicU64::new(0),
             wanted_bytes: AtomicU64::new(0),
             allocated: OnceLock::new(),
             mapped: OnceLock::new(),
@@ -131,11 +134,27 @@ impl Ledger {
         self.reserved_bytes().max(self.allocated_bytes())
     }
 
-    /// What is free for caches now.
+    /// What is free for caches now, spare bytes among it.
     pub(crate) fn cache_room_bytes(&self) -> u64 {
-        let under_cache_limit =
-            self.cache_limit_bytes.load(Ordering::Relaxed).saturating_sub(self.cache_reserved_bytes());
-        under_cache_limit.min(self.limit_for_caches_bytes().saturating_sub(self.used_bytes()))
+        let spare_bytes = self.spare_bytes();
+        let held_bytes = self.cache_reserved_bytes().saturating_sub(spare_bytes);
+        let under_cache_limit = self.cache_limit_bytes.load(Ordering::Relaxed).saturating_sub(held_bytes);
+        let used_bytes = self.used_bytes().saturating_sub(spare_bytes);
+        under_cache_limit.min(self.limit_for_caches_bytes().saturating_sub(used_bytes))
+    }
+
+    pub(crate) fn spare_bytes(&self) -> u64 {
+        self.spare_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes that a cache has reserved as spare.
+    pub(crate) fn add_spare(&self, bytes: u64) {
+        self.spare_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes that back.
+    pub(crate) fn remove_spare(&self, bytes: u64) {
+        self.spare_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Adds a reservation if it fits and `left_bytes` are free after it; tells what is missing if not, and then changes
@@ -209,6 +228,19 @@ fn add_below(total: &AtomicU64, bytes: u64, limit_bytes: u64, floor_bytes: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_spare_is_free_as_far_as_it_makes_up_for_what_is_over_the_limit() {
+        let ledger = Ledger::new(100, None);
+        ledger.add(Purpose::Cache, 80);
+        ledger.add(Purpose::Query, 60);
+        ledger.add_spare(30);
+        assert_eq!(ledger.cache_room_bytes(), 0, "110 bytes are left without it");
+        ledger.give_back(Purpose::Query, 50);
+        assert_eq!(ledger.cache_room_bytes(), 40);
+        ledger.remove_spare(30);
+        assert_eq!(ledger.cache_room_bytes(), 10);
+    }
 
     #[test]
     fn what_does_not_fit_changes_nothing_and_tells_what_is_missing() {

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -97,6 +97,99 @@ impl ReclaimableCache for StuckCache {
     fn release(&self, _bytes: u64) -> u64 {
         0
     }
+}
+
+/// A cache that keeps everything twice, of which some is in use.
+struct TwiceCache {
+    held: Mutex<Vec<(Spare, Reservation)>>,
+    in_use: AtomicBool,
+}
+
+impl TwiceCache {
+    fn new(budget: &Budget, item_bytes: &[u64]) -> Arc<Self> {
+        let account = budget.account("twice", Purpose::Cache);
+        let held = item_bytes.iter().map(|bytes| (budget.mark_spare(*bytes), account.try_reserve(*bytes).unwrap()));
+        let cache = Arc::new(Self { held: Mutex::new(held.collect()), in_use: AtomicBool::new(false) });
+        let weak: Weak<Self> = Arc::downgrade(&cache);
+        budget.register_cache(weak);
+        cache
+    }
+}
+
+impl ReclaimableCache for TwiceCache {
+    fn name(&self) -> &str {
+        "twice"
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held.lock().iter().map(|(_, held)| held.size_bytes()).sum()
+    }
+
+    fn marginal_benefit(&self, _bytes: u64) -> f64 {
+        f64::INFINITY
+    }
+
+    fn release(&self, _bytes: u64) -> u64 {
+        0
+    }
+
+    fn release_spare(&self, bytes: u64) -> u64 {
+        let mut freed_bytes = 0;
+        while freed_bytes < bytes && !self.in_use.load(Ordering::Relaxed) {
+            let Some((spare, _)) = self.held.lock().pop() else { break };
+            freed_bytes += spare.size_bytes();
+        }
+        freed_bytes
+    }
+}
+
+#[test]
+fn what_is_spare_is_free_for_caches_and_goes_before_anything_else() {
+    let budget = Budget::new(1000, Some(800));
+    let twice = TwiceCache::new(&budget, &[200, 100, 100]);
+    let items = FakeCache::new(&budget, "items", 100, 0.0);
+    items.fill(3);
+    assert_eq!((budget.cache_reserved_bytes(), budget.cache_room_bytes()), (700, 500));
+    // A cache's own reservation, and one that grows.
+    items.fill(2);
+    assert_eq!((twice.held_bytes(), budget.cache_room_bytes()), (300, 300));
+    let growing = budget.account("growing", Purpose::Cache).try_reserve(0).unwrap();
+    growing.try_grow(50).unwrap();
+    assert_eq!((twice.held_bytes(), budget.cache_room_bytes()), (200, 250));
+    // Not even all of it would do: none of it goes.
+    assert!(growing.try_grow(260).is_err());
+    assert_eq!(twice.held_bytes(), 200);
+    // A query takes it before an item whose bytes save nothing, and then those.
+    let queries = budget.account("query", Purpose::Query);
+    let held = queries.try_reserve(260).unwrap();
+    assert_eq!((twice.held_bytes(), items.releases.lock().len()), (0, 0));
+    assert!(queries.try_reserve(300).is_ok());
+    assert_eq!(items.releases.lock().len(), 1);
+    drop(held);
+}
+
+#[test]
+fn what_is_spare_and_in_use_stays_until_it_is_not() {
+    let budget = Budget::new(1000, None);
+    let twice = TwiceCache::new(&budget, &[600]);
+    twice.in_use.store(true, Ordering::Relaxed);
+    let cache = budget.account("cache", Purpose::Cache);
+    let queries = budget.account("query", Purpose::Query);
+    assert!(cache.try_reserve(500).is_err() && queries.try_reserve(500).is_err());
+    assert_eq!(twice.held_bytes(), 600);
+    twice.in_use.store(false, Ordering::Relaxed);
+    assert!(cache.try_reserve(500).is_ok());
+    assert_eq!((twice.held_bytes(), budget.cache_room_bytes()), (0, 1000));
+}
+
+#[test]
+fn a_lower_limit_takes_what_is_spare_first() {
+    let budget = Budget::new(1000, None);
+    let twice = TwiceCache::new(&budget, &[300, 300]);
+    let items = FakeCache::new(&budget, "items", 100, 0.0);
+    items.fill(4);
+    budget.set_limit(700);
+    assert_eq!((twice.held_bytes(), items.held_bytes()), (300, 400));
 }
 
 #[test]

@@ -116,19 +116,24 @@ impl OperatorCache {
             return None;
         }
         for _ in 0..ROOM_ATTEMPTS {
-            if let Some(reservation) = self.reserve_if_free(size_bytes) {
+            if let Ok(reservation) = self.account().try_reserve(size_bytes) {
                 return Some(reservation);
             }
             if !self.judge(scan, kept, size_bytes, so_far) {
                 return None;
             }
         }
-        let reservation = self.reserve_if_free(size_bytes);
+        let reservation = self.account().try_reserve(size_bytes).ok();
         if reservation.is_none() {
             let numbers = vec![("asked_bytes", size_bytes as f64), ("kept_bytes", kept.own_bytes as f64)];
             self.record_scan(DecisionKind::Refuse, scan, numbers, "others took the room as fast as it was made");
         }
         reservation
+    }
+
+    /// Memory without evicting anything but mirrors.
+    pub(crate) fn reserve_if_free(&self, size_bytes: u64) -> Option<Reservation> {
+        self.account().try_reserve(size_bytes).ok()
     }
 
     /// Whether the scan's item, as far as it can be foretold, is worth the room it needs; if so that room is made.
@@ -203,7 +208,7 @@ impl OperatorCache {
             };
             let remembered = self.remembered_uses(&catalog, scan);
             let superseded = Superseded::by(scan, &catalog);
-            let bare_bytes = self.room_bytes().saturating_add(prospect.held_bytes);
+            let bare_bytes = self.budget().cache_room_bytes().saturating_add(prospect.held_bytes);
             let free_bytes = bare_bytes.saturating_add(superseded.size_bytes);
             let expected = catalog
                 .expected_uses(self.terms(), &scan.source, &scan.spec.columns, prospect.size_bytes)
@@ -531,8 +536,8 @@ impl OperatorCache {
     }
 }
 
-/// Queries win: what they need is taken from mirrors first, then from items, by the policy, then from running scans, the
-/// largest first.
+/// Queries win: what they need is taken from items first, by the policy, then from running scans, the largest first. What
+/// is spare are mirrors.
 impl ReclaimableCache for OperatorCache {
     fn name(&self) -> &str {
         "operator cache"
@@ -543,9 +548,6 @@ impl ReclaimableCache for OperatorCache {
     }
 
     fn marginal_benefit(&self, bytes: u64) -> f64 {
-        if bytes <= self.mirrors_bytes() {
-            return 0.0;
-        }
         let catalog = self.catalog();
         let items = catalog.evictable(self.terms());
         let benefit = marginal_benefit(self.policy(), &self.policy_state(&catalog), &items, bytes);
@@ -567,15 +569,11 @@ impl ReclaimableCache for OperatorCache {
     }
 
     fn release(&self, bytes: u64) -> u64 {
-        let of_mirrors = self.drop_mirrors(bytes, "a query needs the memory");
-        if of_mirrors >= bytes {
-            return of_mirrors;
-        }
         let (evicted, scans, mapping, mut freed_bytes) = {
             let mut catalog = self.catalog();
             let items = catalog.evictable(self.terms());
-            let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes - of_mirrors);
-            let freed_bytes = of_mirrors + eviction.freed_bytes;
+            let eviction = self.policy().choose(self.policy_state(&catalog), &items, bytes);
+            let freed_bytes = eviction.freed_bytes;
             let evicted = self.carry_out(&mut catalog, &eviction, &items, "a query needs the memory");
             let scans: Vec<Arc<SharedScan>> = catalog.scans().cloned().collect();
             let mapping: Vec<Arc<SharedScan>> = catalog.mapping_scans().collect();
@@ -600,6 +598,10 @@ impl ReclaimableCache for OperatorCache {
             }
         }
         freed_bytes
+    }
+
+    fn release_spare(&self, bytes: u64) -> u64 {
+        self.drop_mirrors(bytes)
     }
 }
 

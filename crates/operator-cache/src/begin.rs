@@ -121,8 +121,6 @@ impl OperatorCache {
                 may_make_room = false;
                 drop(plan);
                 drop(catalog);
-                // Nobody else gives up anything for what is kept twice.
-                self.drop_mirrors(u64::MAX, "the cache needs the memory");
                 self.budget().make_room_for(self.as_ref());
                 continue;
             }

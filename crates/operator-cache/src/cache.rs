@@ -216,6 +216,8 @@ impl OperatorCache {
             let (items, scans) = catalog.clear();
             (items, scans, catalog.mapping_scans().collect())
         };
+        // Who reads an item holds it, but not what it is not read from.
+        items.iter().for_each(|item| item.mirror.clear());
         for scan in &scans {
             scan.stop_keeping();
             scan.note_unlisted(None);
@@ -254,7 +256,7 @@ impl OperatorCache {
             files = self.files.lock();
             files.drop_unused(unused.into_iter());
         }
-        let reservation = self.reserve_if_free(FileRecord::size_bytes(version))?;
+        let reservation = self.account.try_reserve(FileRecord::size_bytes(version)).ok()?;
         let new = || Arc::new(FileRecord::new(reservation));
         let record = files.by_path.entry(Arc::clone(&version.path)).or_insert_with(new);
         Some(Arc::clone(record))
@@ -270,6 +272,7 @@ impl OperatorCache {
     /// Drops the items and scans of a path that are stale by generation and end.
     pub(crate) fn drop_stale(&self, path: &Arc<str>, reason: &'static str, is_stale: impl Fn(u64, u64) -> bool) {
         let (items, scans) = self.catalog.lock().remove_stale(path, is_stale);
+        items.iter().for_each(|item| item.mirror.clear());
         for scan in &scans {
             scan.stop_keeping();
             scan.note_unlisted(None);

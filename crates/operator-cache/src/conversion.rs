@@ -39,9 +39,12 @@ impl OperatorCache {
         *self.layout_rule.lock()
     }
 
-    /// Changes the rule for all sessions. Items change when they are next read.
+    /// Changes the rule for all sessions. Items change when they are next read; mirrors go if the rule keeps none.
     pub fn set_layout_rule(&self, rule: LayoutRule) {
         *self.layout_rule.lock() = rule;
+        if !rule.keeps_mirrors() {
+            self.clear_mirrors();
+        }
     }
 
     /// Told by a reader that was answered from all of `item`, read in `layout`, what that took and did, in the sum of its
@@ -62,7 +65,8 @@ impl OperatorCache {
         };
         let columns = cut.columns_read(&item.widths_bytes, item.source.unnest.as_ref());
         let rule = self.layout_rule().for_items(item.source.unnest.is_some());
-        let forms = Forms { own: item.layout, mirror: item.mirror.get().map(|mirror| mirror.layout) };
+        let mirror = item.mirror.describe().filter(|_| rule.keeps_mirrors());
+        let forms = Forms { own: item.layout, mirror: mirror.map(|(layout, _)| layout) };
         let switch = {
             let mut history = item.layouts.lock();
             if item.source.unnest.is_some() {
@@ -72,7 +76,10 @@ impl OperatorCache {
                 self.record_item(DecisionKind::Read, item, numbers, reason);
             }
             history.observe(rule, &item.shape, forms, &observation, &columns);
-            let spare = Spare { bytes: self.room_bytes(), processors: self.idle_processors.now(&**self.clock()) };
+            let spare = Spare {
+                bytes: self.budget().cache_room_bytes(),
+                processors: self.idle_processors.now(&**self.clock()),
+            };
             history.decide(rule, &item.shape, item.layout, spare)
         }?;
         if item.is_converting.swap(true, Ordering::Relaxed) {

@@ -187,7 +187,7 @@ impl OperatorCache {
     /// The share of `whole` that could be kept in the place of `item`.
     fn possible_share(&self, catalog: &Catalog, item: &Arc<Item>, whole: &ItemMeasurements) -> f64 {
         let (limit_bytes, state) = (self.limit_bytes(), self.policy_state(catalog));
-        let free_bytes = self.room_bytes().saturating_add(item.own_bytes());
+        let free_bytes = self.budget().cache_room_bytes().saturating_add(item.own_bytes());
         let others = self.rivals(catalog, whole.size_bytes, free_bytes).into_iter();
         let others: Vec<_> = others.filter(|other| Candidate::of(other.id).item != item.id).collect();
         match admit(self.policy(), state, &others, whole, free_bytes, limit_bytes) {

@@ -22,8 +22,8 @@
 //!   whatever the source itself does.
 //!
 //! **Concurrency**: everything is shared between threads. Locks are taken in this order: catalog, scan, file record,
-//! mirrors; none of them is held while rows are decoded, memory is reserved by evicting, large buffers are freed or
-//! streams are woken.
+//! mirrors; none of them is held while rows are decoded, memory is reserved by evicting, large buffers are freed (but
+//! mirrors, for what is reserved under one) or streams are woken.
 //!
 //! **Paper**: ReCache (PVLDB 2017), §3.2 (building and matching), §3.3 (subsumption), §4 (layouts), §5 (eviction,
 //! admission). Deviations: the materialiser is the scan itself, so that several queries can fill one item; a scan that

@@ -160,7 +160,7 @@ impl OperatorCache {
 
     fn summary(&self, catalog: &Catalog, item: &Item) -> ItemSummary {
         let (measured, expected) = (item.measurements(), catalog.measured(self.terms(), item));
-        let mirror = item.mirror.get();
+        let mirror = item.mirror.describe();
         ItemSummary {
             id: item.id,
             source: item.source.clone(),
@@ -172,8 +172,8 @@ impl OperatorCache {
             is_lazy: item.is_lazy,
             is_map: item.map.is_some(),
             layout: item.layout,
-            mirror_layout: mirror.as_ref().map(|mirror| mirror.layout),
-            mirror_bytes: mirror.map_or(0, |mirror| mirror.own_bytes()),
+            mirror_layout: mirror.map(|(layout, _)| layout),
+            mirror_bytes: mirror.map_or(0, |(_, bytes)| bytes),
             chunk_count: item.chunks.len() as u64,
             size_bytes: measured.size_bytes,
             use_count: measured.use_count,

@@ -244,7 +244,7 @@ impl OperatorCache {
         };
         let evicted = {
             let mut catalog = self.catalog();
-            let free_bytes = self.room_bytes().saturating_add(held_bytes);
+            let free_bytes = self.budget().cache_room_bytes().saturating_add(held_bytes);
             let (state, items) = (self.policy_state(&catalog), self.rivals(&catalog, size_bytes, free_bytes));
             match admit(self.policy(), state, &items, &newcomer, free_bytes, self.limit_bytes()) {
                 Admission::Admit { eviction } => {

@@ -3,9 +3,10 @@
 //! **Owns**: which items have a mirror, and giving its memory back. **Does not own**: in which of its two forms an item
 //! is read (`placement::operator_cache::layout`), making a mirror (`conversion`).
 //!
-//! **Memory**: a mirror is reserved like any item, but counts as free: whatever the cache would keep, and whatever
-//! queries need, takes the place of mirrors before anything else goes, that of the one that was read longest ago first.
-//! **Concurrency**: these locks are taken last, under whichever others, and mirrors are dropped under none of them.
+//! **Memory**: a mirror is reserved like any item, and marked as spare: whatever is reserved beside it takes the place of
+//! mirrors before anything else goes, that of the one that was read longest ago first.
+//! **Concurrency**: these locks are taken last, under whichever others, and no mirror is dropped under them; but it may be
+//! under those of whoever reserves.
 //!
 //! **Paper**: Ramamurthy, DeWitt and Su, A Case for Fractured Mirrors (VLDB 2002), where both copies are kept for good.
 
@@ -13,28 +14,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use thermocline_budget::Reservation;
-use thermocline_placement::operator_cache::layout::Forms;
+use thermocline_budget::Spare;
 use thermocline_placement::operator_cache::layout::planned_query::PlannedQuery;
+use thermocline_placement::operator_cache::layout::{Forms, Layout};
 
 use crate::cache::OperatorCache;
 use crate::cut::{Cut, View};
 use crate::decisions::DecisionKind;
-use crate::item::{Item, ItemId};
+use crate::item::{Chunk, Item, ItemId};
 
 /// The item as it was before it was converted.
 #[derive(Debug)]
 struct Mirror {
+    /// What goes with it. Dropped before the memory is.
+    spare: Spare,
     former: Arc<Item>,
     /// What it is the mirror of.
     of: ItemId,
-}
-
-impl Mirror {
-    /// Whether nobody reads it: it is found by its slot alone, which must be locked to ask.
-    fn is_unread(&self) -> bool {
-        Arc::strong_count(&self.former) == 1
-    }
 }
 
 /// What an item's mirror is kept in.
@@ -45,15 +41,26 @@ pub(crate) struct MirrorSlot {
 }
 
 impl MirrorSlot {
-    /// The item's mirror, if it has one.
-    pub(crate) fn get(&self) -> Option<Arc<Item>> {
+    /// The mirror's layout, and the bytes that go with it.
+    pub(crate) fn describe(&self) -> Option<(Layout, u64)> {
+        self.mirror.lock().as_ref().map(|mirror| (mirror.former.layout, mirror.spare.size_bytes()))
+    }
+
+    /// Drops the mirror; who reads it goes on to.
+    pub(crate) fn clear(&self) {
+        let mirror = self.mirror.lock().take();
+        drop(mirror);
+    }
+
+    /// The mirror, to be read.
+    pub(crate) fn read(&self, tick: u64) -> Option<Arc<Item>> {
+        self.read_tick.store(tick, Ordering::Relaxed);
         self.mirror.lock().as_ref().map(|mirror| Arc::clone(&mirror.former))
     }
 
-    /// Bytes that would be free without it: none while somebody reads it.
-    fn free_bytes(&self) -> u64 {
-        let mirror = self.mirror.lock();
-        mirror.as_ref().filter(|mirror| mirror.is_unread()).map_or(0, |mirror| mirror.former.own_bytes())
+    /// Takes the mirror out, unless somebody reads it: it is found by its slot alone.
+    fn take_unread(&self) -> Option<Mirror> {
+        self.mirror.lock().take_if(|mirror| Arc::strong_count(&mirror.former) == 1)
     }
 }
 
@@ -70,30 +77,11 @@ impl Mirrors {
         slots.push(Arc::downgrade(slot));
     }
 
+    /// The one first whose mirror was read longest ago.
     fn held(&self) -> Vec<Arc<MirrorSlot>> {
-        self.slots.lock().iter().filter_map(Weak::upgrade).collect()
-    }
-
-    /// Bytes of all that nobody reads.
-    fn free_bytes(&self) -> u64 {
-        self.held().iter().map(|slot| slot.free_bytes()).sum()
-    }
-
-    /// Takes out enough for so many bytes, or all; who drops them gives them back.
-    fn take(&self, bytes: u64) -> (Vec<Mirror>, u64) {
-        let mut held = self.held();
+        let mut held: Vec<_> = self.slots.lock().iter().filter_map(Weak::upgrade).collect();
         held.sort_by_key(|slot| slot.read_tick.load(Ordering::Relaxed));
-        let (mut taken, mut freed_bytes) = (Vec::new(), 0);
-        for slot in held {
-            if freed_bytes >= bytes {
-                break;
-            }
-            if let Some(mirror) = slot.mirror.lock().take_if(|mirror| mirror.is_unread()) {
-                freed_bytes += mirror.former.own_bytes();
-                taken.push(mirror);
-            }
-        }
-        (taken, freed_bytes)
+        held
     }
 }
 
@@ -101,17 +89,20 @@ impl OperatorCache {
     /// Makes an item's former self its mirror, which has the same rows and columns in another layout.
     pub(crate) fn mirror(&self, item: &Item, former: Arc<Item>) {
         // That has none itself.
-        let dropped = former.mirror.mirror.lock().take();
-        drop(dropped);
+        former.mirror.clear();
+        let is_shared = |chunk: &&Arc<Chunk>| item.chunks.iter().any(|other| Arc::ptr_eq(other, chunk));
+        let shared_bytes: u64 = former.chunks.iter().filter(is_shared).map(|chunk| chunk.size_bytes()).sum();
+        let spare = self.budget().mark_spare(former.own_bytes().saturating_sub(shared_bytes));
         item.mirror.read_tick.store(self.tick(), Ordering::Relaxed);
-        *item.mirror.mirror.lock() = Some(Mirror { former, of: item.id });
+        *item.mirror.mirror.lock() = Some(Mirror { spare, former, of: item.id });
         self.mirrors().add(&item.mirror);
     }
 
     /// The item, or its mirror where the query had better read that: they have the same rows, and the cut fits both.
     /// [`finish_reading`](Self::finish_reading) is told of the item and the layout that was read.
     pub fn form_for(&self, item: &Arc<Item>, cut: &Cut) -> Arc<Item> {
-        let Some(mirror) = item.mirror.get() else { return Arc::clone(item) };
+        let own = || Arc::clone(item);
+        let Some((mirror, _)) = item.mirror.describe() else { return own() };
         let (record_columns, element_columns) = cut.column_counts();
         let query = PlannedQuery {
             reads_elements: cut.view() == View::Elements && item.source.unnest.is_some(),
@@ -120,45 +111,32 @@ impl OperatorCache {
             as_kept: cut.leaves_as_kept(),
         };
         let columns = cut.columns_read(&item.widths_bytes, item.source.unnest.as_ref());
-        let forms = Forms { own: item.layout, mirror: Some(mirror.layout) };
+        let forms = Forms { own: item.layout, mirror: Some(mirror) };
         let layout = item.layouts.lock().choose(self.layout_rule(), &item.shape, forms, &query, &columns);
-        if layout != mirror.layout {
-            return Arc::clone(item);
-        }
-        item.mirror.read_tick.store(self.tick(), Ordering::Relaxed);
-        mirror
+        // It may have gone meanwhile.
+        let chosen = if layout == mirror { item.mirror.read(self.tick()) } else { None };
+        chosen.unwrap_or_else(own)
     }
 
-    /// What could be reserved without evicting anything but mirrors.
-    pub fn room_bytes(&self) -> u64 {
-        self.budget().cache_room_bytes().saturating_add(self.mirrors().free_bytes())
+    /// Drops all mirrors; who reads one goes on to.
+    pub(crate) fn clear_mirrors(&self) {
+        self.mirrors().held().iter().for_each(|slot| slot.clear());
     }
 
-    /// Bytes of mirrors that nobody reads.
-    pub(crate) fn mirrors_bytes(&self) -> u64 {
-        self.mirrors().free_bytes()
-    }
-
-    /// Memory without evicting anything but mirrors.
-    pub(crate) fn reserve_if_free(&self, size_bytes: u64) -> Option<Reservation> {
-        loop {
-            if let Ok(reservation) = self.account().try_reserve(size_bytes) {
-                return Some(reservation);
+    /// Gives back so much of what mirrors take, or all that nobody reads; returns how much.
+    pub(crate) fn drop_mirrors(&self, bytes: u64) -> u64 {
+        let mut freed_bytes = 0;
+        for slot in self.mirrors().held() {
+            if freed_bytes >= bytes {
+                break;
             }
-            let missing_bytes = size_bytes.saturating_sub(self.budget().cache_room_bytes());
-            let is_enough = missing_bytes <= self.mirrors_bytes();
-            if !is_enough || self.drop_mirrors(missing_bytes, "the cache needs the memory") == 0 {
-                return None;
+            if let Some(Mirror { spare, former, of }) = slot.take_unread() {
+                freed_bytes += spare.size_bytes();
+                drop(spare);
+                let numbers = vec![("size_bytes", former.size_bytes as f64)];
+                let (path, reason) = (&former.source.path, "others need the memory");
+                self.record(DecisionKind::DropMirror, Some(of), path, &former.predicate, numbers, reason);
             }
-        }
-    }
-
-    /// Gives back so much of what mirrors take, or all of it; returns how much.
-    pub(crate) fn drop_mirrors(&self, bytes: u64, reason: &'static str) -> u64 {
-        let (taken, freed_bytes) = self.mirrors().take(bytes.max(1));
-        for Mirror { former, of } in &taken {
-            let numbers = vec![("size_bytes", former.size_bytes as f64)];
-            self.record(DecisionKind::DropMirror, Some(*of), &former.source.path, &former.predicate, numbers, reason);
         }
         freed_bytes
     }

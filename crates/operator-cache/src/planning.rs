@@ -64,7 +64,7 @@ impl OperatorCache {
                 let mut inputs = CompletionInputs {
                     completed_bytes: top_up.completed_bytes(),
                     lent_bytes: top_up.lent_bytes(),
-                    free_bytes: self.room_bytes(),
+                    free_bytes: self.budget().cache_room_bytes(),
                     others_bytes: 0,
                     limit_bytes: self.limit_bytes(),
                 };
@@ -100,7 +100,7 @@ impl OperatorCache {
 
     fn may_widen(&self, catalog: &Catalog, request: &SelectRequest, pinned: &PinnedSource) -> bool {
         let Expectation { size_bytes, execute_ns, own_share } = request.retain_expectation;
-        let free_bytes = self.room_bytes();
+        let free_bytes = self.budget().cache_room_bytes();
         if size_bytes <= free_bytes {
             return true;
         }

@@ -79,7 +79,7 @@ pub(super) fn whole_columns(
     let costs = if scan.format == FileFormat::Csv { ScanCosts::CSV } else { ScanCosts::NDJSON };
     let cache = scan.database.cache();
     let room = Room {
-        free_bytes: scan.database.cache().room_bytes(),
+        free_bytes: scan.database.budget().cache_room_bytes(),
         limit_bytes: cache.limit_bytes(),
         divides_items: cache.divides_items(),
     };
@@ -119,7 +119,7 @@ pub(super) fn further_columns(scan: &Scan, file: &QueryFile, asked: &[ColumnSpec
     let inputs = FurtherInputs {
         pass_ns: (text_bytes as f64 * ScanCosts::CSV.pass_ns_per_byte) as u64,
         column_ns: (record_count as f64 * ScanCosts::CSV.keep_ns_per_value) as u64,
-        free_bytes: scan.database.cache().room_bytes(),
+        free_bytes: scan.database.budget().cache_room_bytes(),
     };
     let has_width = |field: &Field| field.data_type().is_primitive() || *field.data_type() == DataType::Boolean;
     let is_usual = |field: &Field| asked.iter().any(|column| column.data_type == *field.data_type());

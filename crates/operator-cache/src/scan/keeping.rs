@@ -42,7 +42,7 @@ impl SharedScan {
 
     fn keep_less(self: &Arc<Self>, sharing: Sharing) -> bool {
         let mut dropped = Vec::new();
-        let room_bytes = self.cache.room_bytes();
+        let room_bytes = self.cache.budget().cache_room_bytes();
         let may_retreat = sharing != Sharing::Noted && self.may_retreat();
         let wakers = {
             let mut state = self.state.lock();

@@ -38,7 +38,7 @@ pub(super) fn both_between(a: (i64, i64), e: (i64, i64)) -> Arc<Conjunction> {
     Arc::new(between(a.0, a.1).as_ref().clone().and(path, domain))
 }
 
-fn push(table: &mut Table, pieces: CutPieces) {
+pub(super) fn push(table: &mut Table, pieces: CutPieces) {
     pieces.for_each(|rows| push_rows(table, rows.unwrap()));
 }
 

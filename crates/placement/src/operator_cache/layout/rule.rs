@@ -49,8 +49,7 @@ impl LayoutRule {
         }
     }
 
-    /// Whether an item's former layout is kept as its mirror as long as nobody needs the memory: where each query is to
-    /// be served as well as can be, and not by what somebody asked for.
+    /// Whether an item's former layout is kept as its mirror as long as nobody needs the memory.
     pub fn keeps_mirrors(self) -> bool {
         self == Self::Measured
     }
@@ -122,7 +121,8 @@ impl LayoutHistory {
         observation: &LayoutObservation,
         columns: &[ColumnRead],
     ) {
-        self.measured.observe(&UnitCosts::default(), shape, forms, observation, columns);
+        let forms_kept = (forms, rule.keeps_mirrors());
+        self.measured.observe(&UnitCosts::default(), shape, forms_kept, observation, columns);
         if rule == LayoutRule::AsPrinted {
             self.as_printed.observe(shape, observation);
             if shape.element_columns == 0 {

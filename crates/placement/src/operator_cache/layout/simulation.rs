@@ -192,7 +192,7 @@ impl Rule for Measured {
 
     fn asked(&mut self, own: Layout, observation: &LayoutObservation) -> Option<Layout> {
         let forms = Forms { own, mirror: self.mirror };
-        self.window.observe(&UnitCosts::default(), &self.shape, forms, observation, &[]);
+        self.window.observe(&UnitCosts::default(), &self.shape, (forms, self.keeps_mirrors), observation, &[]);
         self.window.decide(&UnitCosts::default(), &self.shape, SPARE).map(|switch| switch.to)
     }
 

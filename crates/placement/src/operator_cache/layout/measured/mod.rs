@@ -35,8 +35,8 @@
 //!
 //! **Mirrors.** While an item is converted both forms are held, and as long as nobody needs that memory the old one is
 //! kept beside the new one, as its mirror. Then each query reads the form in which it is foretold to cost less
-//! ([`MeasuredWindow::choose`]), and a conversion is paid for once instead of at each turn of the workload: what a
-//! layout must gain to be converted to is counted from the better of both forms. How many rows will pass is not known
+//! ([`MeasuredWindow::choose`]), and a conversion is paid for once instead of at each turn of the workload: another layout
+//! gains what it takes less than the forms that there are, and loses nothing where the item's own stays better. How many rows will pass is not known
 //! before the query has read them; it is taken to be as many as of the latest queries of its kind.
 //!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
@@ -46,9 +46,9 @@
 //! numbers an item and two for each of its columns, whatever it is asked. **Does not own** the
 //! conversion, nor the order in which items are converted. Pure.
 //!
-//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned; that two copies of the same
-//! rows may lie in two layouts, and each query read the one made for it, is from Ramamurthy, DeWitt and Su, A Case for
-//! Fractured Mirrors, VLDB 2002. Deviations: all of the above; equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
+//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned; two copies in two layouts, of
+//! which each query reads the one made for it, are those of Ramamurthy, DeWitt and Su, A Case for Fractured Mirrors
+//! (VLDB 2002). Deviations: all of the above; equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
 
 mod correction;
 mod residency;
@@ -141,13 +141,14 @@ pub struct MeasuredWindow {
 }
 
 impl MeasuredWindow {
-    /// Takes a query into the window. `shape` and `forms` are those of the item when it was read, `columns` are all of
-    /// its columns in their order; none if what they hold is not known. An item without rows is nothing to learn from.
+    /// Takes a query into the window. `shape` and `forms` are those of the item, which keeps its own form when it is
+    /// converted if it keeps mirrors; `columns` are all of its columns in their order, none if what they hold is not
+    /// known. An item without rows is nothing to learn from.
     pub fn observe(
         &mut self,
         costs: &UnitCosts,
         shape: &ItemShape,
-        forms: Forms,
+        (forms, keeps_mirrors): (Forms, bool),
         observation: &LayoutObservation,
         columns: &[ColumnRead],
     ) {
@@ -172,11 +173,14 @@ impl MeasuredWindow {
         let has_list = shape.element_columns > 0 || shape.flat_row_count != shape.record_count;
         let is_form = |layout: &Layout| has_list || matches!(layout, Layout::Flat | Layout::RowWise);
         let is_other = |layout: &Layout| !forms.contains(*layout) && is_form(layout);
-        let predict_ns = |layout| self.predict_ns(costs, shape, layout, observation, columns);
-        let present_ns = forms.layouts().map(predict_ns).fold(f64::INFINITY, f64::min);
+        let predicted = Layout::ALL.map(|layout| self.predict_ns(costs, shape, layout, observation, columns));
+        let predicted_ns = |layout: Layout| predicted[layout.index()];
+        let present_ns = forms.layouts().map(predicted_ns).fold(f64::INFINITY, f64::min);
         for layout in Layout::ALL.into_iter().filter(is_other) {
             let doubt = if self.correction.knows(layout, observation.reads_elements) { 1.0 } else { UNTRIED };
-            let other_ns = doubt * self.predict_ns(costs, shape, layout, observation, columns);
+            let other_ns = doubt * predicted_ns(layout);
+            // Who is converted keeps its own form as its mirror.
+            let other_ns = if keeps_mirrors { other_ns.min(predicted_ns(forms.own)) } else { other_ns };
             self.rivals[layout.index()].add(present_ns, other_ns);
         }
         self.residency.observe(shape, columns, costs.kept_bytes);

@@ -40,7 +40,7 @@ fn observed(query: LayoutObservation, layout: Layout, slowness: f64) -> LayoutOb
 
 /// Shows the window a query of an item without a mirror.
 fn observe(window: &mut MeasuredWindow, shape: &ItemShape, query: &LayoutObservation, columns: &[ColumnRead]) {
-    window.observe(&UnitCosts::default(), shape, Forms::only(query.layout), query, columns);
+    window.observe(&UnitCosts::default(), shape, (Forms::only(query.layout), false), query, columns);
 }
 
 /// Asks `query` in `layout` until the rule wants another layout: which one, and after how many queries.
@@ -347,7 +347,7 @@ fn of_two_forms_each_query_reads_the_one_made_for_it_and_none_of_them_is_convert
             window.choose(&costs, &ORDERS, Forms::only(Layout::RowWise), &planned(&asked), &[]),
             Layout::RowWise
         );
-        window.observe(&costs, &ORDERS, forms, &observed(asked, chosen, 1.0), &[]);
+        window.observe(&costs, &ORDERS, (forms, true), &observed(asked, chosen, 1.0), &[]);
         assert_eq!(window.decide(&costs, &ORDERS, FREE), None);
     }
     // Without the mirror, queries on records are a reason to convert to what it was.
@@ -371,7 +371,7 @@ fn a_query_is_taken_to_select_what_the_latest_of_its_kind_did() {
         let mut window = MeasuredWindow::default();
         for _ in 0..SHARE_READINGS {
             let asked = observed(planned.observation(&ORDERS, Layout::Nested, share), Layout::Nested, 1.0);
-            window.observe(&costs, &ORDERS, forms, &asked, &[]);
+            window.observe(&costs, &ORDERS, (forms, true), &asked, &[]);
         }
         window.choose(&costs, &ORDERS, forms, &planned, &[])
     };
