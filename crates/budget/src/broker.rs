@@ -39,9 +39,9 @@ pub trait ReclaimableCache: Send + Sync {
     /// Gives back at least `bytes` if it can, the least useful items first; returns how many, 0 if it has nothing to
     /// give.
     fn release(&self, bytes: u64) -> u64;
-    /// Gives back at least `bytes` of what it has [marked as spare](Budget::mark_spare), or all of that; returns how many,
-    /// 0 if that is in use. Called whenever anybody reserves what does not fit beside it, this cache too, under whichever
-    /// locks they hold: it must take none but those under which nobody reserves.
+    /// Gives back at least `bytes` of what it has [marked as spare](Budget::mark_spare), or all of that; returns how
+    /// many, 0 if that is in use. Called whenever anybody reserves what does not fit beside it, this cache too, under
+    /// whichever locks they hold: it must take none but those under which nobody reserves.
     fn release_spare(&self, bytes: u64) -> u64 {
         let _ = bytes;
         0
@@ -50,19 +50,19 @@ pub trait ReclaimableCache: Send + Sync {
 
 /// Bytes that a cache gives back whenever anybody asks for them, as long as this lives. See [`Budget::mark_spare`].
 #[derive(Debug)]
-pub struct Spare {
+pub struct SpareMark {
     bytes: u64,
     budget: Budget,
 }
 
-impl Spare {
+impl SpareMark {
     /// How many.
     pub fn size_bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-impl Drop for Spare {
+impl Drop for SpareMark {
     fn drop(&mut self) {
         self.budget.state.ledger.remove_spare(self.bytes);
     }
@@ -136,12 +136,12 @@ impl Budget {
         self.state.ledger.unreclaimable_bytes()
     }
 
-    /// Declares bytes that a cache has reserved to be of no use to speak of: they count as free for caches, and go before
+    /// Declares bytes that a cache has reserved to be of little use: they count as free for caches, and go before
     /// anything else when room is short, for queries and caches alike ([`ReclaimableCache::release_spare`]). To be
     /// dropped before their reservations are.
-    pub fn mark_spare(&self, bytes: u64) -> Spare {
+    pub fn mark_spare(&self, bytes: u64) -> SpareMark {
         self.state.ledger.add_spare(bytes);
-        Spare { bytes, budget: self.clone() }
+        SpareMark { bytes, budget: self.clone() }
     }
 
     /// What a cache could reserve now, under both limits: what is free, and what is spare.

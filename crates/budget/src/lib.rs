@@ -2,7 +2,7 @@
 //!
 //! **Owns:** the budget with its limit and the caches' own limit ([`Budget`]); accounts, by name and purpose
 //! ([`Account`]); reservations that give back what they hold when dropped ([`Reservation`]); asking the caches to
-//! shrink when a query needs room ([`ReclaimableCache`]), and for what they can spare whenever anybody does ([`Spare`]);
+//! shrink when a query needs room ([`ReclaimableCache`]), and for what they can spare whenever anybody does ([`SpareMark`]);
 //! the count of bytes really allocated ([`CountingAllocator`]); sizes as users write them ([`parse_bytes`],
 //! [`format_bytes`], [`exact_bytes`]).
 //!
@@ -29,7 +29,7 @@ mod reservation;
 mod scarcity;
 
 pub use account::{Account, AccountSnapshot, Purpose};
-pub use broker::{Budget, ReclaimableCache, Spare};
+pub use broker::{Budget, ReclaimableCache, SpareMark};
 pub use byte_size::{exact_bytes, format_bytes, parse_bytes};
 pub use counting_allocator::CountingAllocator;
 pub use error::{BudgetError, Holder};

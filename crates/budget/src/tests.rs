@@ -101,7 +101,7 @@ impl ReclaimableCache for StuckCache {
 
 /// A cache that keeps everything twice, of which some is in use.
 struct TwiceCache {
-    held: Mutex<Vec<(Spare, Reservation)>>,
+    held: Mutex<Vec<(SpareMark, Reservation)>>,
     in_use: AtomicBool,
 }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use thermocline_budget::Spare;
+use thermocline_budget::SpareMark;
 use thermocline_placement::operator_cache::layout::planned_query::PlannedQuery;
 use thermocline_placement::operator_cache::layout::{Forms, Layout};
 
@@ -27,7 +27,7 @@ use crate::item::{Chunk, Item, ItemId};
 #[derive(Debug)]
 struct Mirror {
     /// What goes with it. Dropped before the memory is.
-    spare: Spare,
+    spare: SpareMark,
     former: Arc<Item>,
     /// What it is the mirror of.
     of: ItemId,

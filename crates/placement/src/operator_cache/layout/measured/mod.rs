@@ -35,9 +35,10 @@
 //!
 //! **Mirrors.** While an item is converted both forms are held, and as long as nobody needs that memory the old one is
 //! kept beside the new one, as its mirror. Then each query reads the form in which it is foretold to cost less
-//! ([`MeasuredWindow::choose`]), and a conversion is paid for once instead of at each turn of the workload: another layout
-//! gains what it takes less than the forms that there are, and loses nothing where the item's own stays better. How many rows will pass is not known
-//! before the query has read them; it is taken to be as many as of the latest queries of its kind.
+//! ([`MeasuredWindow::choose`]), and a conversion is paid for once instead of at each turn of the workload: another
+//! layout gains what it takes less than the forms that there are, and loses nothing where the item's own stays better.
+//! How many rows will pass is not known before the query has read them; it is taken to be as many as of the latest
+//! queries of its kind.
 //!
 //! Memory counts too. While an item is converted both forms are held, so a layout is not considered unless it fits into
 //! what is free. Of two that leave equally much over, the smaller wins, so that a larger one must earn its bytes.
@@ -46,9 +47,10 @@
 //! numbers an item and two for each of its columns, whatever it is asked. **Does not own** the
 //! conversion, nor the order in which items are converted. Pure.
 //!
-//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned; two copies in two layouts, of
-//! which each query reads the one made for it, are those of Ramamurthy, DeWitt and Su, A Case for Fractured Mirrors
-//! (VLDB 2002). Deviations: all of the above; equations 1 to 5 extrapolate from the present layout's times alone, see [`super::as_printed`].
+//! Paper: ReCache §4.2, from which it takes `D`, `C`, `r`, `R`, and that `T` must be earned; two copies in two layouts,
+//! of which each query reads the one made for it, are those of Ramamurthy, DeWitt and Su, A Case for Fractured Mirrors
+//! (VLDB 2002). Deviations: all of the above; equations 1 to 5 extrapolate from the present layout's times alone, see
+//! [`super::as_printed`].
 
 mod correction;
 mod residency;
