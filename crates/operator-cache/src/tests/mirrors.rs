@@ -17,7 +17,7 @@ const NAMES: [&str; 2] = ["a", "l.e"];
 
 /// The item that answers a request for elements, and what is cut out of it.
 fn hit(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, asked: &SelectRequest) -> (Arc<Item>, Cut) {
-    let pinned = pin(cache, &object("f", "1", RECORDS));
+    let pinned = pin(cache, &object(&asked.source.path, "1", RECORDS));
     let Start::Hit { item, residual, view, .. } = cache.begin(asked, &pinned, true, fake.factory()) else {
         panic!("expected a hit");
     };
@@ -41,9 +41,10 @@ fn mirrored(limit_bytes: u64) -> (Arc<OperatorCache>, Budget, Arc<Fake>) {
 /// Converts the item as the rule would that keeps mirrors.
 fn convert(cache: &Arc<OperatorCache>, fake: &Arc<Fake>, asked: &SelectRequest, layout: Layout) {
     let (item, cut) = hit(cache, fake, asked);
-    cache.set_layout_rule(LayoutRule::Fixed(layout));
+    // Without dropping the mirrors that there are, as whoever sets the rule does.
+    *cache.layout_rule.lock() = LayoutRule::Fixed(layout);
     let conversion = cache.finish_reading(&item, item.layout(), &cut, &Reading::default()).unwrap();
-    cache.set_layout_rule(LayoutRule::Measured);
+    *cache.layout_rule.lock() = LayoutRule::Measured;
     drop(item);
     cache.convert(conversion);
 }
@@ -181,6 +182,33 @@ fn a_mirror_that_is_read_stays_until_it_was() {
     drop((item, form));
     assert!(queries.try_reserve(needed_bytes).is_ok());
     assert_eq!(cache.items()[0].mirror_layout, None);
+}
+
+#[test]
+fn the_mirror_that_was_read_longest_ago_goes_first() {
+    for read in ["f", "g"] {
+        let (cache, budget, fake) = mirrored(2 << 20);
+        let all = |name: &str| {
+            let asked = elements(&NAMES, &Arc::new(Conjunction::all()));
+            SelectRequest { source: SourceKey { path: name.into(), ..asked.source.clone() }, ..asked }
+        };
+        let pinned = pin(&cache, &object("g", "1", RECORDS));
+        let Start::Scan(participant) = cache.begin(&all("g"), &pinned, true, fake.factory()) else { panic!("no scan") };
+        for rows in futures::executor::block_on_stream(participant.stream()) {
+            rows.unwrap();
+        }
+        drop(participant);
+        convert(&cache, &fake, &all("g"), Layout::Flat);
+        let mirrors_bytes: u64 = cache.items().iter().map(|item| item.mirror_bytes).sum();
+        let (item, _) = hit(&cache, &fake, &all(read));
+        drop(item.mirror.read(cache.tick() + 1).unwrap());
+        drop(item);
+        let queries = budget.account("query", Purpose::Query);
+        drop(queries.try_reserve(budget.cache_room_bytes() - mirrors_bytes + 100).unwrap());
+        let items = cache.items();
+        let left = items.iter().filter(|item| item.mirror_layout.is_some()).map(|item| &*item.source.path);
+        assert_eq!((items.len(), left.collect::<Vec<_>>()), (2, vec![read]));
+    }
 }
 
 #[test]
