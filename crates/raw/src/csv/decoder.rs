@@ -6,9 +6,9 @@
 //! Two ways through a window. The *quick* way presumes that nothing is wrong: every record has the right number of
 //! fields (a subtraction each), the predicate's columns are parsed and tested one after the other, each in the rows that
 //! passed before, and each wanted column is then parsed in one go for those left, so that the branch on its type predicts
-//! well. When anything is
-//! wrong, the window's rows are taken back and the *careful* way goes record by record: it finds the first bad record
-//! in file order, skips blank lines, and leaves out bad records under [`OnError::Skip`].
+//! well; what passes the last of these tests stays where it is. When anything is wrong, the window's rows are taken back
+//! and the *careful* way goes record by record: it finds the first bad record in file order, skips blank lines, and leaves
+//! out bad records under [`OnError::Skip`].
 //!
 //! Invariants: between windows, builders of output columns hold `row_count` values and those of columns that only the
 //! predicate needs hold none. What a record means does not depend on the records around it, nor on where `decode` calls
@@ -28,6 +28,7 @@ use super::field::{FieldText, raw_field, read_field};
 use super::index::{RecordFields, RecordIndex, without_carriage_return};
 use super::marks::Marks;
 use crate::decoder::{Decoder, Rows};
+use crate::leaf::calendar::parse_date;
 use crate::leaf::number::{parse_f64, parse_i64};
 use crate::positional_map::{FIRST_OFFSET, code_of};
 use crate::{Fault, LeafBuilder, MapPiece, MappedRecords, Mismatch, OnError, RawError, RecordPositions, ScanPlan};
@@ -49,7 +50,8 @@ pub struct CsvDecoder {
     /// The plan's columns, as positions in `columns`; a path named twice is read once.
     output: Vec<usize>,
     columns: Vec<ParsedColumn>,
-    /// Columns the predicate tests, the cheaper to parse first.
+    /// Columns the predicate tests, the cheaper to parse first. The order is the same whatever columns are kept, so that
+    /// the same records are bad.
     filters: Vec<Filter>,
     on_error: OnError,
     strict: bool,
@@ -85,6 +87,8 @@ struct Filter {
     /// Position in `columns`.
     column: usize,
     domain: Domain,
+    /// Whether values that pass stay in the builder: nothing is tested after them.
+    keeps_values: bool,
 }
 
 impl CsvDecoder {
@@ -129,7 +133,7 @@ impl CsvDecoder {
                 plan.type_of(path).ok_or_else(|| RawError::plan(path, "the predicate's field has no type"))?;
             let column = decoder.column(path, data_type)?;
             decoder.columns[column].is_filtered = true;
-            decoder.filters.push(Filter { column, domain: domain.clone() });
+            decoder.filters.push(Filter { column, domain: domain.clone(), keeps_values: false });
         }
         let paths = decoder.columns.iter().map(|column| FieldPath::root(&format.column_names[column.position]));
         decoder.map_paths = paths.collect();
@@ -140,6 +144,9 @@ impl CsvDecoder {
             let column = &columns[filter.column];
             (column.is_text, column.position)
         });
+        if let Some(last) = decoder.filters.last_mut() {
+            last.keeps_values = decoder.columns[last.column].is_output;
+        }
         Ok(decoder)
     }
 
@@ -303,16 +310,18 @@ impl CsvDecoder {
         self.selection.clear();
         self.selection.extend(records.map(|record| record as u32));
         let source = Source { window, text, marks: self.marks, null_text: self.format.null_text.as_bytes() };
-        self.filters.iter().all(|Filter { column, domain }| {
-            let column = &mut self.columns[*column];
-            column.retain(source, &self.index, domain, &mut self.selection, &mut self.scratch).is_ok()
+        self.filters.iter().all(|filter| {
+            let column = &mut self.columns[filter.column];
+            column.retain(source, &self.index, filter, &mut self.selection, &mut self.scratch).is_ok()
         })
     }
 
+    /// Appends the selected records' values of columns that are kept, where the last filter has not done so.
     fn append_selected(&mut self, window: &[u8], text: Option<&str>) -> bool {
         self.row_count += self.selection.len();
         let source = Source { window, text, marks: self.marks, null_text: self.format.null_text.as_bytes() };
-        for column in self.columns.iter_mut().filter(|column| column.is_output) {
+        let row_count = self.row_count;
+        for column in self.columns.iter_mut().filter(|column| column.is_output && column.builder.len() < row_count) {
             for &record in &self.selection {
                 if column.append(source, self.index.record(record as usize), &mut self.scratch).is_err() {
                     return false;
@@ -504,40 +513,58 @@ impl ParsedColumn {
         self.append_raw(source, fields.field(source.window, self.position), fields.field_start(self.position), scratch)
     }
 
-    /// Leaves those of the selected records whose field lies in `domain`. Numbers are tested where they are parsed: most of
-    /// them are not kept, and those that are cost less to parse again than to keep all.
+    /// Leaves those of the selected records whose field lies in the filter's domain, and their values in the builder if
+    /// the filter keeps them. Numbers and dates that it does not keep are tested where they are parsed: most of them are
+    /// not wanted, and those that are cost less to parse again than to keep all.
     fn retain(
         &mut self,
         source: Source<'_>,
         index: &RecordIndex,
-        domain: &Domain,
+        filter: &Filter,
         selection: &mut Vec<u32>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), FieldProblem> {
         let position = self.position;
+        let Filter { domain, keeps_values, .. } = filter;
         macro_rules! retain_numbers {
-            ($parse:expr, $test:expr) => {{
+            ($parse:expr, $test:expr, $values:ident) => {{
+                let test = $test;
                 retain(selection, |record| {
                     let raw = index.record(record).field(source.window, position);
-                    match source.number_text(raw, scratch)? {
-                        Some(text) => $parse(text).map($test).ok_or(FieldProblem::Value(Mismatch::NotOfType)),
-                        None => Ok(domain.admits_null()),
+                    let value = match source.number_text(raw, scratch)? {
+                        Some(text) => $parse(text).ok_or(FieldProblem::Value(Mismatch::NotOfType))?,
+                        None => {
+                            if *keeps_values && domain.admits_null() {
+                                self.builder.append_null();
+                            }
+                            return Ok(domain.admits_null());
+                        }
+                    };
+                    let passes = test(value);
+                    if *keeps_values && let Some(values) = self.builder.$values() {
+                        // Taken back without a branch: whether one passes is hard to foretell.
+                        values.push(value);
+                        values.truncate(values.len() - usize::from(!passes));
                     }
+                    Ok(passes)
                 })
             }};
         }
         match self.builder.data_type() {
-            DataType::Int64 => retain_numbers!(parse_i64, |value| domain.contains_int(value.into())),
-            DataType::Float64 => retain_numbers!(parse_f64, |value| domain.contains_float(value)),
-            _ => {
-                let row_count = self.builder.len();
-                retain(selection, |record| {
-                    self.append(source, index.record(record), scratch)?;
-                    let passes = self.builder.test(domain);
-                    self.builder.truncate(row_count);
-                    Ok(passes)
-                })
+            DataType::Int64 => retain_numbers!(parse_i64, |value: i64| domain.contains_int(value.into()), int64_values),
+            DataType::Float64 => retain_numbers!(parse_f64, |value| domain.contains_float(value), float64_values),
+            DataType::Date32 => {
+                retain_numbers!(parse_date, |days: i32| domain.contains_int(days.into()), date32_values)
             }
+            _ => retain(selection, |record| {
+                let row_count = self.builder.len();
+                self.append(source, index.record(record), scratch)?;
+                let passes = self.builder.test(domain);
+                if !(*keeps_values && passes) {
+                    self.builder.truncate(row_count);
+                }
+                Ok(passes)
+            }),
         }
     }
 

@@ -128,6 +128,34 @@ impl LeafBuilder {
         self.values.append_boolean(value)
     }
 
+    /// The values of an Int64 column, for a caller who parses them for itself: to be added to, and what was added to be
+    /// taken back. None of another type.
+    #[inline]
+    pub(crate) fn int64_values(&mut self) -> Option<&mut Vec<i64>> {
+        match &mut self.values {
+            Values::Int64(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The same of a Float64 column.
+    #[inline]
+    pub(crate) fn float64_values(&mut self) -> Option<&mut Vec<f64>> {
+        match &mut self.values {
+            Values::Float64(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The same of a Date32 column: days since 1970-01-01.
+    #[inline]
+    pub(crate) fn date32_values(&mut self) -> Option<&mut Vec<i32>> {
+        match &mut self.values {
+            Values::Date32(values) => Some(values),
+            _ => None,
+        }
+    }
+
     /// Takes all rows from `len` on back.
     #[inline]
     pub fn truncate(&mut self, len: usize) {

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type};
 use thermocline_predicate::{Conjunction, Domain, FieldPath, Scalar};
 use thermocline_seeded::Random;
 
@@ -335,6 +335,45 @@ fn a_pushed_down_predicate_gives_the_rows_a_filter_afterwards_gives() {
             .collect();
         assert_eq!(rows_of(&rows), expected);
     });
+}
+
+#[test]
+fn dates_are_tested_and_kept_as_they_are_read_afterwards() {
+    let days: Vec<Option<i32>> = (0..1000).map(|row| (row % 9 != 0).then_some(19_723 + row % 28)).collect();
+    let lines = days.iter().enumerate().map(|(row, days)| match days {
+        Some(days) => format!("{row},2024-01-{:02}\n", days - 19_722),
+        None => format!("{row},\n"),
+    });
+    let content: String = lines.collect();
+    let format = CsvFormat { has_header: false, ..CsvFormat::with_columns(["n", "d"]) };
+    let [number, date] = ["n", "d"].map(FieldPath::root);
+    let interval = |from: i32, to: i32| {
+        let bound = |value: i32| Bound::Included(Scalar::Int(value.into()));
+        Domain::interval(bound(from), bound(to))
+    };
+    for (is_kept, with_nulls) in [(true, false), (true, true), (false, true)] {
+        let domain = interval(19_730, 19_740);
+        let domain = if with_nulls { domain.union(&Domain::null()) } else { domain };
+        // Tested first, so that dates are the last.
+        let predicate = Conjunction::all().and(number.clone(), interval(10, 900)).and(date.clone(), domain);
+        let column = |path: &FieldPath, data_type| Column { path: path.clone(), data_type };
+        let [numbers, dates] = [column(&number, DataType::Int64), column(&date, DataType::Date32)];
+        let mut plan = ScanPlan::all_rows(vec![numbers.clone()]);
+        plan.columns.extend(is_kept.then(|| dates.clone()));
+        plan.predicate = predicate;
+        plan.predicate_types = vec![numbers, dates];
+        let mut decoder = CsvDecoder::new(&plan, &format, Arc::from("t.csv")).unwrap().with_window_bytes(64);
+        let (outcome, rows) = decode(&mut decoder, content.as_bytes(), &[]);
+        outcome.unwrap();
+        let passes = |days: Option<i32>| days.map_or(with_nulls, |days| (19_730..=19_740).contains(&days));
+        let passing = || days.iter().enumerate().take(901).skip(10).filter(|(_, days)| passes(**days));
+        let read: Vec<i64> = rows.columns[0].as_primitive::<Int64Type>().values().to_vec();
+        assert_eq!(read, passing().map(|(row, _)| row as i64).collect::<Vec<_>>());
+        if is_kept {
+            let read: Vec<Option<i32>> = rows.columns[1].as_primitive::<Date32Type>().iter().collect();
+            assert_eq!(read, passing().map(|(_, days)| *days).collect::<Vec<_>>());
+        }
+    }
 }
 
 #[test]
