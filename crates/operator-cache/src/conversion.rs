@@ -163,7 +163,8 @@ impl OperatorCache {
                 if reservation.resize(content.size_bytes()).is_err() {
                     return Ok(None);
                 }
-                converted.push(Arc::new(Chunk::new(content, reservation)));
+                let made = Chunk::new(content, reservation);
+                converted.push(Arc::new(if step == entry_count { made.knowing_spans_of(chunk) } else { made }));
             }
         }
         Ok(Some(converted))

@@ -44,8 +44,8 @@ pub(crate) struct Chunk {
     /// Of that, what goes with this chunk and nothing else.
     own_bytes: u64,
     lent: Option<Lent>,
-    /// By column of arrays and flat rows, found when something is first asked of it; none of columns that spans are not
-    /// found of. Some tens of thousands of rows are fine enough: one for each piece would take four times the room.
+    /// By column, found when something is first asked of it; none of columns that spans are not found of. Some tens of
+    /// thousands of rows are fine enough: one for each piece would take four times the room.
     spans: Box<[OnceLock<Option<Span>>]>,
 }
 
@@ -155,10 +155,18 @@ impl Chunk {
         Some(Self { content, memory, own_bytes: 0, lent: None, spans })
     }
 
+    /// With what is known of the values of a chunk of the same entries.
+    pub(crate) fn knowing_spans_of(self, other: &Self) -> Self {
+        Self { spans: other.spans.clone(), ..self }
+    }
+
     /// Whether a value of a column may lie in the domain. If not, none of the chunk's does.
     pub(crate) fn may_hold(&self, column: usize, domain: &Domain) -> bool {
         let Some((kind, known)) = domain.kind().zip(self.spans.get(column)) else { return true };
-        let span = known.get_or_init(|| Span::of(self.content.columns().get(column)?, kind));
+        let span = known.get_or_init(|| {
+            let values = self.content.values(column)?;
+            Span::of(&values.array, kind).map(|span| span.or_null(values.lacks_some))
+        });
         span.is_none_or(|span| span.may_hold(domain))
     }
 
@@ -218,7 +226,7 @@ impl Chunk {
 }
 
 fn unknown_spans(content: &Content) -> Box<[OnceLock<Option<Span>>]> {
-    content.columns().iter().map(|_| OnceLock::new()).collect()
+    (0..content.column_count()).map(|_| OnceLock::new()).collect()
 }
 
 /// A part of an item that is read at once.

@@ -60,6 +60,13 @@ pub(crate) struct RowWiseRows {
     entry_count: usize,
 }
 
+/// All values of a column, in no particular order.
+pub(crate) struct ColumnValues {
+    pub(crate) array: ArrayRef,
+    /// Whether some are missing that are not NULLs of the array.
+    pub(crate) lacks_some: bool,
+}
+
 impl Content {
     /// About what it takes to have rows in a layout, found before anything is made.
     pub(crate) fn foretold_bytes(rows: &Rows, layout: Layout) -> u64 {
@@ -100,12 +107,24 @@ impl Content {
         if let Self::Arrays(rows) = self { Some(rows) } else { None }
     }
 
-    /// The columns, if they lie one after the other as Arrow's arrays.
-    pub(crate) fn columns(&self) -> &[ArrayRef] {
+    /// Columns of records and of elements.
+    pub(crate) fn column_count(&self) -> usize {
         match self {
-            Self::Arrays(rows) => &rows.columns,
-            Self::Flat(flat) => &flat.columns,
-            Self::Striped(_) | Self::RowWise(_) => &[],
+            Self::Arrays(rows) => rows.columns.len(),
+            Self::Flat(flat) => flat.columns.len(),
+            Self::Striped(striped) => striped.columns.len(),
+            Self::RowWise(rows) => rows.column_count,
+        }
+    }
+
+    /// The values of a column. `None` of columns of more than one field in stripes. Of rows they are copied.
+    pub(crate) fn values(&self, column: usize) -> Option<ColumnValues> {
+        let whole = |array| ColumnValues { array, lacks_some: false };
+        match self {
+            Self::Arrays(rows) => rows.columns.get(column).cloned().map(whole),
+            Self::Flat(flat) => flat.columns.get(column).cloned().map(whole),
+            Self::Striped(striped) => striped.columns.get(column)?.values(),
+            Self::RowWise(rows) => rows.block.column(column, None).ok().map(whole),
         }
     }
 

@@ -9,11 +9,12 @@ use arrow::datatypes::DataType;
 use thermocline_hardware::ManualClock;
 use thermocline_placement::operator_cache::layout::row_or_column::{ColumnRead, RowsTouched};
 use thermocline_placement::operator_cache::layout::{Layout, ReadCounts};
-use thermocline_predicate::Conjunction;
+use thermocline_predicate::{Conjunction, Domain, Scalar};
 use thermocline_seeded::Random;
 
-use super::fake::{between, path};
+use super::fake::{between, cache, path};
 use crate::cut::{Cut, View};
+use crate::item::Chunk;
 use crate::layout::{Content, Reading};
 use crate::request::ColumnSpec;
 use crate::rows::{Elements, Rows, element_columns};
@@ -135,4 +136,53 @@ fn the_columns_of_a_reading_are_told_by_what_is_read_of_them_and_whose_they_are(
         column(2, RowsTouched::Selected, true),
     ];
     assert_eq!(cut.columns_read(&[8, 4, 2], Some(&path("l"))), expected);
+}
+
+#[test]
+fn chunks_know_in_every_layout_between_what_their_values_lie() {
+    let (cache, _budget) = cache(1 << 20);
+    let elements = |lengths: [usize; 4]| Elements {
+        offsets: OffsetBuffer::from_lengths(lengths),
+        is_element: element_columns(&columns(), &path("l")),
+    };
+    let rows = |a: [Option<i64>; 4], e: Vec<Option<i64>>, lengths| {
+        let a: ArrayRef = Arc::new(Int64Array::from(a.to_vec()));
+        let row_count = e.len();
+        Arc::new(Rows {
+            columns: vec![Arc::clone(&a), a, Arc::new(Int64Array::from(e))],
+            elements: Some(elements(lengths)),
+            row_count,
+            record_count: 4,
+            skipped_count: 0,
+            positions: None,
+            map_piece: None,
+        })
+    };
+    let [whole, with_nulls] = [
+        rows([Some(40), Some(10), Some(30), Some(20)], vec![Some(7), Some(3), Some(9), Some(5)], [1, 1, 1, 1]),
+        rows([Some(40), None, Some(30), Some(10)], vec![Some(7), None, Some(9), Some(3)], [1, 0, 2, 1]),
+    ];
+    for layout in Layout::ALL {
+        for (rows, has_nulls) in [(&whole, false), (&with_nulls, true)] {
+            let chunk = |layout| Chunk::new(Content::of(rows, layout).unwrap(), cache.reserve_if_free(1).unwrap());
+            let made = chunk(layout);
+            let point = |value| Domain::point(Scalar::Int(value));
+            let check = |chunk: &Chunk| {
+                for (column, [below, least, between, greatest, above]) in
+                    [(0, [9, 10, 15, 40, 41]), (2, [2, 3, 4, 9, 10])]
+                {
+                    let may_hold = |domain: &Domain| chunk.may_hold(column, domain);
+                    assert!(
+                        [least, between, greatest].iter().all(|value| may_hold(&point(*value))),
+                        "{layout}, {column}"
+                    );
+                    assert!(!may_hold(&point(below)) && !may_hold(&point(above)), "{layout}, {column}");
+                    let or_null = point(above).union(&Domain::null());
+                    assert_eq!(may_hold(&or_null), has_nulls, "{layout}, {column}");
+                }
+            };
+            check(&made);
+            check(&chunk(Layout::Nested).knowing_spans_of(&made));
+        }
+    }
 }

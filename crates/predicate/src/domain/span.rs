@@ -53,6 +53,12 @@ impl Span {
         Some(Self { kind, keys, has_null })
     }
 
+    /// The same with NULL among the values, if `has_null`: for who keeps NULLs apart from the values.
+    #[must_use]
+    pub fn or_null(self, has_null: bool) -> Self {
+        Self { has_null: self.has_null || has_null, ..self }
+    }
+
     /// Whether one of the values may lie in the domain. If not, none does.
     pub fn may_hold(&self, domain: &Domain) -> bool {
         if domain.admits_null() && self.has_null {

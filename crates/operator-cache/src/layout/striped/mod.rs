@@ -40,6 +40,7 @@ use thermocline_hardware::Clock;
 
 use self::levels::Levels;
 use super::ReadTimes;
+use super::content::ColumnValues;
 
 /// One column of records in Dremel's form: a leaf column per scalar field, without duplication, with definition and
 /// repetition levels.
@@ -83,6 +84,19 @@ impl StripedColumn {
             .sum();
         let structures_bytes = size_of::<Self>() + self.leaves.capacity() * size_of::<Leaf>() + self.root.heap_bytes();
         (levels_bytes + values_bytes + structures_bytes) as u64
+    }
+
+    /// The values of the only field, of all records. `None` where there are several.
+    pub(crate) fn values(&self) -> Option<ColumnValues> {
+        let [leaf] = self.leaves.as_slice() else { return None };
+        let is_scalar = match &self.root.kind {
+            NodeKind::Leaf => true,
+            NodeKind::List { element, .. } => matches!(element.kind, NodeKind::Leaf),
+            NodeKind::Struct { .. } => false,
+        };
+        let array = leaf.values.clone().filter(|_| is_scalar)?;
+        let lacks_some = leaf.definitions.entry_count() > array.len();
+        Some(ColumnValues { array, lacks_some })
     }
 
     /// The column again: the values, NULLs and empty lists that were taken apart. What lies under a NULL struct is
