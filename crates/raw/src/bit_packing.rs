@@ -40,6 +40,52 @@ pub(crate) fn pack(numbers: impl Iterator<Item = u64>, width: u32, words: &mut V
     }
 }
 
+/// How often neighbours of `width` bits can be joined until they would take more than a word; of `width` 1 to 64.
+fn joining_count(width: u32) -> u32 {
+    (64 / width).ilog2()
+}
+
+/// As [`pack`], for a count that is a power of two, of at least 64: neighbours are joined first, which takes no carrying
+/// from one to the next. What is left in `numbers` is of no use.
+pub(crate) fn pack_joined(numbers: &mut [u64], width: u32, words: &mut Vec<u64>) {
+    if width == 0 {
+        return;
+    }
+    let (mut count, mut joined_width) = (numbers.len(), width);
+    for _ in 0..joining_count(width) {
+        count /= 2;
+        for index in 0..count {
+            numbers[index] = numbers[2 * index] | numbers[2 * index + 1] << joined_width;
+        }
+        joined_width *= 2;
+    }
+    pack(numbers[..count].iter().copied(), joined_width, words);
+}
+
+/// All numbers that [`pack_joined`] packed.
+pub(crate) fn unpack_joined(words: &[u64], width: u32, numbers: &mut [u64]) {
+    if width == 0 {
+        numbers.fill(0);
+        return;
+    }
+    let joining_count = joining_count(width);
+    let mut count = numbers.len() >> joining_count;
+    for (index, number) in numbers[..count].iter_mut().enumerate() {
+        *number = unpack(words, width << joining_count, index);
+    }
+    for joined in (0..joining_count).rev() {
+        let half_width = width << joined;
+        let mask = (1 << half_width) - 1;
+        // From the last on, so that none is overwritten before it is parted.
+        for index in (0..count).rev() {
+            let number = numbers[index];
+            numbers[2 * index + 1] = number >> half_width;
+            numbers[2 * index] = number & mask;
+        }
+        count *= 2;
+    }
+}
+
 /// Number `index` of the block `words`; `width` is at most 64.
 #[inline(always)]
 pub(crate) fn unpack(words: &[u64], width: u32, index: usize) -> u64 {
@@ -69,6 +115,24 @@ mod tests {
                 for index in 0..count {
                     assert_eq!(unpack(&words[1..], width, index), number(index as u64), "{index} of {width} bits");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn joined_numbers_lie_as_others_do() {
+        for width in 0..=64 {
+            let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+            for count in [64, 128] {
+                let number = |index: u64| index.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) & mask;
+                let numbers: Vec<u64> = (0..count).map(number).collect();
+                let (mut one_by_one, mut joined) = (Vec::new(), Vec::new());
+                pack(numbers.iter().copied(), width, &mut one_by_one);
+                pack_joined(&mut numbers.clone(), width, &mut joined);
+                assert_eq!(joined, one_by_one, "{count} of {width} bits");
+                let mut unpacked = vec![7; numbers.len()];
+                unpack_joined(&joined, width, &mut unpacked);
+                assert_eq!(unpacked, numbers, "{count} of {width} bits");
             }
         }
     }

@@ -15,7 +15,7 @@
 //! **Paper**: ReCache (PVLDB 2017) §5.2: a *lazily* cached item holds offsets of its records instead of their values.
 //! Lengths are not kept: a record's end is found by reading it.
 
-use crate::bit_packing::{pack, unpack, width_of, word_count};
+use crate::bit_packing::{pack_joined, unpack, unpack_joined, width_of, word_count};
 
 /// Offsets of a block. The 24 bytes of its head are a fifth of a byte a record, while one record of unusual length
 /// widens the steps of only so many others.
@@ -27,8 +27,9 @@ pub(crate) const BLOCK_COUNT: usize = 128;
 /// use thermocline_raw::RecordPositions;
 /// let mut positions: RecordPositions = [0, 120, 241].into_iter().collect();
 /// positions.push(365);
-/// assert_eq!(positions.len(), 4);
-/// assert_eq!(positions.iter().last(), Some(365));
+/// positions.extend([480, 600]);
+/// assert_eq!(positions.len(), 6);
+/// assert_eq!(positions.iter().last(), Some(600));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordPositions {
@@ -55,32 +56,74 @@ impl Block {
 impl RecordPositions {
     /// Adds an offset above all others.
     pub fn push(&mut self, offset: u64) {
-        debug_assert!(self.tail.last().is_none_or(|&last| last < offset), "offsets ascend");
         self.tail.push(offset);
         if self.tail.len() == BLOCK_COUNT {
             self.pack_tail();
         }
     }
 
+    /// Packs the offsets of a full block, in `self.tail`.
     fn pack_tail(&mut self) {
-        // Wrapping, so that offsets in the wrong order, a fault of the caller, come back as they went in.
-        let step = |pair: &[u64]| pair[1].wrapping_sub(pair[0]);
-        let steps = || self.tail.windows(2).map(step);
-        let least_step = steps().min().unwrap_or(0);
-        let width = width_of(steps().max().unwrap_or(0) - least_step);
+        debug_assert!(self.tail.is_sorted_by(|before, offset| before < offset), "offsets ascend");
+        // With one more at the end, which is 0.
+        let mut steps = [0; BLOCK_COUNT];
+        for (step, pair) in steps.iter_mut().zip(self.tail.windows(2)) {
+            // Wrapping, so that offsets in the wrong order, a fault of the caller, come back as they went in.
+            *step = pair[1].wrapping_sub(pair[0]);
+        }
+        let (least_step, greatest_step) = ends(&steps[..BLOCK_COUNT - 1]);
+        let width = width_of(greatest_step - least_step);
         let place = (self.words.len() as u64) << 8 | u64::from(width);
         self.blocks.push(Block { first: self.tail[0], least_step, place });
-        pack(steps().map(|step| step - least_step), width, &mut self.words);
+        steps[..BLOCK_COUNT - 1].iter_mut().for_each(|step| *step -= least_step);
+        self.words.reserve(word_count(BLOCK_COUNT, width));
+        pack_joined(&mut steps, width, &mut self.words);
+        // Of whole words the last one is that one more.
+        self.words.truncate((place >> 8) as usize + word_count(BLOCK_COUNT - 1, width));
         self.tail.clear();
     }
 
-    /// Adds the offsets of `other`, which lie above all of these. Costs some nanoseconds each.
+    /// Adds the offsets of `other`, which lie above all of these. Costs a few nanoseconds each.
     pub fn append(&mut self, other: &Self) {
         if self.is_empty() {
             self.clone_from(other);
             return;
         }
-        other.iter().for_each(|offset| self.push(offset));
+        let mut offsets = [0; BLOCK_COUNT];
+        for block in &other.blocks {
+            other.unpack_block(*block, &mut offsets);
+            self.extend_from_slice(&offsets);
+        }
+        self.extend_from_slice(&other.tail);
+    }
+
+    /// Adds ascending offsets above all others, as fast as they are packed.
+    fn extend_from_slice(&mut self, mut offsets: &[u64]) {
+        while !offsets.is_empty() {
+            let (fitting, rest) = offsets.split_at(offsets.len().min(BLOCK_COUNT - self.tail.len()));
+            self.tail.extend_from_slice(fitting);
+            if self.tail.len() == BLOCK_COUNT {
+                self.pack_tail();
+            }
+            offsets = rest;
+        }
+    }
+
+    /// All offsets of a full block.
+    fn unpack_block(&self, block: Block, offsets: &mut [u64; BLOCK_COUNT]) {
+        let start = (block.place >> 8) as usize;
+        let words = &self.words[start..];
+        let mut steps = [0; BLOCK_COUNT];
+        match block.width() {
+            // The one more is not there.
+            64 => steps[..BLOCK_COUNT - 1].copy_from_slice(&words[..BLOCK_COUNT - 1]),
+            width => unpack_joined(words, width, &mut steps),
+        }
+        let mut offset = block.first;
+        for (next, step) in offsets.iter_mut().zip(steps) {
+            *next = offset;
+            offset = offset.wrapping_add(block.least_step.wrapping_add(step));
+        }
     }
 
     /// Number of offsets.
@@ -180,11 +223,39 @@ impl RecordPositions {
     }
 }
 
+/// The least and the greatest of some steps.
+fn ends(steps: &[u64]) -> (u64, u64) {
+    // Of 32 bits with a sign, as nearly all are, every processor compares several at once; of more, few do.
+    let all_bits = steps.iter().fold(0, |bits, step| bits | step);
+    if all_bits <= i32::MAX as u64 {
+        let (least, greatest) = steps
+            .iter()
+            .fold((i32::MAX, 0), |(least, greatest), &step| (least.min(step as i32), greatest.max(step as i32)));
+        return (least as u64, greatest as u64);
+    }
+    steps.iter().fold((u64::MAX, 0), |(least, greatest), &step| (least.min(step), greatest.max(step)))
+}
+
+impl Extend<u64> for RecordPositions {
+    /// By ascending offsets above all others.
+    fn extend<I: IntoIterator<Item = u64>>(&mut self, offsets: I) {
+        let mut offsets = offsets.into_iter();
+        loop {
+            // A block at a time, so that whether it is full is asked once for it.
+            self.tail.extend(offsets.by_ref().take(BLOCK_COUNT - self.tail.len()));
+            if self.tail.len() < BLOCK_COUNT {
+                return;
+            }
+            self.pack_tail();
+        }
+    }
+}
+
 impl FromIterator<u64> for RecordPositions {
     /// Of ascending offsets.
     fn from_iter<I: IntoIterator<Item = u64>>(offsets: I) -> Self {
         let mut positions = Self::default();
-        offsets.into_iter().for_each(|offset| positions.push(offset));
+        positions.extend(offsets);
         positions
     }
 }

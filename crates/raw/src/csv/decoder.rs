@@ -250,11 +250,11 @@ impl CsvDecoder {
                 }
             }
             if let Some(positions) = &mut self.positions {
-                let starts = |record: usize| offset_bytes + u64::from(self.index.record(record).start);
+                let start = |record: usize| offset_bytes + u64::from(self.index.record_start(record));
                 if self.filters.is_empty() {
-                    (first..end).for_each(|record| positions.push(starts(record)));
+                    positions.extend((first..end).map(start));
                 } else {
-                    self.selection.iter().for_each(|&record| positions.push(starts(record as usize)));
+                    positions.extend(self.selection.iter().map(|&record| start(record as usize)));
                 }
             }
         } else {

@@ -158,6 +158,15 @@ impl RecordIndex {
         }
     }
 
+    /// Offset of a record's first byte.
+    #[inline(always)]
+    pub(crate) fn record_start(&self, record: usize) -> u32 {
+        match record.checked_sub(1) {
+            Some(before) => self.field_ends[self.record_field_ends[before] as usize - 1] + 1,
+            None => 0,
+        }
+    }
+
     /// The ends of the fields of a record; never empty.
     #[inline(always)]
     pub(crate) fn record(&self, record: usize) -> RecordFields<'_> {
