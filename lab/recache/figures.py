@@ -125,17 +125,21 @@ def figure_6(lab: Lab) -> None:
 def figure_7(lab: Lab) -> None:
     """The first workload of figure 9 with fewer queries, each measured in five processes: an error of ten per cent is
     less than what two runs of a query differ by. Our own model learns of every layout that an item has had, as the
-    equations do: other queries are asked in both layouts before, last in the one that is measured."""
+    equations do: other queries are asked in both layouts before, last in the one that is measured. Stripes are in smaller
+    blocks than what they were made of, and what is made of them stays so, which takes some per cent longer to read:
+    either process begins with them."""
     data = lab.discover("order_lineitems", "order_lineitems.ndjson")
     tables = {"order_lineitems": lab.file("order_lineitems.ndjson")}
     queries = workloads.alternating(data, lab.seed, "a", lab.count(200))
     others = [query.text for query in workloads.alternating(data, lab.seed + 1, "c", lab.count(100))]
 
     def warm(measured: Configuration) -> list[str]:
+        def changed_to(layout: Configuration) -> list[str]:
+            return [f"SET {name} = '{value}'" for name, value in layout.settings.items()]
+
+        first, last = sorted([STRIPED, FLAT], key=lambda one: one is measured)
         texts = [workloads.everything(data)] * 2
-        for before in sorted([STRIPED, FLAT], key=lambda one: one is measured):
-            texts += [f"SET {name} = '{value}'" for name, value in before.settings.items()] + others
-        return texts
+        return texts + changed_to(STRIPED) + others[:1] + changed_to(first) + others + changed_to(last) + others
 
     lab.run_in_turn("a", [STRIPED, FLAT], tables, queries, rounds=5, warm=warm)
 
