@@ -307,6 +307,24 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_every_width_come_back() {
+        for bits in 0..56 {
+            let step = |index: u64| (1 << bits) - u64::from(bits > 0 && index.is_multiple_of(3));
+            let offsets: Vec<u64> = (0..200)
+                .scan(7, |offset, index| {
+                    *offset += step(index);
+                    Some(*offset)
+                })
+                .collect();
+            let positions: RecordPositions = offsets.iter().copied().collect();
+            assert_eq!(positions.iter().collect::<Vec<_>>(), offsets, "{bits} bits");
+            let mut behind: RecordPositions = [1].into_iter().collect();
+            behind.append(&positions);
+            assert_eq!(behind.iter().skip(1).collect::<Vec<_>>(), offsets, "{bits} bits");
+        }
+    }
+
+    #[test]
     fn appended_pieces_equal_the_whole() {
         for seed in 1..=300_u64 {
             let state = &mut seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
