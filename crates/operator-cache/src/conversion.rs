@@ -164,7 +164,8 @@ impl OperatorCache {
                     return Ok(None);
                 }
                 let made = Chunk::new(content, reservation);
-                converted.push(Arc::new(if step == entry_count { made.knowing_spans_of(chunk) } else { made }));
+                let is_whole = step >= entry_count;
+                converted.push(Arc::new(if is_whole { made.knowing_spans_of(chunk) } else { made }));
             }
         }
         Ok(Some(converted))
