@@ -300,6 +300,12 @@ impl Domain {
     /// Whether this string is in the set. Two comparisons for a range, a binary search for more; no allocation.
     #[inline]
     pub fn contains_str(&self, value: &str) -> bool {
+        self.contains_text(value.as_bytes())
+    }
+
+    /// The same of a string's bytes.
+    #[inline]
+    pub fn contains_text(&self, value: &[u8]) -> bool {
         match &self.shape {
             Shape::Everything => true,
             Shape::Text => self.intervals.first().is_some_and(|interval| shape::text_within(interval, value)),

@@ -63,6 +63,23 @@ fn orders() -> String {
     text
 }
 
+/// Users of about 1 KB, most of it the names of 40 others each.
+fn users() -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut name = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        format!("{:022}", state)
+    };
+    let mut text = String::with_capacity(CONTENT_BYTES + 8192);
+    while text.len() < CONTENT_BYTES {
+        let friends: Vec<String> = (0..40).map(|_| format!("\"{}\"", name())).collect();
+        writeln!(text, "{{\"id\":\"{}\",\"friends\":[{}],\"fans\":3}}", name(), friends.join(",")).unwrap();
+    }
+    text
+}
+
 fn column(path: &str, data_type: DataType) -> Column {
     Column { path: FieldPath::new(path.split('.')), data_type }
 }
@@ -77,8 +94,8 @@ fn and(mut plan: ScanPlan, path: &str, domain: Domain) -> ScanPlan {
     plan
 }
 
-fn unnested(columns: Vec<Column>) -> ScanPlan {
-    let unnest = Some(Unnest { path: FieldPath::root("lineitems"), keeps_empty: false });
+fn unnested(list: &str, columns: Vec<Column>) -> ScanPlan {
+    let unnest = Some(Unnest { path: FieldPath::root(list), keeps_empty: false });
     ScanPlan { unnest, predicate: Conjunction::all(), ..ScanPlan::all_rows(columns) }
 }
 
@@ -86,15 +103,18 @@ fn plans(text: &[u8]) -> Vec<(&'static str, ScanPlan)> {
     let flat =
         || ScanPlan::all_rows(vec![column("o_custkey", DataType::Int64), column("o_totalprice", DataType::Float64)]);
     let items = || {
-        unnested(vec![
-            column("lineitems.l_extendedprice", DataType::Float64),
-            column("lineitems.l_quantity", DataType::Float64),
-        ])
+        unnested(
+            "lineitems",
+            vec![
+                column("lineitems.l_extendedprice", DataType::Float64),
+                column("lineitems.l_quantity", DataType::Float64),
+            ],
+        )
     };
-    let late = unnested(vec![
-        column("lineitems.l_quantity", DataType::Float64),
-        column("lineitems.l_shipmode", DataType::Utf8),
-    ]);
+    let late = unnested(
+        "lineitems",
+        vec![column("lineitems.l_quantity", DataType::Float64), column("lineitems.l_shipmode", DataType::Utf8)],
+    );
     let sample = Sample { file: Arc::from("bench"), bytes: &text[..1 << 20], is_whole: false };
     let schema = infer([sample], &InferOptions::default()).unwrap();
     let everything = schema.fields().iter().map(|field| column(field.name(), field.data_type().clone())).collect();
@@ -125,28 +145,35 @@ fn main() {
         return scan_file(path, is_wanted);
     }
     let text = orders();
-    let text = text.as_bytes();
-    for (name, plan) in plans(text).into_iter().filter(|plan| is_wanted(plan.0)) {
-        let mut decoder = NdjsonDecoder::new(&plan, Arc::from("bench")).unwrap();
-        let mut best = f64::MAX;
-        let mut rows = 0;
-        for _ in 0..ROUNDS {
-            let start = Instant::now();
-            rows = 0;
-            let mut at = 0;
-            while at < text.len() {
-                let window = &text[at..text.len().min(at + WINDOW_BYTES)];
-                let end = memchr::memrchr(b'\n', window).unwrap() + 1;
-                decoder.decode(&window[..end], at as u64).unwrap();
-                at += end;
-                if decoder.row_count() > 20_000 || at == text.len() {
-                    rows += black_box(decoder.finish().unwrap()).row_count;
-                }
-            }
-            best = best.min(start.elapsed().as_secs_f64());
-        }
-        println!("{:>6.2} GB/s  {name} ({rows} rows)", text.len() as f64 / best / 1e9);
+    for (name, plan) in plans(text.as_bytes()).into_iter().filter(|plan| is_wanted(plan.0)) {
+        measure(name, &plan, text.as_bytes());
     }
+    let friends = unnested("friends", vec![column("friends", DataType::Utf8)]);
+    for (name, plan) in [("unnest, a list of texts", friends)].into_iter().filter(|plan| is_wanted(plan.0)) {
+        measure(name, &plan, users().as_bytes());
+    }
+}
+
+fn measure(name: &str, plan: &ScanPlan, text: &[u8]) {
+    let mut decoder = NdjsonDecoder::new(plan, Arc::from("bench")).unwrap();
+    let mut best = f64::MAX;
+    let mut rows = 0;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        rows = 0;
+        let mut at = 0;
+        while at < text.len() {
+            let window = &text[at..text.len().min(at + WINDOW_BYTES)];
+            let end = memchr::memrchr(b'\n', window).unwrap() + 1;
+            decoder.decode(&window[..end], at as u64).unwrap();
+            at += end;
+            if decoder.row_count() > 20_000 || at == text.len() {
+                rows += black_box(decoder.finish().unwrap()).row_count;
+            }
+        }
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    println!("{:>6.2} GB/s  {name} ({rows} rows)", text.len() as f64 / best / 1e9);
 }
 
 fn scan_file(path: &str, is_wanted: impl Fn(&str) -> bool) {

@@ -101,7 +101,7 @@ impl Domain {
             [interval] => match interval.as_point() {
                 // Equality looks at the length first, an order can't.
                 Some(Scalar::Utf8(point)) => BooleanBuffer::collect_bool(row_count, |row| value(row) == &**point),
-                _ => BooleanBuffer::collect_bool(row_count, |row| text_within(interval, value(row))),
+                _ => BooleanBuffer::collect_bool(row_count, |row| text_within(interval, value(row).as_bytes())),
             },
             _ => BooleanBuffer::collect_bool(row_count, |row| self.contains_str(value(row))),
         }
@@ -132,8 +132,8 @@ fn view_range(array: &StringViewArray, interval: &Interval) -> BooleanBuffer {
         let below_high = high_prefix.is_none_or(|high| prefix < high);
         match (above_low, below_high) {
             (true, true) => true,
-            (true, false) => !text_ends_before(interval, array.value(row)),
-            _ => text_within(interval, array.value(row)),
+            (true, false) => !text_ends_before(interval, array.value(row).as_bytes()),
+            _ => text_within(interval, array.value(row).as_bytes()),
         }
     })
 }

@@ -86,22 +86,22 @@ pub(super) fn search<T: Copy + Ord>(ranges: &[(T, T)], value: T) -> bool {
     ranges.get(at).is_some_and(|&(low, _)| low <= value)
 }
 
-/// Whether every string in the interval is less than `value`.
+/// Whether every string in the interval is less than the one of these bytes; strings are in the order of their bytes.
 #[inline]
-pub(super) fn text_ends_before(interval: &Interval, value: &str) -> bool {
+pub(super) fn text_ends_before(interval: &Interval, value: &[u8]) -> bool {
     match &interval.high {
-        Bound::Included(Scalar::Utf8(high)) => **high < *value,
-        Bound::Excluded(Scalar::Utf8(high)) => **high <= *value,
+        Bound::Included(Scalar::Utf8(high)) => high.as_bytes() < value,
+        Bound::Excluded(Scalar::Utf8(high)) => high.as_bytes() <= value,
         _ => false,
     }
 }
 
 /// Whether `value` lies in an interval of strings.
 #[inline]
-pub(super) fn text_within(interval: &Interval, value: &str) -> bool {
+pub(super) fn text_within(interval: &Interval, value: &[u8]) -> bool {
     let after_low = match &interval.low {
-        Bound::Included(Scalar::Utf8(low)) => **low <= *value,
-        Bound::Excluded(Scalar::Utf8(low)) => **low < *value,
+        Bound::Included(Scalar::Utf8(low)) => low.as_bytes() <= value,
+        Bound::Excluded(Scalar::Utf8(low)) => low.as_bytes() < value,
         _ => true,
     };
     after_low && !text_ends_before(interval, value)

@@ -15,6 +15,7 @@
 pub(crate) mod calendar;
 mod nulls;
 pub(crate) mod number;
+mod texts;
 mod values;
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ use arrow::error::ArrowError;
 use thermocline_predicate::Domain;
 
 pub(crate) use nulls::Nulls;
+pub(crate) use texts::Texts;
 use values::Values;
 
 /// Why a value was not appended.
@@ -152,6 +154,15 @@ impl LeafBuilder {
     pub(crate) fn date32_values(&mut self) -> Option<&mut Vec<i32>> {
         match &mut self.values {
             Values::Date32(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The texts of a Utf8 column, to be added to.
+    #[inline]
+    pub(crate) fn texts(&mut self) -> Option<&mut Texts> {
+        match &mut self.values {
+            Values::Utf8(texts) => Some(texts),
             _ => None,
         }
     }

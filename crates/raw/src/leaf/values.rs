@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, NullArray, PrimitiveArray, StringArray};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::array::{ArrayRef, BooleanArray, NullArray, PrimitiveArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
@@ -19,6 +19,7 @@ use thermocline_predicate::Domain;
 use super::Mismatch;
 use super::calendar::{parse_date, parse_timestamp};
 use super::number::{parse_decimal, parse_f32, parse_f64, parse_i64, parse_u64};
+use super::texts::Texts;
 
 /// One vector of values.
 #[derive(Debug, Clone)]
@@ -35,11 +36,7 @@ pub(super) enum Values {
     UInt64(Vec<u64>),
     Float32(Vec<f32>),
     Float64(Vec<f64>),
-    /// `ends[i]` is where string `i` ends in `text`.
-    Utf8 {
-        ends: Vec<i32>,
-        text: String,
-    },
+    Utf8(Texts),
     Date32(Vec<i32>),
     Timestamp(Vec<i64>, TimeUnit),
     Decimal128(Vec<i128>, u8, i8),
@@ -47,7 +44,7 @@ pub(super) enum Values {
 
 /// Runs `$body` with `$values` bound to the vector of whichever variant holds one; the two others apart.
 macro_rules! with_vector {
-    ($self:expr, $values:ident => $body:expr, Null($count:ident) => $null:expr, Utf8($ends:ident, $text:ident) => $utf8:expr) => {
+    ($self:expr, $values:ident => $body:expr, Null($count:ident) => $null:expr, Utf8($texts:ident) => $utf8:expr) => {
         match $self {
             Values::Null($count) => $null,
             Values::Boolean($values) => $body,
@@ -62,7 +59,7 @@ macro_rules! with_vector {
             Values::Float32($values) => $body,
             Values::Float64($values) => $body,
             Values::Decimal128($values, ..) => $body,
-            Values::Utf8 { ends: $ends, text: $text } => $utf8,
+            Values::Utf8($texts) => $utf8,
         }
     };
 }
@@ -83,7 +80,7 @@ impl Values {
             DataType::UInt64 => Self::UInt64(Vec::new()),
             DataType::Float32 => Self::Float32(Vec::new()),
             DataType::Float64 => Self::Float64(Vec::new()),
-            DataType::Utf8 => Self::Utf8 { ends: Vec::new(), text: String::new() },
+            DataType::Utf8 => Self::Utf8(Texts::default()),
             DataType::Date32 => Self::Date32(Vec::new()),
             DataType::Timestamp(unit, None) => Self::Timestamp(Vec::new(), *unit),
             DataType::Timestamp(unit, Some(zone)) if is_utc(zone) => Self::Timestamp(Vec::new(), *unit),
@@ -94,13 +91,13 @@ impl Values {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        with_vector!(self, values => values.len(), Null(count) => *count, Utf8(ends, _text) => ends.len())
+        with_vector!(self, values => values.len(), Null(count) => *count, Utf8(texts) => texts.len())
     }
 
     /// Appends what stands for NULL.
     pub(super) fn append_default(&mut self) {
         with_vector!(self, values => values.push(Default::default()), Null(count) => *count += 1,
-            Utf8(ends, text) => ends.push(text.len() as i32));
+            Utf8(texts) => texts.push_empty());
     }
 
     #[inline]
@@ -113,7 +110,7 @@ impl Values {
         let appended = match self {
             Self::Int64(values) => parse_i64(bytes).map(|value| values.push(value)),
             Self::Float64(values) => parse_f64(bytes).map(|value| values.push(value)),
-            Self::Utf8 { .. } => return self.append_str(std::str::from_utf8(bytes).map_err(|_| Mismatch::NotUtf8)?),
+            Self::Utf8(texts) => return texts.push(std::str::from_utf8(bytes).map_err(|_| Mismatch::NotUtf8)?),
             Self::Null(_) => None,
             Self::Boolean(values) => parse_boolean(bytes).map(|value| values.push(value)),
             Self::Int8(values) => push(values, bytes),
@@ -137,12 +134,7 @@ impl Values {
     #[inline]
     pub(super) fn append_str(&mut self, value: &str) -> Result<(), Mismatch> {
         match self {
-            Self::Utf8 { ends, text } => {
-                let end = i32::try_from(text.len() + value.len()).map_err(|_| Mismatch::ColumnFull)?;
-                text.push_str(value);
-                ends.push(end);
-                Ok(())
-            }
+            Self::Utf8(texts) => texts.push(value),
             _ => self.append_text(value.as_bytes()),
         }
     }
@@ -166,17 +158,14 @@ impl Values {
                 values.push(value);
                 Ok(())
             }
-            Self::Utf8 { .. } => self.append_str(if value { "true" } else { "false" }),
+            Self::Utf8(texts) => texts.push(if value { "true" } else { "false" }),
             _ => Err(Mismatch::NotOfType),
         }
     }
 
     pub(super) fn truncate(&mut self, len: usize) {
         with_vector!(self, values => values.truncate(len), Null(count) => *count = (*count).min(len),
-        Utf8(ends, text) => {
-            ends.truncate(len);
-            text.truncate(ends.last().map_or(0, |&end| end as usize));
-        });
+            Utf8(texts) => texts.truncate(len));
     }
 
     /// Whether the last row, not NULL, lies in `domain`.
@@ -200,10 +189,7 @@ impl Values {
             Self::Decimal128(values, ..) => last(values, int),
             Self::Float32(values) => last(values, |value| domain.contains_float(value.into())),
             Self::Float64(values) => last(values, |value| domain.contains_float(value)),
-            Self::Utf8 { ends, text } => {
-                let start = ends.len().checked_sub(2).and_then(|row| ends.get(row)).map_or(0, |&end| end as usize);
-                text.get(start..).is_some_and(|value| domain.contains_str(value))
-            }
+            Self::Utf8(texts) => texts.last().is_some_and(|text| domain.contains_text(text)),
         }
     }
 
@@ -231,16 +217,7 @@ impl Values {
                 values.clear();
                 Ok(Arc::new(BooleanArray::new(bits, nulls)))
             }
-            Self::Utf8 { ends, text } => {
-                let mut offsets = Vec::with_capacity(ends.len() + 1);
-                offsets.push(0);
-                offsets.extend_from_slice(ends);
-                let bytes = Buffer::from_vec(text.as_bytes().to_vec());
-                ends.clear();
-                text.clear();
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-                Ok(Arc::new(StringArray::try_new(offsets, bytes, nulls)?))
-            }
+            Self::Utf8(texts) => texts.finish(nulls),
             Self::Int8(values) => primitive::<Int8Type>(values, data_type, nulls),
             Self::Int16(values) => primitive::<Int16Type>(values, data_type, nulls),
             Self::Int32(values) => primitive::<Int32Type>(values, data_type, nulls),
@@ -268,7 +245,7 @@ impl Values {
 
     pub(super) fn heap_bytes(&self) -> usize {
         with_vector!(self, values => values.capacity() * values.first().map_or(size_of::<i128>(), size_of_val),
-            Null(_count) => 0, Utf8(ends, text) => ends.capacity() * size_of::<i32>() + text.capacity())
+            Null(_count) => 0, Utf8(texts) => texts.heap_bytes())
     }
 }
 

@@ -89,6 +89,27 @@ pub(super) fn scalar_end(buf: &[u8], mut pos: usize, end: usize) -> usize {
     scalar_end_by_byte(buf, pos, end)
 }
 
+/// Bytes of a string that are looked at together.
+pub(super) const PLAIN_STEP: usize = 32;
+
+/// How many bytes from the first one on stand for themselves and are ASCII: those before a quote or a backslash.
+#[inline(always)]
+pub(super) fn plain_length(step: &[u8; PLAIN_STEP]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (low, high) = step.split_at(PLAIN_STEP / 2);
+        let mask = |half: &[u8]| half.first_chunk().map_or(0, plain_end_mask);
+        (mask(low) | mask(high) << 16).trailing_zeros() as usize
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    plain_length_by_byte(step)
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain_length_by_byte(step: &[u8; PLAIN_STEP]) -> usize {
+    step.iter().position(|byte| matches!(byte, b'"' | b'\\') || !byte.is_ascii()).unwrap_or(PLAIN_STEP)
+}
+
 #[inline]
 fn scalar_end_by_byte(buf: &[u8], mut pos: usize, end: usize) -> usize {
     while pos < end && !is_delimiter(buf[pos]) {
@@ -109,6 +130,21 @@ fn quote_or_backslash_mask(chunk: &[u8; 16]) -> u32 {
         let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"' as i8));
         let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
         _mm_movemask_epi8(_mm_or_si128(quotes, backslashes)) as u32
+    }
+}
+
+/// Bit i is set where byte i is a quote, a backslash or not ASCII.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn plain_end_mask(chunk: &[u8; 16]) -> u32 {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8};
+    // SAFETY: as in `quote_or_backslash_mask`.
+    unsafe {
+        let bytes = _mm_loadu_si128(chunk.as_ptr().cast());
+        let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"' as i8));
+        let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
+        // The mask takes the uppermost bit of each byte, which ASCII has not.
+        _mm_movemask_epi8(_mm_or_si128(bytes, _mm_or_si128(quotes, backslashes))) as u32
     }
 }
 
@@ -154,6 +190,9 @@ mod tests {
             assert_eq!(scalar, scalar_end_by_byte(&buf, pos, end), "{buf:?} {pos} {end}");
             let quote = quote_or_backslash(&buf, pos, end).min(end);
             assert_eq!(quote, quote_or_backslash_by_byte(&buf, pos, end), "{buf:?} {pos} {end}");
+            if let Some(step) = buf.first_chunk() {
+                assert_eq!(plain_length(step), plain_length_by_byte(step), "{step:?}");
+            }
         }
     }
 

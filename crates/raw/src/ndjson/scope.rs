@@ -183,6 +183,15 @@ impl Scope {
         outcome
     }
 
+    /// The slot of values that are rows as they are, if nothing but that is wanted of them.
+    #[inline]
+    fn whole_value(&self) -> Option<usize> {
+        match (self.root, self.slots.as_slice()) {
+            (Target::Slot(slot), [only]) if only.domain.is_none() && only.is_output => Some(slot),
+            _ => None,
+        }
+    }
+
     /// Begins the next row-to-be.
     #[inline]
     fn begin(&mut self) {
@@ -367,6 +376,12 @@ impl ListTarget {
         }
         let depth = self.depth + 1;
         let elements = &mut self.elements;
+        if let Some(slot) = elements.whole_value() {
+            // Each is a row: there is nothing to test, and nothing else of it is wanted.
+            let outcome = elements.slots[slot].builder.append_elements(walk, pos);
+            elements.row_count = elements.slots[slot].builder.len();
+            return outcome;
+        }
         walk_list(walk.buf, pos, |element| match elements.read::<false>(walk, element) {
             Err(bad) if bad.is_rejection() => match elements.open_objects {
                 0 => Ok(bad.at()),

@@ -24,7 +24,7 @@ use arrow::error::ArrowError;
 use thermocline_predicate::{Domain, FieldPath};
 
 use super::bad::{Bad, What};
-use super::byte_scan::{byte, skip_space, string_end};
+use super::byte_scan::{PLAIN_STEP, byte, plain_length, skip_space, string_end};
 use super::field_table::FieldTable;
 use super::skip::skip_container;
 use super::token::{Literal, begins_value, literal, number_end, unescape};
@@ -173,6 +173,18 @@ impl ValueBuilder {
         }
     }
 
+    /// Appends all elements of the list that opens at `open`; gives the position behind it.
+    #[inline]
+    pub(super) fn append_elements(&mut self, walk: &mut Walk<'_>, open: usize) -> Result<usize, Bad> {
+        walk_list(walk.buf, open, |pos| {
+            let end = match &mut self.kind {
+                Kind::Leaf(leaf) => leaf.append_plain_texts(walk, pos),
+                _ => pos,
+            };
+            if end > pos { Ok(end) } else { self.append(walk, pos) }
+        })
+    }
+
     pub(super) fn append_null(&mut self) {
         match &mut self.kind {
             Kind::Leaf(leaf) => leaf.builder.append_null(),
@@ -296,6 +308,36 @@ impl Leaf {
         }
     }
 
+    /// Appends the strings from `pos` on that are nothing but ASCII and follow one another, commas between them; gives
+    /// the position behind the last, or `pos` if there is none, or the column is of another type.
+    #[inline]
+    fn append_plain_texts(&mut self, walk: &Walk<'_>, mut pos: usize) -> usize {
+        let (buf, mut end) = (walk.buf, pos);
+        let Some(texts) = self.builder.texts() else { return end };
+        while byte(buf, pos) == b'"' {
+            let mut at = pos + 1;
+            let is_closed = loop {
+                let Some(step) = buf.get(at..).and_then(|rest| rest.first_chunk::<PLAIN_STEP>()) else { break false };
+                let length = plain_length(step);
+                texts.begin_ascii(step, length);
+                at += length;
+                if length < PLAIN_STEP {
+                    break step[length] == b'"' && at < walk.end;
+                }
+            };
+            if !is_closed || !texts.append_begun() {
+                texts.drop_begun();
+                break;
+            }
+            end = at + 1;
+            if byte(buf, end) != b',' {
+                break;
+            }
+            pos = end + 1;
+        }
+        end
+    }
+
     #[cold]
     fn refuse(&self, walk: &mut Walk<'_>, pos: usize, column: &Arc<str>, mismatch: Mismatch) -> Bad {
         let what = match mismatch {
@@ -357,7 +399,7 @@ impl ListBuilder {
     }
 
     fn append(&mut self, walk: &mut Walk<'_>, open: usize, column: &Arc<str>) -> Result<usize, Bad> {
-        let end = walk_list(walk.buf, open, |pos| self.child.append(walk, pos))?;
+        let end = self.child.append_elements(walk, open)?;
         let Ok(length) = i32::try_from(self.child.len()) else {
             return Err(walk.blame(open, What::ColumnFull, column, "fewer elements".to_owned()));
         };

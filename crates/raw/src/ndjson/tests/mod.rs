@@ -6,3 +6,4 @@ pub(crate) mod generator;
 mod inference;
 mod json;
 pub(crate) mod oracle;
+mod text_lists;
