@@ -24,7 +24,7 @@ use crate::cache::OperatorCache;
 use crate::cut::{Cut, View};
 use crate::decisions::DecisionKind;
 use crate::item::{Chunk, Item, ItemId};
-use crate::layout::{Content, PIECE_ROWS, Reading};
+use crate::layout::{Content, Reading, piece_entries};
 
 /// An item that is to be converted. Hand it to [`OperatorCache::convert`], on a thread that may be busy for a while.
 #[derive(Debug)]
@@ -148,14 +148,12 @@ impl OperatorCache {
             }
             let entry_count = content.entry_count();
             let step = match layout {
-                Layout::Nested | Layout::Flat => entry_count,
+                Layout::Nested | Layout::Flat => entry_count.max(1),
                 // These are read block by block.
-                Layout::Striped | Layout::RowWise => {
-                    PIECE_ROWS * entry_count / content.row_count().max(entry_count).max(1)
-                }
+                Layout::Striped | Layout::RowWise => piece_entries(entry_count, content.row_count()),
             };
-            for first in (0..entry_count).step_by(step.max(1)) {
-                let rows = content.to_rows(first, step.max(1).min(entry_count - first), &**self.clock())?;
+            for first in (0..entry_count).step_by(step) {
+                let rows = content.to_rows(first, step.min(entry_count - first), &**self.clock())?;
                 let rows = Arc::new(rows.into_owned());
                 let foretold_bytes = Content::foretold_bytes(&rows, layout);
                 let Some(reservation) = self.reserve_if_free(foretold_bytes) else { return Ok(None) };

@@ -22,8 +22,15 @@ use super::striped::StripedColumn;
 use crate::cut::View;
 use crate::rows::{ColumnRoute, Elements, Rows};
 
-/// Rows read at once: the columns of a typical query then fit the second-level cache.
+/// Rows read at once, about: the columns of a typical query then fit the second-level cache.
 pub(crate) const PIECE_ROWS: usize = 16 * 1024;
+
+/// Entries of each piece of so many, which have so many rows: even ones of about [`PIECE_ROWS`] rows, at most half as
+/// many again. A short piece behind full ones would cost nearly what they do.
+pub(crate) fn piece_entries(entry_count: usize, row_count: usize) -> usize {
+    let piece_count = (row_count.max(entry_count) + PIECE_ROWS / 2) / PIECE_ROWS;
+    entry_count.div_ceil(piece_count.max(1)).max(1)
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -179,15 +186,13 @@ impl Content {
     /// How it is read: ranges of entries of arrays, of flat rows, or all.
     pub(crate) fn pieces(&self) -> Vec<Range<usize>> {
         let (count, step) = match self {
-            Self::Arrays(rows) => {
-                let (entry_count, row_count) = (rows.entry_count(), rows.row_count.max(rows.entry_count()));
-                (entry_count, PIECE_ROWS * entry_count / row_count.max(1))
-            }
-            Self::Flat(flat) => (flat.row_count, PIECE_ROWS),
+            Self::Arrays(rows) => (rows.entry_count(), piece_entries(rows.entry_count(), rows.row_count)),
+            Self::Flat(flat) => (flat.row_count, piece_entries(flat.row_count, flat.row_count)),
             Self::Striped(striped) => (striped.record_count, striped.record_count),
             Self::RowWise(rows) => (rows.block.row_count(), rows.block.row_count()),
         };
-        (0..count).step_by(step.max(1)).map(|start| start..(start + step.max(1)).min(count)).collect()
+        let step = step.max(1);
+        (0..count).step_by(step).map(|start| start..(start + step).min(count)).collect()
     }
 
     /// Entries `[first, first + count)` as scans deliver them.

@@ -21,7 +21,7 @@ mod striped;
 
 use thermocline_placement::operator_cache::layout::ReadCounts;
 
-pub(crate) use content::{Content, PIECE_ROWS, RowWiseRows};
+pub(crate) use content::{Content, PIECE_ROWS, RowWiseRows, piece_entries};
 pub(crate) use flat::{FlatPiece, FlatRecords};
 
 /// What reading an item took and did, added up over the pieces it is passed to.

@@ -1,8 +1,8 @@
 //! Merging small results into chunks that are worth a reader's while.
 //!
 //! A later scan of the item pays per chunk (a batch, a residual filter, a few allocations: some 20 µs), so chunks
-//! should have thousands of rows, however few of them a morsel gave. More would not help: readers take 16,384 rows at
-//! once. Merging happens while the scan runs, by the stream that completes a run, once every participant has seen the
+//! should have thousands of rows, however few of them a morsel gave. More would not help: readers take some 16,384 rows
+//! at once. Merging happens while the scan runs, by the stream that completes a run, once every participant has seen the
 //! run; what is left is merged when the item is made. Where that grows with its file, its small chunks at the end are
 //! merged with what is new, whatever their layout.
 //!

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::StringArray;
+use arrow::array::{Int64Array, StringArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::DataType;
 use thermocline_budget::{Budget, Purpose};
@@ -100,6 +100,45 @@ fn what_is_repeated_for_each_element_is_reserved_before_it_is_made() {
                 assert!(layout == Layout::Nested || chunk.size_bytes() == chunk.content().size_bytes());
             }
             assert_eq!(budget.reserved_bytes(), before_bytes);
+        }
+    }
+}
+
+#[test]
+fn what_goes_to_another_layout_and_back_is_as_large_as_before_and_in_even_blocks() {
+    let (cache, _) = cache(64 << 20);
+    let rows = |count: usize| Rows {
+        columns: vec![
+            Arc::new(Int64Array::from_iter_values((0..count as i64).map(|row| row << 32))),
+            Arc::new(StringArray::from_iter_values((0..4 * count).map(|row| row.to_string()))),
+        ],
+        elements: Some(Elements {
+            offsets: OffsetBuffer::from_lengths(vec![4; count]),
+            is_element: [false, true].into(),
+        }),
+        row_count: 4 * count,
+        record_count: count as u64,
+        skipped_count: 0,
+        positions: None,
+        map_piece: None,
+    };
+    // 16,384 rows are 4096 records.
+    for (record_count, block_count) in [(1, 1), (4096, 1), (5000, 1), (6143, 1), (6144, 2), (8192, 2), (13_000, 3)] {
+        let scanned = rows(record_count);
+        let reservation = cache.reserve_if_free(scanned.size_bytes()).unwrap();
+        let chunk = Arc::new(Chunk::new(Content::Arrays(Arc::new(scanned)), reservation));
+        for layout in [Layout::Striped, Layout::RowWise] {
+            let blocks = cache.converted(&[Arc::clone(&chunk)], layout).unwrap().unwrap();
+            let lengths: Vec<usize> = blocks.iter().map(|block| block.content().entry_count()).collect();
+            assert_eq!((lengths.len(), lengths.iter().sum::<usize>()), (block_count, record_count), "{lengths:?}");
+            assert!(lengths.iter().max().unwrap() - lengths.iter().min().unwrap() < block_count, "{lengths:?}");
+            let back = cache.converted(&blocks, Layout::Nested).unwrap().unwrap();
+            let bytes = |chunks: &[Arc<Chunk>]| chunks.iter().map(|chunk| chunk.size_bytes()).sum::<u64>() as f64;
+            let before_bytes = bytes(&[Arc::clone(&chunk)]);
+            assert!(bytes(&back) < 1.02 * before_bytes + 2048.0, "{record_count}: {} {before_bytes}", bytes(&back));
+            // Arrays are read in the same pieces.
+            let pieces: Vec<usize> = chunk.content().pieces().into_iter().map(|piece| piece.len()).collect();
+            assert_eq!(pieces, lengths);
         }
     }
 }

@@ -55,7 +55,11 @@ fn texts_of_every_length_and_kind_come_as_they_are() {
             let mut list = Vec::new();
             text.push_str("{\"l\":[");
             for element in 0..random.below(9) {
-                text.push_str(random.pick::<&str>(if element == 0 { &["", " "] } else { &[",", ",", ",", ", ", " ,"] }));
+                text.push_str(random.pick::<&str>(if element == 0 {
+                    &["", " "]
+                } else {
+                    &[",", ",", ",", ", ", " ,"]
+                }));
                 // Most are plain, and about as long as the steps in which they are read.
                 let length = random.below(70);
                 let plain = "0123456789abcdefghijklmnopqrstuvwxyz-_=[]{},:/".repeat(2)[..length].to_owned();
