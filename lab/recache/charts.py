@@ -239,12 +239,17 @@ def bars(axes: Axes, seconds: dict[str, list[float]], limits_bytes: list[int], y
 
 
 def figure_15(results: All) -> Figure | None:
-    """Everything together, on two data sets."""
+    """Everything together, on two data sets, each under two limits."""
     if "15" not in results:
         return None
-    figure, axes = panels(2)
-    for part, axis, title in zip("ab", axes, ["a  spam, CSV and JSON", "b  Yelp"], strict=True):
-        totals(axis, results["15"].part(part), title)
+    figure, axes = panels(4)
+    left = iter(axes)
+    for part, data in [("a", "spam, CSV and JSON"), ("b", "Yelp")]:
+        series = results["15"].series(part)
+        for share in series["auto"]:
+            runs = {name: by_share[share] for name, by_share in series.items()} | results["15"].part(part)
+            limit_bytes = runs["auto"].fields["connect"]["cache_memory"]
+            totals(next(left), runs, f"{part}  {data}, {limit_bytes / 1e6:.0f} MB")
     return figure
 
 

@@ -208,14 +208,15 @@ def figure_14(results: All) -> str:
 
 
 def figure_15(results: All) -> str:
-    """Both sequences."""
+    """Both sequences under every limit."""
     parts, others = [], ("striped, greedy", "flat, greedy", "flat, lru")
     for part, data in [("a", "spam"), ("b", "Yelp")]:
-        runs = results["15"].part(part)
-        limit = runs["auto"].fields["connect"]["cache_memory"]
-        for name in ("recache", "auto"):
-            beside = ", ".join(f"{less(runs[name], runs[other])} than {LABELS[other]}" for other in others)
-            parts.append(f"{data} ({limit / 1e6:.0f} MB): {LABELS[name]} takes {beside}")
+        series = results["15"].series(part)
+        for share, run in series["auto"].items():
+            limit = run.fields["connect"]["cache_memory"]
+            for name in ("recache", "auto"):
+                beside = [f"{less(series[name][share], series[other][share])} than {LABELS[other]}" for other in others]
+                parts.append(f"{data} ({limit / 1e6:.0f} MB): {LABELS[name]} takes {', '.join(beside)}")
     return f"{processes(results['15'])} Beside other configurations: {'; '.join(parts)}."
 
 

@@ -78,28 +78,50 @@ class Runs:
         *,
         rounds: int,
         warm: Callable[[Configuration], list[str]] | None = None,
-        alone: bool = False,
         whole: bool = False,
         x: float | None = None,
     ) -> None:
         """Measures configurations in turn, several times, and keeps each query's median: they are compared to the
         percent, and the machine must not have been busier with one than with another; every round begins with another
-        one. `alone`: every query in a database of its own. `whole`: keeps the process that took the median of all time
-        instead, since what an engine decides in one process it may decide at another query in the next. The peer comes
-        once before, if these are the first ones of their part and place and not asked alone."""
+        one. `whole`: keeps the process that took the median of all time instead, since what an engine decides in one
+        process it may decide at another query in the next. The peer comes once before, if these are the first ones of
+        their part and place."""
         is_first = not any((run["part"], run["x"]) == (part, x) for run in self.runs)
-        if self.arguments.peer and is_first and not alone:
+        if self.arguments.peer and is_first:
             self.keep(part, DUCKDB, x, queries, self.ask(part, DUCKDB, tables, queries, x=x))
         measured: dict[str, list[dict[str, Any]]] = {}
         for number in range(rounds):
             first = number % len(configurations)
             for configuration in configurations[first:] + configurations[:first]:
                 before = warm(configuration) if warm else []
-                process = self.ask(part, configuration, tables, queries, x=x, warm=before, alone=alone)
+                process = self.ask(part, configuration, tables, queries, x=x, warm=before)
                 measured.setdefault(configuration.name, []).append(process)
         for configuration in configurations:
             of_one = measured[configuration.name]
             self.keep(part, configuration, x, queries, middle_process(of_one) if whole else middle(of_one))
+
+    def run_alone(
+        self,
+        part: str,
+        configurations: list[Configuration],
+        tables: dict[str, str],
+        queries: list[Query],
+        *,
+        rounds: int,
+        x: float | None = None,
+    ) -> None:
+        """Measures every query in databases of its own, under all configurations in turn in one process, several times,
+        and keeps medians: what they differ by is less than what two processes do."""
+        plan = {
+            "configurations": [{"connect": self.connect(one), "set": one.settings} for one in configurations],
+            "rounds": rounds,
+            "tables": tables,
+            "queries": [query.text for query in queries],
+        }
+        measured = self.session(part, sys.executable, plan)
+        for configuration, of_one in zip(configurations, measured, strict=True):
+            self.compare(part, configuration, x, queries, of_one.pop("answers"))
+            self.keep(part, configuration, x, queries, of_one)
 
     def trace(self) -> str:
         """A file for the trace of a run, beside the results; what it held is gone."""
@@ -124,7 +146,6 @@ class Runs:
         *,
         x: float | None = None,
         warm: list[str] | None = None,
-        alone: bool = False,
     ) -> dict[str, Any]:
         """What a fresh process measured; its answers were those of the part's first one."""
         is_peer = configuration.engine == "duckdb"
@@ -135,23 +156,28 @@ class Runs:
             "tables": tables,
             "queries": [query.duckdb if is_peer else query.text for query in queries],
             "warm": warm or [],
-            "alone": alone,
         }
+        measured = self.session(f"{part}, {configuration.name}", self.arguments.peer if is_peer else sys.executable, plan)
+        self.compare(part, configuration, x, queries, measured.pop("answers"))
+        return measured
+
+    def session(self, what: str, python: str, plan: dict[str, Any]) -> Any:
+        """What a fresh process measured of a plan."""
         process = subprocess.run(
-            [self.arguments.peer if is_peer else sys.executable, str(HERE / "session.py")],
-            input=json.dumps(plan),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
+            [python, str(HERE / "session.py")], input=json.dumps(plan), stdout=subprocess.PIPE, text=True, check=False
         )
         if process.returncode != 0:
-            raise SystemExit(f"{part}, {configuration.name}: the session ended with {process.returncode}")
-        measured = json.loads(process.stdout)
-        expected = self.answers.setdefault((part, x), measured["answers"])
-        for query, answer, wanted in zip(queries, measured.pop("answers"), expected, strict=True):
+            raise SystemExit(f"{what}: the session ended with {process.returncode}")
+        return json.loads(process.stdout)
+
+    def compare(
+        self, part: str, configuration: Configuration, x: float | None, queries: list[Query], answers: list[Any]
+    ) -> None:
+        """Holds answers against the first ones of their part and place."""
+        expected = self.answers.setdefault((part, x), answers)
+        for query, answer, wanted in zip(queries, answers, expected, strict=True):
             if not same(answer, wanted):
                 raise SystemExit(f"{configuration.name} answers\n{answer}\nwhere before came\n{wanted}\n{query.text}")
-        return measured
 
     def keep(
         self, part: str, configuration: Configuration, x: float | None, queries: list[Query], measured: dict[str, Any]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs one plan, a sequence of queries under one configuration, in this process: a plan as JSON on standard input, what
-was measured as JSON on standard output. `run.py` starts one for each configuration, so that none meets another's
-caches.
+"""Runs one plan in this process: a plan as JSON on standard input, what was measured as JSON on standard output. A plan
+is a sequence of queries under one configuration, for each of which `run.py` starts a process, so that none meets another's
+caches; or queries each of which is asked alone, in databases of its own, under several configurations in turn.
 
 Times are seconds of wall time from the text of a query to its last row in Python. Before them, and in none of them:
 opening the database, inferring the schemas, and the plan's `warm` queries.
@@ -10,6 +10,7 @@ opening the database, inferring the schemas, and the plan's `warm` queries.
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
 from typing import Any
@@ -138,26 +139,39 @@ def in_sequence(engine: type[Thermocline] | type[DuckDB], plan: dict[str, Any]) 
     }
 
 
-def each_alone(engine: type[Thermocline] | type[DuckDB], plan: dict[str, Any]) -> dict[str, Any]:
-    """Each query in a database of its own."""
-    times_s, answers, cache_ns, counts = [], [], [], {}
+def each_alone(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each query in databases of its own, one for every configuration and round; the rounds of a query follow one another,
+    and each begins with another configuration. What was measured of each configuration: medians, and the first round's
+    answers and decisions."""
+    configurations = plan["configurations"]
+    measured: list[dict[str, Any]] = [
+        {"times_s": [], "answers": [], "cache_ns": [], "decisions": {}, "rounds": plan["rounds"]} for _ in configurations
+    ]
     for text in plan["queries"]:
-        database = engine(plan)
-        time_s, rows = timed(database, text)
-        times_s.append(time_s)
-        answers.append(rows)
-        cache_ns.append(database.kept()["cache_ns"])
-        for decision in database.new_decisions():
-            counts[decision["decision"]] = counts.get(decision["decision"], 0) + 1
-        database.close()
-    return {"times_s": times_s, "answers": answers, "cache_ns": cache_ns, "decisions": counts}
+        times_s: list[list[float]] = [[] for _ in configurations]
+        for number in range(plan["rounds"]):
+            for place in range(len(configurations)):
+                at = (number + place) % len(configurations)
+                database = Thermocline({**configurations[at], "tables": plan["tables"]})
+                time_s, rows = timed(database, text)
+                times_s[at].append(time_s)
+                if number == 0:
+                    measured[at]["answers"].append(rows)
+                    measured[at]["cache_ns"].append(database.kept()["cache_ns"])
+                    counts = measured[at]["decisions"]
+                    for decision in database.new_decisions():
+                        counts[decision["decision"]] = counts.get(decision["decision"], 0) + 1
+                database.close()
+        for one, times in zip(measured, times_s, strict=True):
+            one["times_s"].append(statistics.median(times))
+    return measured
 
 
 def main() -> None:
     """Plan in, measurements out."""
     plan = json.load(sys.stdin)
-    engine = DuckDB if plan["engine"] == "duckdb" else Thermocline
-    measured = (each_alone if plan["alone"] else in_sequence)(engine, plan)
+    engine = DuckDB if plan.get("engine") == "duckdb" else Thermocline
+    measured = each_alone(plan) if "configurations" in plan else in_sequence(engine, plan)
     json.dump(measured, sys.stdout, default=str)
 
 

@@ -214,7 +214,7 @@ def runs(tmp_path, monkeypatch):
     made = run.Runs(arguments, tmp_path / "figure.trace")
     made.began = []
 
-    def ask(part, configuration, tables, queries, *, x=None, warm=None, alone=False):
+    def ask(part, configuration, tables, queries, *, x=None, warm=None):
         made.began.append((part, x, configuration.name))
         return {"times_s": [float(len(made.began))] * len(queries), "kept": {"most_bytes": 16 << 20}}
 
@@ -239,8 +239,19 @@ def test_the_peer_is_asked_once_before_the_others(runs):
     runs.arguments.peer = "python"
     for _ in range(2):
         runs.run_in_turn("p", [figures.OFF], {}, [workloads.Query("SELECT 1", False)], rounds=2)
-    runs.run_in_turn("q", [figures.OFF], {}, [workloads.Query("SELECT 1", False)], rounds=1, alone=True)
-    assert [name for _, _, name in runs.began] == ["duckdb", *["off"] * 5]
+    assert [name for _, _, name in runs.began] == ["duckdb", *["off"] * 4]
+
+
+def test_configurations_that_are_asked_alone_are_measured_in_one_process(runs, tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("a\n" + "".join(f"{number}\n" for number in range(100)))
+    queries = [workloads.Query(f"SELECT sum(a) FROM numbers WHERE a < {limit}", False) for limit in (50, 60)]
+    runs.run_alone("q", [figures.OFF, *figures.ADMISSIONS], {"numbers": str(path)}, queries, rounds=3)
+    assert [run["configuration"] for run in runs.runs] == ["off", "lazy", "eager", "auto"]
+    assert {(len(run["times_s"]), run["rounds"]) for run in runs.runs} == {(2, 3)}
+    assert runs.answers == {("q", None): [[[1225]], [[1770]]]}
+    off, *_, auto = runs.runs
+    assert "admit" not in off["decisions"] and auto["decisions"]["admit"] >= 2, "a database for each query"
 
 
 def test_all_that_figures_13_and_14_show_is_the_middle_one_of_three_processes(runs):
