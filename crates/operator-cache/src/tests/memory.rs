@@ -321,7 +321,7 @@ fn a_scan_too_large_for_the_cache_is_given_up_after_a_sample() {
 
 #[test]
 fn rows_that_share_a_large_buffer_are_copied_before_they_are_kept() {
-    let large: arrow::array::ArrayRef = Arc::new((0..100_000).collect::<arrow::array::Int64Array>());
+    let large: arrow::array::ArrayRef = Arc::new((0..100_000).collect::<Int64Array>());
     let columns = vec![large.slice(500, 1000)];
     let rows = Rows {
         columns,

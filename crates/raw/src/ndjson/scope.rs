@@ -378,8 +378,13 @@ impl ListTarget {
         let elements = &mut self.elements;
         if let Some(slot) = elements.whole_value() {
             // Each is a row: there is nothing to test, and nothing else of it is wanted.
-            let outcome = elements.slots[slot].builder.append_elements(walk, pos);
-            elements.row_count = elements.slots[slot].builder.len();
+            let builder = &mut elements.slots[slot].builder;
+            let outcome = builder.append_elements(walk, pos);
+            elements.row_count = builder.len();
+            if outcome.is_err() {
+                // The element that failed may have left something in the builder's children.
+                builder.truncate(elements.row_count);
+            }
             return outcome;
         }
         walk_list(walk.buf, pos, |element| match elements.read::<false>(walk, element) {

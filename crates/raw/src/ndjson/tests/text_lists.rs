@@ -1,9 +1,9 @@
-//! Lists of texts, whose plain ones are read many at once.
+//! Lists whose elements are rows as they are; of texts the plain ones are read many at once.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, Int64Type};
 use thermocline_predicate::{Conjunction, FieldPath};
 use thermocline_seeded::Random;
 
@@ -96,6 +96,39 @@ fn a_text_does_not_end_beyond_its_record() {
             _ => Arc::clone(rows.columns[0].as_list::<i32>().values()),
         };
         assert_eq!(values.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["c"]);
+    }
+}
+
+#[test]
+fn an_element_that_fails_leaves_nothing_behind() {
+    let list = DataType::new_list(DataType::Int64, true);
+    let structure = DataType::Struct(vec![Field::new("a", DataType::Int64, true)].into());
+    // The first element of a record fails half-way, and one behind others.
+    let of_lists = r#"{"l":[[1,"x"]]}
+{"l":[[2],[3,4]]}
+{"l":[[5],[6,"x"]]}
+{"l":[[7]]}
+"#;
+    let of_structs = r#"{"l":[{"a":1,"a":[},{"a":2}]}
+{"l":[{"a":2},{"a":3}]}
+{"l":[{"a":5},{"a":{}}]}
+{"l":[{"a":7}]}
+"#;
+    for (data_type, text) in [(list, of_lists), (structure, of_structs)] {
+        let plan = ScanPlan { on_error: OnError::Skip, ..unnested() };
+        let plan = ScanPlan { columns: vec![column("l", data_type)], ..plan };
+        let rows = run(&plan, text.as_bytes()).unwrap();
+        assert_eq!((rows.row_count, rows.record_count, rows.skipped_count), (3, 2, 2), "{text}");
+        let elements = &rows.columns[0];
+        let inner = match elements.as_list_opt::<i32>() {
+            Some(lists) => {
+                assert_eq!(lists.value_offsets(), [0, 1, 3, 4]);
+                lists.values()
+            }
+            None => elements.as_struct().column(0),
+        };
+        let expected: &[i64] = if elements.as_list_opt::<i32>().is_some() { &[2, 3, 4, 7] } else { &[2, 3, 7] };
+        assert_eq!(inner.as_primitive::<Int64Type>().values(), expected);
     }
 }
 
